@@ -1,0 +1,2 @@
+//! The `bimetal` binary.
+fn main() {}

@@ -1,0 +1,4 @@
+//! The pure core of Bimetal.
+
+pub mod request;
+pub mod trace;

@@ -1,0 +1,42 @@
+//! A host request: what a trace record, a generated workload and a block-device client have in common.
+
+/// Bytes of a host sector, the unit of every host address.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What the host asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Op {
+    /// Read sectors; never-written ones read as zeros.
+    Read = 0,
+    /// Write sectors.
+    Write = 1,
+    /// Discard sectors: they read as zeros afterwards and cost the device nothing to keep.
+    Trim = 2,
+}
+
+/// One host request, exact to the sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Request {
+    /// Arrival since the start of the trace, in nanoseconds. Only the replay driver looks at it, never a scheme.
+    pub arrival_ns: u64,
+    /// First 512-byte sector.
+    pub sector: u64,
+    /// Number of 512-byte sectors, at least 1.
+    pub sectors: u32,
+    /// Read, write or trim.
+    pub op: Op,
+}
+
+impl Request {
+    /// One past the last sector.
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.sectors)
+    }
+
+    /// Length in bytes.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.sectors) * SECTOR_BYTES
+    }
+}

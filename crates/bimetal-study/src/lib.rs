@@ -1,0 +1,1 @@
+//! Experiments over the core.
