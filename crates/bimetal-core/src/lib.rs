@@ -1,4 +1,19 @@
-//! The pure core of Bimetal.
+//! The pure core of Bimetal: what flash is, how schemes manage it, and what that costs.
+//!
+//! ```text
+//! trace ─▶ requests ─▶ Scheme ─▶ media operations ─▶ SimMedia ─▶ Ledger ─▶ Report
+//! ```
+//!
+//! One direction, no back edge. Nothing here opens a file or a socket, reads a clock or starts a thread.
 
+pub mod chip;
+pub mod ledger;
+pub mod media;
+pub mod model;
+pub mod part;
+pub mod region;
+pub mod replay;
 pub mod request;
+pub mod scheme;
 pub mod trace;
+pub mod units;

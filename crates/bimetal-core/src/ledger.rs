@@ -1,0 +1,112 @@
+//! What happened below the seam: operations by cell row and cause, erase counts, time.
+//!
+//! A plain struct of counters that media write and reports read. Nothing feeds back from here into a scheme.
+
+use crate::chip::Chip;
+use crate::media::{Cause, CellMode, FaultCounts, FlashOp};
+use crate::units::Nanos;
+
+/// Operations of one region in one cell mode, by operation and cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+}
+
+impl Counts {
+    /// One more operation.
+    #[inline]
+    pub fn add(&mut self, op: FlashOp, cause: Cause) {
+        self.counts[op as usize][cause as usize] += 1;
+    }
+
+    /// How often `op` happened because of `cause`.
+    pub fn get(&self, op: FlashOp, cause: Cause) -> u64 {
+        self.counts[op as usize][cause as usize]
+    }
+
+    /// How often `op` happened.
+    pub fn total(&self, op: FlashOp) -> u64 {
+        self.counts[op as usize].iter().sum()
+    }
+}
+
+/// The duration of each operation of a region in one cell mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// Array time of a page read.
+    pub read: Nanos,
+    /// Array time of a page program.
+    pub program: Nanos,
+    /// Array time of a block erase.
+    pub erase: Nanos,
+    /// Channel time of one page; 0 where the array times include it.
+    pub transfer: Nanos,
+}
+
+impl Timing {
+    /// The times of a chip in one mode.
+    pub fn of(chip: &Chip, mode: CellMode) -> Self {
+        let (read, program, erase) = chip.times(mode);
+        Self { read, program, erase, transfer: chip.transfer() }
+    }
+
+    /// Array and channel time of one operation.
+    pub fn of_op(&self, op: FlashOp) -> Nanos {
+        match op {
+            FlashOp::Read => self.read + self.transfer,
+            FlashOp::Program => self.program + self.transfer,
+            FlashOp::Erase => self.erase,
+        }
+    }
+}
+
+/// One line of the ledger: a region in one of its cell modes.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Position of the region in the device.
+    pub region: usize,
+    /// Mode in which the operations took place.
+    pub mode: CellMode,
+    /// Durations of the operations.
+    pub timing: Timing,
+    /// What was done, and why.
+    pub counts: Counts,
+}
+
+impl Row {
+    /// Time spent on one kind of operation for one cause.
+    pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
+        self.timing.of_op(op) * self.counts.get(op, cause)
+    }
+}
+
+/// Counts of a whole device.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// Operations: [`CellMode::Native`] of every region, then [`CellMode::Slc`] of those whose chip has it.
+    pub rows: Vec<Row>,
+    /// Erase count of each block, by region, since the device was made.
+    pub erases: Vec<Vec<u32>>,
+    /// Failures and replacements, by region.
+    pub faults: Vec<FaultCounts>,
+}
+
+impl Ledger {
+    /// All counts of an operation for a cause over regions and modes.
+    pub fn total(&self, op: FlashOp, cause: Cause) -> u64 {
+        self.rows.iter().map(|row| row.counts.get(op, cause)).sum()
+    }
+
+    /// Flash page reads and programs of every cause.
+    pub fn page_ops(&self) -> u64 {
+        self.rows.iter().map(|row| row.counts.total(FlashOp::Read) + row.counts.total(FlashOp::Program)).sum()
+    }
+
+    /// Time of all operations.
+    pub fn busy(&self) -> Nanos {
+        self.rows
+            .iter()
+            .flat_map(|row| FlashOp::ALL.iter().map(move |&op| row.timing.of_op(op) * row.counts.total(op)))
+            .sum()
+    }
+}

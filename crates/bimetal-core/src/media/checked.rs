@@ -1,0 +1,201 @@
+//! A decorator that asserts every NAND rule and follows the data.
+//!
+//! Each sector of each page carries a token: which version of which host sector it holds. Tokens travel with
+//! [`Media::Data`], so that a test can ask of every read whether the host got what it last wrote. Used by all tests,
+//! never by a measured replay: it panics at the first broken rule.
+
+use super::{Cause, CellMode, Media, Part, Simulation};
+use crate::ledger::Ledger;
+use crate::request::{Op, Request};
+use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+/// A sector's content: 0 is undefined, [`Checked::ZEROS`] reads as zeros, anything else a version written by the host.
+type Token = u64;
+
+#[derive(Debug)]
+struct CheckedRegion {
+    geometry: Geometry,
+    pages_per_block: [u32; 2],
+    /// Next page to program, by block.
+    write_pointer: Vec<u32>,
+    mode: Vec<CellMode>,
+    /// Tokens by page slot and sector.
+    tokens: Vec<Token>,
+}
+
+/// A medium and the proof that it is used as NAND allows.
+#[derive(Debug)]
+pub struct Checked<M> {
+    inner: M,
+    regions: Vec<CheckedRegion>,
+    /// Content of pages read during this request; [`CheckedData::page`] is an offset into it.
+    in_flight: Vec<Token>,
+    /// Token of each sector of the host write being served.
+    payload: Vec<Token>,
+    /// What the host was handed, by sector of the read being served.
+    reply: Vec<Token>,
+    request_number: u64,
+}
+
+/// [`Media::Data`] of a checked medium.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedData<D> {
+    inner: D,
+    /// Offset and length in the in-flight tokens; `None` is the host's payload.
+    page: Option<(usize, u32)>,
+}
+
+impl<M> Checked<M> {
+    /// What a never-written or trimmed sector reads as.
+    pub const ZEROS: u64 = u64::MAX;
+
+    /// Wraps an erased medium; `regions` gives each region's geometry and its pages per block in SLC mode.
+    pub fn new(inner: M, regions: &[(Geometry, u32)]) -> Self {
+        let regions = regions
+            .iter()
+            .map(|&(geometry, slc_pages)| CheckedRegion {
+                geometry,
+                pages_per_block: [geometry.pages_per_block, slc_pages],
+                write_pointer: vec![0; geometry.blocks as usize],
+                mode: vec![CellMode::Native; geometry.blocks as usize],
+                tokens: vec![0; geometry.page_slots() * geometry.page_sectors() as usize],
+            })
+            .collect();
+        Self { inner, regions, in_flight: Vec::new(), payload: Vec::new(), reply: Vec::new(), request_number: 0 }
+    }
+
+    /// The token that the current write gives to its sector number `index`.
+    pub fn written_token(&self, index: u32) -> u64 {
+        self.payload[index as usize]
+    }
+
+    /// The token that the host was handed for sector number `index` of the current read.
+    pub fn read_token(&self, index: u32) -> u64 {
+        self.reply[index as usize]
+    }
+
+    fn page_tokens(&self, region: RegionId, page: Ppa) -> std::ops::Range<usize> {
+        let sectors = self.regions[region.index()].geometry.page_sectors() as usize;
+        page.index() * sectors..(page.index() + 1) * sectors
+    }
+
+    /// Asserts that `page` is the next free page of its block and takes it.
+    fn take_next_page(&mut self, region: RegionId, page: Ppa) {
+        let checked = &mut self.regions[region.index()];
+        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
+        assert!(block.0 < checked.geometry.blocks, "program beyond the region: block {}", block.0);
+        let limit = checked.pages_per_block[checked.mode[block.index()] as usize];
+        assert!(index < limit, "program of page {index} in a block of {limit} pages");
+        let next = &mut checked.write_pointer[block.index()];
+        assert_eq!(index, *next, "pages of block {} must be programmed in order, each once per erase", block.0);
+        *next += 1;
+    }
+}
+
+impl<M: Media> Media for Checked<M> {
+    type Data = CheckedData<M::Data>;
+
+    fn host(&self) -> Self::Data {
+        CheckedData { inner: self.inner.host(), page: None }
+    }
+
+    fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Self::Data {
+        let checked = &self.regions[region.index()];
+        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
+        assert!(
+            index < checked.write_pointer[block.index()],
+            "read of page {index} of block {}, not programmed",
+            block.0
+        );
+        let tokens = self.page_tokens(region, page);
+        let start = self.in_flight.len();
+        self.in_flight.extend_from_slice(&self.regions[region.index()].tokens[tokens.clone()]);
+        CheckedData { inner: self.inner.read(region, page, cause), page: Some((start, tokens.len() as u32)) }
+    }
+
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], cause: Cause) {
+        self.take_next_page(region, page);
+        let range = self.page_tokens(region, page);
+        let tokens = &mut self.regions[region.index()].tokens[range];
+        tokens.fill(0);
+        let mut inner = Vec::with_capacity(parts.len());
+        for part in parts {
+            let source = match part.data.page {
+                Some((start, sectors)) => &self.in_flight[start..start + sectors as usize],
+                None => &self.payload[..],
+            };
+            let (from, to, sectors) = (part.from as usize, part.to as usize, part.sectors as usize);
+            tokens[to..to + sectors].copy_from_slice(&source[from..from + sectors]);
+            inner.push(Part { data: part.data.inner, from: part.from, to: part.to, sectors: part.sectors });
+        }
+        self.inner.program(region, page, &inner, cause);
+    }
+
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+        let data = self.read(region, from, cause);
+        let sectors = self.regions[region.index()].geometry.page_sectors();
+        self.program(region, to, &[Part { data, from: 0, to: 0, sectors }], cause);
+    }
+
+    fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
+        let checked = &mut self.regions[region.index()];
+        assert!(block.0 < checked.geometry.blocks, "erase beyond the region: block {}", block.0);
+        assert!(mode == CellMode::Native || checked.pages_per_block[1] > 0, "the chip has no SLC mode");
+        checked.write_pointer[block.index()] = 0;
+        checked.mode[block.index()] = mode;
+        self.inner.erase(region, block, mode, cause);
+    }
+
+    fn deliver(&mut self, data: Self::Data, from: u32, at: u32, sectors: u32) {
+        let (start, length) = data.page.expect("only pages that were read are delivered");
+        assert!(from + sectors <= length, "delivery beyond the page");
+        let start = start + from as usize;
+        self.reply[at as usize..(at + sectors) as usize]
+            .copy_from_slice(&self.in_flight[start..start + sectors as usize]);
+        self.inner.deliver(data.inner, from, at, sectors);
+    }
+
+    fn deliver_zeros(&mut self, at: u32, sectors: u32) {
+        self.reply[at as usize..(at + sectors) as usize].fill(Self::ZEROS);
+        self.inner.deliver_zeros(at, sectors);
+    }
+}
+
+impl<M: Simulation> Simulation for Checked<M> {
+    fn begin(&mut self, request: &Request, issue_ns: u64) {
+        self.request_number += 1;
+        self.in_flight.clear();
+        self.reply.clear();
+        self.payload.clear();
+        match request.op {
+            Op::Write => {
+                let version = self.request_number << 32;
+                self.payload.extend((0..u64::from(request.sectors)).map(|sector| version | sector));
+            }
+            Op::Read => self.reply.resize(request.sectors as usize, 0),
+            Op::Trim => {}
+        }
+        self.inner.begin(request, issue_ns);
+    }
+
+    fn end(&mut self) -> u64 {
+        self.inner.end()
+    }
+
+    fn begin_background(&mut self) {
+        self.in_flight.clear();
+        self.inner.begin_background();
+    }
+
+    fn ledger(&self) -> &Ledger {
+        self.inner.ledger()
+    }
+
+    fn reset(&mut self) {
+        self.inner.reset();
+    }
+
+    fn reset_counts(&mut self) {
+        self.inner.reset_counts();
+    }
+}

@@ -1,0 +1,160 @@
+//! The one seam between a scheme and what it manages.
+//!
+//! A scheme calls the verbs of [`Media`] and nothing else. It moves data without seeing them: `read` hands out an
+//! opaque [`Media::Data`] which `program` and `deliver` take back. In simulation that is only the moment at which the
+//! page is ready ([`SimMedia`]); on a real store it is a page buffer. Each flash operation names its [`Cause`], and
+//! accounting happens below the seam, once.
+//!
+//! The verbs cannot fail. Bad blocks and failed programs are handled below the seam and their cost is charged there.
+
+mod checked;
+mod faults;
+mod sim;
+
+pub use checked::Checked;
+pub use faults::{FaultCounts, Faults};
+pub use sim::{SimMedia, SimRegion};
+
+use crate::ledger::Ledger;
+use crate::request::Request;
+use crate::units::{BlockId, Ppa, RegionId};
+
+/// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cause {
+    /// The host asked for exactly this.
+    Host,
+    /// Garbage collection inside a region.
+    Gc,
+    /// Folding or merging a block chain.
+    Fold,
+    /// From the slow region to the fast one.
+    MigrateUp,
+    /// From the fast region to the slow one.
+    MigrateDown,
+    /// Static wear levelling.
+    WearLevel,
+    /// Reading spare areas to find out what blocks hold.
+    Scan,
+    /// Mapping pages, checkpoints, and the replacement of failed blocks.
+    Meta,
+}
+
+impl Cause {
+    /// All causes, in the order of their discriminants.
+    pub const ALL: [Self; 8] =
+        [Self::Host, Self::Gc, Self::Fold, Self::MigrateUp, Self::MigrateDown, Self::WearLevel, Self::Scan, Self::Meta];
+
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Gc => "gc",
+            Self::Fold => "fold",
+            Self::MigrateUp => "migrate_up",
+            Self::MigrateDown => "migrate_down",
+            Self::WearLevel => "wear_level",
+            Self::Scan => "scan",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+/// What is done to a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FlashOp {
+    /// Page read.
+    Read,
+    /// Page program.
+    Program,
+    /// Block erase.
+    Erase,
+}
+
+impl FlashOp {
+    /// All operations, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Program, Self::Erase];
+
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Program => "program",
+            Self::Erase => "erase",
+        }
+    }
+}
+
+/// How many bits a cell of a block stores until its next erase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CellMode {
+    /// What the chip is sold as.
+    #[default]
+    Native = 0,
+    /// One bit per cell: fewer pages, faster and more durable. Only chips that declare it have it.
+    Slc = 1,
+}
+
+/// A run of sectors that goes into a page being programmed.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<D> {
+    /// Where the sectors come from: a page that was read, or the host's payload.
+    pub data: D,
+    /// First sector within that page or payload.
+    pub from: u32,
+    /// First sector within the page being programmed.
+    pub to: u32,
+    /// Number of sectors.
+    pub sectors: u32,
+}
+
+/// The verbs of a scheme.
+pub trait Media {
+    /// A page's content on its way through the controller.
+    type Data: Copy;
+
+    /// The payload of the host write being served.
+    fn host(&self) -> Self::Data;
+
+    /// Reads a programmed page.
+    fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Self::Data;
+
+    /// Programs the next free page of an erased block from `parts`; sectors no part covers stay undefined.
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], cause: Cause);
+
+    /// Reads a whole page and programs it elsewhere in the same region; the program waits for the read.
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause);
+
+    /// Erases a block; its pages are programmed in `mode` until the next erase.
+    fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause);
+
+    /// Hands `sectors` sectors of a read page to the host, as the sectors from `at` on of the request being served.
+    fn deliver(&mut self, data: Self::Data, from: u32, at: u32, sectors: u32);
+
+    /// Hands zeros to the host: sectors that were never written or have been trimmed.
+    fn deliver_zeros(&mut self, at: u32, sectors: u32);
+}
+
+/// A medium on which a replay can run: it knows when a request is served.
+pub trait Simulation: Media {
+    /// Serves what follows as this request, issued at `issue_ns`.
+    fn begin(&mut self, request: &Request, issue_ns: u64);
+
+    /// The moment at which every foreground operation since [`Simulation::begin`] has ended.
+    fn end(&mut self) -> u64;
+
+    /// What follows is background work: it takes place in the idle time of its dies and yields to host work.
+    fn begin_background(&mut self);
+
+    /// What was counted so far.
+    fn ledger(&self) -> &Ledger;
+
+    /// Forgets counts and clocks, and keeps the state of all blocks: the device is preconditioned, measuring starts.
+    fn reset(&mut self);
+
+    /// Forgets counts and keeps clocks: figures are restricted to what follows.
+    fn reset_counts(&mut self);
+}

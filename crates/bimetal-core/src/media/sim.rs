@@ -1,0 +1,421 @@
+//! Simulated flash: busy-until clocks for dies and channels, no event heap.
+//!
+//! An operation occupies its die for its array time and its channel for its transfer time. It starts when the die, the
+//! channel and the data it depends on are ready: a copy's program cannot begin before its read has ended. A request is
+//! served when every foreground operation that it triggered has ended, so with one die its response is the plain sum of
+//! operation times, which is how Chang (2010) and `ComboFTL` (2010) count.
+//!
+//! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
+//! earlier waits for the background operation in progress and for no more.
+
+use super::{Cause, CellMode, FaultCounts, Faults, FlashOp, Media, Part, Simulation};
+use crate::chip::Chip;
+use crate::ledger::{Counts, Ledger, Row, Timing};
+use crate::request::Request;
+use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
+
+/// What a simulated region is made of.
+#[derive(Clone, Debug)]
+pub struct SimRegion {
+    /// The part: times, modes.
+    pub chip: Chip,
+    /// Blocks, pages, dies.
+    pub geometry: Geometry,
+    /// Channels that the dies are spread over: die `d` is on channel `d % channels`.
+    pub channels: u32,
+    /// Injected failures; [`Faults::default`] injects none.
+    pub faults: Faults,
+}
+
+/// A block below the seam.
+#[derive(Clone, Copy, Debug, Default)]
+struct SimBlock {
+    die: u16,
+    mode: u8,
+}
+
+#[derive(Debug)]
+struct Flash {
+    geometry: Geometry,
+    timing: [Timing; 2],
+    /// Ledger row of each mode.
+    rows: [usize; 2],
+    blocks: Vec<SimBlock>,
+    faults: Option<Box<super::faults::Injector>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Die {
+    /// When the last foreground operation ends.
+    free_at: u64,
+    channel: u32,
+    /// Background work not yet done at `free_at`.
+    backlog_ns: u64,
+    /// Longest operation in the backlog: what a foreground operation may have to wait for.
+    backlog_op_ns: u64,
+}
+
+impl Die {
+    /// When a foreground operation that is ready at `ready` can start, after the idle time up to then went into the
+    /// backlog.
+    #[inline]
+    fn start(&mut self, ready: u64) -> u64 {
+        if self.backlog_ns == 0 {
+            return ready.max(self.free_at);
+        }
+        self.work_off(ready)
+    }
+
+    #[cold]
+    fn work_off(&mut self, ready: u64) -> u64 {
+        if ready <= self.free_at {
+            return self.free_at;
+        }
+        let idle = ready - self.free_at;
+        if self.backlog_ns <= idle {
+            self.backlog_ns = 0;
+            self.backlog_op_ns = 0;
+            return ready;
+        }
+        // The operation in progress cannot be interrupted: wait for its end.
+        let into_op = idle % self.backlog_op_ns;
+        let rest = if into_op == 0 { 0 } else { self.backlog_op_ns - into_op };
+        let worked = (idle + rest).min(self.backlog_ns);
+        self.backlog_ns -= worked;
+        self.free_at + worked
+    }
+}
+
+/// A device that takes time and keeps no data.
+#[derive(Debug)]
+pub struct SimMedia {
+    regions: Vec<Flash>,
+    dies: Vec<Die>,
+    channels: Vec<u64>,
+    ledger: Ledger,
+    now: u64,
+    completion: u64,
+    background: bool,
+}
+
+impl SimMedia {
+    /// A device with the given regions, erased.
+    pub fn new(regions: &[SimRegion], seed: u64) -> Self {
+        let mut media = Self {
+            regions: Vec::new(),
+            dies: Vec::new(),
+            channels: Vec::new(),
+            ledger: Ledger::default(),
+            now: 0,
+            completion: 0,
+            background: false,
+        };
+        for (index, region) in regions.iter().enumerate() {
+            media.add(index, region);
+        }
+        for (index, region) in regions.iter().enumerate() {
+            if region.chip.slc_mode.is_some() {
+                media.regions[index].rows[CellMode::Slc as usize] = media.add_row(index, &region.chip, CellMode::Slc);
+            }
+            media.ledger.erases.push(vec![0; region.geometry.blocks as usize]);
+            let injector = super::faults::Injector::new(region.faults, region.geometry.blocks, seed ^ index as u64);
+            media.ledger.faults.push(injector.as_ref().map_or(FaultCounts::default(), |injector| injector.counts));
+            media.regions[index].faults = injector.map(Box::new);
+        }
+        media
+    }
+
+    fn add(&mut self, index: usize, region: &SimRegion) {
+        let geometry = region.geometry;
+        let first_die = self.dies.len() as u32;
+        let first_channel = self.channels.len() as u32;
+        self.channels.extend((0..region.channels).map(|_| 0));
+        self.dies.extend(
+            (0..geometry.dies).map(|die| Die { channel: first_channel + die % region.channels, ..Die::default() }),
+        );
+        let blocks = (0..geometry.blocks)
+            .map(|block| SimBlock { die: (first_die + geometry.die_of(BlockId(block))) as u16, mode: 0 })
+            .collect();
+        let native = self.add_row(index, &region.chip, CellMode::Native);
+        self.regions.push(Flash {
+            geometry,
+            timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
+            rows: [native; 2],
+            blocks,
+            faults: None,
+        });
+    }
+
+    fn add_row(&mut self, region: usize, chip: &Chip, mode: CellMode) -> usize {
+        self.ledger.rows.push(Row { region, mode, timing: Timing::of(chip, mode), counts: Counts::default() });
+        self.ledger.rows.len() - 1
+    }
+
+    /// Time until which each die is busy with foreground work, in nanoseconds.
+    pub fn busy_until(&self) -> impl Iterator<Item = u64> + '_ {
+        self.dies.iter().map(|die| die.free_at)
+    }
+
+    #[inline]
+    fn read_page(&mut self, region: RegionId, block: BlockId, cause: Cause) -> u64 {
+        let flash = &self.regions[region.index()];
+        let SimBlock { die, mode } = flash.blocks[block.index()];
+        let timing = &flash.timing[usize::from(mode)];
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
+        let die = &mut self.dies[usize::from(die)];
+        if self.background {
+            defer(die, timing.of_op(FlashOp::Read));
+            return self.now;
+        }
+        let sensed = die.start(self.now) + timing.read.0;
+        let end = if timing.transfer.0 == 0 {
+            sensed
+        } else {
+            let channel = &mut self.channels[die.channel as usize];
+            *channel = sensed.max(*channel) + timing.transfer.0;
+            *channel
+        };
+        die.free_at = end;
+        self.completion = self.completion.max(end);
+        end
+    }
+
+    #[inline]
+    fn program_page(&mut self, region: RegionId, block: BlockId, ready: u64, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        let SimBlock { die, mode } = flash.blocks[block.index()];
+        let timing = &flash.timing[usize::from(mode)];
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Program, cause);
+        let die = &mut self.dies[usize::from(die)];
+        if self.background {
+            defer(die, timing.of_op(FlashOp::Program));
+            return;
+        }
+        let start = die.start(ready.max(self.now));
+        let loaded = if timing.transfer.0 == 0 {
+            start
+        } else {
+            let channel = &mut self.channels[die.channel as usize];
+            *channel = start.max(*channel) + timing.transfer.0;
+            *channel
+        };
+        die.free_at = loaded + timing.program.0;
+        self.completion = self.completion.max(die.free_at);
+    }
+
+    fn erase_block(&mut self, region: RegionId, block: BlockId, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        let SimBlock { die, mode } = flash.blocks[block.index()];
+        let timing = &flash.timing[usize::from(mode)];
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Erase, cause);
+        let die = &mut self.dies[usize::from(die)];
+        if self.background {
+            defer(die, timing.erase);
+            return;
+        }
+        die.free_at = die.start(self.now) + timing.erase.0;
+        self.completion = self.completion.max(die.free_at);
+    }
+
+    /// A program failed: the block's pages so far and the new one go to a replacement block (data sheets: "block
+    /// replacement"). The replacement takes the failed block's place and address.
+    #[cold]
+    fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64) {
+        for _ in 0..page {
+            let data = self.read_page(region, block, Cause::Meta);
+            self.program_page(region, block, data, Cause::Meta);
+        }
+        self.program_page(region, block, ready, Cause::Meta);
+        self.ledger.erases[region.index()][block.index()] = 0;
+    }
+}
+
+/// Puts a background operation on a die's backlog.
+fn defer(die: &mut Die, time: Nanos) {
+    die.backlog_ns += time.0;
+    die.backlog_op_ns = die.backlog_op_ns.max(time.0);
+}
+
+impl Media for SimMedia {
+    /// When the page is in the controller, in nanoseconds.
+    type Data = u64;
+
+    #[inline]
+    fn host(&self) -> u64 {
+        self.now
+    }
+
+    #[inline]
+    fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
+        let block = self.regions[region.index()].geometry.block_of(page);
+        self.read_page(region, block, cause)
+    }
+
+    #[inline]
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
+        let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
+        let flash = &mut self.regions[region.index()];
+        let geometry = flash.geometry;
+        let block = geometry.block_of(page);
+        let failed = flash.faults.as_mut().is_some_and(|faults| faults.program_fails());
+        self.program_page(region, block, ready, cause);
+        if failed {
+            self.replace_after_program(region, block, geometry.page_of(page), ready);
+            self.note_faults(region);
+        }
+    }
+
+    #[inline]
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+        let data = self.read(region, from, cause);
+        self.program(region, to, &[Part { data, from: 0, to: 0, sectors: 0 }], cause);
+    }
+
+    fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
+        self.erase_block(region, block, cause);
+        let flash = &mut self.regions[region.index()];
+        flash.blocks[block.index()].mode = mode as u8;
+        self.ledger.erases[region.index()][block.index()] += 1;
+        if flash.faults.as_mut().is_some_and(|faults| faults.erase_fails()) {
+            // The replacement comes erased.
+            self.ledger.erases[region.index()][block.index()] = 0;
+            self.note_faults(region);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, data: u64, _from: u32, _at: u32, _sectors: u32) {
+        self.completion = self.completion.max(data);
+    }
+
+    #[inline]
+    fn deliver_zeros(&mut self, _at: u32, _sectors: u32) {}
+}
+
+impl SimMedia {
+    fn note_faults(&mut self, region: RegionId) {
+        if let Some(faults) = &self.regions[region.index()].faults {
+            self.ledger.faults[region.index()] = faults.counts;
+        }
+    }
+}
+
+impl Simulation for SimMedia {
+    #[inline]
+    fn begin(&mut self, _request: &Request, issue_ns: u64) {
+        self.now = issue_ns;
+        self.completion = issue_ns;
+        self.background = false;
+    }
+
+    #[inline]
+    fn end(&mut self) -> u64 {
+        self.completion
+    }
+
+    fn begin_background(&mut self) {
+        self.background = true;
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn reset(&mut self) {
+        self.reset_counts();
+        for erases in &mut self.ledger.erases {
+            erases.fill(0);
+        }
+        for die in &mut self.dies {
+            *die = Die { channel: die.channel, ..Die::default() };
+        }
+        self.channels.fill(0);
+        self.now = 0;
+        self.completion = 0;
+    }
+
+    fn reset_counts(&mut self) {
+        for row in &mut self.ledger.rows {
+            row.counts = Counts::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::request::Op;
+
+    const REGION: RegionId = RegionId(0);
+    const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write };
+
+    /// 25 µs read, 200 µs program, 1500 µs erase, and 10 µs on the channel.
+    fn media(dies: u32, channels: u32) -> (SimMedia, Geometry) {
+        let chip = Chip { bus_mb_per_s: 2048.0 / 10.0, spare_bytes: 0, ..chip::find("chang-slc").unwrap().clone() };
+        let geometry = Geometry::new(2048, 64, 16, dies).unwrap();
+        let region = SimRegion { chip, geometry, channels, faults: Faults::default() };
+        (SimMedia::new(&[region], 1), geometry)
+    }
+
+    fn host_part(media: &SimMedia) -> [Part<u64>; 1] {
+        [Part { data: media.host(), from: 0, to: 0, sectors: 4 }]
+    }
+
+    #[test]
+    fn a_copy_programs_only_after_its_read() {
+        let (mut media, geometry) = media(2, 2);
+        media.begin(&REQUEST, 1000);
+        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(1), 0), Cause::Gc);
+        assert_eq!(media.end(), 1000 + (25 + 10 + 10 + 200) * 1000);
+    }
+
+    #[test]
+    fn dies_work_at_once_and_share_a_channel() {
+        let (mut media, geometry) = media(2, 1);
+        media.begin(&REQUEST, 0);
+        for block in 0..2 {
+            let parts = host_part(&media);
+            media.program(REGION, geometry.ppa(BlockId(block), 0), &parts, Cause::Host);
+        }
+        // The second transfer waits for the first; the arrays overlap.
+        assert_eq!(media.end(), (10 + 10 + 200) * 1000);
+    }
+
+    #[test]
+    fn one_die_serves_one_operation_at_a_time() {
+        let (mut media, geometry) = media(1, 1);
+        media.begin(&REQUEST, 0);
+        media.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
+        media.erase(REGION, BlockId(1), CellMode::Native, Cause::Gc);
+        assert_eq!(media.end(), (25 + 10 + 1500) * 1000);
+        assert_eq!(media.ledger().busy(), Nanos::from_us(25 + 10 + 1500));
+    }
+
+    #[test]
+    fn background_work_yields_to_the_host() {
+        let (mut media, geometry) = media(1, 1);
+        media.begin_background();
+        for _ in 0..3 {
+            media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
+        }
+        // The host arrives in the middle of the second erase and waits for its end, not for the third erase.
+        media.begin(&REQUEST, 2_000_000);
+        media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
+        assert_eq!(media.end(), 3_000_000 + 35_000);
+        // The third erase fits into the idle time that follows.
+        media.begin(&REQUEST, 10_000_000);
+        media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
+        assert_eq!(media.end(), 10_035_000);
+    }
+
+    #[test]
+    fn foreground_operations_queue_behind_each_other() {
+        let (mut media, geometry) = media(1, 1);
+        media.begin(&REQUEST, 0);
+        media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
+        media.begin(&REQUEST, 1_000_000);
+        media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
+        assert_eq!(media.end(), 1_535_000);
+    }
+}

@@ -1,0 +1,3 @@
+//! Analytic models: closed forms that simulations are held against.
+
+pub mod write_amplification;

@@ -1,0 +1,1 @@
+//! Write amplification of a page-mapped region in closed form.

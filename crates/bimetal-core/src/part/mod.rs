@@ -1,0 +1,3 @@
+//! Parts that schemes are composed of.
+
+pub mod random;

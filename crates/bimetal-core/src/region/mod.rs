@@ -1,0 +1,4 @@
+//! Managed regions: passive structures that hold maps and block states and answer verbs. Loops and decisions live in
+//! the schemes.
+
+pub mod page_map;

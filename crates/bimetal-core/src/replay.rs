@@ -1,0 +1,438 @@
+//! Replay: requests at their moments into a scheme over a medium, and what came of it.
+//!
+//! Deterministic: the same requests, configuration and seed give the same [`Outcome`] to the bit on any machine. After
+//! its buffers are made a replay allocates nothing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hdrhistogram::Histogram;
+
+use crate::ledger::{Ledger, Row};
+use crate::media::{FlashOp, Simulation};
+use crate::request::{Op, Request};
+use crate::scheme::{Metrics, Scheme};
+
+/// When requests are issued.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Open loop: at the trace's timestamps, divided by `speed`.
+    Trace {
+        /// 2 is twice as fast.
+        speed: f64,
+    },
+    /// Closed loop: a new request as soon as fewer than `depth` are outstanding; timestamps are ignored. With depth 1
+    /// and one die the response is the papers' sum of operation times.
+    Closed {
+        /// Outstanding requests, at least 1.
+        depth: u32,
+    },
+}
+
+/// How to replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// When requests are issued.
+    pub arrivals: Arrivals,
+    /// How often the requests are replayed, at least 1.
+    pub passes: u32,
+    /// Figures are restricted to this many last passes.
+    pub measured_passes: u32,
+    /// Whether every logical unit is written before.
+    pub fill: bool,
+    /// Number of intervals that the measured passes are cut into for figures over time; 0 for none.
+    pub intervals: u32,
+    /// Open loop: the host is idle once nothing has arrived for this long after the device went quiet.
+    pub idle_after_ns: u64,
+}
+
+impl Default for Plan {
+    /// One measured pass over a filled device, closed loop at depth 1.
+    fn default() -> Self {
+        Self {
+            arrivals: Arrivals::Closed { depth: 1 },
+            passes: 1,
+            measured_passes: 1,
+            fill: true,
+            intervals: 0,
+            idle_after_ns: 10_000_000,
+        }
+    }
+}
+
+/// Response times of one kind of request.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    histogram: Histogram<u64>,
+    count: u64,
+    total_ns: u128,
+    max_ns: u64,
+}
+
+/// Responses above this many nanoseconds (13 days) share the histogram's last bucket; mean and maximum stay exact.
+const HISTOGRAM_MAX_NS: u64 = 1 << 50;
+
+impl Responses {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
+            .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
+        Self { histogram, count: 0, total_ns: 0, max_ns: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, response_ns: u64) {
+        self.histogram.saturating_record(response_ns);
+        self.count += 1;
+        self.total_ns += u128::from(response_ns);
+        self.max_ns = self.max_ns.max(response_ns);
+    }
+
+    fn clear(&mut self) {
+        self.histogram.clear();
+        (self.count, self.total_ns, self.max_ns) = (0, 0, 0);
+    }
+
+    /// Both together.
+    pub fn merged(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.histogram += &other.histogram;
+        sum.count += other.count;
+        sum.total_ns += other.total_ns;
+        sum.max_ns = sum.max_ns.max(other.max_ns);
+        sum
+    }
+
+    /// Number of requests.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of all responses, in nanoseconds.
+    pub fn total_ns(&self) -> u128 {
+        self.total_ns
+    }
+
+    /// Mean, in nanoseconds; 0 where there was none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total_ns as f64 / self.count as f64 }
+    }
+
+    /// The response that a share of all (0 to 1) does not exceed, in nanoseconds, to three significant digits.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        self.histogram.value_at_quantile(share).min(self.max_ns)
+    }
+
+    /// The longest response, in nanoseconds.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+}
+
+/// What the host asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Trim requests.
+    pub trims: u64,
+    /// Sectors read.
+    pub read_sectors: u64,
+    /// Sectors written.
+    pub write_sectors: u64,
+}
+
+impl HostCounts {
+    #[inline]
+    fn add(&mut self, request: &Request) {
+        match request.op {
+            Op::Read => {
+                self.reads += 1;
+                self.read_sectors += u64::from(request.sectors);
+            }
+            Op::Write => {
+                self.writes += 1;
+                self.write_sectors += u64::from(request.sectors);
+            }
+            Op::Trim => self.trims += 1,
+        }
+    }
+
+    /// Requests of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.trims
+    }
+}
+
+/// A stretch of the replay, for figures over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// Measured requests up to the end of this interval.
+    pub requests: u64,
+    /// Simulated time at its end, in nanoseconds since measuring started.
+    pub end_ns: u64,
+    /// Reads and writes within it.
+    pub served: u64,
+    /// Sum of their responses, in nanoseconds.
+    pub response_total_ns: u128,
+    /// The longest of their responses, in nanoseconds.
+    pub response_max_ns: u64,
+    /// Operations since measuring started: by ledger row, reads, programs and erases.
+    pub ops: Vec<[u64; 3]>,
+    /// The scheme's own figures at its end.
+    pub metrics: Vec<f64>,
+}
+
+/// What a replay measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Operations and wear.
+    pub ledger: Ledger,
+    /// Responses of reads.
+    pub reads: Responses,
+    /// Responses of writes. Trims are not counted: they only change maps.
+    pub writes: Responses,
+    /// What the host asked for.
+    pub host: HostCounts,
+    /// Simulated time of the measured passes, from the first issue to the last completion, in nanoseconds.
+    pub simulated_ns: u64,
+    /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
+    pub backlog_ns: u64,
+    /// The scheme's own figures.
+    pub metrics: Metrics,
+    /// Figures over time.
+    pub intervals: Vec<Interval>,
+}
+
+/// Called now and then with the number of requests served so far.
+pub type Progress<'a> = &'a mut dyn FnMut(u64);
+
+const PROGRESS_STEP: u64 = 1 << 16;
+
+/// Replays `requests` into `scheme` over `media` as `plan` says.
+///
+/// The requests must lie within the scheme's logical capacity.
+pub fn run<M: Simulation>(
+    media: &mut M,
+    scheme: &mut dyn Scheme<M>,
+    requests: &[Request],
+    plan: &Plan,
+    progress: Progress<'_>,
+) -> Outcome {
+    if plan.fill {
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        scheme.fill(media);
+        media.end();
+    }
+    media.reset();
+    let mut driver = Driver::new(media, scheme, requests, plan);
+    for pass in 0..plan.passes {
+        if pass + plan.measured_passes.max(1) == plan.passes {
+            driver.start_measuring(media);
+        }
+        match plan.arrivals {
+            Arrivals::Trace { speed } => driver.open_pass(media, scheme, requests, pass, speed, progress),
+            Arrivals::Closed { depth } => driver.closed_pass(media, scheme, requests, depth, progress),
+        }
+    }
+    driver.finish(media, scheme)
+}
+
+struct Driver<'a> {
+    plan: &'a Plan,
+    outcome: Outcome,
+    served: u64,
+    interval_requests: u64,
+    metrics: Metrics,
+    current: Interval,
+    /// Completion of the last request to end, and the moment measuring started.
+    latest_ns: u64,
+    start_ns: u64,
+    outstanding: BinaryHeap<Reverse<u64>>,
+}
+
+impl<'a> Driver<'a> {
+    fn new<M: Simulation>(media: &M, scheme: &dyn Scheme<M>, requests: &[Request], plan: &'a Plan) -> Self {
+        let mut metrics = Metrics::default();
+        scheme.metrics(&mut metrics);
+        let measured = requests.len() as u64 * u64::from(plan.measured_passes.clamp(1, plan.passes.max(1)));
+        let interval_requests =
+            if plan.intervals == 0 { u64::MAX } else { measured.div_ceil(u64::from(plan.intervals)).max(1) };
+        let current = Interval {
+            requests: 0,
+            end_ns: 0,
+            served: 0,
+            response_total_ns: 0,
+            response_max_ns: 0,
+            ops: vec![[0; 3]; media.ledger().rows.len()],
+            metrics: Vec::with_capacity(metrics.iter().count()),
+        };
+        let depth = match plan.arrivals {
+            Arrivals::Closed { depth } => depth as usize,
+            Arrivals::Trace { .. } => 0,
+        };
+        Self {
+            plan,
+            outcome: Outcome {
+                ledger: Ledger::default(),
+                reads: Responses::new(),
+                writes: Responses::new(),
+                host: HostCounts::default(),
+                simulated_ns: 0,
+                backlog_ns: 0,
+                metrics: Metrics::default(),
+                intervals: Vec::with_capacity(plan.intervals as usize + 1),
+            },
+            served: 0,
+            interval_requests,
+            metrics,
+            current,
+            latest_ns: 0,
+            start_ns: 0,
+            outstanding: BinaryHeap::with_capacity(depth + 1),
+        }
+    }
+
+    fn start_measuring<M: Simulation>(&mut self, media: &mut M) {
+        media.reset_counts();
+        self.outcome.reads.clear();
+        self.outcome.writes.clear();
+        self.outcome.host = HostCounts::default();
+        self.outcome.intervals.clear();
+        self.current.served = 0;
+        self.current.response_total_ns = 0;
+        self.current.response_max_ns = 0;
+        self.start_ns = self.latest_ns;
+    }
+
+    fn closed_pass<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        requests: &[Request],
+        depth: u32,
+        progress: Progress<'_>,
+    ) {
+        for request in requests {
+            let issue_ns = if depth <= 1 {
+                self.latest_ns
+            } else if self.outstanding.len() < depth as usize {
+                self.start_ns
+            } else {
+                self.outstanding.pop().map_or(self.latest_ns, |Reverse(completion)| completion)
+            };
+            let completion = self.serve(media, scheme, request, issue_ns, issue_ns, progress);
+            if depth > 1 {
+                self.outstanding.push(Reverse(completion));
+            }
+        }
+    }
+
+    fn open_pass<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        requests: &[Request],
+        pass: u32,
+        speed: f64,
+        progress: Progress<'_>,
+    ) {
+        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return };
+        let scale = |ns: u64| if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 };
+        // A pass begins one mean inter-arrival after the one before it has ended.
+        let duration = scale(last.arrival_ns - first.arrival_ns.min(last.arrival_ns));
+        let period = duration + duration / requests.len() as u64;
+        let offset = u64::from(pass) * period;
+        for request in requests {
+            let arrival_ns = offset + scale(request.arrival_ns.saturating_sub(first.arrival_ns));
+            let quiet_ns = arrival_ns.saturating_sub(self.latest_ns);
+            if quiet_ns > self.plan.idle_after_ns {
+                self.idle(media, scheme, quiet_ns - self.plan.idle_after_ns);
+            }
+            self.serve(media, scheme, request, arrival_ns, arrival_ns, progress);
+        }
+        self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
+    }
+
+    /// Idle time allows as many background copies as fit into it on the device's last region.
+    fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
+        let copy_ns = media
+            .ledger()
+            .rows
+            .iter()
+            .map(|row| row.timing.of_op(FlashOp::Read).0 + row.timing.of_op(FlashOp::Program).0)
+            .max()
+            .unwrap_or(1);
+        let budget_pages = (idle_ns / copy_ns.max(1)).min(u64::from(u32::MAX)) as u32;
+        media.begin_background();
+        scheme.idle(media, budget_pages);
+    }
+
+    #[inline]
+    fn serve<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        request: &Request,
+        arrival_ns: u64,
+        issue_ns: u64,
+        progress: Progress<'_>,
+    ) -> u64 {
+        media.begin(request, issue_ns);
+        scheme.serve(media, request);
+        let completion = media.end();
+        let response_ns = completion - arrival_ns;
+        match request.op {
+            Op::Read => self.outcome.reads.record(response_ns),
+            Op::Write => self.outcome.writes.record(response_ns),
+            Op::Trim => {}
+        }
+        self.outcome.host.add(request);
+        self.latest_ns = self.latest_ns.max(completion);
+        self.current.served += u64::from(request.op != Op::Trim);
+        self.current.response_total_ns += u128::from(response_ns);
+        self.current.response_max_ns = self.current.response_max_ns.max(response_ns);
+        self.served += 1;
+        if self.outcome.host.requests() % self.interval_requests == 0 {
+            self.close_interval(media, scheme);
+        }
+        if self.served % PROGRESS_STEP == 0 {
+            progress(self.served);
+        }
+        completion
+    }
+
+    fn close_interval<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
+        self.metrics.clear();
+        scheme.metrics(&mut self.metrics);
+        let mut interval = self.current.clone();
+        interval.requests = self.outcome.host.requests();
+        interval.end_ns = self.latest_ns - self.start_ns;
+        for (ops, row) in interval.ops.iter_mut().zip(&media.ledger().rows) {
+            *ops = FlashOp::ALL.map(|op| row.counts.total(op));
+        }
+        interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
+        self.outcome.intervals.push(interval);
+        self.current.served = 0;
+        self.current.response_total_ns = 0;
+        self.current.response_max_ns = 0;
+    }
+
+    fn finish<M: Simulation>(mut self, media: &M, scheme: &dyn Scheme<M>) -> Outcome {
+        if self.plan.intervals > 0 && self.current.served > 0 {
+            self.close_interval(media, scheme);
+        }
+        self.metrics.clear();
+        scheme.metrics(&mut self.metrics);
+        self.outcome.metrics = self.metrics;
+        self.outcome.ledger = media.ledger().clone();
+        self.outcome.simulated_ns = self.latest_ns - self.start_ns;
+        self.outcome
+    }
+}
+
+/// Flash page reads and programs of a set of ledger rows.
+pub fn page_ops(rows: &[Row]) -> u64 {
+    rows.iter().map(|row| row.counts.total(FlashOp::Read) + row.counts.total(FlashOp::Program)).sum()
+}

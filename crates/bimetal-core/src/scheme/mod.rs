@@ -1,0 +1,197 @@
+//! Schemes: how a device manages its flash. Each is a pure state machine over the [`Media`] seam.
+//!
+//! A scheme sees its configuration, its own state, the request and the media; nothing else. Its periods count requests
+//! or pages. A new scheme is one file, one `mod` line and one line of the registry below; help texts, golden rows,
+//! model, determinism and allocation tests iterate the registry.
+
+mod pagemap;
+mod parameters;
+
+pub use parameters::{ParameterError, ParameterSpec, Value};
+
+use crate::chip::Chip;
+use crate::media::Media;
+use crate::request::Request;
+use crate::units::Geometry;
+
+/// Named figures of a scheme's own, in the order in which it gives them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    values: Vec<(&'static str, f64)>,
+}
+
+impl Metrics {
+    /// Forgets all figures and keeps the memory.
+    pub fn clear(&mut self) {
+        self.values.clear();
+    }
+
+    /// Adds a figure; its unit is part of its name.
+    pub fn push(&mut self, name: &'static str, value: f64) {
+        self.values.push((name, value));
+    }
+
+    /// Adds a count.
+    pub fn count(&mut self, name: &'static str, value: u64) {
+        self.push(name, value as f64);
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        self.values.iter().copied()
+    }
+
+    /// The figure of that name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.iter().find_map(|(known, value)| (known == name).then_some(value))
+    }
+}
+
+/// A management scheme over a medium.
+pub trait Scheme<M: Media>: Send {
+    /// Writes every logical unit once, in order and past all admission policy: the state in which measuring starts.
+    /// The content is undefined. Called at most once, before any request.
+    fn fill(&mut self, media: &mut M);
+
+    /// Serves a host request. Its sectors lie within the logical capacity.
+    fn serve(&mut self, media: &mut M, request: &Request);
+
+    /// The host is idle: background work of about `budget_pages` page copies may be done.
+    fn idle(&mut self, _media: &mut M, _budget_pages: u32) {}
+
+    /// Figures of its own: thresholds, hit rates, migrations, rejects, bytes of metadata.
+    fn metrics(&self, metrics: &mut Metrics);
+
+    /// Checks all invariants of the state.
+    ///
+    /// # Errors
+    /// The first one that is broken.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// What a scheme knows of a region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionShape {
+    /// The part: times, endurance, modes.
+    pub chip: Chip,
+    /// Blocks, pages, dies.
+    pub geometry: Geometry,
+}
+
+/// What a scheme knows of its device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// Sectors that the host sees.
+    pub logical_sectors: u64,
+    /// The fast region first, the slow one last.
+    pub regions: Vec<RegionShape>,
+    /// Seed of pseudo-random choices, for schemes that make any.
+    pub seed: u64,
+}
+
+/// Which regions a scheme manages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regions {
+    /// One, of any cell.
+    One,
+    /// A fast one in front of a slow one.
+    FastAndSlow,
+    /// One whose blocks can run with one bit per cell; the capacity beyond the usual is the budget for that.
+    DualMode,
+}
+
+/// One line of the registry.
+#[derive(Debug)]
+pub struct SchemeSpec {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The paper, or what else defines it.
+    pub source: &'static str,
+    /// What it needs of a device.
+    pub regions: Regions,
+    /// Its parameters.
+    pub parameters: fn() -> Vec<ParameterSpec>,
+}
+
+/// A device on which a scheme cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No such scheme.
+    #[error("there is no scheme `{name}`; there are: {known}")]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A parameter was refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The device is too small or of the wrong kind.
+    #[error("`{scheme}` cannot run on this device: {reason}")]
+    Device {
+        /// The scheme.
+        scheme: &'static str,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+macro_rules! registry {
+    ($($module:ident::$type:ident),+ $(,)?) => {
+        /// Every scheme.
+        pub static SCHEMES: &[&SchemeSpec] = &[$(&$module::SPEC),+];
+
+        /// Makes the scheme of that name, with the given parameters on top of its defaults.
+        ///
+        /// # Errors
+        /// An unknown scheme or parameter, or a device that does not suit it.
+        pub fn build<M: Media + 'static>(
+            name: &str,
+            shape: &Shape,
+            settings: &[(String, String)],
+        ) -> Result<Box<dyn Scheme<M>>, BuildError> {
+            $(
+                if name == $module::SPEC.name {
+                    let parameters = $module::Parameters::parse(settings)?;
+                    let scheme = $module::$type::new(shape, parameters)
+                        .map_err(|reason| BuildError::Device { scheme: $module::SPEC.name, reason })?;
+                    return Ok(Box::new(scheme));
+                }
+            )+
+            Err(unknown(name))
+        }
+
+        /// The parameters of a scheme as they will be, defaults included.
+        ///
+        /// # Errors
+        /// An unknown scheme or parameter.
+        pub fn settings(name: &str, settings: &[(String, String)]) -> Result<Vec<(String, String)>, BuildError> {
+            $(
+                if name == $module::SPEC.name {
+                    return Ok($module::Parameters::parse(settings)?.settings());
+                }
+            )+
+            Err(unknown(name))
+        }
+    };
+}
+
+registry! {
+    pagemap::PageMapped,
+}
+
+/// The scheme of that name.
+///
+/// # Errors
+/// An unknown name, with those there are.
+pub fn find(name: &str) -> Result<&'static SchemeSpec, BuildError> {
+    SCHEMES.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> BuildError {
+    let known = SCHEMES.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+    BuildError::Unknown { name: name.into(), known }
+}

@@ -1,0 +1,196 @@
+//! `pagemap`: one region, page-mapped, greedy garbage collection. The plain modern baseline.
+//!
+//! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged one
+//! (read-modify-write). Host writes go to the dies in turn; each die is collected by itself, in the foreground, when it
+//! is down to `gc_free_blocks` erased blocks. Write amplification under uniform random writes follows from the spare
+//! area alone; [`crate::model::write_amplification`] has the closed forms.
+
+use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::region::page_map::{PageMap, Stream};
+use crate::request::{Op, Request};
+use crate::units::{BlockId, RegionId};
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "pagemap",
+    summary: "one region, page map, greedy garbage collection",
+    source: "baseline; greedy cleaning as in Desnoyers, SYSTOR 2012",
+    regions: Regions::One,
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `pagemap`.
+    pub struct Parameters {
+        /// Erased blocks of a die at or below which it is collected before the next write.
+        pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Whether idle time is used to collect up to twice `gc_free_blocks`.
+        pub idle_gc: bool = false;
+    }
+}
+
+const REGION: RegionId = RegionId(0);
+
+/// The state of `pagemap`.
+#[derive(Debug)]
+pub struct PageMapped {
+    pages: PageMap,
+    page_sectors: u32,
+    parameters: Parameters,
+    collected_blocks: u64,
+    copied_pages: u64,
+}
+
+impl PageMapped {
+    /// A scheme over the device's last region.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let region = shape.regions.last().ok_or("it has no region")?;
+        let page_sectors = region.geometry.page_sectors();
+        let logical_pages = shape.logical_sectors.div_ceil(u64::from(page_sectors));
+        let spare = u64::from(region.geometry.blocks / region.geometry.dies)
+            .saturating_sub(logical_pages.div_ceil(u64::from(region.geometry.pages_per_block * region.geometry.dies)));
+        if u64::from(parameters.gc_free_blocks) + 2 > spare {
+            return Err(format!(
+                "keeping {} blocks erased takes {} spare blocks per die and there are {spare}; enlarge the spare area \
+                 or lower gc_free_blocks",
+                parameters.gc_free_blocks,
+                parameters.gc_free_blocks + 2
+            ));
+        }
+        let pages = PageMap::new(region.geometry, logical_pages)?;
+        Ok(Self { pages, page_sectors, parameters, collected_blocks: 0, copied_pages: 0 })
+    }
+
+    /// Makes room on a die for one more host page.
+    #[inline]
+    fn make_room<M: Media>(&mut self, media: &mut M, die: u32) {
+        if !self.pages.needs_block(die, Stream::Host) {
+            return;
+        }
+        while self.pages.free_blocks(die) <= self.parameters.gc_free_blocks {
+            let Some(victim) = self.pages.victim(die) else { return };
+            self.collect(media, die, victim, Cause::Gc);
+        }
+    }
+
+    /// Moves the valid pages of a block away and erases it.
+    fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId, cause: Cause) {
+        self.pages.unseal(die, victim);
+        let mut page = 0;
+        while let Some(from) = self.pages.next_valid(victim, page) {
+            let to = self.pages.relocate(from, die);
+            media.copy(REGION, from, to, cause);
+            self.copied_pages += 1;
+            page = self.pages.geometry().page_of(from) + 1;
+        }
+        media.erase(REGION, victim, CellMode::Native, cause);
+        self.pages.release(die, victim);
+        self.collected_blocks += 1;
+    }
+
+    #[inline]
+    fn write_page<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>]) {
+        self.pages.invalidate(logical);
+        let die = self.pages.next_die();
+        self.make_room(media, die);
+        let ppa = self.pages.place(logical, die, Stream::Host);
+        media.program(REGION, ppa, parts, Cause::Host);
+    }
+
+    /// Writes part of a page: the rest comes from the old copy, if there is one.
+    fn write_partial<M: Media>(&mut self, media: &mut M, logical: u32, host: Part<M::Data>) {
+        let Some(old) = self.pages.lookup(logical) else {
+            self.write_page(media, logical, &[host]);
+            return;
+        };
+        let data = media.read(REGION, old, Cause::Host);
+        let end = host.to + host.sectors;
+        let before = Part { data, from: 0, to: 0, sectors: host.to };
+        let after = Part { data, from: end, to: end, sectors: self.page_sectors - end };
+        self.write_page(media, logical, &[before, host, after]);
+    }
+
+    /// Calls `each` with every logical page that a request touches: page, first sector within it, sectors, and their
+    /// position in the request.
+    #[inline]
+    fn for_each_page(page_sectors: u32, request: &Request, mut each: impl FnMut(u32, u32, u32, u32)) {
+        let mut logical = (request.sector / u64::from(page_sectors)) as u32;
+        let mut offset = (request.sector - u64::from(logical) * u64::from(page_sectors)) as u32;
+        let mut done = 0;
+        while done < request.sectors {
+            let sectors = (page_sectors - offset).min(request.sectors - done);
+            each(logical, offset, sectors, done);
+            done += sectors;
+            logical += 1;
+            offset = 0;
+        }
+    }
+}
+
+impl<M: Media> Scheme<M> for PageMapped {
+    fn fill(&mut self, media: &mut M) {
+        for logical in 0..self.pages.logical_pages() {
+            self.write_page(media, logical, &[]);
+        }
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        let page_sectors = self.page_sectors;
+        match request.op {
+            Op::Write => {
+                let data = media.host();
+                Self::for_each_page(page_sectors, request, |logical, offset, sectors, at| {
+                    let host = Part { data, from: at, to: offset, sectors };
+                    if sectors == page_sectors {
+                        self.write_page(media, logical, &[host]);
+                    } else {
+                        self.write_partial(media, logical, host);
+                    }
+                });
+            }
+            Op::Read => Self::for_each_page(page_sectors, request, |logical, offset, sectors, at| {
+                match self.pages.lookup(logical) {
+                    Some(ppa) => {
+                        let data = media.read(REGION, ppa, Cause::Host);
+                        media.deliver(data, offset, at, sectors);
+                    }
+                    None => media.deliver_zeros(at, sectors),
+                }
+            }),
+            // Part of a page cannot be given back; its sectors keep their content.
+            Op::Trim => Self::for_each_page(page_sectors, request, |logical, _, sectors, _| {
+                if sectors == page_sectors {
+                    self.pages.invalidate(logical);
+                }
+            }),
+        }
+    }
+
+    fn idle(&mut self, media: &mut M, budget_pages: u32) {
+        if !self.parameters.idle_gc {
+            return;
+        }
+        let budget = self.copied_pages + u64::from(budget_pages);
+        for die in 0..self.pages.geometry().dies {
+            while self.pages.free_blocks(die) < 2 * self.parameters.gc_free_blocks && self.copied_pages < budget {
+                let Some(victim) = self.pages.victim(die) else { break };
+                self.collect(media, die, victim, Cause::Gc);
+            }
+        }
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        metrics.count("gc_blocks", self.collected_blocks);
+        metrics.count("gc_copied_pages", self.copied_pages);
+        metrics.count("metadata_bytes", u64::from(self.pages.logical_pages()) * 4);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.pages.check()
+    }
+}
