@@ -4,6 +4,8 @@
 //! or pages. A new scheme is one file, one `mod` line and one line of the registry below; help texts, golden rows,
 //! model, determinism and allocation tests iterate the registry.
 
+mod block_mapped;
+mod conventional;
 mod pagemap;
 mod parameters;
 
@@ -181,6 +183,7 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    conventional::Conventional,
 }
 
 /// The scheme of that name.
