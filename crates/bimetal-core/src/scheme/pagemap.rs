@@ -5,6 +5,8 @@
 //! is down to `gc_free_blocks` erased blocks. Write amplification under uniform random writes follows from the spare
 //! area alone; [`crate::model::write_amplification`] has the closed forms.
 
+use arrayvec::ArrayVec;
+
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::region::page_map::{PageMap, Stream};
@@ -80,13 +82,13 @@ impl PageMapped {
 
     /// Moves the valid pages of a block away and erases it.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId, cause: Cause) {
-        self.pages.unseal(die, victim);
+        self.pages.unseal(victim);
+        let mut from = ArrayVec::new();
         let mut page = 0;
-        while let Some(from) = self.pages.next_valid(victim, page) {
-            let to = self.pages.relocate(from, die);
-            media.copy(REGION, from, to, cause);
-            self.copied_pages += 1;
-            page = self.pages.geometry().page_of(from) + 1;
+        while let Some((to, next)) = self.pages.relocate(victim, page, die, &mut from) {
+            media.copy_run(REGION, &from, to, cause);
+            self.copied_pages += from.len() as u64;
+            page = next;
         }
         media.erase(REGION, victim, CellMode::Native, cause);
         self.pages.release(die, victim);
@@ -169,6 +171,12 @@ impl<M: Media> Scheme<M> for PageMapped {
                 }
             }),
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, far: &Request, near: &Request) {
+        let first_page = |request: &Request| (request.sector / u64::from(self.page_sectors)) as u32;
+        self.pages.prefetch(first_page(far), first_page(near));
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {
