@@ -18,8 +18,6 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use arrayvec::ArrayVec;
-
 use crate::units::{BlockId, Geometry, Ppa};
 
 /// Blocks of each die that can hold no valid page at rest: the open block of each stream and one erased block.
@@ -37,8 +35,25 @@ pub enum Stream {
     Gc = 1,
 }
 
-/// Pages that one [`PageMap::relocate`] moves at most.
-pub const RUN_PAGES: usize = 64;
+/// Old places of the pages that one [`PageMap::relocate`] moves.
+#[derive(Debug)]
+pub struct Run {
+    pages: [Ppa; 64],
+    len: usize,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { pages: [Ppa::NONE; 64], len: 0 }
+    }
+}
+
+impl Run {
+    /// The pages, in the order in which they go to consecutive new places.
+    pub fn pages(&self) -> &[Ppa] {
+        &self.pages[..self.len]
+    }
+}
 
 /// Set in the valid count of a block that is open or erased: it cannot be a victim.
 const UNSEALED: u16 = 1 << 15;
@@ -248,57 +263,58 @@ impl PageMap {
         u32::from(self.counts[self.places[block.index()].count as usize] & !UNSEALED)
     }
 
-    /// Moves valid pages of a victim from page `page` on to consecutive pages of its die's open `Gc` block, up to
-    /// [`RUN_PAGES`] of them. Puts their old places into `from`; returns the first new place and the page to go on from,
+    /// Moves valid pages of a victim from page `page` on to consecutive pages of its die's open `Gc` block, as many as a
+    /// run and that block hold. Puts their old places into `run`; returns the first new place and the page to go on from,
     /// or nothing if no valid page is left.
     #[inline]
-    pub fn relocate(
-        &mut self,
-        victim: BlockId,
-        page: u32,
-        die: u32,
-        from: &mut ArrayVec<Ppa, RUN_PAGES>,
-    ) -> Option<(Ppa, u32)> {
-        from.clear();
-        let first = self.geometry.ppa(victim, 0).index();
-        let end = first + self.geometry.pages_per_block as usize;
-        let mut slot = first + page as usize;
-        let mut word = 0;
-        while slot < end {
-            word = self.valid[slot / 64] >> (slot % 64) << (slot % 64);
-            if word != 0 {
+    pub fn relocate(&mut self, victim: BlockId, page: u32, die: u32, run: &mut Run) -> Option<(Ppa, u32)> {
+        let (base, word) = self.valid_word(victim, page)?;
+        let to = self.open_gc(die);
+        let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
+        let mut rest = word;
+        let mut moved = 0;
+        for entry in run.pages.iter_mut().take(room) {
+            if rest == 0 {
                 break;
             }
-            slot = (slot / 64 + 1) * 64;
-        }
-        let base = slot / 64 * 64;
-        if end < base + 64 {
-            word &= (1 << (end.max(base) - base)) - 1;
-        }
-        if word == 0 {
-            return None;
-        }
-        let to = self.open_gc(die);
-        let room = self.geometry.pages_per_block - self.geometry.page_of(to);
-        let mut rest = word;
-        let mut target = to.index();
-        while rest != 0 && from.len() < room as usize {
             let source = base + rest.trailing_zeros() as usize;
             rest &= rest - 1;
             let logical = self.owner[source];
             // Their map entries lie anywhere: fetch them all before the first is changed.
             prefetch_index::prefetch_index(&self.map, logical as usize);
-            self.owner[target] = logical;
-            target += 1;
-            from.push(Ppa(source as u32));
+            self.owner[to.index() + moved] = logical;
+            *entry = Ppa(source as u32);
+            moved += 1;
         }
-        for (&logical, target) in self.owner[to.index()..target].iter().zip(to.0..) {
+        run.len = moved;
+        for (&logical, target) in self.owner[to.index()..to.index() + moved].iter().zip(to.0..) {
             self.map[logical as usize] = target;
         }
         self.valid[base / 64] &= !(word & !rest);
-        self.moved(victim, to, from.len(), die);
-        let next = from.last().map_or(page, |&last| self.geometry.page_of(last) + 1);
-        Some((to, next))
+        self.moved(victim, to, moved, die);
+        let last = run.pages[moved - 1];
+        Some((to, self.geometry.page_of(last) + 1))
+    }
+
+    /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any: the word's first
+    /// page slot, and its bits.
+    #[inline]
+    fn valid_word(&self, block: BlockId, page: u32) -> Option<(usize, u64)> {
+        let first = self.geometry.ppa(block, 0).index();
+        let end = first + self.geometry.pages_per_block as usize;
+        let mut slot = first + page as usize;
+        while slot < end {
+            let base = slot / 64 * 64;
+            let mut word = self.valid[base / 64] & (u64::MAX << (slot - base));
+            if end < base + 64 {
+                word &= (1 << (end - base)) - 1;
+            }
+            if word != 0 {
+                return Some((base, word));
+            }
+            slot = base + 64;
+        }
+        None
     }
 
     /// The next page of a die's open `Gc` block.
@@ -313,9 +329,7 @@ impl PageMap {
 
     /// Accounts for `pages` pages moved from a victim to `to` and the pages after it.
     fn moved(&mut self, victim: BlockId, to: Ppa, pages: usize, die: u32) {
-        for slot in to.index()..to.index() + pages {
-            self.valid[slot / 64] |= 1 << (slot % 64);
-        }
+        set_bits(&mut self.valid, to.index(), pages);
         self.counts[self.places[victim.index()].count as usize] -= pages as u16;
         let open = &mut self.dies[die as usize].open[Stream::Gc as usize];
         open.page += pages as u32;
@@ -406,6 +420,15 @@ impl PageMap {
             }
         }
         Ok(())
+    }
+}
+
+/// Sets `count` bits, at most 64, from `first` on.
+fn set_bits(words: &mut [u64], first: usize, count: usize) {
+    let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
+    words[first / 64] |= ones as u64;
+    if (ones >> 64) != 0 {
+        words[first / 64 + 1] |= (ones >> 64) as u64;
     }
 }
 
