@@ -88,6 +88,8 @@ fn regions(case: &Case, spec: &SchemeSpec) -> Vec<SimRegion> {
 struct Run {
     outcome: Outcome,
     seconds: f64,
+    /// Memory of the simulator: medium and scheme.
+    bytes: i64,
 }
 
 fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
@@ -100,8 +102,12 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
             .collect(),
         seed: 1,
     };
-    let mut media = SimMedia::new(&regions, 1);
-    let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
+    let mut device = None;
+    let memory = allocation_counter::measure(|| {
+        let scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
+        device = Some((SimMedia::new(&regions, 1), scheme));
+    });
+    let (mut media, mut scheme) = device.expect("it was just made");
     let ageing = requests(case, case.logical_pages as usize, 1.0, 11);
     let measured = requests(case, case.requests, case.write_share, 12);
     replay::run(&mut media, &mut *scheme, &ageing, &Plan::default(), &mut |_| {});
@@ -109,7 +115,7 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
     let started = Instant::now();
     let outcome =
         replay::run(&mut media, &mut *scheme, &measured, &Plan { fill: false, ..Plan::default() }, &mut |_| {});
-    Run { outcome, seconds: started.elapsed().as_secs_f64() }
+    Run { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }
 }
 
 /// The memory accesses of the same requests and as many copies, and nothing else. Returns seconds.
@@ -198,17 +204,17 @@ fn main() {
         });
     }
     println!(
-        "{:<17} {:<16} {:>12} {:>14} {:>14} {:>7} {:>6}",
-        "workload", "scheme", "M requests/s", "M page ops/s", "bare, same ops", "ratio", "WA"
+        "{:<17} {:<16} {:>12} {:>14} {:>14} {:>7} {:>6} {:>10}",
+        "workload", "scheme", "M requests/s", "M page ops/s", "bare, same ops", "ratio", "WA", "bytes/page"
     );
     for case in &cases {
         for spec in SCHEMES {
-            let Run { outcome, seconds } = simulate(case, spec);
+            let Run { outcome, seconds, bytes } = simulate(case, spec);
             let bare_seconds = bare(case, &outcome);
             let page_ops = outcome.ledger.page_ops() as f64;
             let programs: u64 = outcome.ledger.rows.iter().map(|row| row.counts.total(FlashOp::Program)).sum();
             println!(
-                "{:<17} {:<16} {:>12.2} {:>14.1} {:>14.1} {:>7.2} {:>6.2}",
+                "{:<17} {:<16} {:>12.2} {:>14.1} {:>14.1} {:>7.2} {:>6.2} {:>10.1}",
                 case.name,
                 spec.name,
                 case.requests as f64 / seconds / 1e6,
@@ -216,6 +222,7 @@ fn main() {
                 page_ops / bare_seconds / 1e6,
                 bare_seconds / seconds,
                 programs as f64 / outcome.host.writes as f64,
+                bytes as f64 / case.logical_pages as f64,
             );
         }
     }
