@@ -58,6 +58,10 @@ pub trait Scheme<M: Media>: Send {
     /// Serves a host request. Its sectors lie within the logical capacity.
     fn serve(&mut self, media: &mut M, request: &Request);
 
+    /// Requests that will be served soon, `near` sooner than `far`: their map entries may be brought into the
+    /// processor's cache. Changes nothing.
+    fn prefetch(&self, _far: &Request, _near: &Request) {}
+
     /// The host is idle: background work of about `budget_pages` page copies may be done.
     fn idle(&mut self, _media: &mut M, _budget_pages: u32) {}
 
