@@ -430,8 +430,10 @@ impl BlockMapped {
         let old = self.chains.detach(logical_block);
         self.chains.set_mode(logical_block, mode);
         let end = last.map_or(first, |last| last + 1);
+        // In SLC mode a data block has all its blocks even where fewer would do: a chain never grows by being folded.
+        let width = if mode == CellMode::Slc { self.chains.data_width(mode) } else { u32::from(end > first) };
         let mut logical = first;
-        while logical < end {
+        for _ in 0..width {
             let block = self.claim(media, logical_block, cause);
             let pages = self.chains.pages(mode).min(end - logical);
             self.gather_block(media, overlay, logical..logical + pages, self.chains.geometry().ppa(block, 0), cause);
