@@ -5,9 +5,10 @@
 //! blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond the
 //! usual spare area is the budget for them. One that has cooled down is folded back.
 //!
-//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. A data block in SLC mode takes its
-//! blocks from the budget; its log blocks hold half as many pages and come from the spare area, one at a time. What is
-//! left of the budget is never used for logs: else the baseline would mostly measure a larger spare area.
+//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. Of the two blocks that a data or log
+//! block takes in SLC mode, one comes from the budget; where the budget is used up, log blocks come from the spare area
+//! alone. What is left of the budget is never used for other logs: else the baseline would mostly measure a larger spare
+//! area.
 
 use super::block_mapped::{Bare, BlockMapped, Settings};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
@@ -70,8 +71,6 @@ pub struct DensityControl {
     cursor: usize,
     /// Blocks beyond the usual for data in SLC mode.
     budget: u32,
-    /// Members that the budget allows.
-    members_max: u32,
     /// Blocks that a data block takes more in SLC mode.
     extra: u32,
     parameters: Parameters,
@@ -120,7 +119,6 @@ impl DensityControl {
             positions: vec![NONE; logical_blocks as usize],
             cursor: 0,
             budget,
-            members_max,
             extra,
             parameters,
             to_slc: 0,
@@ -146,9 +144,14 @@ impl DensityControl {
         }
     }
 
+    /// Whether another data block can go to SLC mode. Log blocks use the budget, too.
+    fn budget_allows_one_more(&self) -> bool {
+        self.blocks.chains().extra_blocks() + self.extra <= self.budget
+    }
+
     /// Puts a hot logical block into SLC mode if the budget allows it or a member is accessed less than half as often.
     fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
-        if self.members.len() >= self.members_max as usize {
+        if !self.budget_allows_one_more() {
             let accesses = self.accesses[block as usize];
             // The search is long: once in so many accesses.
             if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
@@ -157,11 +160,14 @@ impl DensityControl {
             let coldest = self.members.iter().copied().min_by_key(|&member| self.accesses[member as usize]);
             let Some(coldest) = coldest.filter(|&member| self.accesses[member as usize] < accesses / 2) else { return };
             self.demote(media, coldest);
+            if !self.budget_allows_one_more() {
+                return;
+            }
         }
         self.positions[block as usize] = self.members.len() as u32;
         self.members.push(block);
         self.to_slc += 1;
-        self.convert(media, block, CellMode::Slc, Cause::MigrateUp);
+        self.blocks.fold(media, &mut Bare, block, CellMode::Slc, Cause::MigrateUp);
     }
 
     fn demote<M: Media>(&mut self, media: &mut M, block: u32) {
@@ -171,13 +177,7 @@ impl DensityControl {
             self.positions[moved as usize] = position;
         }
         self.to_mlc += 1;
-        self.convert(media, block, CellMode::Native, Cause::MigrateDown);
-    }
-
-    fn convert<M: Media>(&mut self, media: &mut M, block: u32, mode: CellMode, cause: Cause) {
-        self.blocks.fold(media, &mut Bare, block, mode, cause);
-        let members = self.members.len() as u32;
-        self.blocks.keep_beyond(self.budget - members * self.extra);
+        self.blocks.fold(media, &mut Bare, block, CellMode::Native, Cause::MigrateDown);
     }
 
     /// Looks at one member: if it has cooled down it goes back.
@@ -215,7 +215,8 @@ impl<M: Media> Scheme<M> for DensityControl {
 
     fn metrics(&self, metrics: &mut Metrics) {
         metrics.count("slc_mode_logical_blocks", self.members.len() as u64);
-        metrics.count("slc_mode_logical_blocks_max", u64::from(self.members_max));
+        metrics.count("slc_mode_extra_blocks", u64::from(self.blocks.chains().extra_blocks()));
+        metrics.count("slc_mode_budget_blocks", u64::from(self.budget));
         metrics.count("folds_to_slc_mode", self.to_slc);
         metrics.count("folds_to_mlc_mode", self.to_mlc);
         self.blocks.metrics(metrics);
@@ -224,8 +225,8 @@ impl<M: Media> Scheme<M> for DensityControl {
 
     fn check(&self) -> Result<(), String> {
         self.blocks.check()?;
-        if self.members.len() > self.members_max as usize {
-            return Err(format!("{} logical blocks in SLC mode, {} allowed", self.members.len(), self.members_max));
+        if self.members.len() as u32 * self.extra > self.budget {
+            return Err(format!("{} logical blocks in SLC mode, {} blocks for it", self.members.len(), self.budget));
         }
         for (block, &position) in self.positions.iter().enumerate() {
             let slc = self.blocks.chains().mode(block as u32) == CellMode::Slc;
