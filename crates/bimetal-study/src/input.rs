@@ -136,7 +136,7 @@ pub fn open_with_progress(
             progress((before + done).min(total), total)
         })?;
         before += size;
-        if let Some(name) = path.file_name() {
+        if let Some(name) = path.file_name().filter(|_| !is_standard_input(path)) {
             trace.name = name.to_string_lossy().into_owned();
         }
         traces.push(trace);
@@ -221,7 +221,11 @@ fn decode(
     options: &Options,
     failed: impl Fn(io::Error) -> InputError,
 ) -> Result<Trace, InputError> {
-    let name = path.display().to_string();
+    let name = if is_standard_input(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
     if trace::is_bimetal(start) && options.format.is_none_or(|format| format.name == "bimetal") {
         return trace::read_bimetal(&name, &mut source, size, options).map_err(
             |error| match error {
