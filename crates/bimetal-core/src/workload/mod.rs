@@ -115,7 +115,7 @@ fn unknown(name: &str) -> WorkloadError {
 
 /// Sectors of a request of `size`, which must be whole sectors and at most `span`.
 fn request_sectors(size: ByteSize, span: ByteSize) -> Result<u32, String> {
-    if size.0 == 0 || size.0 % SECTOR_BYTES != 0 || size.0 > 1 << 30 {
+    if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) || size.0 > 1 << 30 {
         return Err(format!("a request of {size} is not a multiple of 512 bytes up to 1GiB"));
     }
     if size > span {
