@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn fifo_gives_the_papers_values() {
-        // ALGORITHMS: U(u) of OP-FCL and HySSD.
+        // Of the relation that OP-FCL (equation 3) and HySSD share.
         for (utilisation, of_victim) in
             [(0.5, 0.2032), (0.7, 0.4670), (0.8, 0.6286), (0.9, 0.8069), (0.95, 0.9017), (0.97, 0.9406)]
         {
