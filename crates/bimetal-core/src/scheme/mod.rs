@@ -4,6 +4,9 @@
 //! or pages. A new scheme is one file, one `mod` line and one line of the registry below; help texts, golden rows,
 //! model, determinism and allocation tests iterate the registry.
 
+mod block_mapped;
+mod chang;
+mod conventional;
 mod pagemap;
 mod parameters;
 
@@ -185,6 +188,8 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    conventional::Conventional,
+    chang::Chang,
 }
 
 /// The scheme of that name.
