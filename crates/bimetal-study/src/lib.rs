@@ -1,1 +1,3 @@
 //! Experiments over the core.
+
+pub mod input;

@@ -5,4 +5,5 @@ pub mod lru;
 pub mod page_merge;
 pub mod probed_hash;
 pub mod random;
+pub mod real;
 pub mod two_means;

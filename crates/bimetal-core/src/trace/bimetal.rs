@@ -1,0 +1,589 @@
+//! Bimetal's own compact form: what `bimetal convert` writes once so that every replay starts at once.
+//!
+//! All little-endian. Header, 80 bytes: magic `BMTRACE\0`, u32 version (1), u32 devices, then u64 each: requests, reads,
+//! writes, trims, bytes read, bytes written (exact, from the source), clock at arrival 0 in ns, reserved (0). Then 32
+//! bytes a device: u64 id, base sector, sectors, requests. Then 24 bytes a request: u64 arrival in ns, u64 sector,
+//! u32 sectors, u32 operation (0 read, 1 write, 2 trim).
+//!
+//! No checksum, but the length must be exact and the records must agree with the header's counts. Requests are in order
+//! of arrival and lie within the devices.
+
+use std::io::{self, Read};
+
+use super::collect::{Collector, DEVICE_ALIGN_SECTORS, MAX_BYTES, Row};
+use super::detect::{Likeness, Sample};
+use super::error::{ErrorKind, Fault, Place, TraceError};
+use super::{DeviceChoice, Format, Input, Options, Shared, Trace, TraceDevice, plausible};
+use crate::request::{Op, Request, SECTOR_BYTES};
+
+/// The format's entry in [`super::FORMATS`].
+pub static FORMAT: Format = Format {
+    name: "bimetal",
+    aliases: &[],
+    summary: "Bimetal's compact binary form (what `bimetal convert` writes)",
+    layout: "arrival sector sectors op: nanoseconds, 512-byte sectors, 0 = read, 1 = write, 2 = trim",
+    time_unit: None,
+    has_actions: false,
+    shared: Shared::Nothing,
+    probe,
+    decode,
+};
+
+const MAGIC: &[u8; 8] = b"BMTRACE\0";
+const VERSION: u32 = 1;
+const HEADER: usize = 80;
+const DEVICE: usize = 32;
+const RECORD: usize = 24;
+
+/// Records that are checked together, so that the check costs no branch a record.
+const BLOCK: usize = 1024;
+/// Blocks that are read at once: few enough to stay in a processor's cache.
+const BLOCKS_READ: usize = 16;
+
+/// Writes a trace in the compact form. Its name, source format and warnings are not kept.
+pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
+    let mut out =
+        Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(trace.devices.len() as u32).to_le_bytes());
+    let counts = [
+        trace.requests.len() as u64,
+        trace.reads,
+        trace.writes,
+        trace.trims,
+    ];
+    for word in counts
+        .into_iter()
+        .chain([trace.read_bytes, trace.write_bytes, trace.origin_ns, 0])
+    {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    for device in &trace.devices {
+        for word in [
+            device.id,
+            device.base_sector,
+            device.sectors,
+            device.requests,
+        ] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    for request in &trace.requests {
+        out.extend_from_slice(&request.arrival_ns.to_le_bytes());
+        out.extend_from_slice(&request.sector.to_le_bytes());
+        out.extend_from_slice(&request.sectors.to_le_bytes());
+        out.extend_from_slice(&(request.op as u32).to_le_bytes());
+    }
+    out
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    if sample.bytes.starts_with(MAGIC) {
+        Likeness::Magic
+    } else {
+        Likeness::No
+    }
+}
+
+/// Why the compact form could not be read from a source.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] io::Error),
+    /// What it gave is no sound trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Whether a file that starts with these bytes is in the compact form, which [`read_bimetal`] reads in place of
+/// [`super::decode`].
+pub fn is_bimetal(start: &[u8]) -> bool {
+    start.starts_with(MAGIC)
+}
+
+/// Reads the compact form from a source of about `length` bytes, piece by piece, without holding the file in memory.
+///
+/// # Errors
+/// A failing source, and what [`super::decode`] gives.
+pub fn read_bimetal(
+    name: &str,
+    source: &mut dyn Read,
+    length: u64,
+    options: &Options,
+) -> Result<Trace, ReadError> {
+    options.check(name, &FORMAT)?;
+    read(
+        &Input {
+            name,
+            bytes: &[],
+            options,
+            format: &FORMAT,
+        },
+        source,
+        length,
+    )
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    read(input, &mut &*input.bytes, input.bytes.len() as u64).map_err(|error| match error {
+        ReadError::Trace(error) => error,
+        ReadError::Source(error) => input.error(ErrorKind::Truncated, error.to_string()),
+    })
+}
+
+fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, ReadError> {
+    let header = header(input, source)?;
+    if header.requests == 0 {
+        return Err(input
+            .error(ErrorKind::NoRequests, "the file holds no requests")
+            .into());
+    }
+    let room = header.requests.min(length / RECORD as u64) as usize;
+    let mut gathered = Gathered {
+        requests: Vec::with_capacity(room),
+        span: header
+            .devices
+            .last()
+            .map_or(0, |device| device.base_sector + device.sectors),
+        devices: &header.devices,
+        device: 0,
+        of_device: vec![0; header.devices.len()],
+        last_arrival: 0,
+        counts: [0; 3],
+        sectors: [0; 2],
+    };
+    let mut piece = vec![0; RECORD * BLOCK * BLOCKS_READ];
+    loop {
+        let got = fill(source, &mut piece)?;
+        let (records, rest) = piece[..got].as_chunks::<RECORD>();
+        let missing = header.requests - gathered.requests.len() as u64;
+        if (records.len() as u64, rest.len()) > (missing, 0) {
+            let what = format!("more bytes follow the {} requests", header.requests);
+            return Err(bad_header(input, what).into());
+        }
+        for block in records.chunks(BLOCK) {
+            gathered.take(input, block)?;
+        }
+        if got < piece.len() {
+            break;
+        }
+    }
+    if (gathered.requests.len() as u64) < header.requests {
+        let (held, all) = (gathered.requests.len(), header.requests);
+        return Err(truncated(input, format!("it holds {held} of its {all} requests")).into());
+    }
+    gathered.check(input, &header)?;
+    let mut trace = Trace {
+        name: input.name.to_owned(),
+        format: FORMAT.name,
+        requests: gathered.requests,
+        devices: header.devices,
+        reads: header.counts[0],
+        writes: header.counts[1],
+        trims: header.counts[2],
+        read_bytes: header.bytes[0],
+        write_bytes: header.bytes[1],
+        origin_ns: header.origin_ns,
+        warnings: Vec::new(),
+    };
+    match &input.options.devices {
+        DeviceChoice::Only(_) => Ok(choose(input, &trace)?),
+        DeviceChoice::All => {
+            plausible::check(&mut trace, &FORMAT);
+            Ok(trace)
+        }
+    }
+}
+
+/// Reads until the buffer is full or the source ends.
+fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match source.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+struct Header {
+    requests: u64,
+    counts: [u64; 3],
+    bytes: [u64; 2],
+    origin_ns: u64,
+    devices: Vec<TraceDevice>,
+}
+
+fn bad_header(input: &Input<'_>, what: String) -> TraceError {
+    input
+        .error(ErrorKind::Field, what)
+        .with_hint("convert the source trace again")
+}
+
+fn truncated(input: &Input<'_>, what: String) -> TraceError {
+    let what = format!("the file is cut off: {what}");
+    input
+        .error(ErrorKind::Truncated, what)
+        .with_hint("copy or convert the file again")
+}
+
+fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError> {
+    let mut start = [0; HEADER];
+    let got = fill(source, &mut start)?;
+    if !start[..got].starts_with(&MAGIC[..got.min(MAGIC.len())]) {
+        return Err(bad_header(input, "the file does not start with `BMTRACE`".to_owned()).into());
+    }
+    if got < HEADER {
+        return Err(truncated(
+            input,
+            format!("it holds {got} of the {HEADER} bytes of its header"),
+        )
+        .into());
+    }
+    let (words, _) = start.as_chunks::<8>();
+    let word = |index: usize| u64::from_le_bytes(words[index]);
+    let (version, devices) = (word(1) as u32, word(1) >> 32);
+    if version != VERSION {
+        let what = format!("version {version} of the form is unknown, only {VERSION} is known");
+        return Err(bad_header(input, what).into());
+    }
+    let length = DEVICE as u64 * devices;
+    let mut table = Vec::new();
+    let got = source.take(length).read_to_end(&mut table)? as u64;
+    if got < length {
+        let what = format!("it holds {got} of the {length} bytes of its device table");
+        return Err(truncated(input, what).into());
+    }
+    Ok(Header {
+        requests: word(2),
+        counts: [word(3), word(4), word(5)],
+        bytes: [word(6), word(7)],
+        origin_ns: word(8),
+        devices: device_table(input, &table)?,
+    })
+}
+
+/// The devices: contiguous and aligned.
+fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, TraceError> {
+    let mut devices = Vec::with_capacity(table.len() / DEVICE);
+    let mut base = 0u64;
+    for (number, entry) in table.as_chunks::<8>().0.chunks(DEVICE / 8).enumerate() {
+        let word = |index: usize| u64::from_le_bytes(entry[index]);
+        let device = TraceDevice {
+            id: word(0),
+            base_sector: word(1),
+            sectors: word(2),
+            requests: word(3),
+        };
+        let sound = device.base_sector == base
+            && device.sectors > 0
+            && device.sectors.is_multiple_of(DEVICE_ALIGN_SECTORS)
+            && device.sectors <= MAX_BYTES / SECTOR_BYTES - base;
+        if !sound {
+            let what = format!("entry {number} of the device table is not sound");
+            return Err(bad_header(input, what));
+        }
+        base += device.sectors;
+        devices.push(device);
+    }
+    Ok(devices)
+}
+
+/// A record's arrival, sector, sectors and operation.
+#[inline]
+fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
+    let (words, _) = record.as_chunks::<8>();
+    let last = u64::from_le_bytes(words[2]);
+    (
+        u64::from_le_bytes(words[0]),
+        u64::from_le_bytes(words[1]),
+        last as u32,
+        (last >> 32) as u32,
+    )
+}
+
+/// The requests so far, and what the header must agree with.
+struct Gathered<'a> {
+    requests: Vec<Request>,
+    span: u64,
+    devices: &'a [TraceDevice],
+    /// Index of the device of the last request, the likeliest of the next.
+    device: usize,
+    of_device: Vec<u64>,
+    last_arrival: u64,
+    counts: [u64; 3],
+    sectors: [u64; 2],
+}
+
+impl Gathered<'_> {
+    /// Adds a block of records, which are checked together.
+    fn take(&mut self, input: &Input<'_>, block: &[[u8; RECORD]]) -> Result<(), TraceError> {
+        let (start, before, span) = (self.requests.len(), self.last_arrival, self.span);
+        let mut last = before;
+        let mut bad = false;
+        let (mut writes, mut trims, mut read_sectors, mut write_sectors) = (0u64, 0u64, 0u64, 0u64);
+        self.requests.extend(block.iter().map(|record| {
+            let (arrival_ns, sector, sectors, op) = fields(record);
+            let length = u64::from(sectors);
+            // `sector < span` keeps the sum from wrapping.
+            bad |= (op > 2) | (length == 0) | (sector >= span);
+            bad |= (sector.wrapping_add(length) > span) | (arrival_ns < last);
+            last = arrival_ns;
+            writes += u64::from(op == 1);
+            trims += u64::from(op == 2);
+            read_sectors += length & u64::from(op == 0).wrapping_neg();
+            write_sectors += length & u64::from(op == 1).wrapping_neg();
+            let op = match op {
+                0 => Op::Read,
+                1 => Op::Write,
+                _ => Op::Trim,
+            };
+            Request {
+                arrival_ns,
+                sector,
+                sectors,
+                op,
+            }
+        }));
+        self.last_arrival = last;
+        if bad || !self.find_devices(start) {
+            return Err(self.first_bad(input, start, before, block));
+        }
+        self.counts[0] += block.len() as u64 - writes - trims;
+        self.counts[1] += writes;
+        self.counts[2] += trims;
+        self.sectors[0] += read_sectors;
+        self.sectors[1] += write_sectors;
+        Ok(())
+    }
+
+    /// Counts the requests from `start` on by device; false if one lies on no device or on two.
+    fn find_devices(&mut self, start: usize) -> bool {
+        let new = &self.requests[start..];
+        if self.devices.len() == 1 {
+            self.of_device[0] += new.len() as u64;
+            return true;
+        }
+        new.iter().all(|request| {
+            let on = |device: &TraceDevice| {
+                request.sector >= device.base_sector
+                    && request.end() <= device.base_sector + device.sectors
+            };
+            if !on(&self.devices[self.device]) {
+                let after = self
+                    .devices
+                    .partition_point(|device| device.base_sector <= request.sector);
+                self.device = after - 1; // the first device starts at sector 0
+            }
+            self.of_device[self.device] += 1;
+            on(&self.devices[self.device])
+        })
+    }
+
+    /// The fault of the first bad record of a block that starts at request `start` after arrival `last`.
+    #[cold]
+    fn first_bad(
+        &self,
+        input: &Input<'_>,
+        start: usize,
+        mut last: u64,
+        block: &[[u8; RECORD]],
+    ) -> TraceError {
+        let table_end = (HEADER + DEVICE * self.devices.len()) as u64;
+        let ends: Vec<u64> = self
+            .devices
+            .iter()
+            .map(|device| device.base_sector + device.sectors)
+            .collect();
+        for (record, index) in block.iter().zip(start as u64..) {
+            let (arrival_ns, sector, sectors, op) = fields(record);
+            let end = sector.saturating_add(u64::from(sectors));
+            let device_end = ends[ends
+                .partition_point(|&end| end <= sector)
+                .min(ends.len() - 1)];
+            let (field, what, value) = match () {
+                () if op > 2 => ("op", "is not 0, 1 or 2", u64::from(op)),
+                () if sectors == 0 => ("sectors", "is zero", 0),
+                () if end > device_end => ("sector", "does not lie on one device", sector),
+                () if arrival_ns < last => ("arrival", "is before the last one", arrival_ns),
+                () => {
+                    last = arrival_ns;
+                    continue;
+                }
+            };
+            let place = Place::Record {
+                number: index + 1,
+                byte: table_end + RECORD as u64 * index,
+            };
+            let fault = Fault::field(ErrorKind::Field, field, what, value.to_string().as_bytes());
+            return input.fault(place, *fault);
+        }
+        bad_header(input, "a record is not sound".to_owned())
+    }
+
+    /// Compares the header's totals with those of the requests.
+    fn check(&self, input: &Input<'_>, header: &Header) -> Result<(), TraceError> {
+        if self.counts != header.counts {
+            let what = format!(
+                "the file holds {:?} reads, writes, trims; the header says {:?}",
+                self.counts, header.counts
+            );
+            return Err(bad_header(input, what));
+        }
+        let odd_device = self
+            .devices
+            .iter()
+            .zip(&self.of_device)
+            .find(|(device, of)| device.requests != **of);
+        if let Some((device, of)) = odd_device {
+            let what = format!(
+                "device {} has {of} requests; its entry says {}",
+                device.id, device.requests
+            );
+            return Err(bad_header(input, what));
+        }
+        let fits = |op: usize| {
+            header.bytes[op] <= self.sectors[op].saturating_mul(SECTOR_BYTES)
+                && (header.bytes[op] == 0) == (self.counts[op] == 0)
+        };
+        if !fits(0) || !fits(1) {
+            let what = "the byte totals of the header do not fit the requests";
+            return Err(bad_header(input, what.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the chosen devices. The byte totals become those of whole sectors, as the exact ones are known for all devices
+/// together only.
+fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
+    let mut collector = Collector::new(&input.options.devices, 0);
+    for (request, number) in trace.requests.iter().zip(1..) {
+        let Some(device) = trace.device_of(request.sector) else {
+            continue;
+        };
+        let row = Row {
+            time_ns: trace.origin_ns.saturating_add(request.arrival_ns),
+            device: device.id,
+            offset: (request.sector - device.base_sector) * SECTOR_BYTES,
+            bytes: request.bytes(),
+            op: request.op,
+        };
+        let place = Place::Record { number, byte: 0 };
+        collector
+            .push(&row)
+            .map_err(|fault| input.fault(place, *fault))?;
+    }
+    collector.finish(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read_as;
+    use super::super::{Options, decode as decode_any};
+    use super::*;
+
+    fn sample() -> Trace {
+        let text = b"3,10,1000,r,1.0\n7,0,512,w,2.0\n7,4096,512,r,3.0\n";
+        Trace {
+            name: "t".to_owned(),
+            format: "bimetal",
+            warnings: Vec::new(),
+            ..read_as(&super::super::spc::FORMAT, text)
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let trace = sample();
+        let bytes = encode_bimetal(&trace);
+        assert_eq!(bytes.len(), 80 + 2 * 32 + 3 * 24);
+        assert_eq!(decode_any("t", &bytes, &Options::default()).unwrap(), trace);
+        let options = Options {
+            devices: DeviceChoice::Only(vec![7]),
+            ..Options::default()
+        };
+        let seven = decode_any("t", &bytes, &options).unwrap();
+        assert_eq!(
+            (
+                seven.requests.len(),
+                seven.read_bytes,
+                seven.devices[0].base_sector
+            ),
+            (2, 512, 0)
+        );
+    }
+
+    #[test]
+    fn every_cut_and_every_extra_byte_is_an_error() {
+        let bytes = encode_bimetal(&sample());
+        for cut in 8..bytes.len() {
+            let error = decode_any("t", &bytes[..cut], &Options::default()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Truncated, "{error}");
+        }
+        let error = decode_any("t", &bytes[..bytes.len() - 1], &Options::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("it holds 2 of its 3 requests"),
+            "{error}"
+        );
+        let longer = [&bytes[..], b"x"].concat();
+        assert!(
+            decode_any("t", &longer, &Options::default())
+                .unwrap_err()
+                .to_string()
+                .contains("more bytes follow")
+        );
+    }
+
+    #[test]
+    fn every_unsound_field_is_an_error() {
+        let bytes = encode_bimetal(&sample());
+        let record = 80 + 2 * 32 + 24; // the second
+        for (at, value, field) in [
+            (record + 20, 3u8, "op"),
+            (record + 16, 0, "sectors"),
+            (record + 15, 1, "sector"),
+            (record + 9, 255, "sector"),
+            (record, 0, ""),
+            (record + 24 + 3, 0, "arrival"),
+            (8, 2, ""),       // version
+            (16, 2, ""),      // requests
+            (24, 7, ""),      // reads
+            (49, 255, ""),    // bytes read
+            (80 + 8, 1, ""),  // base of device 0
+            (80 + 16, 1, ""), // sectors of device 0
+            (80 + 24, 9, ""), // requests of device 0
+        ] {
+            let mut changed = bytes.clone();
+            changed[at] = value;
+            if changed == bytes {
+                continue;
+            }
+            let error = decode_any("t", &changed, &Options::default()).unwrap_err();
+            assert_eq!(error.field(), field, "{at}: {error}");
+            if !field.is_empty() {
+                assert!(matches!(error.place(), Place::Record { .. }), "{error}");
+            }
+        }
+        let empty = Trace {
+            requests: vec![],
+            devices: vec![],
+            reads: 0,
+            writes: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            ..sample()
+        };
+        assert_eq!(
+            decode_any("t", &encode_bimetal(&empty), &Options::default())
+                .unwrap_err()
+                .kind(),
+            ErrorKind::NoRequests
+        );
+    }
+}
