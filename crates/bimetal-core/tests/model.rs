@@ -3,6 +3,8 @@
 //! Random requests go through [`Checked`] media, which assert the rules of flash and follow the data, and `check()`
 //! verifies the scheme's own state on the way. A new scheme is covered by its line in the registry.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
 use bimetal_core::part::random::{below, split_mix};
@@ -230,6 +232,9 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("chang", &[("hash_entries", "5000"), ("k_step", "2"), ("k_period", "10"), ("k_min_percent", "0")]),
     ("chang", &[("hash_entries", "5000"), ("update_window", "20"), ("update_low", "0.99"), ("update_high", "1")]),
     ("chang", &[("initial_threshold", "1024"), ("threshold_mode", "fixed"), ("hash_entries", "9000")]),
+    // Logical blocks change modes all the time.
+    ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
+    ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
 ];
 
