@@ -1,0 +1,548 @@
+//! Report figures: pure functions of what a replay measured, the parts it ran on and the trace.
+//!
+//! [`Report`] is one entry of `results` in the JSON that `compare` and `replay` write; the caller adds the device as
+//! configured and the speed of the simulation itself. Every figure is deterministic, and none is ever NaN or infinite:
+//! what is undefined is `None` (`null`).
+//!
+//! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
+//! cover all passes since the device was filled, because wear is a state.
+
+use serde::{Serialize, Serializer};
+
+use crate::chip::Chip;
+use crate::ledger::Row;
+use crate::media::{Cause, CellMode, FaultCounts, FlashOp};
+use crate::profile;
+use crate::replay::{Interval, Outcome, Responses};
+use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::units::Geometry;
+
+/// Seconds of a Julian year, 365.25 days.
+pub const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// A region as figures need it, in the order of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionDescription<'a> {
+    /// Name in tables and JSON, such as `slc`.
+    pub name: &'a str,
+    /// Endurance, supply, price.
+    pub chip: &'a Chip,
+    /// Blocks and pages.
+    pub geometry: Geometry,
+}
+
+/// What is said of the trace in every result file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceFacts {
+    /// File name or workload.
+    pub name: String,
+    /// Format it was read from, or `generated`.
+    pub format: String,
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Trim requests.
+    pub trims: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Bytes of the distinct aligned 4-KiB pages that are read or written.
+    pub footprint_bytes: u64,
+    /// From the first to the last arrival, in seconds.
+    pub duration_s: f64,
+}
+
+impl TraceFacts {
+    /// Counts a trace, once: nothing here depends on how often it is replayed.
+    pub fn of(name: &str, format: &str, requests: &[Request]) -> Self {
+        let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
+        let bytes = |op: Op| requests.iter().filter(|request| request.op == op).map(Request::bytes).sum();
+        let first_ns = requests.iter().map(|request| request.arrival_ns).min().unwrap_or(0);
+        let last_ns = requests.iter().map(|request| request.arrival_ns).max().unwrap_or(0);
+        let touched = requests.iter().filter(|request| request.op != Op::Trim);
+        Self {
+            name: name.into(),
+            format: format.into(),
+            requests: requests.len() as u64,
+            reads: count(Op::Read),
+            writes: count(Op::Write),
+            trims: count(Op::Trim),
+            read_bytes: bytes(Op::Read),
+            write_bytes: bytes(Op::Write),
+            footprint_bytes: profile::distinct_pages(touched) * profile::PAGE_BYTES,
+            duration_s: (last_ns - first_ns) as f64 / 1e9,
+        }
+    }
+}
+
+/// Response times in microseconds; all 0 where `count` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ResponseFigures {
+    /// Number of requests.
+    pub count: u64,
+    /// Mean, exact.
+    pub mean: f64,
+    /// Median; percentiles have three significant digits.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Longest, exact.
+    pub max: f64,
+}
+
+impl ResponseFigures {
+    /// The figures of a set of responses.
+    pub fn of(responses: &Responses) -> Self {
+        let quantile_us = |share: f64| responses.quantile_ns(share) as f64 / 1e3;
+        Self {
+            count: responses.count(),
+            mean: responses.mean_ns() / 1e3,
+            p50: quantile_us(0.5),
+            p95: quantile_us(0.95),
+            p99: quantile_us(0.99),
+            p999: quantile_us(0.999),
+            max: responses.max_ns() as f64 / 1e3,
+        }
+    }
+}
+
+/// One kind of operation, for one cause, in one region and cell mode.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpFigures {
+    /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
+    pub region: String,
+    /// `read`, `program` or `erase`.
+    pub op: &'static str,
+    /// Why; see [`Cause`].
+    pub cause: &'static str,
+    /// How often.
+    pub count: u64,
+    /// Bytes of the pages read or programmed, or of the blocks erased, in that cell mode.
+    pub bytes: u64,
+    /// Array and channel time, in microseconds.
+    pub time_us: f64,
+}
+
+/// Erase counts of a region's blocks since the device was filled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WearFigures {
+    /// Region.
+    pub region: String,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Sum of erase counts.
+    pub erases_total: u64,
+    /// Mean erase count.
+    pub erases_mean: f64,
+    /// Highest erase count.
+    pub erases_max: u32,
+    /// Standard deviation of the erase counts over all blocks.
+    pub erases_stddev: f64,
+    /// Cycles that a block lasts; where blocks ran in both cell modes, the mean that their mix of erases amounts to.
+    pub endurance: f64,
+    /// Share of the region's life that is used up: mean erase count by endurance.
+    pub used: f64,
+}
+
+/// A stretch of the measured passes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalFigures {
+    /// Measured requests up to its end.
+    pub requests: u64,
+    /// Simulated time at its end, in seconds since measuring started.
+    pub end_s: f64,
+    /// Mean response within it, in microseconds; 0 where it served none.
+    pub response_mean_us: f64,
+    /// Longest response within it, in microseconds.
+    pub response_max_us: f64,
+    /// Operations within it, of the regions and modes that worked at all.
+    pub ops: Vec<IntervalOps>,
+    /// The scheme's own figures at its end, in the order of [`Report::metrics`].
+    pub metrics: Vec<Option<f64>>,
+}
+
+/// Operations of a region and cell mode within an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalOps {
+    /// Region, named as in [`OpFigures::region`].
+    pub region: String,
+    /// Page reads.
+    pub read: u64,
+    /// Page programs.
+    pub program: u64,
+    /// Block erases.
+    pub erase: u64,
+}
+
+/// Failures of a region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FaultFigures {
+    /// Region.
+    pub region: String,
+    /// What failed and was replaced.
+    #[serde(flatten)]
+    pub counts: FaultCounts,
+}
+
+/// A scheme's own figures, written as an object in the scheme's order; what is not a finite number is `null`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MetricFigures(pub Vec<(&'static str, Option<f64>)>);
+
+impl Serialize for MetricFigures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+/// One scheme on one device under one trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Registry name.
+    pub scheme: String,
+    /// Responses of reads and writes.
+    pub response_us: ResponseFigures,
+    /// Responses of reads.
+    pub read_us: ResponseFigures,
+    /// Responses of writes.
+    pub write_us: ResponseFigures,
+    /// Simulated time of the measured passes, in seconds.
+    pub simulated_s: f64,
+    /// Open loop: how much longer the device took than the trace, in seconds.
+    pub backlog_s: f64,
+    /// Operations by region, mode, operation and cause; only those that took place.
+    pub ops: Vec<OpFigures>,
+    /// Erase counts by region.
+    pub wear: Vec<WearFigures>,
+    /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
+    /// flash; `None` where the host wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5).
+    pub energy_j: f64,
+    /// Price of all flash, spare area included, in US dollars.
+    pub cost_usd: f64,
+    /// Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not
+    /// the worst block, because how evenly a scheme wears is shown by [`WearFigures`] and a device replaces single
+    /// blocks. Extrapolated from the measured passes; `None` where they wrote or erased nothing.
+    pub lifetime_host_bytes: Option<f64>,
+    /// The same in years of 365.25 days at the rate at which the trace writes, whatever its replay's speed; `None` also
+    /// where the trace has no duration.
+    pub lifetime_years: Option<f64>,
+    /// The scheme's own figures.
+    pub metrics: MetricFigures,
+    /// Figures over time, as many as the plan asked for.
+    pub intervals: Vec<IntervalFigures>,
+    /// Failures by region; only regions in which something failed.
+    pub faults: Vec<FaultFigures>,
+}
+
+impl Report {
+    /// All figures of a replay of `trace` over `regions`, which are those of the device in its order.
+    pub fn of(scheme: &str, regions: &[RegionDescription<'_>], outcome: &Outcome, trace: &TraceFacts) -> Self {
+        debug_assert_eq!(regions.len(), outcome.ledger.erases.len());
+        let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
+        let programmed = programmed_bytes(regions, outcome) as f64;
+        let lifetime_host_bytes = lifetime_host_bytes(regions, outcome);
+        let bytes_per_s = finite(trace.write_bytes as f64 / trace.duration_s).filter(|&rate| rate > 0.0);
+        Self {
+            scheme: scheme.into(),
+            response_us: ResponseFigures::of(&outcome.reads.merged(&outcome.writes)),
+            read_us: ResponseFigures::of(&outcome.reads),
+            write_us: ResponseFigures::of(&outcome.writes),
+            simulated_s: outcome.simulated_ns as f64 / 1e9,
+            backlog_s: outcome.backlog_ns as f64 / 1e9,
+            ops: ops(regions, &outcome.ledger.rows),
+            wear: wear(regions, outcome),
+            write_amplification: finite(programmed / host_bytes),
+            energy_j: energy_j(regions, &outcome.ledger.rows),
+            cost_usd: cost_usd(regions),
+            lifetime_host_bytes,
+            lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
+            metrics: MetricFigures(outcome.metrics.iter().map(|(name, value)| (name, finite(value))).collect()),
+            intervals: intervals(regions, outcome),
+            faults: faults(regions, outcome),
+        }
+    }
+
+    /// Wear of the region of that name.
+    pub fn wear_of(&self, region: &str) -> Option<&WearFigures> {
+        self.wear.iter().find(|wear| wear.region == region)
+    }
+
+    /// Operations of a kind in a region and mode, over all causes.
+    pub fn count(&self, region: &str, op: FlashOp) -> u64 {
+        self.ops.iter().filter(|row| row.region == region && row.op == op.name()).map(|row| row.count).sum()
+    }
+}
+
+/// `RS`, response speed-up (Chang 2010, section 5.1): total response of the conventional device by that of the hybrid
+/// one; above 1 the hybrid is faster. `None` where the hybrid has served nothing.
+pub fn response_speedup(conventional: &Report, hybrid: &Report) -> Option<f64> {
+    let total = |report: &Report| report.response_us.mean * report.response_us.count as f64;
+    finite(total(conventional) / total(hybrid))
+}
+
+/// `BW`, block-wearing ratio (Chang 2010, section 5.1): mean erase count of the fast region by that of the slow one.
+/// The fast region outlives the slow one as long as this is not above the ratio of their endurances. `None` where the
+/// slow region has not been erased.
+pub fn block_wearing(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
+    finite(fast.erases_mean / slow.erases_mean)
+}
+
+/// `ES`, the paper's energy-saving ratio (Chang 2010, section 5.1): energy of the hybrid device by that of the
+/// conventional one; 0.54 saves 46 %. `None` where the conventional device has done nothing.
+pub fn energy_saving(conventional: &Report, hybrid: &Report) -> Option<f64> {
+    finite(hybrid.energy_j / conventional.energy_j)
+}
+
+/// `EC`, extra-cost ratio (Chang 2010, section 5.1): price of the hybrid device's flash by that of the conventional one.
+pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
+    finite(hybrid.cost_usd / conventional.cost_usd)
+}
+
+/// Energy of all operations in joules: for each, supply voltage x current x array and channel time.
+pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
+    rows.iter()
+        .map(|row| {
+            let chip = regions[row.region].chip;
+            let busy_s: f64 = FlashOp::ALL.iter().map(|&op| (row.timing.of_op(op) * row.counts.total(op)).as_s()).sum();
+            chip.supply_v * chip.current_ma / 1e3 * busy_s
+        })
+        .sum()
+}
+
+/// Price of all flash in US dollars: capacity, spare area included, x price.
+pub fn cost_usd(regions: &[RegionDescription<'_>]) -> f64 {
+    let gib = |region: &RegionDescription<'_>| region.geometry.capacity_bytes() as f64 / (1u64 << 30) as f64;
+    regions.iter().map(|region| gib(region) * region.chip.usd_per_gib).sum()
+}
+
+/// A finite number, or nothing.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn row_name(regions: &[RegionDescription<'_>], row: &Row) -> String {
+    let name = regions[row.region].name;
+    match row.mode {
+        CellMode::Native => name.into(),
+        CellMode::Slc => format!("{name}:slc"),
+    }
+}
+
+/// Bytes that one operation of a row touches.
+fn op_bytes(regions: &[RegionDescription<'_>], row: &Row, op: FlashOp) -> u64 {
+    let RegionDescription { chip, geometry, .. } = regions[row.region];
+    let page = u64::from(geometry.page_bytes);
+    match (op, row.mode) {
+        (FlashOp::Read | FlashOp::Program, _) => page,
+        (FlashOp::Erase, CellMode::Native) => geometry.block_bytes(),
+        (FlashOp::Erase, CellMode::Slc) => page * u64::from(chip.pages_per_block(CellMode::Slc)),
+    }
+}
+
+fn ops(regions: &[RegionDescription<'_>], rows: &[Row]) -> Vec<OpFigures> {
+    let mut figures = Vec::new();
+    for row in rows {
+        for op in FlashOp::ALL {
+            for cause in Cause::ALL {
+                let count = row.counts.get(op, cause);
+                if count != 0 {
+                    figures.push(OpFigures {
+                        region: row_name(regions, row),
+                        op: op.name(),
+                        cause: cause.name(),
+                        count,
+                        bytes: count * op_bytes(regions, row, op),
+                        time_us: row.time(op, cause).as_us(),
+                    });
+                }
+            }
+        }
+    }
+    figures
+}
+
+fn programmed_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> u64 {
+    let rows = &outcome.ledger.rows;
+    rows.iter().map(|row| row.counts.total(FlashOp::Program) * op_bytes(regions, row, FlashOp::Program)).sum()
+}
+
+/// Erases of a region in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC
+/// mode counts against the endurance of that mode.
+fn measured_wear(region: usize, chip: &Chip, rows: &[Row]) -> (u64, f64) {
+    rows.iter().filter(|row| row.region == region).fold((0, 0.0), |(erases, lives), row| {
+        let count = row.counts.total(FlashOp::Erase);
+        (erases + count, lives + count as f64 / f64::from(chip.endurance(row.mode).max(1)))
+    })
+}
+
+fn lifetime_host_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Option<f64> {
+    let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
+    let worn = regions
+        .iter()
+        .enumerate()
+        .map(|(index, region)| {
+            measured_wear(index, region.chip, &outcome.ledger.rows).1 / f64::from(region.geometry.blocks)
+        })
+        .fold(0.0, f64::max);
+    finite(host_bytes / worn).filter(|&bytes| bytes > 0.0)
+}
+
+fn wear(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<WearFigures> {
+    let figures = |(index, region): (usize, &RegionDescription<'_>)| {
+        let counts = &outcome.ledger.erases[index];
+        let blocks = counts.len().max(1) as f64;
+        let erases_total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+        let erases_mean = erases_total as f64 / blocks;
+        let variance = counts.iter().map(|&count| (f64::from(count) - erases_mean).powi(2)).sum::<f64>() / blocks;
+        let (erases, lives) = measured_wear(index, region.chip, &outcome.ledger.rows);
+        let endurance = if erases == 0 { f64::from(region.chip.endurance.max(1)) } else { erases as f64 / lives };
+        WearFigures {
+            region: region.name.into(),
+            blocks: counts.len() as u32,
+            erases_total,
+            erases_mean,
+            erases_max: counts.iter().copied().max().unwrap_or(0),
+            erases_stddev: variance.sqrt(),
+            endurance,
+            used: erases_mean / endurance,
+        }
+    };
+    regions.iter().enumerate().map(figures).collect()
+}
+
+fn intervals(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<IntervalFigures> {
+    let rows = &outcome.ledger.rows;
+    let mut before = vec![[0; 3]; rows.len()];
+    let figures = |interval: &Interval| {
+        let mut ops = Vec::new();
+        for ((row, now), before) in rows.iter().zip(&interval.ops).zip(&mut before) {
+            let [read, program, erase] = std::array::from_fn(|op| now[op] - before[op]);
+            *before = *now;
+            if FlashOp::ALL.iter().any(|&op| row.counts.total(op) > 0) {
+                ops.push(IntervalOps { region: row_name(regions, row), read, program, erase });
+            }
+        }
+        IntervalFigures {
+            requests: interval.requests,
+            end_s: interval.end_ns as f64 / 1e9,
+            response_mean_us: interval.response_total_ns as f64 / interval.served.max(1) as f64 / 1e3,
+            response_max_us: interval.response_max_ns as f64 / 1e3,
+            ops,
+            metrics: interval.metrics.iter().copied().map(finite).collect(),
+        }
+    };
+    outcome.intervals.iter().map(figures).collect()
+}
+
+fn faults(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<FaultFigures> {
+    let failed = outcome.ledger.faults.iter().zip(regions).filter(|&(&counts, _)| counts != FaultCounts::default());
+    failed.map(|(&counts, region)| FaultFigures { region: region.name.into(), counts }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Faults, SimMedia, SimRegion};
+    use crate::replay::{Plan, run};
+    use crate::scheme::{RegionShape, Shape, build};
+
+    fn writes(count: u64) -> Vec<Request> {
+        let request = |number: u64| Request {
+            arrival_ns: number * 1_000_000,
+            sector: number * 8 % 4096,
+            sectors: 8,
+            op: if number % 4 == 3 { Op::Read } else { Op::Write },
+        };
+        (0..count).map(request).collect()
+    }
+
+    fn replayed(requests: &[Request], plan: &Plan) -> Report {
+        let chip = chip::find("chang-mlc").unwrap();
+        let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, 16, 1).unwrap();
+        let region = SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() };
+        let mut media = SimMedia::new(&[region], 1);
+        let shape =
+            Shape { logical_sectors: 8192, regions: vec![RegionShape { chip: chip.clone(), geometry }], seed: 1 };
+        let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
+        let outcome = run(&mut media, scheme.as_mut(), requests, plan, &mut |_| {});
+        let regions = [RegionDescription { name: "mlc", chip: &chip, geometry }];
+        Report::of("pagemap", &regions, &outcome, &TraceFacts::of("test", "generated", requests))
+    }
+
+    #[test]
+    fn figures_follow_from_counts() {
+        let report = replayed(&writes(4000), &Plan::default());
+        let (reads, programs, erases) = (
+            report.count("mlc", FlashOp::Read),
+            report.count("mlc", FlashOp::Program),
+            report.count("mlc", FlashOp::Erase),
+        );
+        assert_eq!(report.response_us.count, 4000);
+        assert_eq!(report.read_us.count, 1000);
+        assert_eq!(report.read_us.max, 60.0);
+        assert!(erases > 0 && programs >= 3000);
+        assert_eq!(report.write_amplification, Some(programs as f64 / 3000.0));
+        let energy_uj = reads as f64 * 2.97 + programs as f64 * 39.6 + erases as f64 * 74.25;
+        assert!((report.energy_j * 1e6 - energy_uj).abs() < 1e-6 * energy_uj);
+        assert_eq!(report.cost_usd, 3.0 * 16.0 * 512.0 / (1 << 20) as f64);
+        let time_us: f64 = report.ops.iter().map(|row| row.time_us).sum();
+        assert!((time_us - report.simulated_s * 1e6).abs() < 1.0, "one die at depth 1 is never idle");
+        let lifetime = report.lifetime_host_bytes.unwrap();
+        assert!((lifetime - 3000.0 * 4096.0 * 10_000.0 * 16.0 / erases as f64).abs() < 1.0);
+        let years = lifetime / (3000.0 * 4096.0 / 3.999) / YEAR_S;
+        assert!((report.lifetime_years.unwrap() / years - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn intervals_add_up_to_the_whole() {
+        let report = replayed(&writes(4000), &Plan { intervals: 7, ..Plan::default() });
+        assert_eq!(report.intervals.len(), 7);
+        let erases: u64 = report.intervals.iter().flat_map(|interval| &interval.ops).map(|ops| ops.erase).sum();
+        assert_eq!(erases, report.count("mlc", FlashOp::Erase));
+        assert_eq!(report.intervals[6].requests, 4000);
+        assert_eq!(report.intervals[6].metrics.len(), report.metrics.0.len());
+    }
+
+    #[test]
+    fn nothing_undefined_is_a_number() {
+        let idle = replayed(&[], &Plan { intervals: 3, ..Plan::default() });
+        assert_eq!((idle.write_amplification, idle.lifetime_host_bytes, idle.lifetime_years), (None, None, None));
+        assert_eq!(idle.response_us, ResponseFigures::default());
+        assert_eq!(idle.ops, []);
+        let busy = replayed(&writes(400), &Plan::default());
+        assert_eq!(response_speedup(&busy, &idle), None);
+        assert_eq!(energy_saving(&idle, &busy), None);
+        assert_eq!(block_wearing(&busy.wear[0], &idle.wear[0]), None);
+        assert_eq!(MetricFigures(vec![("nan", finite(f64::NAN))]).0[0].1, None);
+    }
+
+    #[test]
+    fn ratios_compare_as_the_paper_does() {
+        let report = replayed(&writes(4000), &Plan::default());
+        let mut slower = report.clone();
+        slower.response_us.mean *= 1.8;
+        slower.energy_j *= 2.0;
+        assert!((response_speedup(&slower, &report).unwrap() - 1.8).abs() < 1e-12);
+        assert_eq!(energy_saving(&slower, &report), Some(0.5));
+        assert_eq!(extra_cost(&slower, &report), Some(1.0));
+        assert_eq!(block_wearing(&report.wear[0], &report.wear[0]), Some(1.0));
+    }
+
+    #[test]
+    fn trace_facts_count_a_page_once() {
+        let facts = TraceFacts::of("test", "generated", &writes(1024));
+        assert_eq!((facts.requests, facts.reads, facts.writes, facts.trims), (1024, 256, 768, 0));
+        assert_eq!(facts.footprint_bytes, 512 * 4096);
+        assert_eq!(facts.duration_s, 1.023);
+    }
+}
