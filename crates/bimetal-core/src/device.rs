@@ -16,8 +16,8 @@
 //! gc_free_blocks = 2
 //! ```
 //!
-//! [`Device::resolve`] turns the description into what a scheme and a simulated medium are made from. [`auto`] makes one
-//! from a logical capacity alone, and [`Device::adapt`] makes a comparable device for another scheme.
+//! [`Device::resolve`] turns the description into what a scheme and a simulated medium are made from. A [`Template`]
+//! makes comparable devices for several schemes, from a description or from a logical capacity alone.
 
 mod chip_choice;
 mod fit;
@@ -36,10 +36,10 @@ use crate::scheme::BuildError;
 use crate::units::ByteSize;
 
 pub use chip_choice::ChipChoice;
-pub use fit::{Fitted, auto};
+pub use fit::Template;
 pub use presets::{PRESETS, Preset, preset};
 pub use resolve::Resolved;
-pub use set::{is_device_key, setting_keys};
+pub use set::is_device_key;
 
 /// A drive: regions of flash, and the scheme that manages them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
