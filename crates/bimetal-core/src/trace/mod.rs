@@ -1,1 +1,368 @@
-//! Trace decoding.
+//! Block I/O traces: from the bytes of a file to [`Request`]s, for every format in [`FORMATS`].
+//!
+//! Decoding is strict. A record that cannot be read exactly is an error that names its line (or record) and field;
+//! what is read but looks odd (rows out of time order, zero-length requests, an implausible unit) is a warning in
+//! [`Trace::warnings`]. There is no quiet skip.
+//!
+//! **Addresses.** The devices of a trace (ASU, disk, volume, LUN, file) are separate address spaces. They are laid end
+//! to end in order of their ids, each rounded up to 1 MiB so that alignment within a device is kept. Requests are exact
+//! to the 512-byte sector; byte-addressed records that are no multiples of it are widened outward, while the byte totals
+//! stay those of the source.
+//!
+//! **Times** are nanoseconds since the earliest record, parsed from the digits without a detour through floating point.
+//! Rows that are out of time order are sorted by arrival, stably, with a warning.
+//!
+//! **A new format** is one file with a `pub static FORMAT`, one `mod` line and one line in [`FORMATS`]; detection, help
+//! texts and tests iterate that list.
+
+mod alibaba;
+mod bimetal;
+mod biotracer;
+mod blkparse;
+mod blktrace;
+mod block_action;
+mod collect;
+mod columns;
+mod concat;
+mod detect;
+mod disksim;
+mod encode;
+mod error;
+mod fio;
+mod lines;
+mod mqsim;
+mod msr;
+mod options;
+mod plausible;
+mod replayer;
+mod spc;
+mod systor;
+mod tencent;
+#[cfg(test)]
+mod testing;
+mod vscsi;
+
+pub use bimetal::encode_bimetal;
+pub use concat::concat;
+pub use detect::detect;
+pub use error::{ErrorKind, Place, TraceError};
+pub use msr::encode_msr;
+pub use options::{Action, DeviceChoice, Options, TimeUnit};
+pub use spc::encode_spc;
+
+use crate::request::{Op, Request, SECTOR_BYTES};
+use detect::Likeness;
+
+/// Every trace format, in the order in which help texts list them.
+pub static FORMATS: &[&Format] = &[
+    &spc::FORMAT,
+    &msr::FORMAT,
+    &disksim::FORMAT,
+    &disksim::FLASHSIM,
+    &mqsim::FORMAT,
+    &vscsi::FORMAT,
+    &systor::FORMAT,
+    &tencent::FORMAT,
+    &alibaba::FORMAT,
+    &biotracer::FORMAT,
+    &replayer::FORMAT,
+    &fio::FORMAT,
+    &blkparse::FORMAT,
+    &blktrace::FORMAT,
+    &bimetal::FORMAT,
+];
+
+/// One trace format: its names, what it looks like, and how to read it.
+#[derive(Debug)]
+pub struct Format {
+    /// Name, as given to `--format`.
+    pub name: &'static str,
+    /// Other names of the same format.
+    pub aliases: &'static [&'static str],
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Its records, in one line.
+    pub layout: &'static str,
+    /// Unit of its time stamps unless [`Options::time_unit`] says otherwise; `None` where the unit is fixed.
+    pub time_unit: Option<TimeUnit>,
+    /// Whether records come several to a request, so that [`Options::action`] applies.
+    has_actions: bool,
+    /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
+    shared: Shared,
+    /// How much a sample looks like this format.
+    probe: fn(&detect::Sample<'_>) -> Likeness,
+    /// Decodes a whole file.
+    decode: fn(&Input<'_>) -> Result<Trace, TraceError>,
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Format {}
+
+/// What the files of a collection in one format have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shared {
+    /// Nothing: each file has its own devices and starts its own clock.
+    Nothing,
+    /// One wall clock.
+    Clock,
+    /// One wall clock, and a device id names the same device in each file.
+    ClockAndDevices,
+}
+
+/// The bytes of one file and how to read them.
+struct Input<'a> {
+    name: &'a str,
+    bytes: &'a [u8],
+    options: &'a Options,
+    format: &'static Format,
+}
+
+/// A decoded trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Name of the file or files.
+    pub name: String,
+    /// Name of the format it was read from; `mixed` for files of several formats.
+    pub format: &'static str,
+    /// The requests, in order of arrival.
+    pub requests: Vec<Request>,
+    /// The devices in address order: contiguous from sector 0, without gaps.
+    pub devices: Vec<TraceDevice>,
+    /// Number of read requests.
+    pub reads: u64,
+    /// Number of write requests.
+    pub writes: u64,
+    /// Number of trim requests.
+    pub trims: u64,
+    /// Bytes read, exactly as in the source.
+    pub read_bytes: u64,
+    /// Bytes written, exactly as in the source.
+    pub write_bytes: u64,
+    /// The source's clock at arrival 0, in nanoseconds.
+    pub origin_ns: u64,
+    /// What a user should know before trusting a result: one line each.
+    pub warnings: Vec<String>,
+}
+
+/// One device of a trace and where it lies in the trace's address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceDevice {
+    /// Its number in the source.
+    pub id: u64,
+    /// Its first sector.
+    pub base_sector: u64,
+    /// Its length in sectors: up to the highest address used, rounded up to 1 MiB.
+    pub sectors: u64,
+    /// Number of requests to it.
+    pub requests: u64,
+}
+
+impl Trace {
+    /// Time from the first arrival to the last, in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.requests.last().map_or(0, |request| request.arrival_ns)
+    }
+
+    /// End of the address space, in sectors: the sum of the devices.
+    pub fn span_sectors(&self) -> u64 {
+        self.devices
+            .last()
+            .map_or(0, |device| device.base_sector + device.sectors)
+    }
+
+    /// Bytes of the distinct 4-KiB pages that reads and writes touch. Trims touch no data.
+    pub fn footprint_bytes(&self) -> u64 {
+        const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
+        let pages = |request: &Request| {
+            (
+                request.sector / PAGE_SECTORS,
+                (request.end() - 1) / PAGE_SECTORS,
+            )
+        };
+        let touching = || {
+            self.requests
+                .iter()
+                .filter(|request| request.op != Op::Trim)
+                .map(pages)
+        };
+        // A bitmap while it is no larger than the sorted list would be; the list for a vast, thin address space.
+        let words = self.span_sectors() / PAGE_SECTORS / 64 + 1;
+        let count = if words <= (1 << 16) + 2 * self.requests.len() as u64 {
+            let mut bitmap = vec![0u64; words as usize];
+            touching()
+                .for_each(|(first, last)| set_bits(&mut bitmap, first as usize, last as usize));
+            bitmap.iter().map(|word| u64::from(word.count_ones())).sum()
+        } else {
+            let mut extents: Vec<(u64, u64)> = touching().collect();
+            extents.sort_unstable();
+            let mut covered_to = 0; // one past the last page counted
+            let mut count = 0u64;
+            for (first, last) in extents {
+                count += (last + 1).saturating_sub(first.max(covered_to));
+                covered_to = covered_to.max(last + 1);
+            }
+            count
+        };
+        count * 4096
+    }
+
+    /// The device that a sector of the trace's address space lies in.
+    pub fn device_of(&self, sector: u64) -> Option<&TraceDevice> {
+        let after = self
+            .devices
+            .partition_point(|device| device.base_sector <= sector);
+        self.devices[..after]
+            .last()
+            .filter(|device| sector < device.base_sector + device.sectors)
+    }
+}
+
+/// Sets the bits `first..=last`.
+fn set_bits(bitmap: &mut [u64], first: usize, last: usize) {
+    let (from, to) = (first / 64, last / 64);
+    let head = u64::MAX << (first % 64);
+    let tail = u64::MAX >> (63 - last % 64);
+    if from == to {
+        bitmap[from] |= head & tail;
+    } else {
+        bitmap[from] |= head;
+        bitmap[from + 1..to].fill(u64::MAX);
+        bitmap[to] |= tail;
+    }
+}
+
+/// The format of that name or alias.
+///
+/// # Errors
+/// [`ErrorKind::Option`] for an unknown name; the message lists the known ones.
+pub fn format(name: &str) -> Result<&'static Format, TraceError> {
+    let known = |format: &&&'static Format| format.name == name || format.aliases.contains(&name);
+    FORMATS.iter().find(known).copied().ok_or_else(|| {
+        TraceError::new(
+            ErrorKind::Option,
+            "",
+            format!("no trace format is named `{}`", name.escape_debug()),
+        )
+        .with_hint(format!(
+            "the formats are {}",
+            detect::names(FORMATS.iter().copied())
+        ))
+    })
+}
+
+/// Decodes the bytes of one file; `name` appears in errors.
+///
+/// # Errors
+/// A [`TraceError`] for the first record that cannot be read exactly, for an undetectable or ambiguous format, for a
+/// trace without requests, and for options that the format does not take.
+pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
+    if bytes.is_empty() {
+        return Err(TraceError::new(ErrorKind::Empty, name, "the file is empty"));
+    }
+    let format = match options.format {
+        Some(format) => format,
+        None => detect(name, bytes)?,
+    };
+    let refuse = |option: &str, why: &str| {
+        let what = format!(
+            "`{option}` does not apply to format `{}`, {why}",
+            format.name
+        );
+        Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
+    };
+    if options.time_unit.is_some() && format.time_unit.is_none() {
+        return refuse("--time-unit", "whose time unit is fixed");
+    }
+    if options.action.is_some() && !format.has_actions {
+        return refuse("--action", "which has one record a request");
+    }
+    (format.decode)(&Input {
+        name,
+        bytes,
+        options,
+        format,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let mut names: Vec<&str> = FORMATS
+            .iter()
+            .flat_map(|f| f.aliases.iter().chain([&f.name]))
+            .copied()
+            .collect();
+        for name in &names {
+            assert!(format(name).is_ok());
+        }
+        let before = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), before);
+        let error = format("spx").unwrap_err().to_string();
+        assert!(
+            error.contains("`spx`") && error.contains("`spc`") && error.contains("`bimetal`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn options_a_format_does_not_take_are_refused() {
+        let spc = b"0,8,4096,r,0.5\n";
+        let error = decode(
+            "x",
+            spc,
+            &Options {
+                action: Some(Action::Issue),
+                ..Options::default()
+            },
+        )
+        .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Option);
+        assert!(error.to_string().contains("`--action`"), "{error}");
+    }
+
+    #[test]
+    fn footprint_by_bitmap_and_by_extents_agree() {
+        let request = |sector, sectors, op| Request {
+            arrival_ns: 0,
+            sector,
+            sectors,
+            op,
+        };
+        let mut trace = Trace {
+            name: String::new(),
+            format: "spc",
+            requests: vec![
+                request(7, 2, Op::Read),       // pages 0 and 1
+                request(8, 8, Op::Write),      // page 1
+                request(500, 2000, Op::Write), // pages 62 to 312
+                request(4000, 96, Op::Trim),   // none
+            ],
+            devices: vec![TraceDevice {
+                id: 0,
+                base_sector: 0,
+                sectors: 4096,
+                requests: 4,
+            }],
+            reads: 1,
+            writes: 2,
+            trims: 1,
+            read_bytes: 1024,
+            write_bytes: 0,
+            origin_ns: 0,
+            warnings: Vec::new(),
+        };
+        assert_eq!(trace.footprint_bytes(), (2 + 251) * 4096);
+        trace.devices[0].sectors = 1 << 50;
+        assert_eq!(trace.footprint_bytes(), (2 + 251) * 4096);
+    }
+}

@@ -1,0 +1,251 @@
+//! The text that blkparse prints of a blktrace recording, in its default format.
+//!
+//! `major,minor cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`: 512-byte sectors. RWBS is
+//! letters: `R`ead, `W`rite, `D`iscard, `N`one, after a leading `F` for a flush before, followed by modifiers such as
+//! `S`ync, `M`eta, `A`head. (blkparse(1), "DEFAULT OUTPUT"; kernel, blk_fill_rwbs.)
+//!
+//! Traps: every request has several lines, so one action is taken (see [`super::block_action`]); other actions have other
+//! fields after RWBS; a flush carries no sectors; a summary follows the records.
+
+use super::block_action::{self, Seen};
+use super::collect::{Collector, Row};
+use super::detect::{Likeness, Sample};
+use super::error::{ErrorKind, Fault, Parsed, TraceError};
+use super::lines::{self, Fields};
+use super::{Action, Format, Input, Shared, TimeUnit, Trace};
+use crate::request::Op;
+
+/// The format's entry in [`super::FORMATS`].
+pub static FORMAT: Format = Format {
+    name: "blkparse",
+    aliases: &[],
+    summary: "blkparse text",
+    layout: "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]: 512-byte sectors",
+    time_unit: None,
+    has_actions: true,
+    shared: Shared::ClockAndDevices,
+    probe,
+    decode,
+};
+
+/// Bits of a Linux device number below the major.
+const MINOR_BITS: u32 = 20;
+
+/// Reads one line; counts it in `seen`, and returns it if it is a request's record of the `wanted` action.
+fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
+    let mut fields = Fields::blanks(line);
+    let device = device(fields.next("major,minor")?)?;
+    fields.whole("cpu")?;
+    fields.whole("sequence")?;
+    let time_ns = fields.time("seconds", TimeUnit::Seconds)?;
+    fields.whole("pid")?;
+    let letter = fields.next("action")?;
+    if letter.is_empty() || letter.len() > 2 || !letter.iter().all(u8::is_ascii_alphabetic) {
+        return Err(Fault::field(
+            ErrorKind::Field,
+            "action",
+            "is no action of blktrace",
+            letter,
+        ));
+    }
+    let action = match letter {
+        b"Q" => Action::Queue,
+        b"D" => Action::Issue,
+        b"C" => Action::Complete,
+        _ => return Ok(None),
+    };
+    let Some(op) = operation(fields.next("RWBS")?)? else {
+        return Ok(None);
+    };
+    // A flush and a packet command have no sectors: the process or the packet follows.
+    let Some(text) = fields.optional().filter(|text| text[0].is_ascii_digit()) else {
+        return Ok(None);
+    };
+    let offset = Fields::blanks(text).sectors("sector")?;
+    let plus = fields.next("+")?;
+    if plus != b"+" {
+        return Err(Fault::field(
+            ErrorKind::Field,
+            "+",
+            "is another character",
+            plus,
+        ));
+    }
+    let bytes = fields.sectors("sectors")?;
+    seen[action as usize] += 1;
+    Ok((action == wanted).then_some(Row {
+        time_ns,
+        device,
+        offset,
+        bytes,
+        op,
+    }))
+}
+
+/// A device number, as blktrace's binary form has it.
+fn device(text: &[u8]) -> Parsed<u64> {
+    let fault = |_| Fault::field(ErrorKind::Field, "major,minor", "is no device number", text);
+    let mut parts = Fields::commas(text);
+    let major = parts.whole("").map_err(fault)?;
+    let minor = parts.whole("").map_err(fault)?;
+    if parts.end().is_err() || major >= 1 << (32 - MINOR_BITS) || minor >= 1 << MINOR_BITS {
+        return Err(Fault::field(
+            ErrorKind::Field,
+            "major,minor",
+            "is no device number",
+            text,
+        ));
+    }
+    Ok(major << MINOR_BITS | minor)
+}
+
+/// The operation of an RWBS word; `None` for those that move no data.
+fn operation(rwbs: &[u8]) -> Parsed<Option<Op>> {
+    if !rwbs.iter().all(u8::is_ascii_uppercase) {
+        return Err(Fault::field(
+            ErrorKind::Field,
+            "RWBS",
+            "is not capital letters",
+            rwbs,
+        ));
+    }
+    let word = rwbs.strip_prefix(b"F").unwrap_or(rwbs);
+    Ok(match word.first() {
+        Some(b'R') => Some(Op::Read),
+        Some(b'W') => Some(Op::Write),
+        Some(b'D') => Some(Op::Trim),
+        _ => None,
+    })
+}
+
+/// The records of a file, without the summary after them.
+fn records(bytes: &[u8]) -> &[u8] {
+    [&b"\nCPU"[..], b"\nTotal ("]
+        .iter()
+        .filter_map(|start| memchr::memmem::find(bytes, start))
+        .min()
+        .map_or(bytes, |end| &bytes[..end])
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    let mut seen = Seen::default();
+    let (mut good, mut all) = (0, 0);
+    for (_, line) in sample
+        .lines()
+        .take_while(|(_, line)| !line.starts_with(b"CPU") && !line.starts_with(b"Total ("))
+    {
+        all += 1;
+        good += usize::from(row(line, Action::Queue, &mut seen).is_ok());
+    }
+    Likeness::of_lines(good, all)
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let records = Input {
+        bytes: records(input.bytes),
+        ..*input
+    };
+    block_action::decode(
+        input,
+        |wanted| -> Result<(Collector<'_>, Seen), TraceError> {
+            let mut seen = Seen::default();
+            let collector = lines::decode(&records, "", |line| row(line, wanted, &mut seen))?;
+            Ok((collector, seen))
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::ErrorKind;
+    use super::super::testing::{fault_of, read_as};
+    use super::super::{Options, decode as decode_any};
+    use super::*;
+
+    const TEXT: &str = "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n\
+                        \x20 8,0    3        2     0.000001829   697  G   W 223490 + 8 [kjournald]\n\
+                        \x20 8,0    3        3     0.000002197   697  P   N [kjournald]\n\
+                        \x20 8,0    3        5     0.000009450   697  D  WS 223490 + 8 [kjournald]\n\
+                        \x20 8,0    0        1     0.001000000     0  m   N cfq workload slice:100\n\
+                        \x20 8,0    3        6     0.002000000   697  Q FWS [kjournald]\n\
+                        \x20 8,0    3        7     0.003000000   697  Q  RA 0 + 16 [cat]\n\
+                        \x20 8,0    3        8     0.004000000   697  D  DS 64 + 2048 [fstrim]\n\
+                        \x20 8,0    1        4     0.005000000     0  C   W 223490 + 8 [0]\n\
+                        CPU0 (8,0):\n Reads Queued:           1,        8KiB\n";
+
+    fn with(action: Action) -> Options {
+        Options {
+            action: Some(action),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn one_record_a_request() {
+        let trace = read_as(&FORMAT, TEXT.as_bytes());
+        assert_eq!((trace.requests.len(), trace.reads, trace.writes), (2, 1, 1));
+        assert_eq!(trace.duration_ns(), 3_000_000);
+        assert_eq!(trace.devices[0].id, 8 << 20);
+        let issued = decode_any("t", TEXT.as_bytes(), &with(Action::Issue)).unwrap();
+        assert_eq!((issued.writes, issued.trims), (1, 1));
+    }
+
+    #[test]
+    fn without_queue_records_the_issue_stands_in() {
+        let text: String = TEXT
+            .lines()
+            .filter(|line| !line.contains(" Q "))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let trace = decode_any("t", text.as_bytes(), &Options::default()).unwrap();
+        assert_eq!(trace.requests.len(), 2);
+        assert!(
+            trace.warnings[0].starts_with("no `Q` (queue) records"),
+            "{:?}",
+            trace.warnings
+        );
+        let error = decode_any("t", text.as_bytes(), &with(Action::Queue)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoRequests);
+        assert!(
+            error
+                .to_string()
+                .contains("only 2 `D` and 1 `C`; hint: take those with `--action D`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn faults_name_line_and_field() {
+        let good = TEXT.lines().next().unwrap().to_owned() + "\n";
+        for (line, field, what) in [
+            (
+                "8,0 3 1 0.0 697 Q W 223490 - 8 [x]",
+                "+",
+                "is another character",
+            ),
+            (
+                "8,0 3 1 0.0 697 Q W 223490 + -8 [x]",
+                "sectors",
+                "is negative",
+            ),
+            (
+                "8,0 3 1 0.0 697 Q w 223490 + 8 [x]",
+                "RWBS",
+                "is not capital letters",
+            ),
+            (
+                "8 3 1 0.0 697 Q W 223490 + 8 [x]",
+                "major,minor",
+                "is no device number",
+            ),
+            (
+                "8,0 3 1 0.0 697 7 W 223490 + 8 [x]",
+                "action",
+                "is no action",
+            ),
+            ("8,0 3 1 0.0 697", "action", "is missing"),
+        ] {
+            fault_of(&FORMAT, &good, line, field, what);
+        }
+    }
+}

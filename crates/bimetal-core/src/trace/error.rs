@@ -1,0 +1,247 @@
+//! What can be wrong with a trace: what, in which file, at which record and field, and what to do about it.
+
+use std::fmt;
+
+/// Longest excerpt of offending text in a message, in bytes of the source.
+const EXCERPT: usize = 40;
+
+/// The kind of a [`TraceError`], for callers that act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The file has no bytes.
+    Empty,
+    /// The file is well formed but holds no request.
+    NoRequests,
+    /// The bytes look like no known format.
+    Undetected,
+    /// The bytes fit several formats alike.
+    Ambiguous,
+    /// A binary file ends within a record or before its announced end.
+    Truncated,
+    /// A record has too few or too many fields.
+    FieldCount,
+    /// A field cannot be read.
+    Field,
+    /// A field can be read but its value is beyond reason.
+    Range,
+    /// A requested device is not in the trace.
+    Device,
+    /// An option does not apply or names something unknown.
+    Option,
+    /// The target format cannot express the trace.
+    Inexpressible,
+}
+
+/// Where in a file an error lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A line, counted from 1.
+    Line(u64),
+    /// A binary record, counted from 1, and the offset of its first byte.
+    Record {
+        /// Number of the record.
+        number: u64,
+        /// Offset in the file.
+        byte: u64,
+    },
+}
+
+/// Why a trace could not be read. Displays as one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct TraceError {
+    // Boxed: results of hot parsing loops stay small.
+    detail: Box<Detail>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Detail {
+    kind: ErrorKind,
+    file: String,
+    place: Place,
+    field: &'static str,
+    what: String,
+    text: Option<String>,
+    hint: String,
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.file.is_empty() {
+            write!(f, "{}: ", self.file.escape_debug())?;
+        }
+        match self.place {
+            Place::File => {}
+            Place::Line(number) => write!(f, "line {number}: ")?,
+            Place::Record { number, byte } => write!(f, "record {number} at byte {byte}: ")?,
+        }
+        if !self.field.is_empty() {
+            write!(f, "field `{}` ", self.field)?;
+        }
+        f.write_str(&self.what)?;
+        if let Some(text) = &self.text {
+            write!(f, ": `{text}`")?;
+        }
+        if !self.hint.is_empty() {
+            write!(f, "; hint: {}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl TraceError {
+    /// An error about a file as a whole; an empty `file` is left out of the message.
+    pub(super) fn new(kind: ErrorKind, file: &str, what: impl Into<String>) -> Self {
+        let detail = Detail {
+            kind,
+            file: file.to_owned(),
+            place: Place::File,
+            field: "",
+            what: what.into(),
+            text: None,
+            hint: String::new(),
+        };
+        Self {
+            detail: Box::new(detail),
+        }
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.detail.hint = hint.into();
+        self
+    }
+
+    pub(super) fn at(mut self, place: Place) -> Self {
+        self.detail.place = place;
+        self
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.detail.kind
+    }
+
+    /// Where in the file it lies.
+    pub fn place(&self) -> Place {
+        self.detail.place
+    }
+
+    /// The field it is about; empty if it is about no single field.
+    pub fn field(&self) -> &'static str {
+        self.detail.field
+    }
+}
+
+/// What is wrong with one record, before its place in the file is known.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub kind: ErrorKind,
+    pub field: &'static str,
+    pub what: &'static str,
+    pub text: Option<String>,
+}
+
+/// The result of reading one record or field. Boxed, as faults end a run and hot loops should carry little.
+pub(super) type Parsed<T> = Result<T, Box<Fault>>;
+
+impl Fault {
+    #[cold]
+    pub(super) fn field(
+        kind: ErrorKind,
+        field: &'static str,
+        what: &'static str,
+        text: &[u8],
+    ) -> Box<Self> {
+        Box::new(Self {
+            kind,
+            field,
+            what,
+            text: Some(excerpt(text)),
+        })
+    }
+
+    #[cold]
+    pub(super) fn missing(field: &'static str) -> Box<Self> {
+        Box::new(Self {
+            kind: ErrorKind::FieldCount,
+            field,
+            what: "is missing: too few fields",
+            text: None,
+        })
+    }
+
+    #[cold]
+    pub(super) fn extra(text: &[u8]) -> Box<Self> {
+        let what = "too many fields, from";
+        Box::new(Self {
+            kind: ErrorKind::FieldCount,
+            field: "",
+            what,
+            text: Some(excerpt(text)),
+        })
+    }
+}
+
+impl super::Input<'_> {
+    /// The unit of the time stamps: the one asked for, or the format's.
+    pub(super) fn time_unit(&self) -> super::TimeUnit {
+        self.options
+            .time_unit
+            .or(self.format.time_unit)
+            .unwrap_or(super::TimeUnit::Nanoseconds)
+    }
+
+    /// A fault of a record, with its file, place and the format's layout.
+    #[cold]
+    pub(super) fn fault(&self, place: Place, fault: Fault) -> TraceError {
+        let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
+        error.detail.field = fault.field;
+        error.detail.text = fault.text;
+        let mut hint = format!(
+            "a `{}` record is `{}`",
+            self.format.name, self.format.layout
+        );
+        if self.options.format.is_none() {
+            hint.push_str("; if the file has another format, name it with `--format`");
+        }
+        error.with_hint(hint)
+    }
+
+    /// An error about the file as a whole.
+    #[cold]
+    pub(super) fn error(&self, kind: ErrorKind, what: impl Into<String>) -> TraceError {
+        TraceError::new(kind, self.name, what)
+    }
+}
+
+/// Text of the source for a message: printable, short.
+fn excerpt(text: &[u8]) -> String {
+    let mut shown = text[..text.len().min(EXCERPT)].escape_ascii().to_string();
+    if text.len() > EXCERPT {
+        shown.push_str("...");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_that_says_everything() {
+        let mut error = TraceError::new(ErrorKind::Field, "a\nb.csv", "is not a whole number")
+            .at(Place::Line(7));
+        error.detail.field = "size";
+        error.detail.text = Some(excerpt(&[b'\n'; 100]));
+        let shown = error.with_hint("do that").to_string();
+        assert!(!shown.contains('\n'));
+        assert!(
+            shown.starts_with("a\\nb.csv: line 7: field `size` is not a whole number: `\\n\\n"),
+            "{shown}"
+        );
+        assert!(shown.ends_with("\\n...`; hint: do that"), "{shown}");
+    }
+}

@@ -1,0 +1,484 @@
+//! Text traces: lines, fields, and exact numbers, on byte slices and without allocation.
+
+use super::collect::{Collector, MAX_BYTES, Row};
+use super::detect::{Likeness, Sample};
+use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::{Input, TimeUnit};
+use crate::request::{Op, SECTOR_BYTES};
+
+/// The lines of a text that hold something: trimmed, without blank ones and `#` comments, numbered from 1.
+pub(super) struct Lines<'a> {
+    rest: &'a [u8],
+    number: u64,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        let byte_order_mark = b"\xef\xbb\xbf";
+        Self {
+            rest: bytes.strip_prefix(byte_order_mark).unwrap_or(bytes),
+            number: 0,
+        }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = (u64, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            let end = memchr::memchr(b'\n', self.rest);
+            let (line, rest) = match end {
+                Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+                None => (self.rest, &[][..]),
+            };
+            self.rest = rest;
+            self.number += 1;
+            let line = line.trim_ascii();
+            if !line.is_empty() && line[0] != b'#' {
+                return Some((self.number, line));
+            }
+        }
+        None
+    }
+}
+
+/// The fields of a line, from left to right.
+pub(super) struct Fields<'a> {
+    rest: Option<&'a [u8]>,
+    commas: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Fields between commas; blanks around them do not count.
+    #[inline]
+    pub(super) fn commas(line: &'a [u8]) -> Self {
+        Self {
+            rest: Some(line),
+            commas: true,
+        }
+    }
+
+    /// Fields between runs of blanks; the line has none at its ends.
+    #[inline]
+    pub(super) fn blanks(line: &'a [u8]) -> Self {
+        Self {
+            rest: Some(line).filter(|line| !line.is_empty()),
+            commas: false,
+        }
+    }
+
+    /// The next field, or `None` after the last.
+    #[inline]
+    pub(super) fn optional(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        if self.commas {
+            let Some(end) = rest.iter().position(|&byte| byte == b',') else {
+                self.rest = None;
+                return Some(trim(rest));
+            };
+            self.rest = Some(&rest[end + 1..]);
+            return Some(trim(&rest[..end]));
+        }
+        let Some(end) = rest.iter().position(|&byte| byte == b' ' || byte == b'\t') else {
+            self.rest = None;
+            return Some(rest);
+        };
+        let next = rest[end..]
+            .iter()
+            .position(|&byte| byte != b' ' && byte != b'\t');
+        self.rest = next.map(|next| &rest[end + next..]);
+        Some(&rest[..end])
+    }
+
+    /// The next field; its absence is a fault.
+    #[inline]
+    pub(super) fn next(&mut self, field: &'static str) -> Parsed<&'a [u8]> {
+        self.optional().ok_or_else(|| Fault::missing(field))
+    }
+
+    /// The next field as a whole number.
+    #[inline]
+    pub(super) fn whole(&mut self, field: &'static str) -> Parsed<u64> {
+        whole(self.next(field)?, field)
+    }
+
+    /// The next field, a number of 512-byte sectors, in bytes.
+    #[inline]
+    pub(super) fn sectors(&mut self, field: &'static str) -> Parsed<u64> {
+        let text = self.next(field)?;
+        let sectors = whole(text, field)?;
+        if sectors > MAX_BYTES / SECTOR_BYTES {
+            return Err(Fault::field(
+                ErrorKind::Range,
+                field,
+                "lies beyond 2^63 bytes",
+                text,
+            ));
+        }
+        Ok(sectors * SECTOR_BYTES)
+    }
+
+    /// The next field as a time in nanoseconds.
+    #[inline]
+    pub(super) fn time(&mut self, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
+        time(self.next(field)?, field, unit)
+    }
+
+    /// The next field as `R`, `W`, `Read` or `Write`, in any case.
+    #[inline]
+    pub(super) fn letter(&mut self, field: &'static str) -> Parsed<Op> {
+        let text = self.next(field)?;
+        match text {
+            b"r" | b"R" => Ok(Op::Read),
+            b"w" | b"W" => Ok(Op::Write),
+            _ if text.eq_ignore_ascii_case(b"read") => Ok(Op::Read),
+            _ if text.eq_ignore_ascii_case(b"write") => Ok(Op::Write),
+            _ => Err(Fault::field(
+                ErrorKind::Field,
+                field,
+                "is neither read nor write",
+                text,
+            )),
+        }
+    }
+
+    /// The next field as a read, whose digit is given, or a write, whose digit is the other of 0 and 1.
+    #[inline]
+    pub(super) fn digit(&mut self, field: &'static str, read: u8) -> Parsed<Op> {
+        let text = self.next(field)?;
+        match text {
+            [digit @ (b'0' | b'1')] if *digit == read => Ok(Op::Read),
+            [b'0' | b'1'] => Ok(Op::Write),
+            _ => Err(Fault::field(
+                ErrorKind::Field,
+                field,
+                "is neither `0` nor `1`",
+                text,
+            )),
+        }
+    }
+
+    /// Demands that no field is left.
+    #[inline]
+    pub(super) fn end(&self) -> Parsed<()> {
+        self.rest.map_or(Ok(()), |rest| Err(Fault::extra(rest)))
+    }
+}
+
+#[inline]
+fn trim(field: &[u8]) -> &[u8] {
+    match field {
+        [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => field.trim_ascii(),
+        _ => field,
+    }
+}
+
+/// A whole decimal number.
+#[inline]
+pub(super) fn whole(text: &[u8], field: &'static str) -> Parsed<u64> {
+    let (value, digits) = leading_digits(text);
+    if digits == text.len() && (1..=19).contains(&digits) {
+        return Ok(value);
+    }
+    whole_slowly(text, field)
+}
+
+/// The value of the leading digits (which wraps beyond 19 of them) and their number.
+#[inline]
+fn leading_digits(text: &[u8]) -> (u64, usize) {
+    let mut value = 0u64;
+    let mut digits = 0;
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        digits += 1;
+    }
+    (value, digits)
+}
+
+/// Numbers of 20 digits or more, and what is no number.
+#[cold]
+fn whole_slowly(text: &[u8], field: &'static str) -> Parsed<u64> {
+    if text.is_empty() {
+        return Err(Fault::field(
+            ErrorKind::Field,
+            field,
+            "is empty, not a whole number",
+            text,
+        ));
+    }
+    if !text.iter().all(u8::is_ascii_digit) {
+        let negative =
+            text.len() > 1 && text[0] == b'-' && text[1..].iter().all(u8::is_ascii_digit);
+        let what = if negative {
+            "is negative"
+        } else {
+            "is not a whole number"
+        };
+        return Err(Fault::field(ErrorKind::Field, field, what, text));
+    }
+    let number = text.iter().try_fold(0u64, |value, digit| {
+        value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(digit - b'0')))
+    });
+    number.ok_or_else(|| Fault::field(ErrorKind::Range, field, "does not fit 64 bits", text))
+}
+
+/// A time such as `12`, `0.026214` or `1.5e-05`, in nanoseconds; what lies below a nanosecond is cut off.
+#[inline]
+pub(super) fn time(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> {
+    let (whole, digits) = leading_digits(text);
+    let fraction = match &text[digits..] {
+        [] => &[][..],
+        [b'.', fraction @ ..] => fraction,
+        _ => return time_slowly(text, field, unit),
+    };
+    // Up to as many digits of the fraction as the unit has decimals above a nanosecond.
+    let decimals = unit.exponent().max(0) as usize;
+    let taken = &fraction[..fraction.len().min(decimals)];
+    let (part, taken_digits) = leading_digits(taken);
+    let exact = digits.wrapping_sub(1) < 19
+        && taken_digits == taken.len()
+        && fraction[taken_digits..].iter().all(u8::is_ascii_digit)
+        && unit.exponent() >= 0;
+    if exact {
+        let scaled = whole.checked_mul(POWERS[decimals]);
+        if let Some(ns) =
+            scaled.and_then(|ns| ns.checked_add(part * POWERS[decimals - taken_digits]))
+        {
+            return Ok(ns);
+        }
+    }
+    time_slowly(text, field, unit)
+}
+
+/// A whole number of units in nanoseconds.
+#[inline]
+pub(super) fn time_of_whole(value: u64, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
+    let ns = match usize::try_from(unit.exponent()) {
+        Ok(exponent) => value.checked_mul(POWERS[exponent]),
+        Err(_) => Some(value / POWERS[unit.exponent().unsigned_abs() as usize]),
+    };
+    ns.ok_or_else(|| {
+        let text = value.to_string();
+        Fault::field(
+            ErrorKind::Range,
+            field,
+            "does not fit 64 bits of nanoseconds",
+            text.as_bytes(),
+        )
+    })
+}
+
+const POWERS: [u64; 10] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
+/// Times with an exponent, in picoseconds, with very many digits, and what is no time.
+#[cold]
+fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> {
+    let fault = |kind, what| Err(Fault::field(kind, field, what, text));
+    if text.is_empty() {
+        return fault(ErrorKind::Field, "is empty, not a time");
+    }
+    let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (
+            &text[..at],
+            std::str::from_utf8(&text[at + 1..])
+                .ok()
+                .and_then(|e| e.parse::<i16>().ok()),
+        ),
+        None => (text, Some(0)),
+    };
+    let point = mantissa
+        .iter()
+        .position(|&byte| byte == b'.')
+        .unwrap_or(mantissa.len());
+    let fraction = mantissa.get(point + 1..).unwrap_or_default();
+    let digits = || mantissa[..point].iter().chain(fraction);
+    let (Some(exponent), true, true) = (exponent, point > 0, digits().all(u8::is_ascii_digit))
+    else {
+        let what = if text[0] == b'-' {
+            "is negative"
+        } else {
+            "is not a decimal number"
+        };
+        return fault(ErrorKind::Field, what);
+    };
+    // The digits to the left of the nanosecond point, and zeros if there are too few.
+    let wanted = point as i64 + i64::from(exponent) + i64::from(unit.exponent());
+    let mut ns = 0u64;
+    for digit in digits()
+        .copied()
+        .chain(std::iter::repeat(b'0'))
+        .take(usize::try_from(wanted).unwrap_or(0))
+    {
+        match ns
+            .checked_mul(10)
+            .and_then(|ns| ns.checked_add(u64::from(digit - b'0')))
+        {
+            Some(next) => ns = next,
+            None => return fault(ErrorKind::Range, "does not fit 64 bits of nanoseconds"),
+        }
+    }
+    Ok(ns)
+}
+
+/// Decodes a file of one record a line. `row` reads a line; `None` from it is a line that is rightly no request.
+#[inline]
+pub(super) fn decode<'a>(
+    input: &Input<'a>,
+    header: &str,
+    mut row: impl FnMut(&'a [u8]) -> Parsed<Option<Row>>,
+) -> Result<Collector<'a>, TraceError> {
+    // Records are seldom shorter: growing the list moves it at most once or twice.
+    let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 32);
+    let mut lines = Lines::new(input.bytes).peekable();
+    lines.next_if(|(_, line)| is_header(line, header));
+    for (number, line) in lines {
+        let read = match row(line) {
+            Ok(Some(row)) => collector.push(&row),
+            Ok(None) => Ok(()),
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = read {
+            return Err(input.fault(Place::Line(number), *fault));
+        }
+    }
+    Ok(collector)
+}
+
+/// How many of the sample's lines `row` reads, or that they start with the header.
+pub(super) fn probe(
+    sample: &Sample<'_>,
+    header: &str,
+    mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>,
+) -> Likeness {
+    let mut lines = sample.lines().peekable();
+    if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
+        return Likeness::Header;
+    }
+    let (mut good, mut all) = (0, 0);
+    for (_, line) in lines {
+        all += 1;
+        good += usize::from(row(line).is_ok());
+    }
+    Likeness::of_lines(good, all)
+}
+
+/// Whether a line is the header: the same names between commas, in any case.
+fn is_header(line: &[u8], header: &str) -> bool {
+    if header.is_empty() || !line[0].is_ascii_alphabetic() {
+        return false;
+    }
+    let (mut found, mut names) = (Fields::commas(line), Fields::commas(header.as_bytes()));
+    loop {
+        match (found.optional(), names.optional()) {
+            (None, None) => return true,
+            (Some(found), Some(name)) if found.eq_ignore_ascii_case(name) => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_skip_blanks_and_comments_but_count_them() {
+        let lines: Vec<_> = Lines::new(b"\xef\xbb\xbf# a\r\n\r\n x y \r\nlast").collect();
+        assert_eq!(lines, [(3, &b"x y"[..]), (4, b"last")]);
+    }
+
+    #[test]
+    fn fields_by_commas_and_blanks() {
+        let mut fields = Fields::commas(b"a, b ,,c");
+        let found: Vec<_> = std::iter::from_fn(|| fields.optional()).collect();
+        assert_eq!(found, [&b"a"[..], b"b", b"", b"c"]);
+        let mut fields = Fields::blanks(b"a \t b\tc");
+        let found: Vec<_> = std::iter::from_fn(|| fields.optional()).collect();
+        assert_eq!(found, [&b"a"[..], b"b", b"c"]);
+        assert!(fields.end().is_ok());
+        assert_eq!(fields.next("x").unwrap_err().kind, ErrorKind::FieldCount);
+    }
+
+    #[test]
+    fn whole_numbers() {
+        assert_eq!(whole(b"0", "f").unwrap(), 0);
+        assert_eq!(
+            whole(b"9999999999999999999", "f").unwrap(),
+            9_999_999_999_999_999_999
+        );
+        assert_eq!(whole(b"18446744073709551615", "f").unwrap(), u64::MAX);
+        assert_eq!(whole(b"00000000000000000000042", "f").unwrap(), 42);
+        for (text, what) in [
+            (&b""[..], "is empty, not a whole number"),
+            (b"-5", "is negative"),
+            (b"-", "is not a whole number"),
+            (b"4x", "is not a whole number"),
+            (b"1.0", "is not a whole number"),
+            (b"18446744073709551616", "does not fit 64 bits"),
+        ] {
+            assert_eq!(whole(text, "f").unwrap_err().what, what);
+        }
+    }
+
+    #[test]
+    fn times_are_exact() {
+        let s = |text: &str| time(text.as_bytes(), "t", TimeUnit::Seconds);
+        assert_eq!(s("0.026214").unwrap(), 26_214_000);
+        assert_eq!(
+            s("1398396860.158634645").unwrap(),
+            1_398_396_860_158_634_645
+        );
+        assert_eq!(s("3.").unwrap(), 3_000_000_000);
+        assert_eq!(s("0.1234567899").unwrap(), 123_456_789);
+        assert_eq!(s("1.5e-05").unwrap(), 15_000);
+        assert_eq!(s("2E3").unwrap(), 2_000_000_000_000);
+        assert_eq!(s("1e-30").unwrap(), 0);
+        assert_eq!(s("99999999999").unwrap_err().kind, ErrorKind::Range);
+        assert_eq!(s("1e32000").unwrap_err().kind, ErrorKind::Range);
+        assert_eq!(s("-0.5").unwrap_err().what, "is negative");
+        for text in [
+            "", ".", ".5", "1.2.3", "0x10", "nan", "inf", "1e", "1ee2", "1.5 ",
+        ] {
+            assert_eq!(s(text).unwrap_err().kind, ErrorKind::Field, "{text}");
+        }
+        assert_eq!(time(b"1234567", "t", TimeUnit::Picoseconds).unwrap(), 1_234);
+        assert_eq!(
+            time(b"128166385295514663", "t", TimeUnit::HundredNanoseconds).unwrap(),
+            12_816_638_529_551_466_300
+        );
+        assert_eq!(
+            time(b"853429.443000", "t", TimeUnit::Milliseconds).unwrap(),
+            853_429_443_000
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn fast_and_slow_times_agree(whole in 0u64..10_000_000_000, fraction in "[0-9]{0,12}", unit in 0usize..6) {
+            let units = ["ps", "ns", "100ns", "us", "ms", "s"];
+            let unit: TimeUnit = units[unit].parse().unwrap();
+            let text = format!("{whole}.{fraction}");
+            let fast = time(text.as_bytes(), "t", unit).unwrap();
+            prop_assert_eq!(fast, time_slowly(text.as_bytes(), "t", unit).unwrap());
+        }
+    }
+}

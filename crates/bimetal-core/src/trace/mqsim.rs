@@ -1,0 +1,126 @@
+//! SSDsim and MQSim ASCII.
+//!
+//! `time device lsn sectors op`: a whole time stamp, 512-byte sectors, 1 for a read and 0 for a write (MQSim, README;
+//! SSDsim, pre_process.c).
+//!
+//! Trap: the unit of the time is not in the file. It is nanoseconds for SSDsim and by default for MQSim, but MQSim takes
+//! picoseconds and microseconds too, and such files circulate: a wrong unit shows as an absurd mean inter-arrival time,
+//! which is warned about. `--time-unit` sets it.
+
+use super::collect::Row;
+use super::columns::{self, Reading};
+use super::detect::{Likeness, Sample};
+use super::error::{Parsed, TraceError};
+use super::lines::{self, Fields};
+use super::{Format, Input, Shared, TimeUnit, Trace};
+
+/// The format's entry in [`super::FORMATS`].
+pub static FORMAT: Format = Format {
+    name: "mqsim",
+    aliases: &["ssdsim"],
+    summary: "SSDsim and MQSim ASCII",
+    layout: "time device sector count op: whole nanoseconds (or `--time-unit`), 512-byte sectors, 1 = read, 0 = write",
+    time_unit: Some(TimeUnit::Nanoseconds),
+    has_actions: false,
+    shared: Shared::Nothing,
+    probe,
+    decode,
+};
+
+#[inline]
+fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
+    let mut fields = Fields::blanks(line);
+    let text = fields.next("time")?;
+    if text.contains(&b'.') {
+        lines::whole(text, "time")?; // a decimal is another format's time
+    }
+    let time_ns = lines::time(text, "time", unit)?;
+    let device = fields.whole("device")?;
+    let offset = fields.sectors("sector")?;
+    let bytes = fields.sectors("count")?;
+    let op = fields.digit("op", b'1')?;
+    fields.end()?;
+    Ok(Some(Row {
+        time_ns,
+        device,
+        offset,
+        bytes,
+        op,
+    }))
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    if !columns::allow(sample, Reading::TicksAndSectors) {
+        return Likeness::No;
+    }
+    lines::probe(sample, "", |line| row(line, TimeUnit::Nanoseconds))
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let unit = input.time_unit();
+    lines::decode(input, "", |line| row(line, unit))?.finish(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::super::testing::{fault_of, read_as};
+    use super::*;
+    use crate::request::{Op, Request};
+
+    const LINES: &str =
+        "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n60066625000 1 34371424 64 1";
+
+    #[test]
+    fn the_published_syntax_with_a_last_line_without_end() {
+        let trace = read_as(&FORMAT, LINES.as_bytes());
+        assert_eq!(
+            trace.requests[0],
+            Request {
+                arrival_ns: 0,
+                sector: 657_728,
+                sectors: 16,
+                op: Op::Read
+            }
+        );
+        assert_eq!(trace.requests[1].op, Op::Write);
+        assert_eq!(
+            (trace.requests.len(), trace.duration_ns()),
+            (3, 60_066_625_000 - 11_413_000)
+        );
+    }
+
+    #[test]
+    fn the_unit_can_be_set_and_a_wrong_one_shows() {
+        let text = "0 0 280605840 2 1\n979 0 287641400 128 1\n".to_owned()
+            + &"979 0 8 128 1\n".repeat(400);
+        let wrong = read_as(&FORMAT, text.as_bytes());
+        assert!(
+            wrong.warnings[0].contains("mean inter-arrival of 2.4 ns: is the time unit right?"),
+            "{:?}",
+            wrong.warnings
+        );
+        let options = Options {
+            format: Some(&FORMAT),
+            time_unit: Some(TimeUnit::Microseconds),
+            ..Options::default()
+        };
+        let right = super::super::decode("t", text.as_bytes(), &options).unwrap();
+        assert!(right.warnings.is_empty());
+        assert_eq!(right.duration_ns(), 979_000);
+    }
+
+    #[test]
+    fn faults_name_line_and_field() {
+        let good = "11413000 0 657728 16 1\n";
+        for (line, field, what) in [
+            ("26.214 0 1 8 1", "time", "is not a whole number"),
+            ("26 0 1 8 2", "op", "is neither `0` nor `1`"),
+            ("26 0 1 -8 1", "count", "is negative"),
+            ("26 0 1", "count", "is missing"),
+            ("26 0 1 8 1 0", "", "too many fields"),
+        ] {
+            fault_of(&FORMAT, good, line, field, what);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! MSR Cambridge: one week of block I/O of 36 volumes on 13 servers, published by SNIA as CSV.
+//!
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: Windows FILETIME (100 ns since 1601) for the stamp and
+//! the response, `Read` or `Write`, bytes. (SNIA IOTTA 387, README.)
+//!
+//! Traps: not strictly in time order; a file with several hosts numbers its disks per host, so the device id is the disk
+//! number plus 65,536 for each host that appeared earlier in the file.
+
+use std::io::Write;
+
+use super::collect::Row;
+use super::detect::{Likeness, Sample};
+use super::error::{ErrorKind, Fault, Parsed, TraceError};
+use super::lines::{self, Fields};
+use super::{Format, Input, Shared, TimeUnit, Trace};
+use crate::request::{Op, SECTOR_BYTES};
+
+/// The format's entry in [`super::FORMATS`].
+pub static FORMAT: Format = Format {
+    name: "msr",
+    aliases: &["msr-cambridge"],
+    summary: "MSR Cambridge CSV (SNIA IOTTA 387)",
+    layout: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100-ns ticks, Read or Write, bytes",
+    time_unit: Some(TimeUnit::HundredNanoseconds),
+    has_actions: false,
+    shared: Shared::Clock,
+    probe,
+    decode,
+};
+
+const HEADER: &str = "timestamp,hostname,disknumber,type,offset,size,responsetime";
+
+/// Disk numbers of one host lie below this.
+const HOST_STRIDE: u64 = 1 << 16;
+
+/// The hosts seen so far, in order of appearance.
+#[derive(Default)]
+struct Hosts<'a> {
+    names: Vec<&'a [u8]>,
+    last: usize,
+}
+
+impl<'a> Hosts<'a> {
+    #[inline]
+    fn number(&mut self, name: &'a [u8]) -> u64 {
+        if self.names.get(self.last).is_none_or(|last| *last != name) {
+            self.last = self
+                .names
+                .iter()
+                .position(|known| *known == name)
+                .unwrap_or_else(|| {
+                    self.names.push(name);
+                    self.names.len() - 1
+                });
+        }
+        self.last as u64
+    }
+}
+
+#[inline]
+fn row<'a>(line: &'a [u8], unit: TimeUnit, hosts: &mut Hosts<'a>) -> Parsed<Option<Row>> {
+    let mut fields = Fields::commas(line);
+    let time_ns = fields.time("Timestamp", unit)?;
+    let host = fields.next("Hostname")?;
+    let disk = fields.whole("DiskNumber")?;
+    if disk >= HOST_STRIDE {
+        let text = disk.to_string();
+        return Err(Fault::field(
+            ErrorKind::Range,
+            "DiskNumber",
+            "is above 65535",
+            text.as_bytes(),
+        ));
+    }
+    let op = fields.letter("Type")?;
+    let offset = fields.whole("Offset")?;
+    let bytes = fields.whole("Size")?;
+    fields.next("ResponseTime")?;
+    fields.end()?;
+    Ok(Some(Row {
+        time_ns,
+        device: hosts.number(host) * HOST_STRIDE + disk,
+        offset,
+        bytes,
+        op,
+    }))
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    lines::probe(sample, HEADER, |line| {
+        row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default())
+    })
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let unit = input.time_unit();
+    let mut hosts = Hosts::default();
+    let mut collector = lines::decode(input, HEADER, |line| row(line, unit, &mut hosts))?;
+    if let [first, second, ..] = hosts.names[..] {
+        collector.warn(format!(
+            "{} hosts: device ids are the disk number of `{}`, 65536 + that of `{}`, and so on",
+            hosts.names.len(),
+            first.escape_ascii(),
+            second.escape_ascii()
+        ));
+    }
+    collector.finish(input)
+}
+
+/// Writes a trace as MSR CSV: host `trace`, one disk a device, times cut to 100 ns on the source's clock.
+///
+/// # Errors
+/// [`ErrorKind::Inexpressible`] for a trace with trims, which the format does not know.
+pub fn encode_msr(trace: &Trace) -> Result<Vec<u8>, TraceError> {
+    super::encode::text(trace, "MSR CSV", |line, device, request| {
+        let op = if request.op == Op::Read {
+            "Read"
+        } else {
+            "Write"
+        };
+        let ticks = trace.origin_ns.saturating_add(request.arrival_ns) / 100;
+        let offset = (request.sector - device.base_sector) * SECTOR_BYTES;
+        writeln!(
+            line,
+            "{ticks},trace,{},{op},{offset},{},0",
+            device.id,
+            request.bytes()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{fault_of, read_as};
+    use super::*;
+
+    const LINES: &str = "128166385295514663,hm,0,Write,9056014336,2048,2833\n\
+                         128166385295514878,hm,1,Read,11855351808,512,2617\n";
+
+    #[test]
+    fn the_published_syntax() {
+        for text in [
+            LINES.to_owned(),
+            format!("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n{LINES}"),
+        ] {
+            let trace = read_as(&FORMAT, text.as_bytes());
+            assert_eq!(
+                (trace.requests[0].sector, trace.requests[0].sectors),
+                (9_056_014_336 / 512, 4)
+            );
+            assert_eq!(trace.duration_ns(), 21_500);
+            assert_eq!(
+                trace
+                    .devices
+                    .iter()
+                    .map(|device| device.id)
+                    .collect::<Vec<_>>(),
+                [0, 1]
+            );
+            assert_eq!(trace.origin_ns, 12_816_638_529_551_466_300);
+        }
+    }
+
+    #[test]
+    fn hosts_number_their_own_disks() {
+        let trace = read_as(
+            &FORMAT,
+            b"1,hm,0,Read,0,512,1\n2,prn,0,Read,0,512,1\n3,hm,1,Read,0,512,1\n",
+        );
+        assert_eq!(
+            trace
+                .devices
+                .iter()
+                .map(|device| device.id)
+                .collect::<Vec<_>>(),
+            [0, 1, 65536]
+        );
+        assert!(
+            trace.warnings[0].starts_with("2 hosts"),
+            "{:?}",
+            trace.warnings
+        );
+    }
+
+    #[test]
+    fn faults_name_line_and_field() {
+        for (line, field, what) in [
+            ("1,hm,0,Trim,0,512,1", "Type", "is neither read nor write"),
+            ("1,hm,0,Read,0,-512,1", "Size", "is negative"),
+            ("1,hm,x,Read,0,512,1", "DiskNumber", "is not a whole number"),
+            ("1,hm,65536,Read,0,512,1", "DiskNumber", "is above 65535"),
+            ("1,hm,0,Read,0,512", "ResponseTime", "is missing"),
+            ("1,hm,0,Read,0,512,1,2", "", "too many fields"),
+            (
+                "1,hm,0,Read,18446744073709551615,512,1",
+                "offset + size",
+                "lies beyond 2^63 bytes",
+            ),
+            (
+                "1,hm,0,Read,18446744073709551616,512,1",
+                "Offset",
+                "does not fit 64 bits",
+            ),
+        ] {
+            fault_of(&FORMAT, LINES, line, field, what);
+        }
+    }
+
+    #[test]
+    fn line_4711_is_line_4711() {
+        fault_of(
+            &FORMAT,
+            &LINES.repeat(2355),
+            "1,hm,0,Read,0,oops,1",
+            "Size",
+            "line 4711: field `Size`",
+        );
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let trace = read_as(&FORMAT, LINES.as_bytes());
+        assert_eq!(read_as(&FORMAT, &encode_msr(&trace).unwrap()), trace);
+    }
+}

@@ -1,0 +1,114 @@
+//! Warnings about traces that can be read but are hardly meant so: above all a wrong unit.
+
+use super::{Format, Trace};
+use crate::request::SECTOR_BYTES;
+
+/// Shortest mean inter-arrival time that is no mistake: a hundred million requests a second.
+const SHORTEST_GAP_PS: u128 = 10_000;
+/// Longest: a request a day.
+const LONGEST_GAP_PS: u128 = 86_400 * 1_000_000_000_000;
+/// Largest address space that a traced system has: 1 PiB.
+const LARGEST_SPAN: u128 = 1 << 50;
+
+/// Adds a warning for each figure that no real system has.
+pub(super) fn check(trace: &mut Trace, format: &Format) {
+    let hint = if format.time_unit.is_some() {
+        "; try `--time-unit`"
+    } else {
+        ""
+    };
+    let gaps = trace.requests.len().saturating_sub(1) as u128;
+    let mean_gap_ps = (u128::from(trace.duration_ns()) * 1000).checked_div(gaps);
+    if mean_gap_ps.is_some() && trace.duration_ns() == 0 {
+        trace.warnings.push(
+            "all requests have one time stamp: replay them with `--arrivals closed`".to_owned(),
+        );
+    } else if let Some(gap_ps) =
+        mean_gap_ps.filter(|gap| !(SHORTEST_GAP_PS..=LONGEST_GAP_PS).contains(gap))
+    {
+        trace.warnings.push(format!(
+            "mean inter-arrival of {}: is the time unit right?{hint}",
+            duration(gap_ps)
+        ));
+    }
+    let span = u128::from(trace.span_sectors()) * u128::from(SECTOR_BYTES);
+    if span > LARGEST_SPAN {
+        trace.warnings.push(format!(
+            "address span of {}: are the addresses in the right unit?",
+            size(span)
+        ));
+    }
+}
+
+/// A duration in picoseconds, for people.
+fn duration(ps: u128) -> String {
+    let units = [
+        (86_400_000_000_000_000, "days"),
+        (1_000_000_000_000, "s"),
+        (1_000_000_000, "ms"),
+        (1_000_000, "us"),
+    ];
+    let fallback = if ps >= 1000 { (1000, "ns") } else { (1, "ps") };
+    let (unit, name) = units
+        .into_iter()
+        .find(|(unit, _)| ps >= *unit)
+        .unwrap_or(fallback);
+    decimal(ps, unit, name)
+}
+
+/// A size in bytes, for people.
+fn size(bytes: u128) -> String {
+    let (unit, name) = if bytes >= 1_000_000_000_000_000_000 {
+        (1_000_000_000_000_000_000, "EB")
+    } else {
+        (1_000_000_000_000_000, "PB")
+    };
+    decimal(bytes, unit, name)
+}
+
+/// One decimal where there is one.
+fn decimal(value: u128, unit: u128, name: &str) -> String {
+    match (value / unit, value % unit * 10 / unit) {
+        (whole, 0) => format!("{whole} {name}"),
+        (whole, tenths) => format!("{whole}.{tenths} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, decode};
+
+    fn warnings(text: &str) -> String {
+        decode(
+            "t",
+            text.as_bytes(),
+            &Options {
+                format: Some(&super::super::spc::FORMAT),
+                ..Options::default()
+            },
+        )
+        .unwrap()
+        .warnings
+        .join("\n")
+    }
+
+    #[test]
+    fn odd_units_are_named() {
+        let close = warnings("0,0,512,r,0\n0,0,512,r,0.000000002\n0,0,512,r,0.000000003\n");
+        assert!(
+            close.starts_with(
+                "mean inter-arrival of 1.5 ns: is the time unit right?; try `--time-unit`"
+            ),
+            "{close}"
+        );
+        let picoseconds = "0,0,512,r,0.0\n".repeat(1000) + "0,0,512,r,0.000000003\n";
+        assert!(warnings(&picoseconds).starts_with("mean inter-arrival of 3 ps"));
+        let far = warnings("0,0,512,r,0\n0,0,512,r,864000\n");
+        assert!(far.starts_with("mean inter-arrival of 10 days"), "{far}");
+        let same = warnings("0,0,512,r,5\n0,0,512,r,5\n");
+        assert!(same.contains("one time stamp"), "{same}");
+        let vast = warnings("0,3000000000000000,512,r,5\n");
+        assert!(vast.starts_with("address span of 1.5 EB"), "{vast}");
+        assert_eq!(warnings("0,0,512,r,0\n0,8,512,r,0.001\n"), "");
+    }
+}
