@@ -1,1 +1,10 @@
-//! Experiments over the core.
+//! Experiments over the core: traces from files, and schemes side by side on the same requests.
+
+pub mod arrivals;
+pub mod compare;
+mod error;
+mod memory;
+pub mod prepare;
+pub mod sample;
+
+pub use error::StudyError;
