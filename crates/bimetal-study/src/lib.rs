@@ -3,6 +3,7 @@
 pub mod arrivals;
 pub mod compare;
 mod error;
+pub mod input;
 mod memory;
 pub mod prepare;
 pub mod sample;

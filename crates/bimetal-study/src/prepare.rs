@@ -2,13 +2,14 @@
 
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
+use bimetal_core::media::SimMedia;
 use bimetal_core::report::TraceFacts;
 use bimetal_core::request::Request;
 use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
 use bimetal_core::trace::Trace;
 use serde::Serialize;
 
-use crate::StudyError;
+use crate::{StudyError, memory};
 
 /// Requests and what is known of them.
 #[derive(Clone, Debug)]
@@ -125,11 +126,12 @@ pub fn prepare(
         let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
         let own = of_schemes.iter().filter(|(key, _)| known.contains(&key.as_str()));
         let own: Vec<(String, String)> = own.map(|&setting| setting.clone()).collect();
-        let made = template.resolve(spec, &own).and_then(|resolved| {
-            resolved.build_checked()?;
-            Ok(resolved)
-        });
-        match made {
+        let made = template.resolve(spec, &own);
+        if let Ok(resolved) = &made {
+            memory::check(std::slice::from_ref(resolved), 1)?;
+        }
+        // A device is tried before the first one runs: a refusal comes at once.
+        match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {
             Ok(resolved) => runs.push(resolved),
             Err(error) if schemes.optional && !matches!(error, DeviceError::Build(BuildError::Parameter(_))) => {
                 warnings.push(format!("`{}` is left out: {error}", spec.name));

@@ -1,8 +1,10 @@
 //! The trace inside the program: two hours of a virtual machine's disk; `sample/README.md` names its source.
 
+use std::io::Read;
+
 use bimetal_core::trace::{self, Options, Trace};
 
-use crate::input::{self, InputError};
+use crate::input::{Compression, InputError};
 
 /// Name of the trace in results.
 pub const NAME: &str = "cloudphysics (built-in sample)";
@@ -14,7 +16,10 @@ const BYTES: &[u8] = include_bytes!("../sample/cloudphysics.vscsi.xz");
 /// # Errors
 /// None, unless the program itself is damaged.
 pub fn open() -> Result<Trace, InputError> {
-    let bytes = input::decompress(NAME, BYTES)?;
+    let mut bytes = Vec::new();
+    liblzma::read::XzDecoder::new(BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|source| InputError::Corrupt { path: NAME.into(), compression: Compression::Xz, source })?;
     let options = Options { format: Some(trace::format("vscsi")?), ..Options::default() };
     let mut trace = trace::decode(NAME, &bytes, &options)?;
     NAME.clone_into(&mut trace.name);

@@ -27,8 +27,8 @@ const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
 /// How many blocks of each die may be added to a small slow region.
 const GROWTH_MAX: u32 = 64;
-/// Above this many blocks a region is not small.
-const SMALL_BLOCKS: u32 = 1 << 16;
+/// Above this much memory a device is not small, and has spare area enough for every scheme.
+const TRIED_BYTES_MAX: u64 = 256 << 20;
 
 impl Template {
     /// A device as it is described.
@@ -157,9 +157,6 @@ impl Template {
         let (Some(chip), Some(slow)) = (chip, device.regions.len().checked_sub(1)) else { return first };
         let step = block_bytes(&chip) * u64::from(device.regions[slow].channels * device.regions[slow].dies_per_channel);
         let before = device.regions[slow].capacity.bytes(device.logical);
-        if before / block_bytes(&chip) > u64::from(SMALL_BLOCKS) {
-            return first;
-        }
         for added in 1..=u64::from(GROWTH_MAX) {
             device.regions[slow].capacity = Capacity::Bytes(ByteSize(before + added * step));
             if let Ok(mut resolved) = tried(&device) {
@@ -176,10 +173,12 @@ impl Template {
     }
 }
 
-/// Resolved, and taken by the scheme.
+/// Resolved, and taken by the scheme; a large device is not tried here, because its tables take time and memory.
 fn tried(device: &Device) -> Result<Resolved, DeviceError> {
     let resolved = device.resolve()?;
-    resolved.build::<SimMedia>()?;
+    if resolved.memory_bytes() <= TRIED_BYTES_MAX {
+        resolved.build::<SimMedia>()?;
+    }
     Ok(resolved)
 }
 

@@ -7,13 +7,17 @@ use crate::request::SECTOR_BYTES;
 const SHORTEST_GAP_PS: u128 = 10_000;
 /// Longest: a request a day.
 const LONGEST_GAP_PS: u128 = 86_400 * 1_000_000_000_000;
+/// Highest mean rate of one device, in bytes a second: what four lanes of PCIe 5 carry.
+const LARGEST_RATE: u128 = 16_000_000_000;
+/// Requests below which a high rate may be a burst.
+const RATE_REQUESTS: usize = 100;
 /// Largest address space that a traced system has: 1 PiB.
 const LARGEST_SPAN: u128 = 1 << 50;
 
 /// Adds a warning for each figure that no real system has.
 pub(super) fn check(trace: &mut Trace, format: &Format) {
     let hint = if format.time_unit.is_some() {
-        "; try `--time-unit`"
+        " try `--time-unit`"
     } else {
         ""
     };
@@ -29,6 +33,16 @@ pub(super) fn check(trace: &mut Trace, format: &Format) {
         trace.warnings.push(format!(
             "mean inter-arrival of {}: is the time unit right?{hint}",
             duration(gap_ps)
+        ));
+    }
+    let bytes = u128::from(trace.read_bytes) + u128::from(trace.write_bytes);
+    let rate = (bytes * 1_000_000_000)
+        .checked_div(u128::from(trace.duration_ns()))
+        .unwrap_or(0);
+    if trace.requests.len() >= RATE_REQUESTS && rate > LARGEST_RATE * trace.devices.len() as u128 {
+        let rate = decimal(rate, 1_000_000_000, "GB/s");
+        trace.warnings.push(format!(
+            "mean rate of {rate}: is the time unit right?{hint}"
         ));
     }
     let span = u128::from(trace.span_sectors()) * u128::from(SECTOR_BYTES);
@@ -97,7 +111,7 @@ mod tests {
         let close = warnings("0,0,512,r,0\n0,0,512,r,0.000000002\n0,0,512,r,0.000000003\n");
         assert!(
             close.starts_with(
-                "mean inter-arrival of 1.5 ns: is the time unit right?; try `--time-unit`"
+                "mean inter-arrival of 1.5 ns: is the time unit right? try `--time-unit`"
             ),
             "{close}"
         );
@@ -107,6 +121,13 @@ mod tests {
         assert!(far.starts_with("mean inter-arrival of 10 days"), "{far}");
         let same = warnings("0,0,512,r,5\n0,0,512,r,5\n");
         assert!(same.contains("one time stamp"), "{same}");
+        let fast: String = (0..200)
+            .map(|i| format!("0,0,131072,r,{}e-6\n", i * 2))
+            .collect();
+        assert_eq!(
+            warnings(&fast),
+            "mean rate of 65.8 GB/s: is the time unit right? try `--time-unit`"
+        );
         let vast = warnings("0,3000000000000000,512,r,5\n");
         assert!(vast.starts_with("address span of 1.5 EB"), "{vast}");
         assert_eq!(warnings("0,0,512,r,0\n0,8,512,r,0.001\n"), "");

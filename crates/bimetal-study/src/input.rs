@@ -1,0 +1,385 @@
+//! Traces from files: opens, decompresses and decodes.
+//!
+//! Compression is recognised by content, never by name: gzip, zstd, xz and bzip2, each also as several streams one after
+//! the other. An archive that ends early or is damaged is an error; no part of it is used.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use bimetal_core::trace::{self, Options, Trace, TraceError};
+
+/// Bytes read between two reports of progress.
+const CHUNK: u64 = 16 << 20;
+
+/// Why a trace could not be opened. Displays as one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// No file was given.
+    #[error("no trace is given; hint: name at least one file, or `-` for the standard input")]
+    NoFile,
+    /// The path is missing or may not be read.
+    #[error("{}: the file cannot be opened: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The path is a directory.
+    #[error("{}: this is a directory; hint: name the trace files in it", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Reading failed half way.
+    #[error("{}: reading failed: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The file is compressed but cannot be decompressed.
+    #[error("{}: the {compression} data are damaged or cut off: {source}; hint: fetch the file again", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// The bytes cannot be decoded.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// A compression that is undone in passing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip (RFC 1952).
+    Gzip,
+    /// Zstandard (RFC 8878).
+    Zstd,
+    /// xz.
+    Xz,
+    /// bzip2.
+    Bzip2,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Bzip2 => "bzip2",
+        })
+    }
+}
+
+impl Compression {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
+            _ => None,
+        }
+    }
+
+    /// Decompresses all streams of `source`.
+    fn undo(self, source: impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self {
+            Self::Gzip => flate2::read::MultiGzDecoder::new(source).read_to_end(&mut bytes)?,
+            Self::Zstd => zstd::stream::read::Decoder::new(source)?.read_to_end(&mut bytes)?,
+            Self::Xz => {
+                liblzma::read::XzDecoder::new_multi_decoder(source).read_to_end(&mut bytes)?
+            }
+            Self::Bzip2 => bzip2::read::MultiBzDecoder::new(source).read_to_end(&mut bytes)?,
+        };
+        Ok(bytes)
+    }
+}
+
+/// Opens one or more trace files as one trace; `-` is the standard input. Several files are put together as
+/// [`trace::concat`] does.
+///
+/// # Errors
+/// An [`InputError`] for the first file that cannot be opened, decompressed or decoded.
+pub fn open(paths: &[PathBuf], options: &Options) -> Result<Trace, InputError> {
+    open_with_progress(paths, options, &|_, _| {})
+}
+
+/// [`open`], reporting the bytes read so far and in all, as they are on disk. The standard input counts as empty.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_progress(
+    paths: &[PathBuf],
+    options: &Options,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Trace, InputError> {
+    if paths.is_empty() {
+        return Err(InputError::NoFile);
+    }
+    let sizes = paths
+        .iter()
+        .map(|path| size(path))
+        .collect::<Result<Vec<u64>, _>>()?;
+    let total = sizes.iter().sum();
+    let mut before = 0;
+    let mut traces = Vec::with_capacity(paths.len());
+    for (path, size) in paths.iter().zip(sizes) {
+        let bytes = read(path, size, &|done| {
+            progress((before + done).min(total), total)
+        })?;
+        before += size;
+        let mut trace = trace::decode(&path.display().to_string(), &bytes, options)?;
+        if let Some(name) = path.file_name() {
+            trace.name = name.to_string_lossy().into_owned();
+        }
+        traces.push(trace);
+    }
+    Ok(trace::concat(traces)?)
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn size(path: &Path) -> Result<u64, InputError> {
+    if is_standard_input(path) {
+        return Ok(0);
+    }
+    let metadata = path.metadata().map_err(|source| InputError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    if metadata.is_dir() {
+        return Err(InputError::Directory {
+            path: path.to_owned(),
+        });
+    }
+    Ok(metadata.len())
+}
+
+/// The file's bytes, decompressed.
+fn read(path: &Path, size: u64, progress: &dyn Fn(u64)) -> Result<Vec<u8>, InputError> {
+    let failed = |source| InputError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut source: Box<dyn Read> = if is_standard_input(path) {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(path).map_err(|source| InputError::Open {
+            path: path.to_owned(),
+            source,
+        })?)
+    };
+    let mut bytes = Vec::new();
+    let expected = usize::try_from(size)
+        .unwrap_or(usize::MAX)
+        .saturating_add(1);
+    bytes
+        .try_reserve_exact(expected)
+        .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+    source
+        .by_ref()
+        .take(CHUNK)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    progress(bytes.len() as u64);
+    if let Some(compression) = Compression::of(&bytes) {
+        let start = bytes.len() as u64;
+        let counted = Counted {
+            source,
+            done: start,
+            reported: start,
+            progress,
+        };
+        let all = Cursor::new(bytes).chain(counted);
+        return compression.undo(all).map_err(|source| InputError::Corrupt {
+            path: path.to_owned(),
+            compression,
+            source,
+        });
+    }
+    while source
+        .by_ref()
+        .take(CHUNK)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?
+        > 0
+    {
+        progress(bytes.len() as u64);
+    }
+    Ok(bytes)
+}
+
+/// A reader that reports how far it is.
+struct Counted<'a, R> {
+    source: R,
+    done: u64,
+    reported: u64,
+    progress: &'a dyn Fn(u64),
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.done += read as u64;
+        if read == 0 || self.done - self.reported >= CHUNK {
+            self.reported = self.done;
+            (self.progress)(self.done);
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::io::Write;
+
+    const TEXT: &[u8] = b"0,8,4096,r,0.5\n0,16,512,w,0.75\n";
+
+    fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+        match compression {
+            Compression::Gzip => {
+                let mut encoder =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Compression::Zstd => {
+                // With a checksum, as the command writes it; without, damage need not show.
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+                encoder.include_checksum(true).unwrap();
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Compression::Xz => {
+                let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 6);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Compression::Bzip2 => {
+                let mut encoder =
+                    bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+        }
+    }
+
+    const ALL: [Compression; 4] = [
+        Compression::Gzip,
+        Compression::Zstd,
+        Compression::Xz,
+        Compression::Bzip2,
+    ];
+
+    /// Opens one file of these bytes.
+    fn open_bytes(bytes: &[u8]) -> Result<Trace, InputError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.any");
+        std::fs::write(&path, bytes).unwrap();
+        open(&[path], &Options::default())
+    }
+
+    #[test]
+    fn every_compression_is_undone_also_in_several_streams() {
+        let plain = open_bytes(TEXT).unwrap();
+        assert_eq!((plain.name.as_str(), plain.requests.len()), ("t.any", 2));
+        for compression in ALL {
+            assert_eq!(
+                open_bytes(&compress(compression, TEXT)).unwrap(),
+                plain,
+                "{compression}"
+            );
+            let (first, second) = TEXT.split_at(20);
+            let streams = [compress(compression, first), compress(compression, second)].concat();
+            assert_eq!(open_bytes(&streams).unwrap(), plain, "{compression}");
+        }
+    }
+
+    #[test]
+    fn a_cut_or_damaged_archive_is_an_error() {
+        for compression in ALL {
+            let whole = compress(compression, TEXT);
+            for cut in 6..whole.len() {
+                let error = open_bytes(&whole[..cut]).unwrap_err();
+                assert!(
+                    matches!(error, InputError::Corrupt { .. }),
+                    "{compression} cut at {cut}: {error}"
+                );
+            }
+            let mut damaged = whole.clone();
+            let middle = whole.len() / 2;
+            damaged[middle] ^= 0xff;
+            let error = open_bytes(&damaged).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains(&format!("t.any: the {compression} data")),
+                "{text}"
+            );
+            assert!(!text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_said_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = open(&[folder.path().to_owned()], &Options::default()).unwrap_err();
+        assert!(matches!(error, InputError::Directory { .. }), "{error}");
+        let missing = folder.path().join("none.csv");
+        let error = open(&[missing], &Options::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("none.csv: the file cannot be opened: No such file"),
+            "{error}"
+        );
+        assert!(matches!(
+            open(&[], &Options::default()),
+            Err(InputError::NoFile)
+        ));
+        let error = open_bytes(b"").unwrap_err().to_string();
+        assert!(error.ends_with("t.any: the file is empty"), "{error}");
+        let error = open_bytes(b"0,8,4096,r,0.5\n0,8,4096,q,0.5\n")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("t.any: line 2: field `Opcode`"), "{error}");
+    }
+
+    #[test]
+    fn several_files_are_one_trace_and_progress_reaches_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a.spc", "b.spc.gz"].map(|name| folder.path().join(name));
+        std::fs::write(&paths[0], TEXT).unwrap();
+        std::fs::write(&paths[1], compress(Compression::Gzip, TEXT)).unwrap();
+        let last = Cell::new((0, 0));
+        let trace = open_with_progress(&paths, &Options::default(), &|done, total| {
+            last.set((done, total))
+        })
+        .unwrap();
+        assert_eq!(
+            (
+                trace.name.as_str(),
+                trace.requests.len(),
+                trace.devices.len()
+            ),
+            ("a.spc + b.spc.gz", 4, 2)
+        );
+        assert_eq!(last.get().0, last.get().1);
+        assert!(last.get().1 > TEXT.len() as u64);
+    }
+}
