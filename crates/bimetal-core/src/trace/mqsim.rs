@@ -92,11 +92,13 @@ mod tests {
 
     #[test]
     fn the_unit_can_be_set_and_a_wrong_one_shows() {
-        let text = "0 0 280605840 2 1\n979 0 287641400 128 1\n".to_owned()
-            + &"979 0 8 128 1\n".repeat(400);
+        // Microseconds, as in Microsoft's production traces made for SSDsim.
+        let text: String = (0..400)
+            .map(|i| format!("{} 0 {} 128 1\n", i * 979, i * 128))
+            .collect();
         let wrong = read_as(&FORMAT, text.as_bytes());
         assert!(
-            wrong.warnings[0].contains("mean inter-arrival of 2.4 ns: is the time unit right?"),
+            wrong.warnings[0].starts_with("mean rate of 67.1 GB/s: is the time unit right?"),
             "{:?}",
             wrong.warnings
         );
@@ -107,7 +109,7 @@ mod tests {
         };
         let right = super::super::decode("t", text.as_bytes(), &options).unwrap();
         assert!(right.warnings.is_empty());
-        assert_eq!(right.duration_ns(), 979_000);
+        assert_eq!(right.duration_ns(), 399 * 979_000);
     }
 
     #[test]
