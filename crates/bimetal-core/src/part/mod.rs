@@ -1,3 +1,4 @@
 //! Parts that schemes are composed of.
 
 pub mod random;
+pub mod real;
