@@ -16,7 +16,13 @@ impl Counts {
     /// One more operation.
     #[inline]
     pub fn add(&mut self, op: FlashOp, cause: Cause) {
-        self.counts[op as usize][cause as usize] += 1;
+        self.add_many(op, cause, 1);
+    }
+
+    /// More operations.
+    #[inline]
+    pub fn add_many(&mut self, op: FlashOp, cause: Cause, count: u64) {
+        self.counts[op as usize][cause as usize] += count;
     }
 
     /// How often `op` happened because of `cause`.

@@ -208,6 +208,10 @@ pub struct Outcome {
 /// Called now and then with the number of requests served so far.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
 
+/// How many requests ahead a scheme may prefetch: memory latency over the time of a request, generously.
+const PREFETCH_FAR: usize = 12;
+const PREFETCH_NEAR: usize = 4;
+
 const PROGRESS_STEP: u64 = 1 << 16;
 
 /// Replays `requests` into `scheme` over `media` as `plan` says.
@@ -244,6 +248,8 @@ struct Driver<'a> {
     outcome: Outcome,
     served: u64,
     interval_requests: u64,
+    /// Requests until the current interval is full.
+    interval_left: u64,
     metrics: Metrics,
     current: Interval,
     /// Completion of the last request to end, and the moment measuring started.
@@ -286,6 +292,7 @@ impl<'a> Driver<'a> {
             },
             served: 0,
             interval_requests,
+            interval_left: interval_requests,
             metrics,
             current,
             latest_ns: 0,
@@ -300,6 +307,7 @@ impl<'a> Driver<'a> {
         self.outcome.writes.clear();
         self.outcome.host = HostCounts::default();
         self.outcome.intervals.clear();
+        self.interval_left = self.interval_requests;
         self.current.served = 0;
         self.current.response_total_ns = 0;
         self.current.response_max_ns = 0;
@@ -314,7 +322,10 @@ impl<'a> Driver<'a> {
         depth: u32,
         progress: Progress<'_>,
     ) {
-        for request in requests {
+        for (index, request) in requests.iter().enumerate() {
+            if let Some(far) = requests.get(index + PREFETCH_FAR) {
+                scheme.prefetch(far, &requests[index + PREFETCH_NEAR]);
+            }
             let issue_ns = if depth <= 1 {
                 self.latest_ns
             } else if self.outstanding.len() < depth as usize {
@@ -394,7 +405,8 @@ impl<'a> Driver<'a> {
         self.current.response_total_ns += u128::from(response_ns);
         self.current.response_max_ns = self.current.response_max_ns.max(response_ns);
         self.served += 1;
-        if self.outcome.host.requests() % self.interval_requests == 0 {
+        self.interval_left -= 1;
+        if self.interval_left == 0 {
             self.close_interval(media, scheme);
         }
         if self.served % PROGRESS_STEP == 0 {
@@ -414,6 +426,7 @@ impl<'a> Driver<'a> {
         }
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
         self.outcome.intervals.push(interval);
+        self.interval_left = self.interval_requests;
         self.current.served = 0;
         self.current.response_total_ns = 0;
         self.current.response_max_ns = 0;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
+use crate::request::Request;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A span of simulated time, in nanoseconds.
@@ -112,6 +113,8 @@ pub struct Geometry {
     /// Dies that the blocks are striped over: block `b` lies on die `b % dies`.
     pub dies: u32,
     page_bits: u32,
+    /// `ceil(2^63 / page_sectors)`: makes the division of an address by the page size a multiplication.
+    reciprocal: u64,
 }
 
 impl Geometry {
@@ -138,12 +141,36 @@ impl Geometry {
                 "{blocks} blocks of {pages_per_block} pages exceed the 2^32 pages that one region can address"
             ));
         }
-        Ok(Self { page_bytes, pages_per_block, blocks, dies, page_bits })
+        let reciprocal = (1u64 << 63).div_ceil(u64::from(page_bytes / 512));
+        Ok(Self { page_bytes, pages_per_block, blocks, dies, page_bits, reciprocal })
     }
 
     /// Host sectors of a page.
     pub fn page_sectors(&self) -> u32 {
         self.page_bytes / 512
+    }
+
+    /// The logical page that a host sector lies in, and the sector's position within it. Exact below 2^56 sectors.
+    #[inline]
+    pub fn logical_page(&self, sector: u64) -> (u32, u32) {
+        let page = ((u128::from(sector) * u128::from(self.reciprocal)) >> 63) as u64;
+        (page as u32, (sector - page * u64::from(self.page_sectors())) as u32)
+    }
+
+    /// Calls `each` with every logical page that a request touches: the page, the first sector within it, the number of
+    /// sectors, and their position in the request.
+    #[inline]
+    pub fn for_each_page(&self, request: &Request, mut each: impl FnMut(u32, u32, u32, u32)) {
+        let page_sectors = self.page_sectors();
+        let (mut page, mut offset) = self.logical_page(request.sector);
+        let mut done = 0;
+        while done < request.sectors {
+            let sectors = (page_sectors - offset).min(request.sectors - done);
+            each(page, offset, sectors, done);
+            done += sectors;
+            page += 1;
+            offset = 0;
+        }
     }
 
     /// Bytes of a block.
@@ -306,6 +333,20 @@ mod tests {
         assert_eq!((geometry.block_of(ppa), geometry.page_of(ppa)), (BlockId(77), 383));
         assert!(ppa.index() < geometry.page_slots());
         assert_eq!(geometry.block_bytes(), 3 << 20);
+    }
+
+    #[test]
+    fn sectors_divide_into_pages_exactly() {
+        for page_sectors in [1, 3, 4, 8, 16, 24, 32, 128] {
+            let geometry = Geometry::new(page_sectors * 512, 64, 10, 1).unwrap();
+            for base in [0, 1 << 20, (1u64 << 32) - 7] {
+                for sector in (base * u64::from(page_sectors)).saturating_sub(5)..base * u64::from(page_sectors) + 5 {
+                    let (page, offset) = geometry.logical_page(sector);
+                    assert_eq!(u64::from(page), sector / u64::from(page_sectors) & 0xffff_ffff, "{sector}");
+                    assert_eq!(u64::from(offset), sector % u64::from(page_sectors), "{sector}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -128,6 +128,14 @@ pub trait Media {
     /// Reads a whole page and programs it elsewhere in the same region; the program waits for the read.
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause);
 
+    /// Copies pages of a region to consecutive pages of one of its blocks, beginning with `to`: what collecting a block
+    /// comes down to.
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+        for (&from, to) in from.iter().zip(to.0..) {
+            self.copy(region, from, Ppa(to), cause);
+        }
+    }
+
     /// Erases a block; its pages are programmed in `mode` until the next erase.
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause);
 

@@ -41,6 +41,8 @@ struct Flash {
     /// Ledger row of each mode.
     rows: [usize; 2],
     blocks: Vec<SimBlock>,
+    /// Blocks in [`CellMode::Slc`].
+    slc_blocks: u32,
     faults: Option<Box<super::faults::Injector>>,
 }
 
@@ -142,6 +144,7 @@ impl SimMedia {
             timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
             rows: [native; 2],
             blocks,
+            slc_blocks: 0,
             faults: None,
         });
     }
@@ -200,6 +203,22 @@ impl SimMedia {
             *channel
         };
         die.free_at = loaded + timing.program.0;
+        self.completion = self.completion.max(die.free_at);
+    }
+
+    /// Reads and programs that follow each other on one die: the die is the bottleneck of its own channel, so that the
+    /// sum of the times is exact once the first transfer has got the channel.
+    #[inline]
+    fn copy_run_on_one_die(&mut self, region: RegionId, block: BlockId, pages: u64, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        let timing = &flash.timing[0];
+        let counts = &mut self.ledger.rows[flash.rows[0]].counts;
+        counts.add_many(FlashOp::Read, cause, pages);
+        counts.add_many(FlashOp::Program, cause, pages);
+        let die = &mut self.dies[usize::from(flash.blocks[block.index()].die)];
+        let copy = timing.of_op(FlashOp::Read) + timing.of_op(FlashOp::Program);
+        die.free_at = die.start(self.now) + (copy * pages).0;
+        self.channels[die.channel as usize] = die.free_at - timing.program.0;
         self.completion = self.completion.max(die.free_at);
     }
 
@@ -271,10 +290,23 @@ impl Media for SimMedia {
         self.program(region, to, &[Part { data, from: 0, to: 0, sectors: 0 }], cause);
     }
 
+    #[inline]
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        if self.background || flash.geometry.dies > 1 || flash.slc_blocks > 0 || flash.faults.is_some() {
+            for (&from, to) in from.iter().zip(to.0..) {
+                self.copy(region, from, Ppa(to), cause);
+            }
+            return;
+        }
+        self.copy_run_on_one_die(region, flash.geometry.block_of(to), from.len() as u64, cause);
+    }
+
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
         self.erase_block(region, block, cause);
         let flash = &mut self.regions[region.index()];
-        flash.blocks[block.index()].mode = mode as u8;
+        let old_mode = std::mem::replace(&mut flash.blocks[block.index()].mode, mode as u8);
+        flash.slc_blocks = flash.slc_blocks + u32::from(mode as u8) - u32::from(old_mode);
         self.ledger.erases[region.index()][block.index()] += 1;
         if flash.faults.as_mut().is_some_and(|faults| faults.erase_fails()) {
             // The replacement comes erased.

@@ -1,4 +1,5 @@
 //! Managed regions: passive structures that hold maps and block states and answer verbs. Loops and decisions live in
 //! the schemes.
 
+pub mod chains;
 pub mod page_map;

@@ -7,12 +7,16 @@
 //! dies   free blocks, one open block per stream, sealed blocks by their number of valid pages
 //! ```
 //!
-//! Each die is collected by itself: its open blocks are filled page by page, full ones are sealed and wait in the bucket
-//! of their valid count, and the victim of garbage collection is a block of the lowest bucket (greedy). A die never
-//! holds more valid pages than all its blocks but [`RESERVED_BLOCKS`], so that a victim always has an invalid page and
-//! collection always makes progress.
+//! Each die is collected by itself: its open blocks are filled page by page, full ones are sealed, and the victim of
+//! garbage collection is the sealed block with the fewest valid pages (greedy). A die never holds more valid pages than
+//! all its blocks but [`RESERVED_BLOCKS`], so that a victim always has an invalid page and collection always makes
+//! progress.
+//!
+//! The victim is found without lists: valid counts lie in one dense table, ordered by die, and the minimum of every 64
+//! of them is kept beside it. An invalidation is then one decrement and one minimum.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::units::{BlockId, Geometry, Ppa};
 
@@ -31,6 +35,32 @@ pub enum Stream {
     Gc = 1,
 }
 
+/// Old places of the pages that one [`PageMap::relocate`] moves.
+#[derive(Debug)]
+pub struct Run {
+    pages: [Ppa; 64],
+    len: usize,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { pages: [Ppa::NONE; 64], len: 0 }
+    }
+}
+
+impl Run {
+    /// The pages, in the order in which they go to consecutive new places.
+    pub fn pages(&self) -> &[Ppa] {
+        &self.pages[..self.len]
+    }
+}
+
+/// Set in the valid count of a block that is open or erased: it cannot be a victim.
+const UNSEALED: u16 = 1 << 15;
+
+/// Blocks whose minimum valid count is kept together.
+const GROUP: usize = 64;
+
 /// The block that a stream fills on a die.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -39,25 +69,16 @@ struct Open {
     page: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    valid: u32,
-    /// Neighbours in the bucket of sealed blocks with as many valid pages.
-    previous: u32,
-    next: u32,
-}
-
 #[derive(Debug)]
 struct Die {
     free: VecDeque<u32>,
     open: [Open; 2],
-    /// First sealed block by number of valid pages.
-    buckets: Vec<u32>,
-    /// No bucket below this one has a block.
-    lowest: usize,
     valid_pages: u32,
     /// Valid pages may not exceed this.
     valid_limit: u32,
+    /// First of its blocks in the table of valid counts, and one past the last.
+    first: usize,
+    end: usize,
 }
 
 /// The region's state.
@@ -67,9 +88,20 @@ pub struct PageMap {
     map: Vec<u32>,
     owner: Vec<u32>,
     valid: Vec<u64>,
-    blocks: Vec<Block>,
+    /// Number of valid pages of each block, in the order of dies; [`UNSEALED`] is added while it is open or erased.
+    counts: Vec<u16>,
+    /// A lower bound of each [`GROUP`] of `counts`, exact after [`PageMap::victim`] looked at it.
+    group_minima: Vec<u16>,
+    /// Position of each block in `counts`, and its die.
+    places: Vec<Place>,
     dies: Vec<Die>,
     next_die: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    count: u32,
+    die: u32,
 }
 
 impl PageMap {
@@ -79,13 +111,22 @@ impl PageMap {
     /// Too little spare area for garbage collection to make progress, and how much it takes.
     pub fn new(geometry: Geometry, logical_pages: u64) -> Result<Self, String> {
         let pages = geometry.pages_per_block;
+        if pages >= u32::from(UNSEALED) {
+            return Err(format!("a page map counts up to {} pages in a block, not {pages}", UNSEALED - 1));
+        }
+        let mut places = vec![Place { count: 0, die: 0 }; geometry.blocks as usize];
+        let mut end = 0;
         let dies: Vec<Die> = (0..geometry.dies)
             .map(|die| {
                 let free: VecDeque<u32> = (die..geometry.blocks).step_by(geometry.dies as usize).collect();
+                let first = end;
+                for &block in &free {
+                    places[block as usize] = Place { count: end as u32, die };
+                    end += 1;
+                }
                 let valid_limit = (free.len() as u32).saturating_sub(RESERVED_BLOCKS) * pages;
                 let open = [Open { block: NONE, page: pages }; 2];
-                let buckets = vec![NONE; pages as usize + 1];
-                Die { free, open, buckets, lowest: pages as usize + 1, valid_pages: 0, valid_limit }
+                Die { free, open, valid_pages: 0, valid_limit, first, end }
             })
             .collect();
         let limit: u64 = dies.iter().map(|die| u64::from(die.valid_limit)).sum();
@@ -102,7 +143,9 @@ impl PageMap {
             map: vec![NONE; logical_pages as usize],
             owner: vec![NONE; geometry.page_slots()],
             valid: vec![0; geometry.page_slots().div_ceil(64)],
-            blocks: vec![Block { valid: 0, previous: NONE, next: NONE }; geometry.blocks as usize],
+            counts: vec![UNSEALED; geometry.blocks as usize],
+            group_minima: vec![UNSEALED; (geometry.blocks as usize).div_ceil(GROUP)],
+            places,
             dies,
             next_die: 0,
         })
@@ -123,6 +166,18 @@ impl PageMap {
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
         let ppa = self.map[logical as usize];
         (ppa != NONE).then_some(Ppa(ppa))
+    }
+
+    /// Brings what an access to a logical page will need into the processor's cache: first (`far` ahead) its map entry,
+    /// later (`near`) what that points to.
+    #[inline]
+    pub fn prefetch(&self, far: u32, near: u32) {
+        prefetch_index::prefetch_index(&self.map, far as usize);
+        let ppa = self.map[near as usize];
+        if ppa != NONE {
+            prefetch_index::prefetch_index(&self.valid, ppa as usize / 64);
+            prefetch_index::prefetch_index(&self.counts, self.place_of(Ppa(ppa)).count as usize);
+        }
     }
 
     /// Forgets the copy of a logical page; what it occupied can be collected.
@@ -172,129 +227,156 @@ impl PageMap {
         let block = open.block;
         let ppa = self.geometry.ppa(BlockId(block), open.page);
         open.page += 1;
-        space.valid_pages += 1;
         let sealed = open.page == pages;
-        if sealed {
-            open.block = NONE;
-        }
+        space.valid_pages += 1;
         self.map[logical as usize] = ppa.0;
         self.owner[ppa.index()] = logical;
         self.valid[ppa.index() / 64] |= 1 << (ppa.index() % 64);
-        self.blocks[block as usize].valid += 1;
+        self.counts[self.places[block as usize].count as usize] += 1;
         if sealed {
-            self.link(die, block);
+            self.seal(die, stream);
         }
         ppa
     }
 
-    /// The sealed block of a die with the fewest valid pages; its page count is at most one below full.
+    /// The sealed block of a die with the fewest valid pages, the first of equals; none if all are full of valid pages.
     pub fn victim(&mut self, die: u32) -> Option<BlockId> {
-        let space = &mut self.dies[die as usize];
-        while space.lowest < space.buckets.len() {
-            let block = space.buckets[space.lowest];
-            if block != NONE {
-                return (space.lowest < self.geometry.pages_per_block as usize).then_some(BlockId(block));
+        let Die { first, end, .. } = self.dies[die as usize];
+        loop {
+            let groups = first / GROUP..end.div_ceil(GROUP);
+            let (group, bound) = first_minimum(&self.group_minima, groups)?;
+            // A group at the edge of the die may hold its neighbour's blocks, whose counts do not matter here.
+            let counts = (group * GROUP).max(first)..((group + 1) * GROUP).min(end);
+            let (count, valid) = first_minimum(&self.counts, counts)?;
+            if u32::from(bound.min(valid)) >= self.geometry.pages_per_block {
+                return None;
             }
-            space.lowest += 1;
+            if valid == bound {
+                return Some(BlockId((count - first) as u32 * self.geometry.dies + die));
+            }
+            self.group_minima[group] = valid;
         }
-        None
     }
 
     /// Valid pages of a block.
     pub fn valid_pages(&self, block: BlockId) -> u32 {
-        self.blocks[block.index()].valid
+        u32::from(self.counts[self.places[block.index()].count as usize] & !UNSEALED)
     }
 
-    /// The first valid page of a block at or after `page`.
+    /// Moves valid pages of a victim from page `page` on to consecutive pages of its die's open `Gc` block, as many as a
+    /// run and that block hold. Puts their old places into `run`; returns the first new place and the page to go on from,
+    /// or nothing if no valid page is left.
     #[inline]
-    pub fn next_valid(&self, block: BlockId, page: u32) -> Option<Ppa> {
+    pub fn relocate(&mut self, victim: BlockId, page: u32, die: u32, run: &mut Run) -> Option<(Ppa, u32)> {
+        let (base, word) = self.valid_word(victim, page)?;
+        let to = self.open_gc(die);
+        let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
+        let mut rest = word;
+        let mut moved = 0;
+        for entry in run.pages.iter_mut().take(room) {
+            if rest == 0 {
+                break;
+            }
+            let source = base + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let logical = self.owner[source];
+            // Their map entries lie anywhere: fetch them all before the first is changed.
+            prefetch_index::prefetch_index(&self.map, logical as usize);
+            self.owner[to.index() + moved] = logical;
+            *entry = Ppa(source as u32);
+            moved += 1;
+        }
+        run.len = moved;
+        for (&logical, target) in self.owner[to.index()..to.index() + moved].iter().zip(to.0..) {
+            self.map[logical as usize] = target;
+        }
+        self.valid[base / 64] &= !(word & !rest);
+        self.moved(victim, to, moved, die);
+        let last = run.pages[moved - 1];
+        Some((to, self.geometry.page_of(last) + 1))
+    }
+
+    /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any: the word's first
+    /// page slot, and its bits.
+    #[inline]
+    fn valid_word(&self, block: BlockId, page: u32) -> Option<(usize, u64)> {
         let first = self.geometry.ppa(block, 0).index();
         let end = first + self.geometry.pages_per_block as usize;
         let mut slot = first + page as usize;
         while slot < end {
-            let word = self.valid[slot / 64] >> (slot % 64);
-            if word != 0 {
-                let found = slot + word.trailing_zeros() as usize;
-                return (found < end).then_some(Ppa(found as u32));
+            let base = slot / 64 * 64;
+            let mut word = self.valid[base / 64] & (u64::MAX << (slot - base));
+            if end < base + 64 {
+                word &= (1 << (end - base)) - 1;
             }
-            slot = (slot / 64 + 1) * 64;
+            if word != 0 {
+                return Some((base, word));
+            }
+            slot = base + 64;
         }
         None
     }
 
-    /// The logical page that a valid physical page holds.
-    #[inline]
-    pub fn owner(&self, ppa: Ppa) -> u32 {
-        self.owner[ppa.index()]
+    /// The next page of a die's open `Gc` block.
+    fn open_gc(&mut self, die: u32) -> Ppa {
+        let space = &mut self.dies[die as usize];
+        let open = &mut space.open[Stream::Gc as usize];
+        if open.page == self.geometry.pages_per_block {
+            *open = Open { block: pop_erased(&mut space.free), page: 0 };
+        }
+        self.geometry.ppa(BlockId(open.block), open.page)
     }
 
-    /// Moves a valid page of a victim to the open block of the `Gc` stream on its die; returns the new place.
-    #[inline]
-    pub fn relocate(&mut self, ppa: Ppa, die: u32) -> Ppa {
-        let logical = self.owner[ppa.index()];
-        self.map[logical as usize] = NONE;
-        self.valid[ppa.index() / 64] &= !(1 << (ppa.index() % 64));
-        self.dies[die as usize].valid_pages -= 1;
-        self.place(logical, die, Stream::Gc)
+    /// Accounts for `pages` pages moved from a victim to `to` and the pages after it.
+    fn moved(&mut self, victim: BlockId, to: Ppa, pages: usize, die: u32) {
+        set_bits(&mut self.valid, to.index(), pages);
+        self.counts[self.places[victim.index()].count as usize] -= pages as u16;
+        let open = &mut self.dies[die as usize].open[Stream::Gc as usize];
+        open.page += pages as u32;
+        let sealed = open.page == self.geometry.pages_per_block;
+        self.counts[self.places[open.block as usize].count as usize] += pages as u16;
+        if sealed {
+            self.seal(die, Stream::Gc);
+        }
     }
 
-    /// Takes a victim out of its bucket before its pages are moved.
-    pub fn unseal(&mut self, die: u32, block: BlockId) {
-        self.unlink(die, block.0);
+    /// Takes a victim out of the candidates before its pages are moved.
+    pub fn unseal(&mut self, block: BlockId) {
+        self.counts[self.places[block.index()].count as usize] |= UNSEALED;
     }
 
     /// An emptied victim is erased and free again.
     pub fn release(&mut self, die: u32, block: BlockId) {
-        self.blocks[block.index()].valid = 0;
+        debug_assert_eq!(self.counts[self.places[block.index()].count as usize], UNSEALED);
         self.dies[die as usize].free.push_back(block.0);
     }
 
-    /// The die of a block.
-    pub fn die_of(&self, block: BlockId) -> u32 {
-        self.geometry.die_of(block)
+    /// A full open block becomes a candidate for collection.
+    fn seal(&mut self, die: u32, stream: Stream) {
+        let open = &mut self.dies[die as usize].open[stream as usize];
+        let block = std::mem::replace(&mut open.block, NONE);
+        let count = self.places[block as usize].count as usize;
+        self.counts[count] &= !UNSEALED;
+        let minimum = &mut self.group_minima[count / GROUP];
+        *minimum = (*minimum).min(self.counts[count]);
+    }
+
+    /// Where the counts of a page's block are kept.
+    #[inline]
+    fn place_of(&self, ppa: Ppa) -> Place {
+        let block = self.geometry.block_of(ppa);
+        if self.geometry.dies == 1 { Place { count: block.0, die: 0 } } else { self.places[block.index()] }
     }
 
     #[inline]
     fn drop_page(&mut self, ppa: Ppa) {
         self.valid[ppa.index() / 64] &= !(1 << (ppa.index() % 64));
-        let block = self.geometry.block_of(ppa).0;
-        let die = if self.geometry.dies == 1 { 0 } else { block % self.geometry.dies };
+        let Place { count, die } = self.place_of(ppa);
         self.dies[die as usize].valid_pages -= 1;
-        let open = &self.dies[die as usize].open;
-        if open[0].block == block || open[1].block == block {
-            self.blocks[block as usize].valid -= 1;
-            return;
-        }
-        self.unlink(die, block);
-        self.blocks[block as usize].valid -= 1;
-        self.link(die, block);
-    }
-
-    #[inline]
-    fn link(&mut self, die: u32, block: u32) {
-        let space = &mut self.dies[die as usize];
-        let valid = self.blocks[block as usize].valid as usize;
-        let next = std::mem::replace(&mut space.buckets[valid], block);
-        space.lowest = space.lowest.min(valid);
-        let entry = &mut self.blocks[block as usize];
-        entry.previous = NONE;
-        entry.next = next;
-        if next != NONE {
-            self.blocks[next as usize].previous = block;
-        }
-    }
-
-    #[inline]
-    fn unlink(&mut self, die: u32, block: u32) {
-        let Block { valid, previous, next } = self.blocks[block as usize];
-        if previous == NONE {
-            self.dies[die as usize].buckets[valid as usize] = next;
-        } else {
-            self.blocks[previous as usize].next = next;
-        }
-        if next != NONE {
-            self.blocks[next as usize].previous = previous;
-        }
+        let valid = &mut self.counts[count as usize];
+        *valid -= 1;
+        let minimum = &mut self.group_minima[count as usize / GROUP];
+        *minimum = (*minimum).min(*valid);
     }
 
     /// Checks that map, owners, validity and counts agree.
@@ -302,7 +384,7 @@ impl PageMap {
     /// # Errors
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
-        let mut valid = vec![0u32; self.blocks.len()];
+        let mut valid = vec![0u32; self.geometry.blocks as usize];
         for (logical, &ppa) in self.map.iter().enumerate() {
             if ppa == NONE {
                 continue;
@@ -320,9 +402,15 @@ impl PageMap {
         if bits != valid.iter().map(|&count| u64::from(count)).sum::<u64>() {
             return Err("there are valid pages that no logical page maps to".into());
         }
-        for (block, (&counted, kept)) in valid.iter().zip(&self.blocks).enumerate() {
-            if counted != kept.valid {
-                return Err(format!("block {block} has {counted} valid pages and counts {}", kept.valid));
+        for (block, &counted) in valid.iter().enumerate() {
+            let kept = self.valid_pages(BlockId(block as u32));
+            if counted != kept {
+                return Err(format!("block {block} has {counted} valid pages and counts {kept}"));
+            }
+        }
+        for (group, counts) in self.counts.chunks(GROUP).enumerate() {
+            if counts.iter().any(|&count| count < self.group_minima[group]) {
+                return Err(format!("a block of group {group} has fewer valid pages than the group's bound"));
             }
         }
         for (die, space) in self.dies.iter().enumerate() {
@@ -333,6 +421,24 @@ impl PageMap {
         }
         Ok(())
     }
+}
+
+/// Sets `count` bits, at most 64, from `first` on.
+fn set_bits(words: &mut [u64], first: usize, count: usize) {
+    let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
+    words[first / 64] |= ones as u64;
+    if (ones >> 64) != 0 {
+        words[first / 64 + 1] |= (ones >> 64) as u64;
+    }
+}
+
+/// Index and value of the first of the smallest values in a range: two passes, each of which the compiler vectorises.
+fn first_minimum(values: &[u16], range: Range<usize>) -> Option<(usize, u16)> {
+    let start = range.start;
+    let values = &values[range];
+    let minimum = *values.iter().min()?;
+    let index = values.iter().position(|&value| value == minimum)?;
+    Some((start + index, minimum))
 }
 
 /// Takes the block that has been erased for longest: a simple dynamic wear levelling.

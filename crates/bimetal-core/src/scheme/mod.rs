@@ -4,6 +4,8 @@
 //! or pages. A new scheme is one file, one `mod` line and one line of the registry below; help texts, golden rows,
 //! model, determinism and allocation tests iterate the registry.
 
+mod block_mapped;
+mod conventional;
 mod pagemap;
 mod parameters;
 
@@ -55,6 +57,10 @@ pub trait Scheme<M: Media>: Send {
 
     /// Serves a host request. Its sectors lie within the logical capacity.
     fn serve(&mut self, media: &mut M, request: &Request);
+
+    /// Requests that will be served soon, `near` sooner than `far`: their map entries may be brought into the
+    /// processor's cache. Changes nothing.
+    fn prefetch(&self, _far: &Request, _near: &Request) {}
 
     /// The host is idle: background work of about `budget_pages` page copies may be done.
     fn idle(&mut self, _media: &mut M, _budget_pages: u32) {}
@@ -181,6 +187,7 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    conventional::Conventional,
 }
 
 /// The scheme of that name.

@@ -7,7 +7,7 @@
 
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media, Part};
-use crate::region::page_map::{PageMap, Stream};
+use crate::region::page_map::{PageMap, Run, Stream};
 use crate::request::{Op, Request};
 use crate::units::{BlockId, RegionId};
 
@@ -37,7 +37,6 @@ const REGION: RegionId = RegionId(0);
 #[derive(Debug)]
 pub struct PageMapped {
     pages: PageMap,
-    page_sectors: u32,
     parameters: Parameters,
     collected_blocks: u64,
     copied_pages: u64,
@@ -63,7 +62,7 @@ impl PageMapped {
             ));
         }
         let pages = PageMap::new(region.geometry, logical_pages)?;
-        Ok(Self { pages, page_sectors, parameters, collected_blocks: 0, copied_pages: 0 })
+        Ok(Self { pages, parameters, collected_blocks: 0, copied_pages: 0 })
     }
 
     /// Makes room on a die for one more host page.
@@ -80,13 +79,13 @@ impl PageMapped {
 
     /// Moves the valid pages of a block away and erases it.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId, cause: Cause) {
-        self.pages.unseal(die, victim);
+        self.pages.unseal(victim);
+        let mut run = Run::default();
         let mut page = 0;
-        while let Some(from) = self.pages.next_valid(victim, page) {
-            let to = self.pages.relocate(from, die);
-            media.copy(REGION, from, to, cause);
-            self.copied_pages += 1;
-            page = self.pages.geometry().page_of(from) + 1;
+        while let Some((to, next)) = self.pages.relocate(victim, page, die, &mut run) {
+            media.copy_run(REGION, run.pages(), to, cause);
+            self.copied_pages += run.pages().len() as u64;
+            page = next;
         }
         media.erase(REGION, victim, CellMode::Native, cause);
         self.pages.release(die, victim);
@@ -111,24 +110,8 @@ impl PageMapped {
         let data = media.read(REGION, old, Cause::Host);
         let end = host.to + host.sectors;
         let before = Part { data, from: 0, to: 0, sectors: host.to };
-        let after = Part { data, from: end, to: end, sectors: self.page_sectors - end };
+        let after = Part { data, from: end, to: end, sectors: self.pages.geometry().page_sectors() - end };
         self.write_page(media, logical, &[before, host, after]);
-    }
-
-    /// Calls `each` with every logical page that a request touches: page, first sector within it, sectors, and their
-    /// position in the request.
-    #[inline]
-    fn for_each_page(page_sectors: u32, request: &Request, mut each: impl FnMut(u32, u32, u32, u32)) {
-        let mut logical = (request.sector / u64::from(page_sectors)) as u32;
-        let mut offset = (request.sector - u64::from(logical) * u64::from(page_sectors)) as u32;
-        let mut done = 0;
-        while done < request.sectors {
-            let sectors = (page_sectors - offset).min(request.sectors - done);
-            each(logical, offset, sectors, done);
-            done += sectors;
-            logical += 1;
-            offset = 0;
-        }
     }
 }
 
@@ -140,11 +123,12 @@ impl<M: Media> Scheme<M> for PageMapped {
     }
 
     fn serve(&mut self, media: &mut M, request: &Request) {
-        let page_sectors = self.page_sectors;
+        let geometry = *self.pages.geometry();
+        let page_sectors = geometry.page_sectors();
         match request.op {
             Op::Write => {
                 let data = media.host();
-                Self::for_each_page(page_sectors, request, |logical, offset, sectors, at| {
+                geometry.for_each_page(request, |logical, offset, sectors, at| {
                     let host = Part { data, from: at, to: offset, sectors };
                     if sectors == page_sectors {
                         self.write_page(media, logical, &[host]);
@@ -153,22 +137,28 @@ impl<M: Media> Scheme<M> for PageMapped {
                     }
                 });
             }
-            Op::Read => Self::for_each_page(page_sectors, request, |logical, offset, sectors, at| {
-                match self.pages.lookup(logical) {
+            Op::Read => {
+                geometry.for_each_page(request, |logical, offset, sectors, at| match self.pages.lookup(logical) {
                     Some(ppa) => {
                         let data = media.read(REGION, ppa, Cause::Host);
                         media.deliver(data, offset, at, sectors);
                     }
                     None => media.deliver_zeros(at, sectors),
-                }
-            }),
+                })
+            }
             // Part of a page cannot be given back; its sectors keep their content.
-            Op::Trim => Self::for_each_page(page_sectors, request, |logical, _, sectors, _| {
+            Op::Trim => geometry.for_each_page(request, |logical, _, sectors, _| {
                 if sectors == page_sectors {
                     self.pages.invalidate(logical);
                 }
             }),
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, far: &Request, near: &Request) {
+        let geometry = self.pages.geometry();
+        self.pages.prefetch(geometry.logical_page(far.sector).0, geometry.logical_page(near.sector).0);
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {

@@ -1,0 +1,20 @@
+# Everything starts here: `make demo`, `make test`, `make bench`, `make lint`.
+
+CARGO ?= cargo
+
+.PHONY: demo test lint bench
+
+# The main job: hybrid against conventional on the real trace inside the binary.
+demo:
+	$(CARGO) run --quiet --release --locked --package bimetal-cli -- compare
+
+test: lint
+	$(CARGO) test --quiet --locked --workspace
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
+
+# Speed of every scheme beside a bare loop of memory accesses, and of every trace decoder.
+bench:
+	$(CARGO) bench --quiet --locked --package bimetal-study

@@ -1,0 +1,169 @@
+//! Orders of recency over a fixed set of indices: links in arrays, nothing allocated after construction.
+//!
+//! An index is in one list of a [`Lists`] at a time, or in none. Which list it is in is the caller's knowledge.
+
+const NONE: u32 = u32::MAX;
+/// Predecessor of an index that is in no list.
+const ABSENT: u32 = u32::MAX - 1;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+/// Several doubly linked lists over the indices `0..count`.
+#[derive(Debug)]
+pub struct Lists {
+    links: Vec<Link>,
+    ends: Vec<Ends>,
+}
+
+impl Lists {
+    /// `lists` empty lists over `0..count`.
+    pub fn new(count: usize, lists: usize) -> Self {
+        debug_assert!(count < ABSENT as usize);
+        let ends = vec![Ends { first: NONE, last: NONE }; lists];
+        Self { links: vec![Link { previous: ABSENT, next: NONE }; count], ends }
+    }
+
+    /// Whether an index is in some list.
+    #[inline]
+    pub fn contains(&self, index: u32) -> bool {
+        self.links[index as usize].previous != ABSENT
+    }
+
+    /// The first of a list: the oldest where new ones are pushed back.
+    #[inline]
+    pub fn front(&self, list: usize) -> Option<u32> {
+        let first = self.ends[list].first;
+        (first != NONE).then_some(first)
+    }
+
+    /// The last of a list.
+    #[inline]
+    pub fn back(&self, list: usize) -> Option<u32> {
+        let last = self.ends[list].last;
+        (last != NONE).then_some(last)
+    }
+
+    /// Puts an index that is in no list at the end of one.
+    #[inline]
+    pub fn push_back(&mut self, list: usize, index: u32) {
+        debug_assert!(!self.contains(index));
+        let last = std::mem::replace(&mut self.ends[list].last, index);
+        self.links[index as usize] = Link { previous: last, next: NONE };
+        if last == NONE {
+            self.ends[list].first = index;
+        } else {
+            self.links[last as usize].next = index;
+        }
+    }
+
+    /// Takes an index out of its list.
+    #[inline]
+    pub fn remove(&mut self, list: usize, index: u32) {
+        debug_assert!(self.contains(index));
+        let Link { previous, next } = self.links[index as usize];
+        if previous == NONE {
+            self.ends[list].first = next;
+        } else {
+            self.links[previous as usize].next = next;
+        }
+        if next == NONE {
+            self.ends[list].last = previous;
+        } else {
+            self.links[next as usize].previous = previous;
+        }
+        self.links[index as usize].previous = ABSENT;
+    }
+
+    /// Takes the first of a list out of it.
+    #[inline]
+    pub fn pop_front(&mut self, list: usize) -> Option<u32> {
+        let first = self.front(list)?;
+        self.remove(list, first);
+        Some(first)
+    }
+
+    /// The indices of a list from front to back.
+    pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.front(list), |&index| {
+            let next = self.links[index as usize].next;
+            (next != NONE).then_some(next)
+        })
+    }
+}
+
+/// Which of the indices `0..count` are cached: the most recently used ones.
+#[derive(Debug)]
+pub struct LruCache {
+    order: Lists,
+    capacity: u32,
+    cached: u32,
+}
+
+impl LruCache {
+    /// An empty cache; with capacity 0 it never holds anything.
+    pub fn new(count: usize, capacity: u32) -> Self {
+        Self { order: Lists::new(count, 1), capacity, cached: 0 }
+    }
+
+    /// Uses an index: returns whether it was cached, and caches it in place of the least recently used one.
+    #[inline]
+    pub fn touch(&mut self, index: u32) -> bool {
+        if self.order.back(0) == Some(index) {
+            return true;
+        }
+        let hit = self.order.contains(index);
+        if hit {
+            self.order.remove(0, index);
+        } else if self.capacity == 0 {
+            return false;
+        } else if self.cached == self.capacity {
+            self.order.pop_front(0);
+        } else {
+            self.cached += 1;
+        }
+        self.order.push_back(0, index);
+        hit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_keep_order_through_removal() {
+        let mut lists = Lists::new(6, 2);
+        for index in [3, 1, 4, 5] {
+            lists.push_back(0, index);
+        }
+        lists.push_back(1, 0);
+        lists.remove(0, 1);
+        lists.remove(0, 5);
+        lists.push_back(0, 1);
+        assert_eq!(lists.iter(0).collect::<Vec<_>>(), [3, 4, 1]);
+        assert_eq!((lists.pop_front(0), lists.front(0), lists.back(0)), (Some(3), Some(4), Some(1)));
+        assert_eq!(
+            (lists.contains(5), lists.contains(0), lists.pop_front(1), lists.pop_front(1)),
+            (false, true, Some(0), None)
+        );
+    }
+
+    #[test]
+    fn a_cache_evicts_the_least_recently_used() {
+        let mut cache = LruCache::new(8, 2);
+        let hits: Vec<bool> = [1, 2, 1, 3, 2, 3, 1].into_iter().map(|index| cache.touch(index)).collect();
+        assert_eq!(hits, [false, false, true, false, false, true, false]);
+        let mut none = LruCache::new(8, 0);
+        assert!(!none.touch(1) && !none.touch(1));
+    }
+}

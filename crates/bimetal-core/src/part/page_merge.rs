@@ -1,0 +1,72 @@
+//! A flash page being put together from several sources: the host's payload, pages that were read.
+
+use arrayvec::ArrayVec;
+
+use crate::media::Part;
+
+/// Sectors of the largest page (64 KiB).
+const PAGE_SECTORS_MAX: usize = 128;
+
+/// The parts of a page to be programmed. What is added first stays: it is the newest.
+#[derive(Debug)]
+pub struct PageMerge<D: Copy> {
+    parts: ArrayVec<Part<D>, PAGE_SECTORS_MAX>,
+    covered: u128,
+}
+
+/// A mask of `sectors` sectors from `first` on.
+#[inline]
+fn mask(first: u32, sectors: u32) -> u128 {
+    if sectors == 0 { 0 } else { (u128::MAX >> (128 - sectors)) << first }
+}
+
+impl<D: Copy> PageMerge<D> {
+    /// Nothing yet.
+    #[inline]
+    pub fn new() -> Self {
+        Self { parts: ArrayVec::new_const(), covered: 0 }
+    }
+
+    /// Sectors covered so far.
+    #[inline]
+    pub fn sectors(&self) -> u32 {
+        self.covered.count_ones()
+    }
+
+    /// The parts, for programming.
+    #[inline]
+    pub fn parts(&self) -> &[Part<D>] {
+        &self.parts
+    }
+
+    /// Takes those of the `sectors` sectors from `first` on that nothing covers yet; they are at `from` in the source.
+    #[inline]
+    pub fn fill(&mut self, data: D, from: u32, first: u32, sectors: u32) {
+        let mut gaps = mask(first, sectors) & !self.covered;
+        self.covered |= gaps;
+        while gaps != 0 {
+            let to = gaps.trailing_zeros();
+            let run = (gaps >> to).trailing_ones();
+            gaps &= !mask(to, run);
+            self.parts.push(Part { data, from: from + (to - first), to, sectors: run });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_filled_around_what_is_there() {
+        let mut merge = PageMerge::new();
+        merge.fill('n', 0, 2, 3);
+        merge.fill('m', 9, 6, 1);
+        merge.fill('o', 0, 0, 8);
+        let parts: Vec<_> = merge.parts().iter().map(|part| (part.data, part.from, part.to, part.sectors)).collect();
+        assert_eq!(parts, [('n', 0, 2, 3), ('m', 9, 6, 1), ('o', 0, 0, 2), ('o', 5, 5, 1), ('o', 7, 7, 1)]);
+        assert_eq!(merge.sectors(), 8);
+        merge.fill('x', 0, 0, 128);
+        assert_eq!(merge.sectors(), 128);
+    }
+}

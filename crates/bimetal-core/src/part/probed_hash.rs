@@ -1,0 +1,311 @@
+//! A hash table with bounded probing, as small as controllers can afford (Chang 2010 §3.3, §3.4, §5.4).
+//!
+//! A key (a disk sector) is in one of the first `P` buckets of its probe sequence or not in the table. Its home bucket is
+//! the key modulo the largest prime below the table's size. An entry is *regular*, the key's data are at a place on the
+//! fast flash, or *virtual*: a trace of a key that has no data there, which lives until the block it is anchored to is
+//! erased. A lookup tries all `P` buckets, as deletions leave holes.
+
+use crate::part::lru::Lists;
+
+crate::choices! {
+    /// How the buckets after a key's home are tried.
+    pub enum Probing {
+        /// One after the other.
+        Linear = "linear",
+        /// At the distances 1, 4, 9, …
+        Quadratic = "quadratic",
+    }
+}
+
+const FREE: u32 = u32::MAX;
+/// Marks the place of a virtual entry; the rest is its anchor.
+const VIRTUAL: u32 = 1 << 31;
+const RESERVED: u32 = u32::MAX;
+
+/// The largest key that can be stored.
+pub const KEY_MAX: u32 = FREE - 1;
+/// Places and anchors are below this.
+pub const PLACE_END: u32 = VIRTUAL - 1;
+
+/// What the table knows of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Its data are at this place.
+    Regular(u32),
+    /// No data; dies with this block.
+    Virtual(u32),
+    /// A bucket is taken for data on their way.
+    Reserved,
+}
+
+/// The table.
+#[derive(Debug)]
+pub struct ProbedHash {
+    keys: Vec<u32>,
+    places: Vec<u32>,
+    /// Virtual entries by anchor.
+    anchored: Lists,
+    probing: Probing,
+    probes: u32,
+    /// Largest prime below the number of buckets (`H_d`).
+    modulus: u32,
+    /// 2^64 / modulus, rounded up: a remainder without division (Lemire, Kaser, Kurz 2019).
+    reciprocal: u64,
+    used: u32,
+    regular: u32,
+}
+
+fn is_prime(number: u32) -> bool {
+    number >= 2 && (2..).take_while(|&divisor| divisor <= number / divisor).all(|divisor| number % divisor != 0)
+}
+
+impl ProbedHash {
+    /// An empty table of `entries` buckets (`H_n`, at least 3) for virtual entries anchored at `anchors` blocks.
+    pub fn new(entries: u32, anchors: u32, probing: Probing, probes: u32) -> Self {
+        let modulus = (2..entries).rev().find(|&number| is_prime(number)).unwrap_or(1);
+        Self {
+            keys: vec![FREE; entries as usize],
+            places: vec![RESERVED; entries as usize],
+            anchored: Lists::new(entries as usize, anchors as usize),
+            probing,
+            probes: probes.min(entries),
+            modulus,
+            reciprocal: (u64::MAX / u64::from(modulus)).wrapping_add(1),
+            used: 0,
+            regular: 0,
+        }
+    }
+
+    #[inline]
+    fn home(&self, key: u32) -> u32 {
+        let fraction = self.reciprocal.wrapping_mul(u64::from(key));
+        ((u128::from(fraction) * u128::from(self.modulus)) >> 64) as u32
+    }
+
+    #[inline]
+    fn bucket(&self, home: u32, probe: u32) -> usize {
+        let entries = self.keys.len();
+        match self.probing {
+            Probing::Linear => {
+                let bucket = (home + probe) as usize;
+                if bucket < entries { bucket } else { bucket - entries }
+            }
+            Probing::Quadratic => (home as usize + (probe as usize).pow(2)) % entries,
+        }
+    }
+
+    /// The bucket of a key.
+    #[inline]
+    pub fn find(&self, key: u32) -> Option<u32> {
+        let home = self.home(key);
+        (0..self.probes)
+            .map(|probe| self.bucket(home, probe))
+            .find(|&bucket| self.keys[bucket] == key)
+            .map(|b| b as u32)
+    }
+
+    /// The bucket of a key and whether it was taken for it just now; `None` where all its buckets are other keys'.
+    #[inline]
+    pub fn reserve(&mut self, key: u32) -> Option<(u32, bool)> {
+        let home = self.home(key);
+        let mut free = None;
+        for probe in 0..self.probes {
+            let bucket = self.bucket(home, probe);
+            if self.keys[bucket] == key {
+                return Some((bucket as u32, false));
+            }
+            if self.keys[bucket] == FREE && free.is_none() {
+                free = Some(bucket);
+            }
+        }
+        let bucket = free?;
+        self.keys[bucket] = key;
+        self.used += 1;
+        Some((bucket as u32, true))
+    }
+
+    /// What a taken bucket holds.
+    #[inline]
+    pub fn entry(&self, bucket: u32) -> Entry {
+        match self.places[bucket as usize] {
+            RESERVED => Entry::Reserved,
+            place if place & VIRTUAL != 0 => Entry::Virtual(place & !VIRTUAL),
+            place => Entry::Regular(place),
+        }
+    }
+
+    /// The place of a key's data, if they are on the fast flash.
+    #[inline]
+    pub fn place(&self, key: u32) -> Option<(u32, u32)> {
+        let bucket = self.find(key)?;
+        match self.entry(bucket) {
+            Entry::Regular(place) => Some((bucket, place)),
+            Entry::Virtual(_) | Entry::Reserved => None,
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self, bucket: u32) {
+        match self.entry(bucket) {
+            Entry::Virtual(anchor) => self.anchored.remove(anchor as usize, bucket),
+            Entry::Regular(_) => self.regular -= 1,
+            Entry::Reserved => {}
+        }
+        self.places[bucket as usize] = RESERVED;
+    }
+
+    /// The bucket waits for data on their way.
+    #[inline]
+    pub fn make_reserved(&mut self, bucket: u32) {
+        self.clear(bucket);
+    }
+
+    /// The key's data are at `place`.
+    #[inline]
+    pub fn make_regular(&mut self, bucket: u32, place: u32) {
+        debug_assert!(place < PLACE_END);
+        self.clear(bucket);
+        self.places[bucket as usize] = place;
+        self.regular += 1;
+    }
+
+    /// The key has no data and is forgotten when the block `anchor` is erased.
+    pub fn make_virtual(&mut self, bucket: u32, anchor: u32) {
+        debug_assert!(anchor < PLACE_END);
+        self.clear(bucket);
+        self.places[bucket as usize] = VIRTUAL | anchor;
+        self.anchored.push_back(anchor as usize, bucket);
+    }
+
+    /// Frees a bucket.
+    #[inline]
+    pub fn remove(&mut self, bucket: u32) {
+        self.clear(bucket);
+        self.keys[bucket as usize] = FREE;
+        self.used -= 1;
+    }
+
+    /// Forgets the virtual entries anchored at a block.
+    pub fn forget_anchored(&mut self, anchor: u32) {
+        while let Some(bucket) = self.anchored.front(anchor as usize) {
+            self.remove(bucket);
+        }
+    }
+
+    /// Number of buckets.
+    pub fn entries(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// Buckets in use.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Regular entries.
+    pub fn regular(&self) -> u32 {
+        self.regular
+    }
+
+    /// Keys and places of all regular entries.
+    pub fn iter_regular(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let taken = self.keys.iter().zip(&self.places).filter(|&(&key, &place)| key != FREE && place & VIRTUAL == 0);
+        taken.map(|(&key, &place)| (key, place))
+    }
+
+    /// Checks that every key can be found, nothing is left reserved, and the counts are right.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut used, mut regular) = (0, 0);
+        for (bucket, &key) in self.keys.iter().enumerate() {
+            let linked = self.anchored.contains(bucket as u32);
+            if key == FREE {
+                if linked || self.places[bucket] != RESERVED {
+                    return Err(format!("bucket {bucket} is free and has an entry"));
+                }
+                continue;
+            }
+            used += 1;
+            if self.find(key) != Some(bucket as u32) {
+                return Err(format!("key {key} is in bucket {bucket} and is not found there"));
+            }
+            match self.entry(bucket as u32) {
+                Entry::Regular(_) if !linked => regular += 1,
+                Entry::Virtual(_) if linked => {}
+                entry => return Err(format!("bucket {bucket} of key {key} holds {entry:?}, anchored: {linked}")),
+            }
+        }
+        if (used, regular) != (self.used, self.regular) {
+            return Err(format!(
+                "{used} buckets in use and {} counted, {regular} regular and {}",
+                self.used, self.regular
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::random;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_modulus_is_the_prime_below_the_size() {
+        for (entries, prime) in [(3, 2), (4, 3), (16_384, 16_381), (32_768, 32_749), (65_536, 65_521)] {
+            assert_eq!(ProbedHash::new(entries, 1, Probing::Linear, 8).modulus, prime);
+        }
+        let hash = ProbedHash::new(32_768, 1, Probing::Linear, 8);
+        for key in [0, 1, 32_748, 32_749, 41_943_039, KEY_MAX] {
+            assert_eq!(hash.home(key), key % 32_749, "{key}");
+        }
+    }
+
+    #[test]
+    fn it_agrees_with_a_map_and_never_finds_beyond_its_probes() {
+        for probing in [Probing::Linear, Probing::Quadratic] {
+            let mut hash = ProbedHash::new(61, 4, probing, 5);
+            let mut model = BTreeMap::new();
+            let (mut state, mut refused) = (11, 0);
+            for step in 0..30_000u32 {
+                let key = random::below(&mut state, 150) as u32;
+                match random::below(&mut state, 10) {
+                    0..6 => match hash.reserve(key) {
+                        Some((bucket, fresh)) => {
+                            assert_eq!(fresh, !model.contains_key(&key));
+                            let entry = if step % 3 == 0 { Entry::Virtual(step % 4) } else { Entry::Regular(step) };
+                            match entry {
+                                Entry::Virtual(anchor) => hash.make_virtual(bucket, anchor),
+                                Entry::Regular(place) => hash.make_regular(bucket, place),
+                                Entry::Reserved => unreachable!(),
+                            }
+                            model.insert(key, entry);
+                        }
+                        None => {
+                            refused += 1;
+                            assert!(!model.contains_key(&key));
+                        }
+                    },
+                    6..9 => {
+                        if let Some(bucket) = hash.find(key) {
+                            hash.remove(bucket);
+                        }
+                        model.remove(&key);
+                    }
+                    _ => {
+                        hash.forget_anchored(step % 4);
+                        model.retain(|_, entry| *entry != Entry::Virtual(step % 4));
+                    }
+                }
+                let found = hash.find(key).map(|bucket| hash.entry(bucket));
+                assert_eq!(found, model.get(&key).copied());
+            }
+            hash.check().unwrap();
+            assert_eq!(hash.used() as usize, model.len());
+            assert!(refused > 0);
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! A block-mapped region: a logical block is one data block and a chain of log blocks (Chang 2010 §3.5).
+//!
+//! ```text
+//! L2P   logical block -> first block of its chain
+//! LB    block -> next block of its chain, or none
+//! data block: page o holds offset o; log blocks: updates in the order of their arrival, the latest counts
+//! ```
+//!
+//! The state here also holds what a controller with little memory finds out by scanning a chain: where the latest copy of
+//! each logical page is. What that scanning costs is the driver's to charge. A chain whose blocks run with one bit per
+//! cell needs several physical blocks for its data; its log blocks are taken one physical block at a time.
+
+use crate::media::CellMode;
+use crate::part::lru::Lists;
+use crate::units::{BlockId, Geometry, Ppa};
+
+const NONE: u32 = u32::MAX;
+
+crate::choices! {
+    /// Which chain is folded to regain its log blocks, unless one can be had without copying.
+    pub enum Victims {
+        /// The one that has not been written for longest.
+        LeastRecent = "least_recent",
+        /// The one whose first log block is the oldest.
+        Oldest = "oldest",
+        /// The one with the most blocks, of those the least recently written.
+        Longest = "longest",
+    }
+}
+
+/// Victim lists: by chain length for [`Victims::Longest`], and one for chains that can be switched.
+const LISTS: usize = 64;
+const SWITCHABLE: u8 = 63;
+const UNLISTED: u8 = u8::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    first: u32,
+    last: u32,
+    blocks: u32,
+    /// Of those, the ones that form the data block.
+    data_blocks: u32,
+    mode: CellMode,
+    list: u8,
+}
+
+const EMPTY: Chain =
+    Chain { first: NONE, last: NONE, blocks: 0, data_blocks: 0, mode: CellMode::Native, list: UNLISTED };
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// `LB`.
+    next: u32,
+    /// Logical block; [`NONE`] for a spare block.
+    owner: u32,
+    /// Pages programmed.
+    programmed: u32,
+    /// Whether page `o` got offset `o` so far.
+    in_order: bool,
+    /// How it was last erased.
+    mode: CellMode,
+}
+
+/// Where a block is in its chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The logical block.
+    pub owner: u32,
+    /// Position in the chain.
+    pub position: u32,
+    /// Whether it is part of the data block.
+    pub is_data: bool,
+}
+
+/// The region's state.
+#[derive(Debug)]
+pub struct Chains {
+    geometry: Geometry,
+    pages: [u32; 2],
+    /// Logical page to the physical page of its latest copy.
+    map: Vec<Ppa>,
+    /// `L2P`, and what belongs to it.
+    chains: Vec<Chain>,
+    blocks: Vec<Block>,
+    victims: Lists,
+    /// Which victim lists have members, by bit.
+    listed: u64,
+    choice: Victims,
+    /// Erased blocks, by the mode they were erased in; taken in turn.
+    spare: Lists,
+    spare_blocks: u32,
+}
+
+impl Chains {
+    /// An erased region for `logical_blocks` logical blocks; `slc_pages` is the pages of a block with one bit per cell,
+    /// where the chip can do that.
+    pub fn new(geometry: Geometry, slc_pages: Option<u32>, logical_blocks: u32, choice: Victims) -> Self {
+        let pages = geometry.pages_per_block;
+        let block = Block { next: NONE, owner: NONE, programmed: 0, in_order: true, mode: CellMode::Native };
+        let mut spare = Lists::new(geometry.blocks as usize, 2);
+        for index in 0..geometry.blocks {
+            spare.push_back(CellMode::Native as usize, index);
+        }
+        Self {
+            geometry,
+            pages: [pages, slc_pages.unwrap_or(pages)],
+            map: vec![Ppa::NONE; logical_blocks as usize * pages as usize],
+            chains: vec![EMPTY; logical_blocks as usize],
+            blocks: vec![block; geometry.blocks as usize],
+            victims: Lists::new(logical_blocks as usize, LISTS),
+            listed: 0,
+            choice,
+            spare,
+            spare_blocks: geometry.blocks,
+        }
+    }
+
+    /// Blocks and pages.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Number of logical blocks.
+    pub fn logical_blocks(&self) -> u32 {
+        self.chains.len() as u32
+    }
+
+    /// The first logical page of a logical block.
+    #[inline]
+    pub fn first_page(&self, logical_block: u32) -> u32 {
+        logical_block * self.pages[0]
+    }
+
+    /// Pages of a block in a mode.
+    #[inline]
+    pub fn pages(&self, mode: CellMode) -> u32 {
+        self.pages[mode as usize]
+    }
+
+    /// Physical blocks of a data block in a mode.
+    #[inline]
+    pub fn data_width(&self, mode: CellMode) -> u32 {
+        self.pages[0].div_ceil(self.pages[mode as usize])
+    }
+
+    /// Where the latest copy of a logical page is, if anywhere.
+    #[inline]
+    pub fn lookup(&self, logical: u32) -> Option<Ppa> {
+        let ppa = self.map[logical as usize];
+        (ppa != Ppa::NONE).then_some(ppa)
+    }
+
+    /// The latest copy of a logical page is at `ppa`, or nowhere.
+    #[inline]
+    pub fn set(&mut self, logical: u32, ppa: Option<Ppa>) {
+        self.map[logical as usize] = ppa.unwrap_or(Ppa::NONE);
+    }
+
+    /// The latest copies of the logical pages from `logical` to `end` up to the first that has none.
+    #[inline]
+    pub fn lookup_run(&self, logical: u32, end: u32) -> &[Ppa] {
+        let pages = &self.map[logical as usize..end as usize];
+        let mapped = pages.iter().position(|&ppa| ppa == Ppa::NONE).unwrap_or(pages.len());
+        &pages[..mapped]
+    }
+
+    /// The latest copies of `count` logical pages are at consecutive pages of a block.
+    #[inline]
+    pub fn set_run(&mut self, logical: u32, count: u32, first: Ppa) {
+        let pages = &mut self.map[logical as usize..(logical + count) as usize];
+        for (page, ppa) in pages.iter_mut().zip(first.0..) {
+            *page = Ppa(ppa);
+        }
+    }
+
+    /// Whether a logical block has any physical block.
+    #[inline]
+    pub fn is_mapped(&self, logical_block: u32) -> bool {
+        self.chains[logical_block as usize].blocks > 0
+    }
+
+    /// Whether a logical block has a log block.
+    #[inline]
+    pub fn has_log(&self, logical_block: u32) -> bool {
+        let chain = &self.chains[logical_block as usize];
+        chain.blocks > chain.data_blocks
+    }
+
+    /// Physical blocks of a logical block.
+    pub fn chain_blocks(&self, logical_block: u32) -> u32 {
+        self.chains[logical_block as usize].blocks
+    }
+
+    /// The mode that a logical block's chain is in.
+    #[inline]
+    pub fn mode(&self, logical_block: u32) -> CellMode {
+        self.chains[logical_block as usize].mode
+    }
+
+    /// Blocks of a chain with the pages programmed in each and whether they are part of the data block, in order.
+    pub fn chain(&self, logical_block: u32) -> impl Iterator<Item = (BlockId, u32, bool)> + '_ {
+        let chain = self.chains[logical_block as usize];
+        let first = (chain.first != NONE).then_some(chain.first);
+        let blocks = std::iter::successors(first, |&block| {
+            let next = self.blocks[block as usize].next;
+            (next != NONE).then_some(next)
+        });
+        blocks.enumerate().map(move |(position, block)| {
+            let programmed = self.blocks[block as usize].programmed;
+            (BlockId(block), programmed, (position as u32) < chain.data_blocks)
+        })
+    }
+
+    /// The next free page of a chain's newest log block, if it has one that is not full.
+    #[inline]
+    pub fn next_free(&self, logical_block: u32) -> Option<Ppa> {
+        let chain = &self.chains[logical_block as usize];
+        if chain.blocks == chain.data_blocks {
+            return None;
+        }
+        let block = &self.blocks[chain.last as usize];
+        let programmed = block.programmed;
+        (programmed < self.pages[block.mode as usize]).then(|| self.geometry.ppa(BlockId(chain.last), programmed))
+    }
+
+    /// The next free page of a chain's newest log block gets a copy of a logical page: the latest.
+    #[inline]
+    pub fn place(&mut self, logical_block: u32, logical: u32, ppa: Ppa) {
+        self.map[logical as usize] = ppa;
+        let offset = logical - self.first_page(logical_block);
+        let full = self.note_program(ppa, offset);
+        if full && self.chains[logical_block as usize].blocks == 1 && self.switchable(logical_block) {
+            // The first write ever of this logical block, in order from end to end: the log is the data block.
+            self.chains[logical_block as usize].data_blocks = 1;
+        }
+        self.relist(logical_block, true);
+    }
+
+    /// The first `count` pages of a data block have been programmed.
+    pub fn note_data(&mut self, block: BlockId, count: u32) {
+        self.blocks[block.index()].programmed = count;
+    }
+
+    /// Counts a program and says whether the block is full.
+    #[inline]
+    pub fn note_program(&mut self, ppa: Ppa, offset: u32) -> bool {
+        let block = &mut self.blocks[self.geometry.block_of(ppa).index()];
+        let page = self.geometry.page_of(ppa);
+        debug_assert_eq!(page, block.programmed);
+        block.in_order &= page == offset;
+        block.programmed += 1;
+        block.programmed == self.pages[block.mode as usize]
+    }
+
+    /// Whether the newest log block can become the data block as it is: full and in the order of the offsets, so that it
+    /// holds the latest copy of every page.
+    pub fn switchable(&self, logical_block: u32) -> bool {
+        let chain = &self.chains[logical_block as usize];
+        if chain.blocks == chain.data_blocks {
+            return false;
+        }
+        let block = &self.blocks[chain.last as usize];
+        block.in_order && block.mode == CellMode::Native && block.programmed == self.pages[0]
+    }
+
+    /// Puts a chain into the victim list it belongs to; a chain that was `written` goes to the end of its list.
+    #[inline]
+    pub fn relist(&mut self, logical_block: u32, written: bool) {
+        let list = self.list_of(logical_block);
+        let old = self.chains[logical_block as usize].list;
+        if list == old {
+            if list == UNLISTED || !written || self.choice == Victims::Oldest {
+                return;
+            }
+            if self.victims.back(usize::from(list)) == Some(logical_block) {
+                return;
+            }
+        }
+        if old != UNLISTED {
+            self.victims.remove(usize::from(old), logical_block);
+            if self.victims.front(usize::from(old)).is_none() {
+                self.listed &= !(1 << old);
+            }
+        }
+        if list != UNLISTED {
+            self.victims.push_back(usize::from(list), logical_block);
+            self.listed |= 1 << list;
+        }
+        self.chains[logical_block as usize].list = list;
+    }
+
+    #[inline]
+    fn list_of(&self, logical_block: u32) -> u8 {
+        if !self.has_log(logical_block) {
+            return UNLISTED;
+        }
+        if self.switchable(logical_block) {
+            return SWITCHABLE;
+        }
+        match self.choice {
+            Victims::LeastRecent | Victims::Oldest => 0,
+            Victims::Longest => self.chains[logical_block as usize].blocks.min(u32::from(SWITCHABLE) - 1) as u8,
+        }
+    }
+
+    /// The chain to fold: one that can be switched, else the one of choice.
+    pub fn victim(&self) -> Option<u32> {
+        let list = self.listed.checked_ilog2()?;
+        self.victims.front(list as usize)
+    }
+
+    /// Number of erased blocks.
+    #[inline]
+    pub fn spare_blocks(&self) -> u32 {
+        self.spare_blocks
+    }
+
+    /// Whether a block is erased and unused.
+    #[inline]
+    pub fn is_spare(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].owner == NONE
+    }
+
+    /// The mode in which a block was last erased.
+    pub fn block_mode(&self, block: BlockId) -> CellMode {
+        self.blocks[block.index()].mode
+    }
+
+    /// The spare block that is next in turn for a mode: one erased in that mode, if there is any.
+    #[inline]
+    pub fn next_spare(&self, mode: CellMode) -> Option<BlockId> {
+        let other = 1 - mode as usize;
+        self.spare.front(mode as usize).or_else(|| self.spare.front(other)).map(BlockId)
+    }
+
+    /// A spare block goes to a logical block and is in no chain yet. It must be erased if its mode differs.
+    pub fn take_spare(&mut self, block: BlockId, owner: u32, mode: CellMode) {
+        let state = &mut self.blocks[block.index()];
+        self.spare.remove(state.mode as usize, block.0);
+        self.spare_blocks -= 1;
+        *state = Block { next: NONE, owner, programmed: 0, in_order: true, mode };
+    }
+
+    /// An erased block is spare again.
+    pub fn release(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        debug_assert_ne!(state.owner, NONE);
+        *state = Block { next: NONE, owner: NONE, programmed: 0, in_order: true, mode: state.mode };
+        self.spare.push_back(state.mode as usize, block.0);
+        self.spare_blocks += 1;
+    }
+
+    /// A block becomes the last of its owner's chain: a log block, or part of the data block.
+    pub fn append(&mut self, block: BlockId, as_data: bool) {
+        let owner = self.blocks[block.index()].owner;
+        let chain = &mut self.chains[owner as usize];
+        if chain.blocks == 0 {
+            chain.first = block.0;
+        } else {
+            self.blocks[chain.last as usize].next = block.0;
+        }
+        chain.last = block.0;
+        chain.blocks += 1;
+        chain.data_blocks += u32::from(as_data);
+        self.relist(owner, false);
+    }
+
+    /// Empties a chain and returns its first block; the blocks stay linked and owned until they are released.
+    pub fn detach(&mut self, logical_block: u32) -> Option<BlockId> {
+        let chain = &mut self.chains[logical_block as usize];
+        let first = chain.first;
+        *chain = Chain { list: chain.list, mode: chain.mode, ..EMPTY };
+        self.relist(logical_block, false);
+        (first != NONE).then_some(BlockId(first))
+    }
+
+    /// The block after this one in its chain.
+    pub fn next(&self, block: BlockId) -> Option<BlockId> {
+        let next = self.blocks[block.index()].next;
+        (next != NONE).then_some(BlockId(next))
+    }
+
+    /// Makes the newest log block the data block; returns the first of the others, which stay linked up to it.
+    pub fn switch(&mut self, logical_block: u32) -> (BlockId, BlockId) {
+        let Chain { first, last, mode, list, .. } = self.chains[logical_block as usize];
+        self.chains[logical_block as usize] = Chain { first: last, last, blocks: 1, data_blocks: 1, mode, list };
+        self.relist(logical_block, false);
+        (BlockId(first), BlockId(last))
+    }
+
+    /// The blocks that an empty chain gets from now on are in this mode.
+    pub fn set_mode(&mut self, logical_block: u32, mode: CellMode) {
+        self.chains[logical_block as usize].mode = mode;
+    }
+
+    /// Where an owned block is in its chain.
+    pub fn member(&self, block: BlockId) -> Option<Member> {
+        let owner = self.blocks[block.index()].owner;
+        if owner == NONE {
+            return None;
+        }
+        let position = self.chain(owner).position(|(member, _, _)| member == block)? as u32;
+        Some(Member { owner, position, is_data: position < self.chains[owner as usize].data_blocks })
+    }
+
+    /// Pages programmed in a block.
+    pub fn programmed(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].programmed
+    }
+
+    /// Puts `new` into the place of `old` in its chain; `old` stays owned until it is released.
+    pub fn replace(&mut self, old: BlockId, member: Member, new: BlockId) {
+        let previous = member.position.checked_sub(1).and_then(|before| self.chain(member.owner).nth(before as usize));
+        self.blocks[new.index()].next = self.blocks[old.index()].next;
+        let chain = &mut self.chains[member.owner as usize];
+        match previous {
+            Some((before, _, _)) => self.blocks[before.index()].next = new.0,
+            None => chain.first = new.0,
+        }
+        if chain.last == old.0 {
+            chain.last = new.0;
+        }
+        self.relist(member.owner, false);
+    }
+
+    /// Checks that maps, chains, spare blocks and victim lists agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        let mut owned = vec![false; self.blocks.len()];
+        for logical_block in 0..self.logical_blocks() {
+            self.check_chain(logical_block, &mut owned)?;
+        }
+        for (block, &owned) in owned.iter().enumerate() {
+            let spare = self.spare.contains(block as u32);
+            if owned == spare || spare != (self.blocks[block].owner == NONE) {
+                return Err(format!("block {block} is in a chain: {owned}, spare: {spare}"));
+            }
+            if spare && self.blocks[block].programmed > 0 {
+                return Err(format!("spare block {block} is programmed"));
+            }
+        }
+        let spare = owned.iter().filter(|&&owned| !owned).count();
+        if spare != self.spare_blocks as usize {
+            return Err(format!("{spare} spare blocks and {} counted", self.spare_blocks));
+        }
+        for list in 0..LISTS {
+            if self.victims.front(list).is_some() != (self.listed >> list & 1 == 1) {
+                return Err(format!("victim list {list} has members and is not marked, or the reverse"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_chain(&self, logical_block: u32, owned: &mut [bool]) -> Result<(), String> {
+        let state = &self.chains[logical_block as usize];
+        let mut blocks = 0;
+        for (block, programmed, _) in self.chain(logical_block) {
+            if std::mem::replace(&mut owned[block.index()], true) || self.blocks[block.index()].owner != logical_block {
+                return Err(format!("block {} is in the chain of {logical_block} and not its own", block.0));
+            }
+            if programmed > self.pages(self.block_mode(block)) {
+                return Err(format!("block {} has {programmed} pages programmed", block.0));
+            }
+            blocks += 1;
+        }
+        if blocks != state.blocks || state.data_blocks > blocks || self.list_of(logical_block) != state.list {
+            return Err(format!("logical block {logical_block} has {blocks} blocks and the state {state:?}"));
+        }
+        if self.victims.contains(logical_block) != (state.list != UNLISTED) {
+            return Err(format!("logical block {logical_block} and the victim lists disagree"));
+        }
+        for offset in 0..self.pages[0] {
+            let Some(ppa) = self.lookup(self.first_page(logical_block) + offset) else { continue };
+            let (block, page) = (self.geometry.block_of(ppa), self.geometry.page_of(ppa));
+            let state = &self.blocks[block.index()];
+            if state.owner != logical_block || page >= state.programmed {
+                return Err(format!("offset {offset} of logical block {logical_block} is not in its chain"));
+            }
+            let data = self.chain(logical_block).position(|(member, _, is_data)| is_data && member == block);
+            if data.is_some_and(|position| position as u32 * self.pages(state.mode) + page != offset) {
+                return Err(format!(
+                    "offset {offset} of logical block {logical_block} is out of place in the data block"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

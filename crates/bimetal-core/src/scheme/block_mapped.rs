@@ -1,0 +1,582 @@
+//! What the block-mapped schemes share: reading, writing, folding and wear levelling of a region of block chains
+//! (Chang 2010 §3.5; dual-pool wear levelling as in §5.1).
+//!
+//! A write appends to the newest log block of its logical block, or to a new one. When erased blocks run short, chains
+//! are folded: their latest pages go to a new data block and all old blocks are erased. A full log block in order is
+//! switched instead, without copying. All of it happens in the foreground.
+//!
+//! Departures and readings: pages that were never written, below one that was, are programmed empty when a chain is folded
+//! (flash pages are programmed in order, and a data block holds offset `o` in page `o`). Scanning reads the programmed
+//! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
+//! freed, so that no block is set aside for it.
+
+use super::Metrics;
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::part::dual_pool::{DualPool, Pool};
+use crate::part::lru::LruCache;
+use crate::part::page_merge::PageMerge;
+use crate::region::chains::{Chains, Victims};
+use crate::request::Request;
+use crate::scheme::RegionShape;
+use crate::units::{BlockId, Ppa, RegionId};
+
+/// What lies over the block-mapped region and may hold newer sectors than it.
+pub trait Overlay {
+    /// Sectors of a logical page of which the overlay holds the valid copy.
+    fn newer_sectors(&self, logical: u32) -> u32;
+
+    /// Whether a fold takes in what the overlay holds.
+    fn joins_folds(&self) -> bool;
+
+    /// Reads the newer sectors of a logical page into `merge` and gives them up: a fold writes them.
+    fn pull<M: Media>(&mut self, media: &mut M, logical: u32, merge: &mut PageMerge<M::Data>);
+}
+
+/// No overlay: the region holds everything.
+#[derive(Debug)]
+pub struct Bare;
+
+impl Overlay for Bare {
+    #[inline]
+    fn newer_sectors(&self, _logical: u32) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn joins_folds(&self) -> bool {
+        false
+    }
+
+    fn pull<M: Media>(&mut self, _media: &mut M, _logical: u32, _merge: &mut PageMerge<M::Data>) {}
+}
+
+/// Choices for the region.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Erased blocks kept when a log block is taken.
+    pub spare_low: u32,
+    /// Chains whose second-level map is cached.
+    pub map_cache_chains: u32,
+    /// Whether a scan reads all of the data block.
+    pub scan_data_block: bool,
+    /// Which chain is folded.
+    pub gc_victim: Victims,
+    /// Whether wear is levelled.
+    pub wear_levelling: bool,
+    /// Difference of erase counts at which blocks change places (`TH`).
+    pub wear_threshold: u32,
+}
+
+/// The part of a request that falls on one logical page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Logical page.
+    pub logical: u32,
+    /// Its logical block.
+    pub block: u32,
+    /// First sector within the page.
+    pub first: u32,
+    /// Number of sectors.
+    pub sectors: u32,
+    /// First sector within the request.
+    pub at: u32,
+}
+
+/// The spans of a request, in order.
+#[derive(Clone, Debug)]
+pub struct Spans {
+    logical: u32,
+    block: u32,
+    /// Pages of the logical block from this one on.
+    pages_left: u32,
+    first: u32,
+    at: u32,
+    total: u32,
+    page_sectors: u32,
+    pages_per_block: u32,
+}
+
+impl Iterator for Spans {
+    type Item = Span;
+
+    #[inline]
+    fn next(&mut self) -> Option<Span> {
+        if self.at >= self.total {
+            return None;
+        }
+        let sectors = (self.page_sectors - self.first).min(self.total - self.at);
+        let span = Span { logical: self.logical, block: self.block, first: self.first, sectors, at: self.at };
+        self.at += sectors;
+        self.first = 0;
+        self.logical += 1;
+        self.pages_left -= 1;
+        if self.pages_left == 0 {
+            self.block += 1;
+            self.pages_left = self.pages_per_block;
+        }
+        Some(span)
+    }
+}
+
+/// What happened so far.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    page_writes: u64,
+    write_misses: u64,
+    map_lookups: u64,
+    map_misses: u64,
+    scanned_pages: u64,
+    folds: u64,
+    forced_folds: u64,
+    switch_merges: u64,
+    folded_blocks: u64,
+    wear_swaps: u64,
+    erases: u64,
+}
+
+/// A block-mapped region and its management.
+#[derive(Debug)]
+pub struct BlockMapped {
+    region: RegionId,
+    chains: Chains,
+    map_cache: LruCache,
+    pool: DualPool,
+    settings: Settings,
+    /// Erased blocks at or below which chains are folded before a log block is taken.
+    reserve: u32,
+    page_sectors: u32,
+    counts: Counts,
+}
+
+impl BlockMapped {
+    /// An erased region; `beyond` blocks of it are not to be used for logs.
+    ///
+    /// # Errors
+    /// Too few blocks, and how many it takes.
+    pub fn new(
+        region: RegionId,
+        shape: &RegionShape,
+        logical_sectors: u64,
+        settings: Settings,
+        beyond: u32,
+    ) -> Result<Self, String> {
+        let geometry = shape.geometry;
+        let page_sectors = geometry.page_sectors();
+        let block_sectors = u64::from(page_sectors) * u64::from(geometry.pages_per_block);
+        let logical_blocks = logical_sectors.div_ceil(block_sectors);
+        let slc_pages = shape.chip.slc_mode.as_ref().map(|mode| mode.pages_per_block);
+        let reserve = u64::from(settings.spare_low) + u64::from(beyond);
+        let needed = logical_blocks + reserve + 1;
+        if needed > u64::from(geometry.blocks) {
+            return Err(format!(
+                "{logical_blocks} logical blocks, {reserve} blocks kept erased and a log block take {needed} blocks and \
+                 the region has {}; enlarge the region or its spare area",
+                geometry.blocks
+            ));
+        }
+        Ok(Self {
+            region,
+            chains: Chains::new(geometry, slc_pages, logical_blocks as u32, settings.gc_victim),
+            map_cache: LruCache::new(logical_blocks as usize, settings.map_cache_chains),
+            pool: DualPool::new(geometry.blocks, settings.wear_threshold),
+            reserve: reserve as u32,
+            settings,
+            page_sectors,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Maps and chains.
+    #[inline]
+    pub fn chains(&self) -> &Chains {
+        &self.chains
+    }
+
+    /// Sectors of a page.
+    #[inline]
+    pub fn page_sectors(&self) -> u32 {
+        self.page_sectors
+    }
+
+    /// Erases of all blocks.
+    #[inline]
+    pub fn erases(&self) -> u64 {
+        self.counts.erases
+    }
+
+    /// Changes how many blocks beyond the settings' are not to be used for logs.
+    pub fn keep_beyond(&mut self, blocks: u32) {
+        self.reserve = self.settings.spare_low + blocks;
+    }
+
+    /// The spans of a request.
+    #[inline]
+    pub fn spans(&self, request: &Request) -> Spans {
+        let pages_per_block = self.chains.pages(CellMode::Native);
+        let logical = (request.sector / u64::from(self.page_sectors)) as u32;
+        let first = (request.sector - u64::from(logical) * u64::from(self.page_sectors)) as u32;
+        let block = logical / pages_per_block;
+        Spans {
+            logical,
+            block,
+            pages_left: pages_per_block - (logical - block * pages_per_block),
+            first,
+            at: 0,
+            total: request.sectors,
+            page_sectors: self.page_sectors,
+            pages_per_block,
+        }
+    }
+
+    /// Programs every page of every logical block's data block.
+    pub fn fill<M: Media>(&mut self, media: &mut M) {
+        let pages = self.chains.pages(CellMode::Native);
+        for logical_block in 0..self.chains.logical_blocks() {
+            let Some(block) = self.chains.next_spare(CellMode::Native) else { return };
+            self.chains.take_spare(block, logical_block, CellMode::Native);
+            for page in 0..pages {
+                let to = self.chains.geometry().ppa(block, page);
+                media.program(self.region, to, &[], Cause::Host);
+                self.chains.set(self.chains.first_page(logical_block) + page, Some(to));
+            }
+            self.chains.note_data(block, pages);
+            self.chains.append(block, true);
+        }
+    }
+
+    /// Reads the latest copy of a page in this region, if it has one.
+    #[inline]
+    pub fn read<M: Media>(&mut self, media: &mut M, block: u32, logical: u32, cause: Cause) -> Option<M::Data> {
+        self.resolve(media, block);
+        let ppa = self.chains.lookup(logical)?;
+        Some(media.read(self.region, ppa, cause))
+    }
+
+    /// Serves a host read from this region alone.
+    #[inline]
+    pub fn read_span<M: Media>(&mut self, media: &mut M, span: Span) {
+        match self.read(media, span.block, span.logical, Cause::Host) {
+            Some(data) => media.deliver(data, span.first, span.at, span.sectors),
+            None => media.deliver_zeros(span.at, span.sectors),
+        }
+    }
+
+    /// Serves a host write to this region.
+    #[inline]
+    pub fn write_span<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, span: Span) {
+        if span.sectors == self.page_sectors {
+            let to = self.next_page(media, overlay, span.block);
+            let host = Part { data: media.host(), from: span.at, to: 0, sectors: span.sectors };
+            media.program(self.region, to, &[host], Cause::Host);
+            self.chains.place(span.block, span.logical, to);
+        } else {
+            let mut merge = PageMerge::new();
+            merge.fill(media.host(), span.at, span.first, span.sectors);
+            self.write(media, overlay, span.block, span.logical, &mut merge, Cause::Host);
+        }
+    }
+
+    /// Writes a page from what has been merged so far; other sectors that are valid here are read and written with it.
+    pub fn write<M: Media, O: Overlay>(
+        &mut self,
+        media: &mut M,
+        overlay: &mut O,
+        block: u32,
+        logical: u32,
+        merge: &mut PageMerge<M::Data>,
+        cause: Cause,
+    ) {
+        let to = self.next_page(media, overlay, block);
+        let others = merge.sectors() + overlay.newer_sectors(logical) < self.page_sectors;
+        if let Some(old) = self.chains.lookup(logical).filter(|_| others) {
+            let data = media.read(self.region, old, cause);
+            merge.fill(data, 0, 0, self.page_sectors);
+        }
+        media.program(self.region, to, merge.parts(), cause);
+        self.chains.place(block, logical, to);
+    }
+
+    /// Forgets the pages that a trim covers entirely; part of a page cannot be given back.
+    #[inline]
+    pub fn trim_span(&mut self, span: Span) {
+        if span.sectors == self.page_sectors {
+            self.chains.set(span.logical, None);
+        }
+    }
+
+    /// Makes the second-level map of a logical block known: scans its chain unless it is cached.
+    #[inline]
+    fn resolve<M: Media>(&mut self, media: &mut M, block: u32) {
+        if !self.chains.is_mapped(block) {
+            return;
+        }
+        self.counts.map_lookups += 1;
+        if !self.map_cache.touch(block) {
+            self.scan(media, block);
+        }
+    }
+
+    fn scan<M: Media>(&mut self, media: &mut M, logical_block: u32) {
+        self.counts.map_misses += 1;
+        for (position, (block, programmed, is_data)) in self.chains.chain(logical_block).enumerate() {
+            let pages = match is_data && !self.settings.scan_data_block {
+                true => programmed.min(u32::from(position == 0)),
+                false => programmed,
+            };
+            for page in 0..pages {
+                media.read(self.region, self.chains.geometry().ppa(block, page), Cause::Scan);
+            }
+            self.counts.scanned_pages += u64::from(pages);
+        }
+    }
+
+    /// The page that the next write to a logical block programs.
+    #[inline]
+    fn next_page<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, block: u32) -> Ppa {
+        self.counts.page_writes += 1;
+        let misses = self.counts.map_misses;
+        self.resolve(media, block);
+        self.counts.write_misses += self.counts.map_misses - misses;
+        match self.chains.next_free(block) {
+            Some(page) => page,
+            None => self.new_log(media, overlay, block),
+        }
+    }
+
+    fn new_log<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, logical_block: u32) -> Ppa {
+        while self.chains.spare_blocks() <= self.reserve {
+            let Some(victim) = self.chains.victim() else { break };
+            let mode = self.chains.mode(victim);
+            self.fold(media, overlay, victim, mode, Cause::Fold);
+        }
+        let block = self.claim(media, logical_block, Cause::Fold);
+        self.chains.append(block, false);
+        self.chains.geometry().ppa(block, 0)
+    }
+
+    /// Takes an erased block for a logical block, erased in the mode of its chain.
+    fn claim<M: Media>(&mut self, media: &mut M, logical_block: u32, cause: Cause) -> BlockId {
+        let mode = self.chains.mode(logical_block);
+        let block = self.chains.next_spare(mode).unwrap_or_else(|| unreachable!("a fold keeps a block in reserve"));
+        self.claim_block(media, block, logical_block, mode, cause);
+        block
+    }
+
+    fn claim_block<M: Media>(&mut self, media: &mut M, block: BlockId, owner: u32, mode: CellMode, cause: Cause) {
+        if self.chains.block_mode(block) != mode {
+            self.erase(media, block, mode, cause);
+        }
+        self.chains.take_spare(block, owner, mode);
+    }
+
+    fn erase<M: Media>(&mut self, media: &mut M, block: BlockId, mode: CellMode, cause: Cause) {
+        media.erase(self.region, block, mode, cause);
+        self.pool.erased(block.0);
+        self.counts.erases += 1;
+    }
+
+    /// Gathers the latest pages of a chain in a new data block of the given mode and erases all old blocks; or switches.
+    pub fn fold<M: Media, O: Overlay>(
+        &mut self,
+        media: &mut M,
+        overlay: &mut O,
+        logical_block: u32,
+        mode: CellMode,
+        cause: Cause,
+    ) {
+        self.counts.folds += 1;
+        let (old, end) = if mode == self.chains.mode(logical_block) && self.chains.switchable(logical_block) {
+            self.counts.switch_merges += 1;
+            let (first, newest) = self.chains.switch(logical_block);
+            (Some(first), Some(newest))
+        } else {
+            self.counts.forced_folds += u64::from(self.chains.next_free(logical_block).is_some());
+            (self.gather(media, overlay, logical_block, mode, cause), None)
+        };
+        let mut erased = 0;
+        let mut next = old;
+        while let Some(block) = next.filter(|&block| Some(block) != end) {
+            next = self.chains.next(block);
+            self.erase(media, block, self.chains.block_mode(block), cause);
+            self.chains.release(block);
+            erased += 1;
+        }
+        self.counts.folded_blocks += erased;
+        if self.settings.wear_levelling {
+            for _ in 0..erased {
+                self.level(media);
+            }
+        }
+    }
+
+    /// Copies the latest pages of a chain to a new data block; returns the first of the old blocks.
+    fn gather<M: Media, O: Overlay>(
+        &mut self,
+        media: &mut M,
+        overlay: &mut O,
+        logical_block: u32,
+        mode: CellMode,
+        cause: Cause,
+    ) -> Option<BlockId> {
+        let first = self.chains.first_page(logical_block);
+        let joins = overlay.joins_folds();
+        let has_data = |chains: &Chains, overlay: &O, logical| {
+            chains.lookup(logical).is_some() || (joins && overlay.newer_sectors(logical) > 0)
+        };
+        let last = (first..first + self.chains.pages(CellMode::Native))
+            .rev()
+            .find(|&logical| has_data(&self.chains, overlay, logical));
+        let old = self.chains.detach(logical_block);
+        self.chains.set_mode(logical_block, mode);
+        let end = last.map_or(first, |last| last + 1);
+        let mut logical = first;
+        while logical < end {
+            let block = self.claim(media, logical_block, cause);
+            let pages = self.chains.pages(mode).min(end - logical);
+            for page in 0..pages {
+                let to = self.chains.geometry().ppa(block, page);
+                self.gather_page(media, overlay, logical + page, to, cause);
+            }
+            self.chains.note_data(block, pages);
+            self.chains.append(block, true);
+            logical += pages;
+        }
+        old
+    }
+
+    #[inline]
+    fn gather_page<M: Media, O: Overlay>(
+        &mut self,
+        media: &mut M,
+        overlay: &mut O,
+        logical: u32,
+        to: Ppa,
+        cause: Cause,
+    ) {
+        let newer = if overlay.joins_folds() { overlay.newer_sectors(logical) } else { 0 };
+        match self.chains.lookup(logical) {
+            Some(from) if newer == 0 => media.copy(self.region, from, to, cause),
+            None if newer == 0 => {
+                media.program(self.region, to, &[], cause);
+                return;
+            }
+            old => {
+                let mut merge = PageMerge::new();
+                overlay.pull(media, logical, &mut merge);
+                if let Some(from) = old.filter(|_| merge.sectors() < self.page_sectors) {
+                    let data = media.read(self.region, from, cause);
+                    merge.fill(data, 0, 0, self.page_sectors);
+                }
+                media.program(self.region, to, merge.parts(), cause);
+            }
+        }
+        self.chains.set(logical, Some(to));
+    }
+
+    /// Dual-pool wear levelling after one erase.
+    fn level<M: Media>(&mut self, media: &mut M) {
+        if let Some((worn, young)) = self.pool.due() {
+            self.swap(media, BlockId(worn), BlockId(young));
+        }
+        self.pool.resize();
+    }
+
+    /// Cold data go from the least worn cold block into the most worn hot one.
+    fn swap<M: Media>(&mut self, media: &mut M, worn: BlockId, young: BlockId) {
+        if self.chains.is_spare(young) {
+            // It holds no cold data and waits to be used.
+            self.pool.change(young.0, Pool::Hot);
+            return;
+        }
+        if !self.chains.is_spare(worn) {
+            let Some(free) = self.chains.next_spare(self.chains.block_mode(worn)) else { return };
+            self.relocate(media, worn, free);
+        }
+        self.relocate(media, young, worn);
+        self.pool.change(worn.0, Pool::Cold);
+        self.pool.change(young.0, Pool::Hot);
+        self.counts.wear_swaps += 1;
+    }
+
+    /// Puts the erased block `to` into the place of `from` in its chain. A data block keeps its offsets; of a log block
+    /// only the latest copies move.
+    fn relocate<M: Media>(&mut self, media: &mut M, from: BlockId, to: BlockId) {
+        let Some(member) = self.chains.member(from) else { return };
+        let mode = self.chains.block_mode(from);
+        self.claim_block(media, to, member.owner, mode, Cause::WearLevel);
+        let first = self.chains.first_page(member.owner);
+        let geometry = *self.chains.geometry();
+        if member.is_data {
+            let first = first + member.position * self.chains.pages(mode);
+            for page in 0..self.chains.programmed(from) {
+                let (old, new) = (geometry.ppa(from, page), geometry.ppa(to, page));
+                if self.chains.lookup(first + page) == Some(old) {
+                    media.copy(self.region, old, new, Cause::WearLevel);
+                    self.chains.set(first + page, Some(new));
+                } else {
+                    media.program(self.region, new, &[], Cause::WearLevel);
+                }
+                self.chains.note_program(new, page);
+            }
+        } else {
+            let mut page = 0;
+            for offset in 0..self.chains.pages(CellMode::Native) {
+                let Some(old) = self.chains.lookup(first + offset) else { continue };
+                if geometry.block_of(old) == from {
+                    let new = geometry.ppa(to, page);
+                    media.copy(self.region, old, new, Cause::WearLevel);
+                    self.chains.set(first + offset, Some(new));
+                    self.chains.note_program(new, offset);
+                    page += 1;
+                }
+            }
+        }
+        self.chains.replace(from, member, to);
+        self.erase(media, from, mode, Cause::WearLevel);
+        self.chains.release(from);
+    }
+
+    /// Bytes of `L2P` and `LB`, with block numbers of whole bytes as in §4.2.
+    pub fn metadata_bytes(&self) -> u64 {
+        let blocks = self.chains.geometry().blocks;
+        let number_bytes = u64::from((32 - (blocks - 1).leading_zeros()).div_ceil(8).max(1));
+        (u64::from(self.chains.logical_blocks()) + u64::from(blocks)) * number_bytes
+    }
+
+    /// Figures of the region, the factors of the paper's Table 3 among them.
+    pub fn metrics(&self, metrics: &mut Metrics) {
+        let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let counts = &self.counts;
+        metrics.count("folds", counts.folds);
+        metrics.count("forced_folds", counts.forced_folds);
+        metrics.count("switch_merges", counts.switch_merges);
+        metrics.push("map_cache_hit_rate", ratio(counts.map_lookups - counts.map_misses, counts.map_lookups));
+        metrics.push("model_n3_scanned_pages", ratio(counts.scanned_pages, counts.map_misses));
+        metrics.push("model_n4_folded_blocks", ratio(counts.folded_blocks, counts.folds));
+        metrics.push("model_p1_map_miss", ratio(counts.write_misses, counts.page_writes));
+        metrics.push("model_p2_fold", ratio(counts.folds, counts.page_writes));
+        metrics.count("wear_swaps", counts.wear_swaps);
+        metrics.count("wear_hot_blocks", u64::from(self.pool.hot_blocks()));
+        metrics.push("wear_hot_mean_erases", self.pool.mean_erases(Pool::Hot));
+        metrics.push("wear_cold_mean_erases", self.pool.mean_erases(Pool::Cold));
+        metrics.count("spare_blocks", u64::from(self.chains.spare_blocks()));
+    }
+
+    /// Checks all invariants of the region.
+    ///
+    /// # Errors
+    /// The first one that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        self.chains.check()?;
+        self.pool.check()?;
+        let blocks = 0..self.chains.geometry().blocks;
+        let erases: u64 = blocks.map(|block| u64::from(self.pool.erases(block))).sum();
+        if erases != self.counts.erases {
+            return Err(format!("blocks were erased {erases} times and {} are counted", self.counts.erases));
+        }
+        if self.chains.spare_blocks() < self.reserve {
+            return Err(format!("{} spare blocks, {} to be kept", self.chains.spare_blocks(), self.reserve));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Every registered scheme against the simplest model there is: the version each sector was last written with.
+//!
+//! Random requests go through [`Checked`] media, which assert the rules of flash and follow the data, and `check()`
+//! verifies the scheme's own state on the way. A new scheme is covered by its line in the registry.
+
+use bimetal_core::chip::{self, Chip};
+use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
+use bimetal_core::part::random::{below, split_mix};
+use bimetal_core::request::{Op, Request};
+use bimetal_core::scheme::{self, RegionShape, Regions, SCHEMES, Scheme, SchemeSpec, Shape};
+use bimetal_core::units::Geometry;
+
+type Media = Checked<SimMedia>;
+
+/// Page bytes, pages per block, blocks.
+type Layout = (u32, u32, u32);
+
+/// A small device in the shapes that schemes ask for.
+#[derive(Clone, Copy)]
+struct Device {
+    name: &'static str,
+    logical_bytes: u64,
+    fast: Layout,
+    slow: Layout,
+    dies: u32,
+    faults: Faults,
+}
+
+const SOUND: Faults = Faults { program_fail_ppm: 0, erase_fail_ppm: 0, factory_bad_ppm: 0, replacement_blocks: 0 };
+const FAULTY: Faults =
+    Faults { program_fail_ppm: 100, erase_fail_ppm: 2000, factory_bad_ppm: 10_000, replacement_blocks: 1000 };
+
+/// Devices of a few MiB; the slow regions have a little more than the spare area that any scheme asks for.
+const DEVICES: &[Device] = &[
+    Device {
+        name: "small pages in front of larger ones",
+        logical_bytes: 4 << 20,
+        fast: (2048, 16, 16),
+        slow: (4096, 32, 42),
+        dies: 1,
+        faults: SOUND,
+    },
+    Device {
+        name: "equal pages, failing blocks",
+        logical_bytes: 4 << 20,
+        fast: (4096, 16, 12),
+        slow: (4096, 16, 80),
+        dies: 2,
+        faults: FAULTY,
+    },
+    Device {
+        name: "blocks of 384 large pages",
+        logical_bytes: 36 << 20,
+        fast: (4096, 64, 10),
+        slow: (8192, 384, 20),
+        dies: 1,
+        faults: SOUND,
+    },
+    Device {
+        name: "a fast page over several slow ones, logical end within a block",
+        logical_bytes: (5 << 20) + (68 << 10),
+        fast: (8192, 8, 20),
+        slow: (2048, 48, 70),
+        dies: 1,
+        faults: FAULTY,
+    },
+];
+
+fn chip_of(name: &str, (page_bytes, pages_per_block, _): Layout) -> Chip {
+    let mut chip = chip::find(name).unwrap();
+    // Few cycles, so that runs go far beyond them.
+    (chip.page_bytes, chip.pages_per_block, chip.endurance) = (page_bytes, pages_per_block, chip.endurance / 1000);
+    if let Some(mode) = &mut chip.slc_mode {
+        mode.pages_per_block = pages_per_block / 2;
+    }
+    chip
+}
+
+fn region_of(chip: &str, layout: Layout, blocks: u32, dies: u32) -> RegionShape {
+    let geometry = Geometry::new(layout.0, layout.1, blocks, dies).unwrap();
+    RegionShape { chip: chip_of(chip, layout), geometry }
+}
+
+impl Device {
+    fn shape(&self, regions: Regions) -> Shape {
+        let fast = region_of("chang-slc", self.fast, self.fast.2, self.dies);
+        let slow = region_of("chang-mlc", self.slow, self.slow.2, self.dies);
+        let dual = region_of("chang-mlc", self.slow, self.slow.2 + 12, self.dies);
+        let regions = match regions {
+            Regions::One => vec![slow],
+            Regions::FastAndSlow => vec![fast, slow],
+            Regions::DualMode => vec![dual],
+        };
+        Shape { logical_sectors: self.logical_bytes / 512, regions, seed: 1 }
+    }
+
+    fn media(&self, shape: &Shape) -> Media {
+        let sim: Vec<SimRegion> = shape
+            .regions
+            .iter()
+            .map(|region| SimRegion {
+                chip: region.chip.clone(),
+                geometry: region.geometry,
+                channels: 1,
+                faults: self.faults,
+            })
+            .collect();
+        let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
+        let checked: Vec<(Geometry, u32)> =
+            shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
+        Checked::new(SimMedia::new(&sim, 7), &checked)
+    }
+}
+
+/// What a sector must read as.
+#[derive(Clone, Copy, PartialEq)]
+enum Content {
+    /// Exactly this token.
+    Token(u64),
+    /// Never written or trimmed: zeros, or what was there, or undefined next to data in the same page.
+    Free(u64),
+}
+
+struct Model {
+    sectors: Vec<Content>,
+    state: u64,
+}
+
+impl Model {
+    fn new(sectors: u64, filled: bool, seed: u64) -> Self {
+        let content = if filled { Content::Token(0) } else { Content::Free(0) };
+        Self { sectors: vec![content; sectors as usize], state: seed }
+    }
+
+    fn draw(&mut self, bound: u64) -> u64 {
+        below(&mut self.state, bound)
+    }
+
+    /// Small writes to a hot tenth, bulk writes, reads anywhere, some trims; the hot tenth moves with `phase`.
+    fn request(&mut self, phase: u64) -> Request {
+        let total = self.sectors.len() as u64;
+        let hot = total / 10;
+        let (op, small) = match self.draw(100) {
+            0..55 => (Op::Write, true),
+            55..68 => (Op::Write, false),
+            68..90 => (Op::Read, true),
+            90..97 => (Op::Read, false),
+            _ => (Op::Trim, false),
+        };
+        let sectors = if small {
+            if self.draw(3) == 0 { 1 + self.draw(16) } else { 8 }
+        } else {
+            let largest = if self.draw(8) == 0 { 1024 } else { 128 };
+            1 + self.draw(largest)
+        };
+        let sector = match self.draw(10) {
+            0..7 if small => (phase * hot + self.draw(hot)) % total,
+            _ => self.draw(total),
+        };
+        let sector = if self.draw(4) == 0 { sector } else { sector / 8 * 8 };
+        let sector = sector.min(total - sectors);
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+    }
+
+    fn step(&mut self, media: &mut Media, scheme: &mut dyn Scheme<Media>, request: &Request) {
+        let now = media.end();
+        media.begin(request, now);
+        scheme.serve(media, request);
+        media.end();
+        for index in 0..request.sectors {
+            let sector = &mut self.sectors[request.sector as usize + index as usize];
+            match (request.op, *sector) {
+                (Op::Write, _) => *sector = Content::Token(media.written_token(index)),
+                (Op::Trim, Content::Token(token) | Content::Free(token)) => *sector = Content::Free(token),
+                (Op::Read, Content::Token(token)) => {
+                    assert_eq!(
+                        media.read_token(index),
+                        token,
+                        "sector {} of {request:?}",
+                        request.sector + u64::from(index)
+                    );
+                }
+                (Op::Read, Content::Free(token)) => {
+                    let read = media.read_token(index);
+                    assert!(
+                        read == token || read == Media::ZEROS || read == 0,
+                        "free sector {} of {request:?} reads {read}",
+                        request.sector + u64::from(index)
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Runs random requests and returns the scheme's figures at the end.
+fn run(spec: &SchemeSpec, device: &Device, settings: &[(&str, &str)], filled: bool, requests: u64, seed: u64) {
+    println!("{} on `{}`, {settings:?}, filled: {filled}, seed {seed}", spec.name, device.name);
+    let shape = device.shape(spec.regions);
+    let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+    let mut scheme = scheme::build::<Media>(spec.name, &shape, &settings).unwrap();
+    let mut media = device.media(&shape);
+    let mut model = Model::new(shape.logical_sectors, filled, seed);
+    if filled {
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        scheme.fill(&mut media);
+        scheme.check().unwrap();
+    }
+    for number in 0..requests {
+        let request = model.request(number * 20 / requests);
+        model.step(&mut media, scheme.as_mut(), &request);
+        if number % 64 == 0 {
+            media.begin_background();
+            scheme.idle(&mut media, 8);
+        }
+        if number % (requests / 50).max(1) == 0 {
+            scheme.check().unwrap_or_else(|broken| panic!("after request {number}: {broken}"));
+        }
+    }
+    scheme.check().unwrap();
+    for sector in (0..shape.logical_sectors).step_by(256) {
+        let sectors = 256.min(shape.logical_sectors - sector) as u32;
+        model.step(&mut media, scheme.as_mut(), &Request { arrival_ns: 0, sector, sectors, op: Op::Read });
+    }
+}
+
+#[test]
+fn every_scheme_returns_what_was_written() {
+    for spec in SCHEMES {
+        for device in DEVICES {
+            for filled in [true, false] {
+                let mut seed = u64::from(filled);
+                run(spec, device, &[], filled, 4000, split_mix(&mut seed));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_scheme_survives_far_beyond_endurance() {
+    for spec in SCHEMES {
+        for device in &DEVICES[..2] {
+            run(spec, device, &[], true, 200_000, 3);
+        }
+    }
+}

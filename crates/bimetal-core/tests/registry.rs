@@ -1,0 +1,118 @@
+//! What holds of every registered scheme: golden counts, determinism, no allocation once warm, all arrivals alike.
+//!
+//! A new scheme is covered by its registry line. Accept its golden row with `INSTA_UPDATE=always cargo test`.
+
+mod support;
+
+use allocation_counter::measure;
+use bimetal_core::media::{Cause, FlashOp, SimMedia, Simulation};
+use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::scheme::{self, SCHEMES, SchemeSpec};
+use support::{TINY_SECTORS, checked, mixed_requests, shape, tiny_regions};
+
+fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
+    let regions = tiny_regions(spec);
+    let shape = shape(&regions, TINY_SECTORS);
+    let mut media = SimMedia::new(&regions, 1);
+    let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).unwrap();
+    let requests = mixed_requests(42, 20_000, TINY_SECTORS);
+    let outcome = replay::run(&mut media, &mut *scheme, &requests, plan, &mut |_| {});
+    scheme.check().unwrap_or_else(|error| panic!("{}: {error}", spec.name));
+    outcome
+}
+
+/// Every count of a replay in text.
+fn row(name: &str, outcome: &Outcome) -> String {
+    let mut text = format!("{name}: simulated_us={}", outcome.simulated_ns / 1000);
+    for row in &outcome.ledger.rows {
+        for op in FlashOp::ALL {
+            for cause in Cause::ALL {
+                let count = row.counts.get(op, cause);
+                if count > 0 {
+                    text += &format!(" {}{:?}/{}/{}={count}", row.region, row.mode, op.name(), cause.name());
+                }
+            }
+        }
+    }
+    text + "\n"
+}
+
+#[test]
+fn golden_rows() {
+    let rows: String = SCHEMES.iter().map(|spec| row(spec.name, &replay_tiny(spec, &Plan::default()))).collect();
+    insta::assert_snapshot!(rows);
+}
+
+#[test]
+fn a_replay_is_the_same_every_time_and_on_checked_media() {
+    for spec in SCHEMES {
+        let plan = Plan { passes: 2, measured_passes: 1, intervals: 10, ..Plan::default() };
+        let first = replay_tiny(spec, &plan);
+        let second = replay_tiny(spec, &plan);
+        assert_eq!(row(spec.name, &first), row(spec.name, &second));
+        assert_eq!(first.metrics, second.metrics);
+        assert_eq!(first.intervals, second.intervals);
+        assert_eq!(first.ledger.erases, second.ledger.erases);
+
+        let regions = tiny_regions(spec);
+        let (mut media, mut scheme) = checked(spec, &regions, &shape(&regions, TINY_SECTORS));
+        let requests = mixed_requests(42, 20_000, TINY_SECTORS);
+        let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut |_| {});
+        assert_eq!(row(spec.name, &first), row(spec.name, &third), "checking must not change what happens");
+    }
+}
+
+#[test]
+fn a_warm_replay_allocates_nothing() {
+    for spec in SCHEMES {
+        let regions = tiny_regions(spec);
+        let shape = shape(&regions, TINY_SECTORS);
+        let mut media = SimMedia::new(&regions, 1);
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).unwrap();
+        let requests = mixed_requests(7, 20_000, TINY_SECTORS);
+        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        let allocations = measure(|| {
+            for request in &requests {
+                media.begin(request, 0);
+                scheme.serve(&mut media, request);
+                media.end();
+            }
+            media.begin_background();
+            scheme.idle(&mut media, 100);
+        });
+        assert_eq!(allocations.count_total, 0, "`{}` allocated in a warm replay", spec.name);
+    }
+}
+
+/// The replay's own buffers are made before the first request: their number does not depend on how many there are.
+#[test]
+fn the_replay_loop_allocates_only_up_front() {
+    let count = |passes| {
+        let plan = Plan { passes, measured_passes: passes, ..Plan::default() };
+        measure(|| drop(replay_tiny(SCHEMES[0], &plan))).count_total
+    };
+    assert_eq!(count(1), count(4));
+}
+
+/// One die at depth 1: the responses add up to the sum of all operation times, as the papers count.
+#[test]
+fn with_one_die_responses_are_the_sum_of_operation_times() {
+    for spec in SCHEMES {
+        let outcome = replay_tiny(spec, &Plan::default());
+        let responses = outcome.reads.total_ns() + outcome.writes.total_ns();
+        let trims_may_cost = outcome.host.trims > 0;
+        let busy = u128::from(outcome.ledger.busy().0);
+        assert!(responses == busy || (trims_may_cost && responses < busy), "{}: {responses} {busy}", spec.name);
+        assert_eq!(u128::from(outcome.simulated_ns), busy, "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_deeper_queue_never_takes_longer_and_operations_stay_the_same() {
+    for spec in SCHEMES {
+        let shallow = replay_tiny(spec, &Plan::default());
+        let deep = replay_tiny(spec, &Plan { arrivals: Arrivals::Closed { depth: 8 }, ..Plan::default() });
+        assert_eq!(shallow.ledger.busy(), deep.ledger.busy(), "{}", spec.name);
+        assert!(deep.simulated_ns <= shallow.simulated_ns, "{}", spec.name);
+    }
+}
