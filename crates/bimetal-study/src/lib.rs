@@ -7,5 +7,6 @@ pub mod input;
 mod memory;
 pub mod prepare;
 pub mod sample;
+pub mod writer;
 
 pub use error::StudyError;

@@ -1,0 +1,154 @@
+//! `bimetal list`: what there is.
+
+use bimetal_core::chip::{self, Chip};
+use bimetal_core::device::{self, PRESETS};
+use bimetal_core::scheme::{Regions, SCHEMES, SchemeSpec};
+use bimetal_core::trace::FORMATS;
+use bimetal_core::units::ByteSize;
+use bimetal_study::writer::WRITERS;
+use serde_json::{Value, json};
+
+use crate::args::{ListArgs, Listed};
+use crate::failure::Failure;
+use crate::output;
+use crate::table::{Align, bold, plain};
+
+/// One thing that is listed.
+struct Item {
+    name: String,
+    summary: String,
+    /// Everything, as JSON.
+    json: Value,
+    /// Everything, as text.
+    full: String,
+}
+
+/// Runs the command.
+pub fn run(args: &ListArgs) -> Result<(), Failure> {
+    let mut items = items(args.what)?;
+    if let Some(unknown) = args.names.iter().find(|&name| !items.iter().any(|item| item.name == *name)) {
+        let known = items.iter().map(|item| item.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("there is no `{unknown}` to list; there are: {known}")));
+    }
+    if !args.names.is_empty() {
+        items.retain(|item| args.names.contains(&item.name));
+    }
+    let json: Vec<&Value> = items.iter().map(|item| &item.json).collect();
+    output::emit(&args.json, &json, || {
+        // Schemes are listed with their parameters: the list is their reference.
+        if args.names.is_empty() && args.what != Listed::Schemes {
+            let rows = items.iter().map(|item| vec![item.name.clone(), item.summary.clone()]).collect();
+            return plain(&[("name", Align::Left), ("summary", Align::Left)], rows);
+        }
+        items.iter().map(|item| item.full.as_str()).collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn items(what: Listed) -> Result<Vec<Item>, Failure> {
+    match what {
+        Listed::Schemes => Ok(SCHEMES.iter().map(|spec| scheme(spec)).collect()),
+        Listed::Chips => Ok(chip::catalogue().iter().map(chip_item).collect()),
+        Listed::Devices => PRESETS.iter().map(device_item).collect(),
+        Listed::Formats => Ok(FORMATS.iter().map(|format| format_item(format)).collect()),
+        Listed::Workloads => Ok(Vec::new()),
+    }
+}
+
+fn scheme(spec: &SchemeSpec) -> Item {
+    let regions = match spec.regions {
+        Regions::One => "one",
+        Regions::FastAndSlow => "fast and slow",
+        Regions::DualMode => "one, in two cell modes",
+    };
+    let parameters = (spec.parameters)();
+    let mut full = format!("{}\n  {}\n  regions: {regions}; source: {}\n", bold(spec.name), spec.summary, spec.source);
+    for parameter in &parameters {
+        let head = format!("{}={}", parameter.name, parameter.default);
+        full.push_str(&format!("    {head:<32} {}\n", parameter.accepts));
+        full.push_str(&indented(parameter.summary, 8));
+    }
+    let parameters: Vec<Value> = parameters
+        .iter()
+        .map(|parameter| {
+            json!({
+                "name": parameter.name,
+                "summary": parameter.summary,
+                "default": parameter.default,
+                "accepts": parameter.accepts,
+            })
+        })
+        .collect();
+    let json = json!({
+        "name": spec.name, "summary": spec.summary, "source": spec.source, "regions": regions, "parameters": parameters,
+    });
+    Item { name: spec.name.into(), summary: spec.summary.into(), json, full }
+}
+
+/// Text wrapped at 100 columns, each line indented.
+fn indented(text: &str, indent: usize) -> String {
+    const WIDTH: usize = 100;
+    let mut lines = String::new();
+    let mut line = " ".repeat(indent);
+    for word in text.split_whitespace() {
+        if line.len() > indent && line.len() + 1 + word.len() > WIDTH {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
+}
+
+fn chip_item(chip: &Chip) -> Item {
+    let summary = format!(
+        "{} {} pages in {} blocks; {} / {} / {} µs read / program / erase; {} cycles; {} USD/GiB",
+        format!("{:?}", chip.cell).to_uppercase(),
+        ByteSize(u64::from(chip.page_bytes)),
+        ByteSize(u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)),
+        chip.read_us,
+        chip.program_us,
+        chip.erase_us,
+        chip.endurance,
+        chip.usd_per_gib
+    );
+    let mut json = json!({ "name": chip.name, "summary": summary });
+    let mut full = format!("{}\n  {summary}\n", bold(&chip.name));
+    if let (Value::Object(all), Ok(Value::Object(figures))) = (&mut json, serde_json::to_value(chip)) {
+        for (figure, value) in &figures {
+            if figure != "name" {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                full.push_str(&format!("    {figure:<16} {}", indented(&text, 21).trim_start()));
+            }
+        }
+        all.extend(figures);
+    }
+    Item { name: chip.name.clone(), summary, json, full }
+}
+
+fn device_item(preset: &device::Preset) -> Result<Item, Failure> {
+    let device = device::preset(preset.name)?;
+    let json = json!({ "name": preset.name, "summary": device.summary, "device": device });
+    Ok(Item { name: preset.name.into(), summary: device.summary, json, full: preset.toml.into() })
+}
+
+fn format_item(format: &bimetal_core::trace::Format) -> Item {
+    let written = WRITERS.iter().any(|writer| writer.format == format.name);
+    let unit = format.time_unit.map(|unit| unit.to_string());
+    let json = json!({
+        "name": format.name, "summary": format.summary, "layout": format.layout, "aliases": format.aliases,
+        "time_unit": unit, "written": written,
+    });
+    let mut full = format!("{}\n  {}\n    record     {}\n", bold(format.name), format.summary, format.layout);
+    if let Some(unit) = unit {
+        full.push_str(&format!("    time unit  {unit} unless `--time-unit` says otherwise\n"));
+    }
+    if !format.aliases.is_empty() {
+        full.push_str(&format!("    aliases    {}\n", format.aliases.join(", ")));
+    }
+    full.push_str(if written { "    read and written\n" } else { "    read\n" });
+    Item { name: format.name.into(), summary: format.summary.into(), json, full }
+}
