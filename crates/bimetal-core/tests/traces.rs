@@ -1,6 +1,8 @@
 //! Trace decoding from outside: real excerpts against totals counted by an independent script, and properties that hold
 //! for every format and any bytes.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests count as no tests")]
+
 use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{
     DeviceChoice, ErrorKind, FORMATS, Options, Place, TimeUnit, Trace, concat, decode, detect,

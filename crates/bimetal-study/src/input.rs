@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use bimetal_core::trace::{self, Options, Trace, TraceError};
+use bimetal_core::trace::{self, Options, ReadError, Trace, TraceError};
 
 /// Bytes read between two reports of progress.
 const CHUNK: u64 = 16 << 20;
@@ -92,18 +92,14 @@ impl Compression {
         }
     }
 
-    /// Decompresses all streams of `source`.
-    fn undo(self, source: impl Read) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        match self {
-            Self::Gzip => flate2::read::MultiGzDecoder::new(source).read_to_end(&mut bytes)?,
-            Self::Zstd => zstd::stream::read::Decoder::new(source)?.read_to_end(&mut bytes)?,
-            Self::Xz => {
-                liblzma::read::XzDecoder::new_multi_decoder(source).read_to_end(&mut bytes)?
-            }
-            Self::Bzip2 => bzip2::read::MultiBzDecoder::new(source).read_to_end(&mut bytes)?,
-        };
-        Ok(bytes)
+    /// A reader of what all streams of `source` hold.
+    fn undo<'a>(self, source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(source)),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(source)?),
+            Self::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(source)),
+            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(source)),
+        })
     }
 }
 
@@ -136,12 +132,11 @@ pub fn open_with_progress(
     let mut before = 0;
     let mut traces = Vec::with_capacity(paths.len());
     for (path, size) in paths.iter().zip(sizes) {
-        let bytes = read(path, size, &|done| {
+        let mut trace = open_one(path, size, options, &|done| {
             progress((before + done).min(total), total)
         })?;
         before += size;
-        let mut trace = trace::decode(&path.display().to_string(), &bytes, options)?;
-        if let Some(name) = path.file_name() {
+        if let Some(name) = path.file_name().filter(|_| !is_standard_input(path)) {
             trace.name = name.to_string_lossy().into_owned();
         }
         traces.push(trace);
@@ -169,58 +164,86 @@ fn size(path: &Path) -> Result<u64, InputError> {
     Ok(metadata.len())
 }
 
-/// The file's bytes, decompressed.
-fn read(path: &Path, size: u64, progress: &dyn Fn(u64)) -> Result<Vec<u8>, InputError> {
-    let failed = |source| InputError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let mut source: Box<dyn Read> = if is_standard_input(path) {
+/// Bytes from which compression and the compact form are recognised.
+const START: u64 = 8;
+
+fn open_one(
+    path: &Path,
+    size: u64,
+    options: &Options,
+    progress: &dyn Fn(u64),
+) -> Result<Trace, InputError> {
+    let path_buf = || path.to_owned();
+    let source: Box<dyn Read> = if is_standard_input(path) {
         Box::new(io::stdin().lock())
     } else {
         Box::new(File::open(path).map_err(|source| InputError::Open {
-            path: path.to_owned(),
+            path: path_buf(),
             source,
         })?)
     };
+    let counted = Counted {
+        source,
+        done: 0,
+        reported: 0,
+        progress,
+    };
+    let failed = |source| InputError::Read {
+        path: path_buf(),
+        source,
+    };
+    let (start, source) = peek(counted).map_err(failed)?;
+    let Some(compression) = Compression::of(&start) else {
+        return decode(path, &start, source, size, options, failed);
+    };
+    let corrupt = |source| InputError::Corrupt {
+        path: path_buf(),
+        compression,
+        source,
+    };
+    let (start, source) = compression.undo(source).and_then(peek).map_err(corrupt)?;
+    decode(path, &start, source, 0, options, corrupt)
+}
+
+/// The first bytes of a source, and the source as if they had not been read.
+fn peek<'a>(mut source: impl Read + 'a) -> io::Result<(Vec<u8>, impl Read + 'a)> {
+    let mut start = Vec::new();
+    source.by_ref().take(START).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(source)))
+}
+
+/// Decodes a source of about `size` bytes that begins with `start`; `failed` says that it cannot be read.
+fn decode(
+    path: &Path,
+    start: &[u8],
+    mut source: impl Read,
+    size: u64,
+    options: &Options,
+    failed: impl Fn(io::Error) -> InputError,
+) -> Result<Trace, InputError> {
+    let name = if is_standard_input(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    if trace::is_bimetal(start) && options.format.is_none_or(|format| format.name == "bimetal") {
+        return trace::read_bimetal(&name, &mut source, size, options).map_err(
+            |error| match error {
+                ReadError::Source(error) => failed(error),
+                ReadError::Trace(error) => error.into(),
+            },
+        );
+    }
     let mut bytes = Vec::new();
+    // One byte more, so that the end is found without growing.
     let expected = usize::try_from(size)
         .unwrap_or(usize::MAX)
         .saturating_add(1);
     bytes
         .try_reserve_exact(expected)
         .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
-    source
-        .by_ref()
-        .take(CHUNK)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    progress(bytes.len() as u64);
-    if let Some(compression) = Compression::of(&bytes) {
-        let start = bytes.len() as u64;
-        let counted = Counted {
-            source,
-            done: start,
-            reported: start,
-            progress,
-        };
-        let all = Cursor::new(bytes).chain(counted);
-        return compression.undo(all).map_err(|source| InputError::Corrupt {
-            path: path.to_owned(),
-            compression,
-            source,
-        });
-    }
-    while source
-        .by_ref()
-        .take(CHUNK)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?
-        > 0
-    {
-        progress(bytes.len() as u64);
-    }
-    Ok(bytes)
+    source.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(trace::decode(&name, &bytes, options)?)
 }
 
 /// A reader that reports how far it is.
@@ -309,6 +332,23 @@ mod tests {
             let streams = [compress(compression, first), compress(compression, second)].concat();
             assert_eq!(open_bytes(&streams).unwrap(), plain, "{compression}");
         }
+    }
+
+    #[test]
+    fn the_compact_form_is_read_piece_by_piece() {
+        let compact = trace::encode_bimetal(&open_bytes(TEXT).unwrap());
+        let plain = open_bytes(&compact).unwrap();
+        assert_eq!((plain.format, plain.requests.len()), ("bimetal", 2));
+        for compression in ALL {
+            assert_eq!(open_bytes(&compress(compression, &compact)).unwrap(), plain);
+        }
+        let error = open_bytes(&compact[..compact.len() - 1])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("t.any: the file is cut off: it holds 1 of its 2 requests"),
+            "{error}"
+        );
     }
 
     #[test]

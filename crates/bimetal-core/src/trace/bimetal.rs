@@ -8,10 +8,12 @@
 //! No checksum, but the length must be exact and the records must agree with the header's counts. Requests are in order
 //! of arrival and lie within the devices.
 
-use super::collect::{DEVICE_ALIGN_SECTORS, MAX_BYTES};
+use std::io::{self, Read};
+
+use super::collect::{Collector, DEVICE_ALIGN_SECTORS, MAX_BYTES, Row};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Place, TraceError};
-use super::{DeviceChoice, Format, Input, Shared, Trace, TraceDevice, plausible};
+use super::{DeviceChoice, Format, Input, Options, Shared, Trace, TraceDevice, plausible};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// The format's entry in [`super::FORMATS`].
@@ -35,6 +37,8 @@ const RECORD: usize = 24;
 
 /// Records that are checked together, so that the check costs no branch a record.
 const BLOCK: usize = 1024;
+/// Blocks that are read at once: few enough to stay in a processor's cache.
+const BLOCKS_READ: usize = 16;
 
 /// Writes a trace in the compact form. Its name, source format and warnings are not kept.
 pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
@@ -82,20 +86,137 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     }
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
+/// Why the compact form could not be read from a source.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] io::Error),
+    /// What it gave is no sound trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
 
-struct Header<'a> {
+/// Whether a file that starts with these bytes is in the compact form, which [`read_bimetal`] reads in place of
+/// [`super::decode`].
+pub fn is_bimetal(start: &[u8]) -> bool {
+    start.starts_with(MAGIC)
+}
+
+/// Reads the compact form from a source of about `length` bytes, piece by piece, without holding the file in memory.
+///
+/// # Errors
+/// A failing source, and what [`super::decode`] gives.
+pub fn read_bimetal(
+    name: &str,
+    source: &mut dyn Read,
+    length: u64,
+    options: &Options,
+) -> Result<Trace, ReadError> {
+    options.check(name, &FORMAT)?;
+    read(
+        &Input {
+            name,
+            bytes: &[],
+            options,
+            format: &FORMAT,
+        },
+        source,
+        length,
+    )
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    read(input, &mut &*input.bytes, input.bytes.len() as u64).map_err(|error| match error {
+        ReadError::Trace(error) => error,
+        ReadError::Source(error) => input.error(ErrorKind::Truncated, error.to_string()),
+    })
+}
+
+fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, ReadError> {
+    let header = header(input, source)?;
+    if header.requests == 0 {
+        return Err(input
+            .error(ErrorKind::NoRequests, "the file holds no requests")
+            .into());
+    }
+    let room = header.requests.min(length / RECORD as u64) as usize;
+    let mut gathered = Gathered {
+        requests: Vec::with_capacity(room),
+        span: header
+            .devices
+            .last()
+            .map_or(0, |device| device.base_sector + device.sectors),
+        devices: &header.devices,
+        device: 0,
+        of_device: vec![0; header.devices.len()],
+        last_arrival: 0,
+        counts: [0; 3],
+        sectors: [0; 2],
+    };
+    let mut piece = vec![0; RECORD * BLOCK * BLOCKS_READ];
+    loop {
+        let got = fill(source, &mut piece)?;
+        let (records, rest) = piece[..got].as_chunks::<RECORD>();
+        let missing = header.requests - gathered.requests.len() as u64;
+        if (records.len() as u64, rest.len()) > (missing, 0) {
+            let what = format!("more bytes follow the {} requests", header.requests);
+            return Err(bad_header(input, what).into());
+        }
+        for block in records.chunks(BLOCK) {
+            gathered.take(input, block)?;
+        }
+        if got < piece.len() {
+            break;
+        }
+    }
+    if (gathered.requests.len() as u64) < header.requests {
+        let (held, all) = (gathered.requests.len(), header.requests);
+        return Err(truncated(input, format!("it holds {held} of its {all} requests")).into());
+    }
+    gathered.check(input, &header)?;
+    let mut trace = Trace {
+        name: input.name.to_owned(),
+        format: FORMAT.name,
+        requests: gathered.requests,
+        devices: header.devices,
+        reads: header.counts[0],
+        writes: header.counts[1],
+        trims: header.counts[2],
+        read_bytes: header.bytes[0],
+        write_bytes: header.bytes[1],
+        origin_ns: header.origin_ns,
+        warnings: Vec::new(),
+    };
+    match &input.options.devices {
+        DeviceChoice::Only(_) => Ok(choose(input, &trace)?),
+        DeviceChoice::All => {
+            plausible::check(&mut trace, &FORMAT);
+            Ok(trace)
+        }
+    }
+}
+
+/// Reads until the buffer is full or the source ends.
+fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match source.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+struct Header {
     requests: u64,
     counts: [u64; 3],
-    read_bytes: u64,
-    write_bytes: u64,
+    bytes: [u64; 2],
     origin_ns: u64,
     devices: Vec<TraceDevice>,
-    records: &'a [[u8; RECORD]],
 }
 
 fn bad_header(input: &Input<'_>, what: String) -> TraceError {
@@ -104,76 +225,55 @@ fn bad_header(input: &Input<'_>, what: String) -> TraceError {
         .with_hint("convert the source trace again")
 }
 
-fn header<'a>(input: &Input<'a>) -> Result<Header<'a>, TraceError> {
-    let bytes = input.bytes;
-    let truncated = |what: String| {
-        input
-            .error(ErrorKind::Truncated, what)
-            .with_hint("copy or convert the file again")
-    };
-    if bytes.len() < HEADER {
-        return Err(truncated(format!(
-            "the file ends within the header, after {} of its {HEADER} bytes",
-            bytes.len()
-        )));
+fn truncated(input: &Input<'_>, what: String) -> TraceError {
+    let what = format!("the file is cut off: {what}");
+    input
+        .error(ErrorKind::Truncated, what)
+        .with_hint("copy or convert the file again")
+}
+
+fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError> {
+    let mut start = [0; HEADER];
+    let got = fill(source, &mut start)?;
+    if !start[..got].starts_with(&MAGIC[..got.min(MAGIC.len())]) {
+        return Err(bad_header(input, "the file does not start with `BMTRACE`".to_owned()).into());
     }
-    if !bytes.starts_with(MAGIC) {
-        return Err(bad_header(
+    if got < HEADER {
+        return Err(truncated(
             input,
-            "the file does not start with `BMTRACE`".to_owned(),
-        ));
+            format!("it holds {got} of the {HEADER} bytes of its header"),
+        )
+        .into());
     }
-    let version_and_devices = u64_at(bytes, 8);
-    let version = version_and_devices as u32;
+    let (words, _) = start.as_chunks::<8>();
+    let word = |index: usize| u64::from_le_bytes(words[index]);
+    let (version, devices) = (word(1) as u32, word(1) >> 32);
     if version != VERSION {
-        return Err(bad_header(
-            input,
-            format!("version {version} of the form is unknown, only {VERSION} is known"),
-        ));
+        let what = format!("version {version} of the form is unknown, only {VERSION} is known");
+        return Err(bad_header(input, what).into());
     }
-    let devices = (version_and_devices >> 32) as usize;
-    let word = |index: usize| u64_at(bytes, 16 + 8 * index);
-    let requests = word(0);
-    let table_end = HEADER + DEVICE * devices;
-    let records = bytes.get(table_end..).unwrap_or_default();
-    let expected = u128::from(requests) * RECORD as u128 + table_end as u128;
-    if (bytes.len() as u128) < expected {
-        let whole = records.len() / RECORD;
-        return Err(truncated(format!(
-            "the file is cut off: it holds {whole} of its {requests} requests"
-        )));
+    let length = DEVICE as u64 * devices;
+    let mut table = Vec::new();
+    let got = source.take(length).read_to_end(&mut table)? as u64;
+    if got < length {
+        let what = format!("it holds {got} of the {length} bytes of its device table");
+        return Err(truncated(input, what).into());
     }
-    if bytes.len() as u128 > expected {
-        return Err(bad_header(
-            input,
-            format!(
-                "{} bytes follow the last request",
-                bytes.len() as u128 - expected
-            ),
-        ));
-    }
-    let (records, _) = records.as_chunks::<RECORD>();
     Ok(Header {
-        requests,
-        counts: [word(1), word(2), word(3)],
-        read_bytes: word(4),
-        write_bytes: word(5),
-        origin_ns: word(6),
-        devices: device_table(input, &bytes[HEADER..table_end], requests)?,
-        records,
+        requests: word(2),
+        counts: [word(3), word(4), word(5)],
+        bytes: [word(6), word(7)],
+        origin_ns: word(8),
+        devices: device_table(input, &table)?,
     })
 }
 
-/// The devices: contiguous, aligned, in all with as many requests as there are.
-fn device_table(
-    input: &Input<'_>,
-    table: &[u8],
-    requests: u64,
-) -> Result<Vec<TraceDevice>, TraceError> {
+/// The devices: contiguous and aligned.
+fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, TraceError> {
     let mut devices = Vec::with_capacity(table.len() / DEVICE);
-    let (mut base, mut sum) = (0u64, 0u64);
-    for (number, entry) in table.chunks_exact(DEVICE).enumerate() {
-        let word = |index: usize| u64_at(entry, 8 * index);
+    let mut base = 0u64;
+    for (number, entry) in table.as_chunks::<8>().0.chunks(DEVICE / 8).enumerate() {
+        let word = |index: usize| u64::from_le_bytes(entry[index]);
         let device = TraceDevice {
             id: word(0),
             base_sector: word(1),
@@ -185,133 +285,55 @@ fn device_table(
             && device.sectors.is_multiple_of(DEVICE_ALIGN_SECTORS)
             && device.sectors <= MAX_BYTES / SECTOR_BYTES - base;
         if !sound {
-            return Err(bad_header(
-                input,
-                format!("entry {number} of the device table is not sound"),
-            ));
+            let what = format!("entry {number} of the device table is not sound");
+            return Err(bad_header(input, what));
         }
         base += device.sectors;
-        sum = sum.saturating_add(device.requests);
         devices.push(device);
-    }
-    if sum != requests {
-        return Err(bad_header(
-            input,
-            format!("the devices have {sum} requests in all, the header says {requests}"),
-        ));
     }
     Ok(devices)
 }
 
-fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let header = header(input)?;
-    if header.requests == 0 {
-        return Err(input.error(ErrorKind::NoRequests, "the file holds no requests"));
-    }
-    let span = header
-        .devices
-        .last()
-        .map_or(0, |device| device.base_sector + device.sectors);
-    let (requests, totals) = records(input, header.records, span)?;
-    if totals.counts != header.counts {
-        let what = format!(
-            "the file holds {:?} reads, writes, trims; the header says {:?}",
-            totals.counts, header.counts
-        );
-        return Err(bad_header(input, what));
-    }
-    let exact = [header.read_bytes, header.write_bytes];
-    if (0..2).any(|op| {
-        exact[op] > totals.sectors[op].saturating_mul(SECTOR_BYTES)
-            || (exact[op] == 0) != (totals.counts[op] == 0)
-    }) {
-        return Err(bad_header(
-            input,
-            "the byte totals of the header do not fit the requests".to_owned(),
-        ));
-    }
-    let mut trace = Trace {
-        name: input.name.to_owned(),
-        format: FORMAT.name,
-        requests,
-        devices: header.devices,
-        reads: totals.counts[0],
-        writes: totals.counts[1],
-        trims: totals.counts[2],
-        read_bytes: header.read_bytes,
-        write_bytes: header.write_bytes,
-        origin_ns: header.origin_ns,
-        warnings: Vec::new(),
-    };
-    if let DeviceChoice::Only(ids) = &input.options.devices {
-        trace = choose(input, trace, ids)?;
-    }
-    plausible::check(&mut trace, &FORMAT);
-    Ok(trace)
+/// A record's arrival, sector, sectors and operation.
+#[inline]
+fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
+    let (words, _) = record.as_chunks::<8>();
+    let last = u64::from_le_bytes(words[2]);
+    (
+        u64::from_le_bytes(words[0]),
+        u64::from_le_bytes(words[1]),
+        last as u32,
+        (last >> 32) as u32,
+    )
 }
 
-/// Sums over the records, by operation.
-#[derive(Default)]
-struct Totals {
+/// The requests so far, and what the header must agree with.
+struct Gathered<'a> {
+    requests: Vec<Request>,
+    span: u64,
+    devices: &'a [TraceDevice],
+    /// Index of the device of the last request, the likeliest of the next.
+    device: usize,
+    of_device: Vec<u64>,
+    last_arrival: u64,
     counts: [u64; 3],
     sectors: [u64; 2],
 }
 
-fn read(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
-    let [
-        a0,
-        a1,
-        a2,
-        a3,
-        a4,
-        a5,
-        a6,
-        a7,
-        s0,
-        s1,
-        s2,
-        s3,
-        s4,
-        s5,
-        s6,
-        s7,
-        n0,
-        n1,
-        n2,
-        n3,
-        o0,
-        o1,
-        o2,
-        o3,
-    ] = *record;
-    (
-        u64::from_le_bytes([a0, a1, a2, a3, a4, a5, a6, a7]),
-        u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
-        u32::from_le_bytes([n0, n1, n2, n3]),
-        u32::from_le_bytes([o0, o1, o2, o3]),
-    )
-}
-
-fn records(
-    input: &Input<'_>,
-    records: &[[u8; RECORD]],
-    span: u64,
-) -> Result<(Vec<Request>, Totals), TraceError> {
-    let mut requests = Vec::with_capacity(records.len());
-    let mut totals = Totals::default();
-    let mut last_arrival = 0;
-    for block in records.chunks(BLOCK) {
-        let before = last_arrival;
+impl Gathered<'_> {
+    /// Adds a block of records, which are checked together.
+    fn take(&mut self, input: &Input<'_>, block: &[[u8; RECORD]]) -> Result<(), TraceError> {
+        let (start, before, span) = (self.requests.len(), self.last_arrival, self.span);
+        let mut last = before;
         let mut bad = false;
         let (mut writes, mut trims, mut read_sectors, mut write_sectors) = (0u64, 0u64, 0u64, 0u64);
-        requests.extend(block.iter().map(|record| {
-            let (arrival_ns, sector, sectors, op) = read(record);
+        self.requests.extend(block.iter().map(|record| {
+            let (arrival_ns, sector, sectors, op) = fields(record);
             let length = u64::from(sectors);
             // `sector < span` keeps the sum from wrapping.
-            bad |=
-                (op > 2) | (length == 0) | (sector >= span) | (sector.wrapping_add(length) > span);
-            bad |= arrival_ns < last_arrival;
-            last_arrival = arrival_ns;
+            bad |= (op > 2) | (length == 0) | (sector >= span);
+            bad |= (sector.wrapping_add(length) > span) | (arrival_ns < last);
+            last = arrival_ns;
             writes += u64::from(op == 1);
             trims += u64::from(op == 2);
             read_sectors += length & u64::from(op == 0).wrapping_neg();
@@ -328,82 +350,131 @@ fn records(
                 op,
             }
         }));
-        if bad {
-            return Err(first_bad(
-                input,
-                records,
-                requests.len() - block.len(),
-                before,
-                span,
-            ));
+        self.last_arrival = last;
+        if bad || !self.find_devices(start) {
+            return Err(self.first_bad(input, start, before, block));
         }
-        totals.counts[1] += writes;
-        totals.counts[2] += trims;
-        totals.sectors[0] += read_sectors;
-        totals.sectors[1] += write_sectors;
+        self.counts[0] += block.len() as u64 - writes - trims;
+        self.counts[1] += writes;
+        self.counts[2] += trims;
+        self.sectors[0] += read_sectors;
+        self.sectors[1] += write_sectors;
+        Ok(())
     }
-    totals.counts[0] = records.len() as u64 - totals.counts[1] - totals.counts[2];
-    Ok((requests, totals))
+
+    /// Counts the requests from `start` on by device; false if one lies on no device or on two.
+    fn find_devices(&mut self, start: usize) -> bool {
+        let new = &self.requests[start..];
+        if self.devices.len() == 1 {
+            self.of_device[0] += new.len() as u64;
+            return true;
+        }
+        new.iter().all(|request| {
+            let on = |device: &TraceDevice| {
+                request.sector >= device.base_sector
+                    && request.end() <= device.base_sector + device.sectors
+            };
+            if !on(&self.devices[self.device]) {
+                let after = self
+                    .devices
+                    .partition_point(|device| device.base_sector <= request.sector);
+                self.device = after - 1; // the first device starts at sector 0
+            }
+            self.of_device[self.device] += 1;
+            on(&self.devices[self.device])
+        })
+    }
+
+    /// The fault of the first bad record of a block that starts at request `start` after arrival `last`.
+    #[cold]
+    fn first_bad(
+        &self,
+        input: &Input<'_>,
+        start: usize,
+        mut last: u64,
+        block: &[[u8; RECORD]],
+    ) -> TraceError {
+        let table_end = (HEADER + DEVICE * self.devices.len()) as u64;
+        let ends: Vec<u64> = self
+            .devices
+            .iter()
+            .map(|device| device.base_sector + device.sectors)
+            .collect();
+        for (record, index) in block.iter().zip(start as u64..) {
+            let (arrival_ns, sector, sectors, op) = fields(record);
+            let end = sector.saturating_add(u64::from(sectors));
+            let device_end = ends[ends
+                .partition_point(|&end| end <= sector)
+                .min(ends.len() - 1)];
+            let (field, what, value) = match () {
+                () if op > 2 => ("op", "is not 0, 1 or 2", u64::from(op)),
+                () if sectors == 0 => ("sectors", "is zero", 0),
+                () if end > device_end => ("sector", "does not lie on one device", sector),
+                () if arrival_ns < last => ("arrival", "is before the last one", arrival_ns),
+                () => {
+                    last = arrival_ns;
+                    continue;
+                }
+            };
+            let place = Place::Record {
+                number: index + 1,
+                byte: table_end + RECORD as u64 * index,
+            };
+            let fault = Fault::field(ErrorKind::Field, field, what, value.to_string().as_bytes());
+            return input.fault(place, *fault);
+        }
+        bad_header(input, "a record is not sound".to_owned())
+    }
+
+    /// Compares the header's totals with those of the requests.
+    fn check(&self, input: &Input<'_>, header: &Header) -> Result<(), TraceError> {
+        if self.counts != header.counts {
+            let what = format!(
+                "the file holds {:?} reads, writes, trims; the header says {:?}",
+                self.counts, header.counts
+            );
+            return Err(bad_header(input, what));
+        }
+        let odd_device = self
+            .devices
+            .iter()
+            .zip(&self.of_device)
+            .find(|(device, of)| device.requests != **of);
+        if let Some((device, of)) = odd_device {
+            let what = format!(
+                "device {} has {of} requests; its entry says {}",
+                device.id, device.requests
+            );
+            return Err(bad_header(input, what));
+        }
+        let fits = |op: usize| {
+            header.bytes[op] <= self.sectors[op].saturating_mul(SECTOR_BYTES)
+                && (header.bytes[op] == 0) == (self.counts[op] == 0)
+        };
+        if !fits(0) || !fits(1) {
+            let what = "the byte totals of the header do not fit the requests";
+            return Err(bad_header(input, what.to_owned()));
+        }
+        Ok(())
+    }
 }
 
-/// The fault of the first bad record from index `from` on.
-#[cold]
-fn first_bad(
-    input: &Input<'_>,
-    records: &[[u8; RECORD]],
-    from: usize,
-    mut last: u64,
-    span: u64,
-) -> TraceError {
-    for (index, record) in records.iter().enumerate().skip(from) {
-        let (arrival_ns, sector, sectors, op) = read(record);
-        let end = sector.saturating_add(u64::from(sectors));
-        let (field, what, value) = match () {
-            () if op > 2 => ("op", "is not 0, 1 or 2", u64::from(op)),
-            () if sectors == 0 => ("sectors", "is zero", 0),
-            () if sector >= span || end > span => ("sector", "lies beyond the devices", sector),
-            () if arrival_ns < last => {
-                ("arrival", "is before that of the record before", arrival_ns)
-            }
-            () => {
-                last = arrival_ns;
-                continue;
-            }
+/// Keeps the chosen devices. The byte totals become those of whole sectors, as the exact ones are known for all devices
+/// together only.
+fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
+    let mut collector = Collector::new(&input.options.devices, 0);
+    for (request, number) in trace.requests.iter().zip(1..) {
+        let Some(device) = trace.device_of(request.sector) else {
+            continue;
         };
-        let table = input.bytes.len() - RECORD * records.len();
-        let place = Place::Record {
-            number: index as u64 + 1,
-            byte: (table + RECORD * index) as u64,
-        };
-        return input.fault(
-            place,
-            *Fault::field(ErrorKind::Field, field, what, value.to_string().as_bytes()),
-        );
-    }
-    bad_header(input, "a record is not sound".to_owned())
-}
-
-/// Keeps some devices. The byte totals become those of whole sectors, as the exact ones are known for all devices only.
-fn choose(input: &Input<'_>, trace: Trace, ids: &[u64]) -> Result<Trace, TraceError> {
-    let rows = trace.requests.iter().filter_map(|request| {
-        let device = trace.device_of(request.sector)?;
-        let offset = (request.sector - device.base_sector) * SECTOR_BYTES;
-        let time_ns = trace.origin_ns.saturating_add(request.arrival_ns);
-        Some(super::collect::Row {
-            time_ns,
+        let row = Row {
+            time_ns: trace.origin_ns.saturating_add(request.arrival_ns),
             device: device.id,
-            offset,
+            offset: (request.sector - device.base_sector) * SECTOR_BYTES,
             bytes: request.bytes(),
             op: request.op,
-        })
-    });
-    let choice = DeviceChoice::Only(ids.to_vec());
-    let mut collector = super::collect::Collector::new(&choice, 0);
-    for (index, row) in rows.enumerate() {
-        let place = Place::Record {
-            number: index as u64 + 1,
-            byte: 0,
         };
+        let place = Place::Record { number, byte: 0 };
         collector
             .push(&row)
             .map_err(|fault| input.fault(place, *fault))?;
@@ -457,7 +528,7 @@ mod tests {
         }
         let error = decode_any("t", &bytes[..bytes.len() - 1], &Options::default()).unwrap_err();
         assert!(
-            error.to_string().contains("holds 2 of its 3 requests"),
+            error.to_string().contains("it holds 2 of its 3 requests"),
             "{error}"
         );
         let longer = [&bytes[..], b"x"].concat();
@@ -465,7 +536,7 @@ mod tests {
             decode_any("t", &longer, &Options::default())
                 .unwrap_err()
                 .to_string()
-                .contains("1 bytes follow")
+                .contains("more bytes follow")
         );
     }
 

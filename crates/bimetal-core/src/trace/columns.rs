@@ -1,8 +1,8 @@
 //! Telling apart the formats that are five columns of numbers: DiskSim, SSDsim/MQSim and the replayers' ASCII.
 //!
 //! They differ in units only, so this looks at the values. Byte-addressed traces have offsets and sizes that are
-//! multiples of 512, which sector numbers and counts all being is next to impossible unless every count is one of a
-//! few round ones. Milliseconds have decimals; nanoseconds and microseconds have none and large gaps.
+//! multiples of 512, which sector numbers and counts all being is next to impossible unless requests are as large and
+//! as aligned as 256 KiB throughout. Milliseconds have decimals; nanoseconds and microseconds have none and large gaps.
 
 use super::detect::Sample;
 use super::lines::{Fields, whole};
@@ -18,19 +18,19 @@ pub(super) enum Reading {
     MillisecondsAndBytes,
 }
 
-/// Counts that are round both as bytes and as sectors: up to here they tell nothing.
+/// Largest count that is plausible both as bytes and as sectors (1 MiB), if requests are aligned to their size.
 const ROUND_COUNT: u64 = 2048;
-/// Mean count above which sectors are no likelier than bytes: 4 MiB a request.
-const LARGE_MEAN_COUNT: u64 = 8192;
+/// Mean count above which sectors are no likelier than bytes: 1 MiB a request.
+const LARGE_MEAN_COUNT: u64 = 2048;
 /// Mean gap of whole stamps below which they may be milliseconds.
 const SMALL_GAP: u64 = 100;
 
 /// Whether the sample's values allow a reading.
 pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
-    let (mut rows, mut sum, mut largest) = (0u64, 0u64, 0u64);
-    let (mut bytes_fit, mut decimal) = (true, false);
+    let (mut rows, mut sum, mut aligned) = (0u64, 0u64, 0u64);
+    let (mut round, mut decimal) = (true, false);
     let (mut first, mut last) = (u64::MAX, 0u64);
-    for (_, line) in sample.lines() {
+    for (_, line) in sample.all_lines() {
         let mut fields = Fields::blanks(line);
         let mut field = || fields.optional().unwrap_or_default();
         let (time, _, offset, count) = (field(), field(), field(), field());
@@ -39,8 +39,10 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
         };
         rows += 1;
         sum = sum.saturating_add(count);
-        largest = largest.max(count);
-        bytes_fit &= (offset | count).is_multiple_of(512);
+        if (offset | count).is_multiple_of(512) {
+            aligned += 1;
+            round &= count <= ROUND_COUNT && offset.is_multiple_of(count.max(1));
+        }
         match whole(time, "") {
             Ok(time) => (first, last) = (first.min(time), last.max(time)),
             Err(_) => decimal = true,
@@ -49,8 +51,10 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     if rows == 0 {
         return false;
     }
+    // Byte-addressed traces may have a few odd records; sector-addressed ones have few that happen to be aligned.
+    let bytes_fit = aligned >= rows - rows / 10;
     let bytes = bytes_fit || sum / rows > LARGE_MEAN_COUNT;
-    let sectors = !bytes_fit || largest <= ROUND_COUNT;
+    let sectors = !bytes_fit || round;
     let milliseconds = decimal || last.saturating_sub(first) / rows < SMALL_GAP;
     match reading {
         Reading::MillisecondsAndSectors => sectors && milliseconds,
@@ -103,5 +107,6 @@ mod tests {
         );
         let error = name("0.5 0 512 512 1\n0.9 0 1024 512 1\n").unwrap_err();
         assert!(error.contains("`disksim`, `replayer`"), "{error}");
+        assert_eq!(name("0.5 0 512 512 1\n0.9 0 1536 1024 1\n"), Ok("replayer"));
     }
 }

@@ -55,6 +55,12 @@ impl<'a> Sample<'a> {
         Self { bytes, text }
     }
 
+    /// All of its first whole lines.
+    pub(super) fn all_lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        Lines::new(self.text)
+    }
+
+    /// The few of them that every text format reads.
     pub(super) fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         Lines::new(self.text).take(SAMPLE_LINES)
     }
@@ -131,7 +137,9 @@ fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
         }
         _ => (
             "the file looks like no known trace format",
-            format!("name it with `--format`, one of {known}"),
+            format!(
+                "name it with `--format`, which then says what line does not fit; one of {known}"
+            ),
         ),
     };
     TraceError::new(ErrorKind::Undetected, name, what).with_hint(hint)

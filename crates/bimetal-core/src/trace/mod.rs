@@ -42,7 +42,7 @@ mod tencent;
 mod testing;
 mod vscsi;
 
-pub use bimetal::encode_bimetal;
+pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
 pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
@@ -268,19 +268,7 @@ pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, Trac
         Some(format) => format,
         None => detect(name, bytes)?,
     };
-    let refuse = |option: &str, why: &str| {
-        let what = format!(
-            "`{option}` does not apply to format `{}`, {why}",
-            format.name
-        );
-        Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
-    };
-    if options.time_unit.is_some() && format.time_unit.is_none() {
-        return refuse("--time-unit", "whose time unit is fixed");
-    }
-    if options.action.is_some() && !format.has_actions {
-        return refuse("--action", "which has one record a request");
-    }
+    options.check(name, format)?;
     (format.decode)(&Input {
         name,
         bytes,

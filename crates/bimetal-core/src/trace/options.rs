@@ -20,6 +20,26 @@ pub struct Options {
     pub action: Option<Action>,
 }
 
+impl Options {
+    /// Refuses options that a format does not take.
+    pub(super) fn check(&self, name: &str, format: &Format) -> Result<(), TraceError> {
+        let refuse = |option: &str, why: &str| {
+            let what = format!(
+                "`{option}` does not apply to format `{}`, {why}",
+                format.name
+            );
+            Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
+        };
+        if self.time_unit.is_some() && format.time_unit.is_none() {
+            return refuse("--time-unit", "whose time unit is fixed");
+        }
+        if self.action.is_some() && !format.has_actions {
+            return refuse("--action", "which has one record a request");
+        }
+        Ok(())
+    }
+}
+
 /// Which devices of a trace to take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
