@@ -21,3 +21,4 @@ pub mod request;
 pub mod scheme;
 pub mod trace;
 pub mod units;
+pub mod workload;

@@ -7,8 +7,8 @@
 use std::f64::consts::{LOG2_E, SQRT_2};
 
 /// ln 2 in two parts; the first has zeros at its end, so that a small multiple of it is exact.
-const LN_2_HIGH: f64 = 6.931_471_803_691_238_2e-1;
-const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// Natural logarithm of a positive, finite, normal number.
 pub fn ln(x: f64) -> f64 {

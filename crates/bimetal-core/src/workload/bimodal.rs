@@ -1,0 +1,174 @@
+//! What `bimodal-ntfs` and `bimodal-ext3` share: small writes to a small hot set, large writes to cold runs, and reads
+//! without temporal locality (Chang 2010, section 5.2, figures 7 and 10).
+
+use super::sample::{Arrivals, Permutation, Zipf, choose};
+use crate::part::random;
+use crate::part::real::ln;
+use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::units::ByteSize;
+
+const PAGE_SECTORS: u64 = 8;
+
+/// Hot pages lie together in extents of this many: a piece of the master file table, an inode block, an index.
+const HOT_EXTENT_PAGES: u64 = 8;
+
+/// Request sizes in sectors, with their shares.
+pub(super) type Sizes = &'static [(u32, f64)];
+
+/// The parameters, whatever the file system is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Profile {
+    pub(super) requests: u64,
+    pub(super) span: ByteSize,
+    pub(super) used: ByteSize,
+    pub(super) scale: u32,
+    pub(super) hot_set: ByteSize,
+    pub(super) theta: f64,
+    pub(super) small_share: f64,
+    pub(super) hot_share: f64,
+    pub(super) run: ByteSize,
+    pub(super) read_share: f64,
+    pub(super) interval_us: f64,
+    pub(super) small_sizes: Sizes,
+    pub(super) large_sizes: Sizes,
+    pub(super) read_sizes: Sizes,
+}
+
+/// The generator.
+#[derive(Debug)]
+pub(super) struct Bimodal {
+    profile: Profile,
+    left: u64,
+    state: u64,
+    arrivals: Arrivals,
+    popularity: Zipf,
+    hot_order: Permutation,
+    /// Keys the places of the hot extents.
+    hot_key: u64,
+    hot_extents: u64,
+    used_sectors: u64,
+    /// The cold run being written: next sector, and sectors to go.
+    run: (u64, u64),
+}
+
+impl Bimodal {
+    /// A generator over `span / scale` bytes.
+    ///
+    /// # Errors
+    /// A span, used part or hot set that do not fit into each other.
+    pub(super) fn new(profile: Profile, seed: u64) -> Result<Self, String> {
+        let scaled = |size: ByteSize| size.0 / u64::from(profile.scale);
+        let used_sectors = scaled(profile.used) / SECTOR_BYTES / PAGE_SECTORS * PAGE_SECTORS;
+        if profile.used > profile.span {
+            return Err(format!(
+                "{} cannot be used of a span of {}; set both, or `scale` alone",
+                profile.used, profile.span
+            ));
+        }
+        let hot_extents = scaled(profile.hot_set).div_ceil(HOT_EXTENT_PAGES * PAGE_SECTORS * SECTOR_BYTES).max(1);
+        let needed_sectors = (2 * hot_extents * HOT_EXTENT_PAGES * PAGE_SECTORS).max(4096);
+        if used_sectors < needed_sectors {
+            return Err(format!(
+                "after scaling, {} are used; the hot set and the largest requests need {}",
+                ByteSize(used_sectors * SECTOR_BYTES),
+                ByteSize(needed_sectors * SECTOR_BYTES)
+            ));
+        }
+        let mut state = seed;
+        let hot_pages = hot_extents * HOT_EXTENT_PAGES;
+        Ok(Self {
+            left: profile.requests,
+            arrivals: Arrivals::new(profile.interval_us),
+            popularity: Zipf::new(hot_pages, profile.theta),
+            hot_order: Permutation::new(hot_pages, random::split_mix(&mut state)),
+            hot_key: random::split_mix(&mut state),
+            hot_extents,
+            used_sectors,
+            run: (0, 0),
+            state,
+            profile,
+        })
+    }
+
+    /// First sector of a page of the hot set: the used part is cut into equal cells, one extent at random in each.
+    fn hot_page(&self, page: u64) -> u64 {
+        let cell = page / HOT_EXTENT_PAGES;
+        let cell_pages = self.used_sectors / PAGE_SECTORS / self.hot_extents;
+        let mut key = self.hot_key ^ cell;
+        let extent = cell * cell_pages + random::below(&mut key, cell_pages - HOT_EXTENT_PAGES + 1);
+        (extent + page % HOT_EXTENT_PAGES) * PAGE_SECTORS
+    }
+
+    fn size(&mut self, sizes: Sizes) -> u32 {
+        choose(&mut self.state, sizes).unwrap_or(PAGE_SECTORS as u32)
+    }
+
+    /// A page-aligned place for `sectors` anywhere in the used part.
+    fn anywhere(&mut self, sectors: u64) -> u64 {
+        random::below(&mut self.state, (self.used_sectors - sectors) / PAGE_SECTORS + 1) * PAGE_SECTORS
+    }
+
+    fn small_write(&mut self) -> (u64, u32) {
+        let sectors = self.size(self.profile.small_sizes);
+        let page = if random::unit(&mut self.state) < self.profile.hot_share {
+            let rank = self.popularity.draw(&mut self.state);
+            self.hot_page(self.hot_order.of(rank))
+        } else {
+            self.anywhere(PAGE_SECTORS)
+        };
+        let slots = PAGE_SECTORS / u64::from(sectors);
+        (page + random::below(&mut self.state, slots) * u64::from(sectors), sectors)
+    }
+
+    /// The next piece of a run: file data that lie together, of exponentially distributed length.
+    fn large_write(&mut self) -> (u64, u32) {
+        let sectors = self.size(self.profile.large_sizes);
+        if self.run.1 < u64::from(sectors) {
+            let mean_sectors = (self.profile.run.0 / SECTOR_BYTES) as f64;
+            let drawn = -ln(1.0 - random::unit(&mut self.state)) * mean_sectors;
+            let length = (drawn as u64).clamp(u64::from(sectors), self.used_sectors);
+            self.run = (self.anywhere(length), length);
+        }
+        let sector = self.run.0;
+        self.run = (sector + u64::from(sectors), self.run.1 - u64::from(sectors));
+        (sector, sectors)
+    }
+}
+
+impl Iterator for Bimodal {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        let arrival_ns = self.arrivals.next(&mut self.state);
+        let (op, (sector, sectors)) = if random::unit(&mut self.state) < self.profile.read_share {
+            let sectors = self.size(self.profile.read_sizes);
+            (Op::Read, (self.anywhere(u64::from(sectors)), sectors))
+        } else if random::unit(&mut self.state) < self.profile.small_share {
+            (Op::Write, self.small_write())
+        } else {
+            (Op::Write, self.large_write())
+        };
+        Some(Request { arrival_ns, sector, sectors, op })
+    }
+}
+
+/// What tests of both workloads look at.
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Shares of small writes among write requests and among written sectors, and the counts by size.
+    pub(in crate::workload) fn shares(requests: &[Request]) -> (f64, f64, Vec<(u32, usize)>) {
+        let writes: Vec<u32> =
+            requests.iter().filter(|request| request.op == Op::Write).map(|request| request.sectors).collect();
+        let small: Vec<u32> = writes.iter().copied().filter(|&sectors| sectors <= 8).collect();
+        let sum = |sizes: &[u32]| sizes.iter().map(|&sectors| f64::from(sectors)).sum::<f64>();
+        let mut counts: Vec<(u32, usize)> = (0..11)
+            .map(|power| 1 << power)
+            .map(|size| (size, writes.iter().filter(|&&sectors| sectors == size).count()))
+            .collect();
+        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        (small.len() as f64 / writes.len() as f64, sum(&small) / sum(&writes), counts)
+    }
+}

@@ -1,0 +1,105 @@
+//! `bimodal-ntfs`: a month on an aged NTFS disk, as Chang (2010) describes it.
+//!
+//! From the paper: most writes have 8 sectors and the second most 128 (figure 7a); 68 % of write requests are small and
+//! go to SLC (section 5.3.2), with 0.17 of the data (table 3); small writes hit few sectors, some more than 16,384 times
+//! in a month, and large ones hardly any twice (figures 7b, 7c); the live set of small writes is some 16 MB (section
+//! 5.4: a hash table of 32,768 sectors suffices); reads have no temporal locality (figure 7d); writes are spread over
+//! the whole 20-GB disk and large files are fragmented (figure 10a); 1,534,627 writes in one month.
+//!
+//! Chosen, because the paper does not say: the share of reads, the sizes between the two peaks (they give 0.17), and the
+//! share of small writes outside the hot set and the length of runs. The last two set how often a block-mapped device
+//! folds, and were chosen for the paper's `p2` of 0.028 by estimate.
+
+use super::bimodal::{Bimodal, Profile, Sizes};
+use super::{Requests, WorkloadSpec};
+use crate::units::ByteSize;
+
+/// Registry line.
+pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
+    name: "bimodal-ntfs",
+    summary: "small hot writes and large cold ones over a whole aged NTFS disk, reads without locality",
+    source: "Chang, IEEE TC 2010, sections 5.1 to 5.4, figures 7 and 10, table 3",
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `bimodal-ntfs`.
+    pub struct Parameters {
+        /// Number of requests.
+        pub requests: u64 = 1_000_000;
+        /// Bytes of the disk (Chang: 20 GB).
+        pub span: ByteSize = ByteSize(20 << 30);
+        /// Bytes from the disk's start that the file system uses (Chang, figure 10a: all).
+        pub used: ByteSize = ByteSize(20 << 30);
+        /// Divides `span`, `used` and `hot_set`: 16 makes a 1.25-GiB disk; request sizes and number stay.
+        pub scale: u32 = 1, in 1..=1024;
+        /// Bytes of the hot set of small writes (Chang, section 5.4: 16 MB).
+        pub hot_set: ByteSize = ByteSize(16 << 20);
+        /// Exponent of the popularity within the hot set.
+        pub theta: f64 = 0.99, in 0.0..=4.0;
+        /// Share of write requests that are small (Chang, section 5.3.2: 0.68).
+        pub small_share: f64 = 0.68, in 0.0..=1.0;
+        /// Share of small writes that go to the hot set; the rest is spread over all that is used.
+        pub hot_share: f64 = 0.93, in 0.0..=1.0;
+        /// Mean length of the runs that large writes come in.
+        pub run: ByteSize = ByteSize(512 << 10);
+        /// Share of requests that read.
+        pub read_share: f64 = 0.4, in 0.0..=1.0;
+        /// Mean time between arrivals in microseconds (1,534,627 writes in 30 days).
+        pub interval_us: f64 = 1_000_000.0, in 0.0..=1e9;
+    }
+}
+
+const SMALL: Sizes = &[(8, 0.90), (1, 0.05), (2, 0.03), (4, 0.02)];
+const LARGE: Sizes = &[(128, 0.42), (64, 0.22), (32, 0.19), (16, 0.17)];
+const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.15), (64, 0.15), (128, 0.2)];
+
+/// The requests.
+///
+/// # Errors
+/// A span, used part or hot set that do not fit into each other.
+pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
+    let Parameters { requests, span, used, scale, hot_set, theta, .. } = *parameters;
+    let Parameters { small_share, hot_share, run, read_share, interval_us, .. } = *parameters;
+    let profile = Profile {
+        requests,
+        span,
+        used,
+        scale,
+        hot_set,
+        theta,
+        small_share,
+        hot_share,
+        run,
+        read_share,
+        interval_us,
+        small_sizes: SMALL,
+        large_sizes: LARGE,
+        read_sizes: READ,
+    };
+    Ok(Box::new(Bimodal::new(profile, seed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Op, Request};
+    use crate::workload::bimodal::tests::shares;
+
+    #[test]
+    fn it_has_the_papers_profile() {
+        let parameters = Parameters { requests: 300_000, ..Parameters::default() };
+        let requests: Vec<Request> = generate(&parameters, 1).unwrap().collect();
+        let (of_requests, of_bytes, counts) = shares(&requests);
+        assert!((of_requests - 0.68).abs() < 0.01, "{of_requests}");
+        assert!((of_bytes - 0.17).abs() < 0.01, "{of_bytes}");
+        assert_eq!((counts[0].0, counts[1].0), (8, 128));
+        // Figure 10a: every part of the disk is written.
+        let mut hits = [0u32; 64];
+        for request in requests.iter().filter(|request| request.op == Op::Write && request.sectors >= 16) {
+            hits[(request.sector * 64 / ((20u64 << 30) / 512)) as usize] += 1;
+        }
+        assert!(hits.iter().all(|&count| count > 300), "{hits:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Workloads: seeded generators of requests, which stream and keep nothing of what they gave.
+//!
+//! The same name, settings and seed give the same requests on every machine. A new workload is one file, one `mod` line
+//! and one line of the registry below; help texts and tests iterate the registry.
+
+mod bimodal;
+mod bimodal_ext3;
+mod bimodal_ntfs;
+mod sample;
+mod sequential;
+mod uniform;
+mod zipf;
+
+pub use sample::{Permutation, Zipf};
+
+use crate::request::{Request, SECTOR_BYTES};
+use crate::scheme::{ParameterError, ParameterSpec};
+use crate::units::ByteSize;
+
+/// Requests in the order of their arrival.
+pub type Requests = Box<dyn Iterator<Item = Request> + Send>;
+
+/// One line of the registry.
+#[derive(Debug)]
+pub struct WorkloadSpec {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The paper, or what else defines it.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: fn() -> Vec<ParameterSpec>,
+}
+
+/// A workload that cannot be generated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// No such workload.
+    #[error("there is no workload `{name}`; there are: {known}")]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A parameter was refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// Parameters that do not fit together.
+    #[error("`{workload}` cannot be generated: {reason}")]
+    Settings {
+        /// The workload.
+        workload: &'static str,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+macro_rules! registry {
+    ($($module:ident),+ $(,)?) => {
+        /// Every workload.
+        pub static WORKLOADS: &[&WorkloadSpec] = &[$(&$module::SPEC),+];
+
+        /// Generates the workload of that name, with the given parameters on top of its defaults.
+        ///
+        /// # Errors
+        /// An unknown workload or parameter, or parameters that do not fit together.
+        pub fn build(name: &str, settings: &[(String, String)], seed: u64) -> Result<Requests, WorkloadError> {
+            $(
+                if name == $module::SPEC.name {
+                    let parameters = $module::Parameters::parse(settings)?;
+                    return $module::generate(&parameters, seed)
+                        .map_err(|reason| WorkloadError::Settings { workload: $module::SPEC.name, reason });
+                }
+            )+
+            Err(unknown(name))
+        }
+
+        /// The parameters of a workload as they will be, defaults included.
+        ///
+        /// # Errors
+        /// An unknown workload or parameter.
+        pub fn settings(name: &str, settings: &[(String, String)]) -> Result<Vec<(String, String)>, WorkloadError> {
+            $(
+                if name == $module::SPEC.name {
+                    return Ok($module::Parameters::parse(settings)?.settings());
+                }
+            )+
+            Err(unknown(name))
+        }
+    };
+}
+
+registry! {
+    uniform,
+    zipf,
+    sequential,
+    bimodal_ntfs,
+    bimodal_ext3,
+}
+
+/// The workload of that name.
+///
+/// # Errors
+/// An unknown name, with those there are.
+pub fn find(name: &str) -> Result<&'static WorkloadSpec, WorkloadError> {
+    WORKLOADS.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> WorkloadError {
+    let known = WORKLOADS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+    WorkloadError::Unknown { name: name.into(), known }
+}
+
+/// Sectors of a request of `size`, which must be whole sectors and at most `span`.
+fn request_sectors(size: ByteSize, span: ByteSize) -> Result<u32, String> {
+    if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) || size.0 > 1 << 30 {
+        return Err(format!("a request of {size} is not a multiple of 512 bytes up to 1GiB"));
+    }
+    if size > span {
+        return Err(format!("a request of {size} does not fit into a span of {span}"));
+    }
+    Ok((size.0 / SECTOR_BYTES) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+
+    fn generate(name: &str, settings: &[(&str, &str)], seed: u64) -> Vec<Request> {
+        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
+        build(name, &settings, seed).unwrap().collect()
+    }
+
+    #[test]
+    fn every_workload_is_reproducible_and_orderly() {
+        for spec in WORKLOADS {
+            let requests = generate(spec.name, &[("requests", "20000")], 7);
+            assert_eq!(requests.len(), 20_000, "{}", spec.name);
+            assert_eq!(requests, generate(spec.name, &[("requests", "20000")], 7), "{}", spec.name);
+            assert_ne!(requests, generate(spec.name, &[("requests", "20000")], 8), "{}", spec.name);
+            assert!(requests.is_sorted_by_key(|request| request.arrival_ns), "{}", spec.name);
+            assert!(requests.iter().all(|request| request.sectors > 0 && request.op != Op::Trim), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_workload_stays_within_its_span() {
+        for spec in WORKLOADS {
+            let keys: Vec<_> = (spec.parameters)().into_iter().map(|parameter| parameter.name).collect();
+            assert!(keys.contains(&"requests") && keys.contains(&"span"), "{}", spec.name);
+            let mut settings = vec![("requests", "20000"), ("span", "96MiB")];
+            if keys.contains(&"used") {
+                settings.push(("used", "64MiB"));
+            }
+            let end = generate(spec.name, &settings, 3).iter().map(Request::end).max().unwrap();
+            assert!(end <= (96 << 20) / SECTOR_BYTES, "{}: {end}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_accepted_as_it_is_shown() {
+        for spec in WORKLOADS {
+            let shown = settings(spec.name, &[]).unwrap();
+            assert_eq!(settings(spec.name, &shown).unwrap(), shown, "{}", spec.name);
+            assert!(!spec.summary.is_empty() && !spec.source.is_empty());
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |name: &str, key: &str, value: &str| {
+            build(name, &[(key.into(), value.into())], 1).map(|_| ()).unwrap_err().to_string()
+        };
+        assert!(error("no-such", "a", "1").contains("uniform, zipf"));
+        assert!(error("zipf", "thetta", "1").contains("theta"));
+        assert!(error("uniform", "size", "1000").contains("multiple of 512"));
+        assert!(error("uniform", "span", "1KiB").contains("does not fit"));
+        for spec in WORKLOADS {
+            for span in ["0", "512", "16KiB", "100TiB"] {
+                // Refused or generated, without a panic.
+                if let Ok(requests) = build(spec.name, &[("span".into(), span.into())], 1) {
+                    requests.take(100).for_each(drop);
+                }
+            }
+        }
+    }
+}
