@@ -126,6 +126,12 @@ impl Chains {
         self.chains.len() as u32
     }
 
+    /// The logical block of a logical page.
+    #[inline]
+    pub fn block_of(&self, logical: u32) -> u32 {
+        logical / self.pages[0]
+    }
+
     /// The first logical page of a logical block.
     #[inline]
     pub fn first_page(&self, logical_block: u32) -> u32 {

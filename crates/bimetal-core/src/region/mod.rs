@@ -2,4 +2,5 @@
 //! the schemes.
 
 pub mod chains;
+pub mod circular_log;
 pub mod page_map;

@@ -10,6 +10,8 @@
 //! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
 //! freed, so that no block is set aside for it.
 
+use std::ops::Range;
+
 use super::Metrics;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::part::dual_pool::{DualPool, Pool};
@@ -213,9 +215,8 @@ impl BlockMapped {
     #[inline]
     pub fn spans(&self, request: &Request) -> Spans {
         let pages_per_block = self.chains.pages(CellMode::Native);
-        let logical = (request.sector / u64::from(self.page_sectors)) as u32;
-        let first = (request.sector - u64::from(logical) * u64::from(self.page_sectors)) as u32;
-        let block = logical / pages_per_block;
+        let (logical, first) = self.chains.geometry().logical_page(request.sector);
+        let block = self.chains.block_of(logical);
         Spans {
             logical,
             block,
@@ -433,10 +434,7 @@ impl BlockMapped {
         while logical < end {
             let block = self.claim(media, logical_block, cause);
             let pages = self.chains.pages(mode).min(end - logical);
-            for page in 0..pages {
-                let to = self.chains.geometry().ppa(block, page);
-                self.gather_page(media, overlay, logical + page, to, cause);
-            }
+            self.gather_block(media, overlay, logical..logical + pages, self.chains.geometry().ppa(block, 0), cause);
             self.chains.note_data(block, pages);
             self.chains.append(block, true);
             logical += pages;
@@ -444,7 +442,35 @@ impl BlockMapped {
         old
     }
 
-    #[inline]
+    /// Copies logical pages to the pages of a block from `to` on: in runs where nothing else is newer.
+    fn gather_block<M: Media, O: Overlay>(
+        &mut self,
+        media: &mut M,
+        overlay: &mut O,
+        pages: Range<u32>,
+        to: Ppa,
+        cause: Cause,
+    ) {
+        let joins = overlay.joins_folds();
+        let mut logical = pages.start;
+        while logical < pages.end {
+            let here = |overlay: &O| (logical..pages.end).take_while(|&page| overlay.newer_sectors(page) == 0).count();
+            let end = if joins { logical + here(overlay) as u32 } else { pages.end };
+            let to = Ppa(to.0 + (logical - pages.start));
+            let run = self.chains.lookup_run(logical, end);
+            let copied = run.len() as u32;
+            if copied > 0 {
+                media.copy_run(self.region, run, to, cause);
+                self.chains.set_run(logical, copied, to);
+                logical += copied;
+            } else {
+                self.gather_page(media, overlay, logical, to, cause);
+                logical += 1;
+            }
+        }
+    }
+
+    /// Writes a logical page to `to` that has newer sectors in the overlay, or no copy at all.
     fn gather_page<M: Media, O: Overlay>(
         &mut self,
         media: &mut M,
@@ -453,23 +479,18 @@ impl BlockMapped {
         to: Ppa,
         cause: Cause,
     ) {
-        let newer = if overlay.joins_folds() { overlay.newer_sectors(logical) } else { 0 };
-        match self.chains.lookup(logical) {
-            Some(from) if newer == 0 => media.copy(self.region, from, to, cause),
-            None if newer == 0 => {
-                media.program(self.region, to, &[], cause);
-                return;
-            }
-            old => {
-                let mut merge = PageMerge::new();
-                overlay.pull(media, logical, &mut merge);
-                if let Some(from) = old.filter(|_| merge.sectors() < self.page_sectors) {
-                    let data = media.read(self.region, from, cause);
-                    merge.fill(data, 0, 0, self.page_sectors);
-                }
-                media.program(self.region, to, merge.parts(), cause);
-            }
+        let mut merge = PageMerge::new();
+        if overlay.joins_folds() && overlay.newer_sectors(logical) > 0 {
+            overlay.pull(media, logical, &mut merge);
+        } else if self.chains.lookup(logical).is_none() {
+            media.program(self.region, to, &[], cause);
+            return;
         }
+        if let Some(from) = self.chains.lookup(logical).filter(|_| merge.sectors() < self.page_sectors) {
+            let data = media.read(self.region, from, cause);
+            merge.fill(data, 0, 0, self.page_sectors);
+        }
+        media.program(self.region, to, merge.parts(), cause);
         self.chains.set(logical, Some(to));
     }
 

@@ -5,6 +5,7 @@
 //! model, determinism and allocation tests iterate the registry.
 
 mod block_mapped;
+mod chang;
 mod conventional;
 mod pagemap;
 mod parameters;
@@ -188,6 +189,7 @@ macro_rules! registry {
 registry! {
     pagemap::PageMapped,
     conventional::Conventional,
+    chang::Chang,
 }
 
 /// The scheme of that name.

@@ -1,0 +1,239 @@
+//! What steers the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
+//! monitor that suspends the write-back policy (§3.6), and the guard against copying round in circles.
+
+/// Relative wear of the two regions: erases per block over endurance.
+#[derive(Debug)]
+pub struct RelativeWear {
+    /// Weight of an erase of the fast region: slow blocks x slow endurance.
+    fast_weight: u64,
+    /// Weight of an erase of the slow region: fast blocks x fast endurance.
+    slow_weight: u64,
+    fast_share: f64,
+    slow_share: f64,
+}
+
+impl RelativeWear {
+    /// From blocks and endurance of the fast and of the slow region.
+    pub fn new((fast_blocks, fast_endurance): (u32, u32), (slow_blocks, slow_endurance): (u32, u32)) -> Self {
+        Self {
+            fast_weight: u64::from(slow_blocks) * u64::from(slow_endurance),
+            slow_weight: u64::from(fast_blocks) * u64::from(fast_endurance),
+            fast_share: f64::from(slow_endurance) / (f64::from(fast_blocks) * f64::from(fast_endurance)),
+            slow_share: 1.0 / f64::from(slow_blocks),
+        }
+    }
+
+    /// Whether the fast region is worn at least as much as the slow one; not while nothing is worn.
+    #[inline]
+    pub fn fast_leads(&self, fast_erases: u64, slow_erases: u64) -> bool {
+        let fast = u128::from(fast_erases) * u128::from(self.fast_weight);
+        fast > 0 && fast >= u128::from(slow_erases) * u128::from(self.slow_weight)
+    }
+
+    /// `rw_s` and `rw_m`, in erases per slow block.
+    pub fn values(&self, fast_erases: u64, slow_erases: u64) -> (f64, f64) {
+        (fast_erases as f64 * self.fast_share, slow_erases as f64 * self.slow_share)
+    }
+}
+
+/// The bound on the log's length (`k`), lowered while the throttle is active and raised while it is not.
+#[derive(Debug)]
+pub struct LogBound {
+    blocks: u32,
+    least: u32,
+    most: u32,
+    step: u32,
+    period: u32,
+    throttled: u32,
+    relaxed: u32,
+}
+
+impl LogBound {
+    /// A bound that starts at `most`.
+    pub fn new(least: u32, most: u32, step: u32, period: u32) -> Self {
+        Self { blocks: most, least: least.min(most), most, step, period, throttled: 0, relaxed: 0 }
+    }
+
+    /// Blocks that the head may be ahead of the tail.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// The limits of [`LogBound::blocks`].
+    pub fn limits(&self) -> (u32, u32) {
+        (self.least, self.most)
+    }
+
+    /// A small write came while the throttle is active.
+    #[inline]
+    pub fn note_throttled(&mut self) {
+        self.throttled += 1;
+    }
+
+    /// It was rejected: once in a period the bound goes down.
+    pub fn note_rejected(&mut self) {
+        if self.throttled >= self.period {
+            self.throttled = 0;
+            self.blocks = self.blocks.saturating_sub(self.step).max(self.least);
+        }
+    }
+
+    /// A small write came while the throttle is not active: once in a period the bound goes up.
+    #[inline]
+    pub fn note_relaxed(&mut self) {
+        self.relaxed += 1;
+        if self.relaxed >= self.period {
+            self.relaxed = 0;
+            self.blocks = (self.blocks + self.step).min(self.most);
+        }
+    }
+}
+
+/// Which share of the traffic to the fast tier are updates of what is there, and whether that share is stable.
+#[derive(Debug)]
+pub struct UpdateMonitor {
+    window_writes: u32,
+    weight: f64,
+    low: f64,
+    high: f64,
+    writes: u32,
+    updated_sectors: u64,
+    sectors: u64,
+    /// What the share usually is: an average that forgets.
+    baseline: Option<f64>,
+    stable: bool,
+}
+
+impl UpdateMonitor {
+    /// Looks at windows of `window_writes` accepted writes; unstable below `low` and stable again from `high` on, both
+    /// as shares of the usual.
+    pub fn new(window_writes: u32, weight: f64, low: f64, high: f64) -> Self {
+        let baseline = None;
+        Self { window_writes, weight, low, high, writes: 0, updated_sectors: 0, sectors: 0, baseline, stable: true }
+    }
+
+    /// A write was accepted.
+    #[inline]
+    pub fn record(&mut self, sectors: u32, updated_sectors: u32) {
+        self.writes += 1;
+        self.sectors += u64::from(sectors);
+        self.updated_sectors += u64::from(updated_sectors);
+        if self.writes >= self.window_writes {
+            self.close_window();
+        }
+    }
+
+    fn close_window(&mut self) {
+        let share = self.updated_sectors as f64 / self.sectors as f64;
+        (self.writes, self.updated_sectors, self.sectors) = (0, 0, 0);
+        let usual = *self.baseline.get_or_insert(share);
+        self.stable = share >= usual * if self.stable { self.low } else { self.high };
+        if self.stable {
+            self.baseline = Some(usual + self.weight * (share - usual));
+        }
+    }
+
+    /// Whether the share of updates is as usual.
+    #[inline]
+    pub fn stable(&self) -> bool {
+        self.stable
+    }
+}
+
+/// Sees that the log does not go round copying the same data: after a lap that made room for less than a block, half a
+/// lap of tail blocks is emptied by force.
+#[derive(Debug)]
+pub struct LapGuard {
+    blocks: u32,
+    pages_per_block: u32,
+    collected: u32,
+    host_pages: u32,
+    forced: u32,
+}
+
+impl LapGuard {
+    /// For a log of so many blocks.
+    pub fn new(blocks: u32, pages_per_block: u32) -> Self {
+        Self { blocks, pages_per_block, collected: 0, host_pages: 0, forced: 0 }
+    }
+
+    /// The host got a page.
+    #[inline]
+    pub fn note_host_page(&mut self) {
+        self.host_pages += 1;
+    }
+
+    /// A tail block is about to be collected: whether by force.
+    pub fn next_is_forced(&mut self) -> bool {
+        self.collected += 1;
+        if self.collected == self.blocks {
+            if self.host_pages < self.pages_per_block {
+                self.forced = self.blocks / 2;
+            }
+            (self.collected, self.host_pages) = (0, 0);
+        }
+        let forced = self.forced > 0;
+        self.forced -= u32::from(forced);
+        forced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wear_is_relative_to_endurance_and_size() {
+        // 16 fast blocks of 100,000 cycles, 160 slow ones of 10,000: ten to one each way.
+        let wear = RelativeWear::new((16, 100_000), (160, 10_000));
+        assert!(!wear.fast_leads(0, 0));
+        assert!(wear.fast_leads(1, 0) && wear.fast_leads(100, 100) && !wear.fast_leads(99, 100));
+        assert_eq!(wear.values(160, 160), (1.0, 1.0));
+    }
+
+    #[test]
+    fn the_bound_steps_once_a_period_between_its_limits() {
+        let mut bound = LogBound::new(4, 126, 100, 10);
+        for _ in 0..9 {
+            bound.note_throttled();
+            bound.note_rejected();
+        }
+        assert_eq!(bound.blocks(), 126);
+        bound.note_throttled();
+        assert_eq!(bound.blocks(), 126, "an accepted write does not lower it");
+        bound.note_throttled();
+        bound.note_rejected();
+        assert_eq!(bound.blocks(), 26);
+        for _ in 0..20 {
+            bound.note_throttled();
+            bound.note_rejected();
+        }
+        assert_eq!(bound.blocks(), 4);
+        (0..20).for_each(|_| bound.note_relaxed());
+        assert_eq!(bound.blocks(), 126);
+    }
+
+    #[test]
+    fn a_drop_of_updates_is_unstable_until_they_are_back() {
+        let mut monitor = UpdateMonitor::new(10, 0.125, 0.8, 0.95);
+        let mut window = |updated| {
+            (0..10).for_each(|_| monitor.record(8, updated));
+            monitor.stable()
+        };
+        assert_eq!([8, 8, 7, 6, 7, 8, 8].map(&mut window), [true, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_lap_without_gain_forces_half_a_lap() {
+        let mut guard = LapGuard::new(6, 4);
+        let forced: Vec<bool> = (0..10).map(|_| guard.next_is_forced()).collect();
+        assert_eq!(forced.iter().filter(|&&forced| forced).count(), 3);
+        assert!(forced[5..8].iter().all(|&forced| forced));
+        let mut guard = LapGuard::new(6, 4);
+        (0..60).for_each(|_| {
+            guard.note_host_page();
+            assert!(!guard.next_is_forced());
+        });
+    }
+}

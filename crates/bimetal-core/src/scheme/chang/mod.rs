@@ -1,0 +1,553 @@
+//! `chang`: a little SLC in front of a block-mapped MLC array (Chang, *A hybrid approach to NAND-flash-based solid-state
+//! disks*, IEEE Transactions on Computers 59(10), 2010).
+//!
+//! ```text
+//! write ─▶ hot-data filter ─▶ utilisation throttle ─▶ hash table has room ─▶ fast region: a circular log
+//!              │ large              │ worn                  │ full              │ tail: copy back or down
+//!              └────────────────────┴───────────────────────┴───────────────────▶ slow region: block chains
+//! ```
+//!
+//! Small writes are taken for hot data (§3.2) and go to a circular log of SLC blocks (§3.3). What is still valid at the
+//! log's tail goes down to the MLC array if its logical block has a log block anyway, and else once more round (§3.6); a
+//! fold on the MLC side takes in what the log holds of its logical block. While the SLC is worn more than its endurance
+//! allows, only updates are accepted, and the log gets shorter (§3.4). The MLC side is [`super::block_mapped`].
+//!
+//! Where the paper is silent or cannot mean what it prints, `docs/papers/chang-2010.md` gives the reading taken.
+
+mod control;
+mod tier;
+
+use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
+use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::part::page_merge::PageMerge;
+use crate::part::probed_hash::{KEY_MAX, ProbedHash, Probing};
+use crate::part::two_means::{Search, SizeHistogram};
+use crate::region::chains::Victims;
+use crate::region::circular_log::CircularLog;
+use crate::request::{Op, Request};
+use crate::units::{Ppa, RegionId};
+use control::{LapGuard, LogBound, RelativeWear, UpdateMonitor};
+use tier::Tier;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "chang",
+    summary: "small writes to a circular log of SLC, the rest to block-mapped MLC, wear kept in proportion",
+    source: "Chang, IEEE Trans. Computers 2010",
+    regions: Regions::FastAndSlow,
+    parameters: Parameters::specs,
+};
+
+crate::choices! {
+    /// What the hash table's keys stand for.
+    pub enum Key {
+        /// A host sector of 512 bytes.
+        Sector = "sector",
+        /// As many sectors as a fast page has; small writes of other sizes or places go to the slow region.
+        Page = "page",
+    }
+}
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `chang`.
+    pub struct Parameters {
+        /// How the threshold between small and large writes is found (Algorithm 1).
+        pub threshold_mode: Search = Search::Exhaustive;
+        /// Threshold before it is first found, in sectors (section 3.2).
+        pub initial_threshold: u32 = 8, in 1..=1024;
+        /// Writes between two searches for the threshold (section 3.2).
+        pub threshold_period: u32 = 1000, in 1..=1_000_000_000;
+        /// Whether the histogram of sizes is halved at each search.
+        pub histogram_halving: bool = false;
+        /// Blocks that the log's head may be ahead of its tail, at most; 0: all but two (k, section 3.3).
+        pub k: u32 = 0, in 0..=1_000_000_000;
+        /// Blocks by which the throttle shortens the log and lengthens it again (section 3.4).
+        pub k_step: u32 = 100, in 0..=1_000_000_000;
+        /// Small writes between two such steps (section 3.4).
+        pub k_period: u32 = 1000, in 1..=1_000_000_000;
+        /// Least length of the log, in percent of the fast region's blocks and at least two blocks.
+        pub k_min_percent: f64 = 1.0, in 0.0..=100.0;
+        /// Whether writes are rejected while the fast region is worn more than its share (section 3.4).
+        pub throttle: bool = true;
+        /// Entries of the hash table; 0: half as many as the fast region has pages (H_n, section 3.3).
+        pub hash_entries: u32 = 0, in 0..=1_000_000_000;
+        /// What an entry stands for (sections 4.2 and 5.4 differ).
+        pub hash_key: Key = Key::Sector;
+        /// How collisions are resolved (section 5.4).
+        pub hash_probing: Probing = Probing::Linear;
+        /// Buckets tried for a key (section 5.4).
+        pub hash_probes: u32 = 8, in 1..=1024;
+        /// Whether tail data whose logical block has no log block stay in the fast region (section 3.6).
+        pub slc_writeback: bool = true;
+        /// Whether folds take in what the fast region holds (section 3.6).
+        pub mlc_writeback: bool = true;
+        /// Accepted writes over which the share of updates is measured (section 3.6).
+        pub update_window: u32 = 1000, in 1..=1_000_000_000;
+        /// Weight of the latest window in the usual share of updates.
+        pub update_weight: f64 = 0.125, in 0.0..=1.0;
+        /// Below this fraction of the usual share the fast side's write-back is suspended.
+        pub update_low: f64 = 0.8, in 0.0..=1.0;
+        /// From this fraction on it is active again.
+        pub update_high: f64 = 0.95, in 0.0..=1.0;
+        /// Erased slow blocks kept when a log block is taken; folding starts there (section 3.5).
+        pub spare_low: u32 = 1, in 1..=1024;
+        /// Chains whose second-level map is cached; 0 scans at every access (section 3.5).
+        pub map_cache_chains: u32 = 64, in 0..=1_000_000;
+        /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
+        pub scan_data_block: bool = false;
+        /// Chain to fold unless one can be switched (section 3.5).
+        pub gc_victim: Victims = Victims::LeastRecent;
+        /// Whether slow blocks change places by the dual-pool algorithm (section 5.1).
+        pub wear_levelling: bool = true;
+        /// Difference of erase counts at which they do, in cycles: TH (section 5.1).
+        pub wear_threshold: u32 = 16, in 1..=1_000_000;
+    }
+}
+
+/// Units of the largest write that can be small.
+const SMALL_UNITS_MAX: usize = 1024;
+
+/// What happened so far.
+#[derive(Debug, Default)]
+struct Counts {
+    writes: u64,
+    written_sectors: u64,
+    accepted_writes: u64,
+    accepted_sectors: u64,
+    hash_rejects: u64,
+    throttle_rejects: u64,
+    unaligned_rejects: u64,
+    erases: u64,
+    tail_valid_pages: u64,
+    copied_back_pages: u64,
+    demoted_sectors: u64,
+}
+
+/// Where a write goes.
+enum Admission {
+    /// To the fast region; its buckets are reserved.
+    Fast,
+    /// To the slow region, leaving traces in the hash table at this block if any.
+    Slow(Option<u32>),
+}
+
+/// The state of `chang`.
+#[derive(Debug)]
+pub struct Chang {
+    slow: BlockMapped,
+    tier: Tier,
+    sizes: SizeHistogram,
+    wear: RelativeWear,
+    bound: LogBound,
+    monitor: UpdateMonitor,
+    guard: LapGuard,
+    throttle: bool,
+    slc_writeback: bool,
+    /// Buckets of the write being accepted, and whether each was taken for it.
+    buckets: Vec<(u32, bool)>,
+    counts: Counts,
+}
+
+impl Chang {
+    /// A scheme over the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Too few blocks in either, or a parameter that does not suit the device.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
+        let settings = Settings {
+            spare_low: parameters.spare_low,
+            map_cache_chains: parameters.map_cache_chains,
+            scan_data_block: parameters.scan_data_block,
+            gc_victim: parameters.gc_victim,
+            wear_levelling: parameters.wear_levelling,
+            wear_threshold: parameters.wear_threshold,
+        };
+        let slow_id = RegionId((shape.regions.len() - 1) as u8);
+        let blocks = BlockMapped::new(slow_id, slow, shape.logical_sectors, settings, 0)?;
+        let geometry = fast.geometry;
+        if geometry.blocks < 4 {
+            return Err(format!("the log takes at least 4 fast blocks and there are {}", geometry.blocks));
+        }
+        let most = if parameters.k == 0 { geometry.blocks - 2 } else { parameters.k };
+        if most > geometry.blocks - 2 {
+            return Err(format!("k is {most} and at most {} of {} blocks", geometry.blocks - 2, geometry.blocks));
+        }
+        let least = (f64::from(geometry.blocks) * parameters.k_min_percent / 100.0).ceil().max(2.0) as u32;
+        let pages = u64::from(blocks.chains().logical_blocks()) * u64::from(slow.geometry.pages_per_block);
+        let tier = Self::tier(shape, &parameters, pages as usize)?;
+        let Parameters { k_step, k_period, update_window, update_weight, update_low, update_high, .. } = parameters;
+        Ok(Self {
+            slow: blocks,
+            tier,
+            sizes: SizeHistogram::new(
+                parameters.threshold_mode,
+                parameters.initial_threshold,
+                parameters.threshold_period,
+                parameters.histogram_halving,
+            ),
+            wear: RelativeWear::new(
+                (geometry.blocks, fast.chip.endurance),
+                (slow.geometry.blocks, slow.chip.endurance),
+            ),
+            bound: LogBound::new(least, most, k_step, k_period),
+            monitor: UpdateMonitor::new(update_window, update_weight, update_low, update_high),
+            guard: LapGuard::new(geometry.blocks, geometry.pages_per_block),
+            throttle: parameters.throttle,
+            slc_writeback: parameters.slc_writeback,
+            buckets: Vec::with_capacity(SMALL_UNITS_MAX),
+            counts: Counts::default(),
+        })
+    }
+
+    fn tier(shape: &Shape, parameters: &Parameters, slow_pages: usize) -> Result<Tier, String> {
+        let (fast, slow) = (shape.regions[0].geometry, shape.regions[shape.regions.len() - 1].geometry);
+        let unit_sectors = match parameters.hash_key {
+            Key::Sector => 1,
+            Key::Page => fast.page_sectors(),
+        };
+        if slow.page_sectors() % unit_sectors != 0 {
+            return Err(format!(
+                "hash_key=page takes slow pages of a multiple of the fast page's {} bytes, not {}",
+                fast.page_bytes, slow.page_bytes
+            ));
+        }
+        if shape.logical_sectors / u64::from(unit_sectors) > u64::from(KEY_MAX) {
+            return Err("the hash table's keys cannot number that many sectors".into());
+        }
+        let entries = match parameters.hash_entries {
+            0 => (fast.pages() / 2).min(1 << 30) as u32,
+            entries => entries,
+        };
+        let hash = ProbedHash::new(entries.max(3), fast.blocks, parameters.hash_probing, parameters.hash_probes);
+        let log = CircularLog::new(fast, fast.page_sectors() / unit_sectors)?;
+        Ok(Tier::new(RegionId(0), log, hash, slow, slow_pages, unit_sectors, parameters.mlc_writeback))
+    }
+
+    /// First unit of a request and their number, if it consists of whole units.
+    #[inline]
+    fn units(&self, request: &Request) -> Option<(u32, u32)> {
+        let unit_sectors = self.tier.unit_sectors();
+        if unit_sectors == 1 {
+            return Some((request.sector as u32, request.sectors));
+        }
+        let first = request.sector / u64::from(unit_sectors);
+        let whole = first * u64::from(unit_sectors) == request.sector && request.sectors % unit_sectors == 0;
+        whole.then_some((first as u32, request.sectors / unit_sectors))
+    }
+
+    fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
+        self.counts.writes += 1;
+        self.counts.written_sectors += u64::from(request.sectors);
+        self.sizes.record(request.sectors);
+        match self.admit(media, request) {
+            Admission::Fast => self.write_fast(media, request),
+            Admission::Slow(anchor) => {
+                for span in self.slow.spans(request) {
+                    self.write_slow(media, span, anchor);
+                }
+            }
+        }
+    }
+
+    /// Filter, throttle and hash table, in this order.
+    #[inline]
+    fn admit<M: Media>(&mut self, media: &mut M, request: &Request) -> Admission {
+        if request.sectors > self.sizes.threshold_sectors() {
+            return Admission::Slow(None);
+        }
+        let Some((first, count)) = self.units(request) else {
+            self.counts.unaligned_rejects += 1;
+            return Admission::Slow(None);
+        };
+        let units = first..first + count;
+        if self.throttle && self.wear.fast_leads(self.counts.erases, self.slow.erases()) {
+            self.bound.note_throttled();
+            if !units.clone().all(|unit| self.tier.hash.find(unit).is_some()) {
+                return self.throttled(media, units);
+            }
+        } else {
+            self.bound.note_relaxed();
+        }
+        self.buckets.clear();
+        for unit in units {
+            let Some(reserved) = self.tier.hash.reserve(unit) else {
+                for &(bucket, fresh) in &self.buckets {
+                    if fresh {
+                        self.tier.hash.remove(bucket);
+                    }
+                }
+                self.counts.hash_rejects += 1;
+                return Admission::Slow(None);
+            };
+            self.buckets.push(reserved);
+        }
+        Admission::Fast
+    }
+
+    /// Rejects a write to data that are not all known, but remembers them: written again soon, they are accepted.
+    #[cold]
+    fn throttled<M: Media>(&mut self, media: &mut M, units: std::ops::Range<u32>) -> Admission {
+        let anchor = self.tier.log.head().0;
+        for unit in units {
+            if let Some((bucket, true)) = self.tier.hash.reserve(unit) {
+                self.tier.hash.make_virtual(bucket, anchor);
+            }
+        }
+        self.counts.throttle_rejects += 1;
+        self.bound.note_rejected();
+        self.shorten(media);
+        Admission::Slow(Some(anchor))
+    }
+
+    fn write_fast<M: Media>(&mut self, media: &mut M, request: &Request) {
+        let unit_sectors = self.tier.unit_sectors();
+        let Some((first, count)) = self.units(request) else { return };
+        let mut updated = 0;
+        for (unit, &(bucket, _)) in (first..).zip(&self.buckets) {
+            updated += unit_sectors * u32::from(self.tier.expect(bucket, unit));
+        }
+        self.monitor.record(request.sectors, updated);
+        self.counts.accepted_writes += 1;
+        self.counts.accepted_sectors += u64::from(request.sectors);
+        let mut done = 0;
+        while done < count {
+            let here = self.tier.log.slots().min(count - done);
+            let page = self.next_page(media);
+            let part = Part { data: media.host(), from: done * unit_sectors, to: 0, sectors: here * unit_sectors };
+            media.program(self.tier.region, page, &[part], Cause::Host);
+            let slot = self.tier.log.first_slot(page);
+            for index in 0..here {
+                let (bucket, _) = self.buckets[(done + index) as usize];
+                self.tier.put(bucket, first + done + index, slot + index);
+            }
+            done += here;
+        }
+    }
+
+    #[inline]
+    fn write_slow<M: Media>(&mut self, media: &mut M, span: Span, anchor: Option<u32>) {
+        if self.tier.newer_sectors(span.logical) == 0 {
+            self.slow.write_span(media, &mut self.tier, span);
+            return;
+        }
+        let mut merge = PageMerge::new();
+        merge.fill(media.host(), span.at, span.first, span.sectors);
+        self.tier.supersede(media, span, anchor, &mut merge);
+        self.slow.write(media, &mut self.tier, span.block, span.logical, &mut merge, Cause::Host);
+    }
+
+    fn read<M: Media>(&mut self, media: &mut M, request: &Request) {
+        let mut last = None;
+        for span in self.slow.spans(request) {
+            if self.tier.newer_sectors(span.logical) == 0 {
+                self.slow.read_span(media, span);
+                continue;
+            }
+            let wanted = (u128::MAX >> (128 - span.sectors)) << span.first;
+            let mut rest = wanted & !self.tier.deliver(media, span, &mut last);
+            if rest == 0 {
+                continue;
+            }
+            let data = self.slow.read(media, span.block, span.logical, Cause::Host);
+            while rest != 0 {
+                let from = rest.trailing_zeros();
+                let sectors = (rest >> from).trailing_ones();
+                rest &= !((u128::MAX >> (128 - sectors)) << from);
+                let at = span.at + (from - span.first);
+                match data {
+                    Some(data) => media.deliver(data, from, at, sectors),
+                    None => media.deliver_zeros(at, sectors),
+                }
+            }
+        }
+    }
+
+    fn trim<M: Media>(&mut self, media: &mut M, span: Span) {
+        if span.sectors == self.slow.page_sectors() && self.tier.newer_sectors(span.logical) > 0 {
+            self.tier.supersede(media, span, None, &mut PageMerge::new());
+        }
+        self.slow.trim_span(span);
+    }
+
+    /// The fast page that the host's next data go to.
+    #[inline]
+    fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
+        while self.tier.log.head_full() {
+            self.tier.log.advance();
+            self.shorten(media);
+        }
+        self.guard.note_host_page();
+        self.tier.log.next_page()
+    }
+
+    /// Collects tail blocks until the log is no longer than its bound.
+    fn shorten<M: Media>(&mut self, media: &mut M) {
+        while self.tier.log.distance() > self.bound.blocks() {
+            self.collect_tail(media);
+        }
+    }
+
+    fn collect_tail<M: Media>(&mut self, media: &mut M) {
+        let forced = self.guard.next_is_forced();
+        let copies_back = self.slc_writeback && self.monitor.stable() && !forced;
+        let (block, geometry) = (self.tier.log.tail(), *self.tier.log.geometry());
+        for page in 0..geometry.pages_per_block {
+            let page = geometry.ppa(block, page);
+            if self.tier.log.is_valid(page) {
+                self.counts.tail_valid_pages += 1;
+                self.phase_out(media, page, copies_back);
+            }
+        }
+        self.tier.hash.forget_anchored(block.0);
+        media.erase(self.tier.region, block, CellMode::Native, Cause::Gc);
+        self.counts.erases += 1;
+        self.tier.log.retire_tail();
+    }
+
+    /// Moves what is valid in a tail page: down to the slow region, or back to the head where its logical block has no
+    /// log block.
+    fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, copies_back: bool) {
+        let mut data = None;
+        let mut slot = self.tier.log.first_slot(page);
+        let end = slot + self.tier.log.slots();
+        while slot < end {
+            let Some(unit) = self.tier.log.unit(slot) else {
+                slot += 1;
+                continue;
+            };
+            let (logical, _) = self.tier.slow_page(unit);
+            let block = self.slow.chains().block_of(logical);
+            if copies_back && !self.slow.chains().has_log(block) {
+                slot += 1;
+                continue;
+            }
+            let content = *data.get_or_insert_with(|| media.read(self.tier.region, page, Cause::MigrateDown));
+            let mut merge = PageMerge::new();
+            slot = self.move_down(content, logical, slot..end, &mut merge);
+            self.counts.demoted_sectors += u64::from(merge.sectors());
+            self.slow.write(media, &mut self.tier, block, logical, &mut merge, Cause::MigrateDown);
+        }
+        if self.tier.log.is_valid(page) {
+            self.copy_back(media, page, data);
+        }
+    }
+
+    /// Adds the units of one slow page among the given slots to `merge` and gives them up; returns the slot after them.
+    fn move_down<D: Copy>(
+        &mut self,
+        content: D,
+        logical: u32,
+        slots: std::ops::Range<u32>,
+        merge: &mut PageMerge<D>,
+    ) -> u32 {
+        let unit_sectors = self.tier.unit_sectors();
+        for slot in slots.clone() {
+            let Some(unit) = self.tier.log.unit(slot) else { continue };
+            let (page, sector) = self.tier.slow_page(unit);
+            if page != logical {
+                return slot;
+            }
+            let (_, position) = self.tier.log.page_of(slot);
+            merge.fill(content, position * unit_sectors, sector, unit_sectors);
+            if let Some(bucket) = self.tier.hash.find(unit) {
+                self.tier.give_up(bucket, unit, slot, None);
+            }
+        }
+        slots.end
+    }
+
+    /// Copies a tail page to the head; its valid units keep their positions in the page.
+    fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa, data: Option<M::Data>) {
+        if self.tier.log.head_full() {
+            self.tier.log.advance();
+        }
+        let to = self.tier.log.next_page();
+        match data {
+            None => media.copy(self.tier.region, page, to, Cause::Gc),
+            Some(data) => {
+                let sectors = self.tier.log.geometry().page_sectors();
+                media.program(self.tier.region, to, &[Part { data, from: 0, to: 0, sectors }], Cause::Gc);
+            }
+        }
+        self.counts.copied_back_pages += 1;
+        let (old, new) = (self.tier.log.first_slot(page), self.tier.log.first_slot(to));
+        for position in 0..self.tier.log.slots() {
+            let Some(unit) = self.tier.log.unit(old + position) else { continue };
+            if let Some(bucket) = self.tier.hash.find(unit) {
+                self.tier.invalidate(unit, old + position);
+                self.tier.put(bucket, unit, new + position);
+            }
+        }
+    }
+
+    /// Bits that number so many things.
+    fn bits(count: u64) -> u64 {
+        u64::from(64 - count.saturating_sub(1).leading_zeros()).max(1)
+    }
+
+    /// Bytes of `L2P` and `LB` and of the hash table, whose entries hold a sector and a page number (§4.2).
+    fn metadata_bytes(&self) -> u64 {
+        let slow_pages =
+            u64::from(self.slow.chains().logical_blocks()) * u64::from(self.slow.chains().pages(CellMode::Native));
+        let keys = slow_pages * u64::from(self.slow.page_sectors() / self.tier.unit_sectors());
+        let entry_bits = Self::bits(keys) + Self::bits(self.tier.log.geometry().pages());
+        self.slow.metadata_bytes() + (u64::from(self.tier.hash.entries()) * entry_bits).div_ceil(8)
+    }
+}
+
+impl<M: Media> Scheme<M> for Chang {
+    fn fill(&mut self, media: &mut M) {
+        self.slow.fill(media);
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        match request.op {
+            Op::Read => self.read(media, request),
+            Op::Write => self.write(media, request),
+            Op::Trim => {
+                for span in self.slow.spans(request) {
+                    self.trim(media, span);
+                }
+            }
+        }
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let counts = &self.counts;
+        let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let (fast_wear, slow_wear) = self.wear.values(counts.erases, self.slow.erases());
+        metrics.count("threshold_sectors", u64::from(self.sizes.threshold_sectors()));
+        metrics.count("k_blocks", u64::from(self.bound.blocks()));
+        metrics.push("slc_write_share", ratio(counts.accepted_sectors, counts.written_sectors));
+        metrics.push("slc_request_share", ratio(counts.accepted_writes, counts.writes));
+        metrics.count("hash_entries_used", u64::from(self.tier.hash.used()));
+        metrics.count("hash_rejects", counts.hash_rejects);
+        metrics.count("throttle_rejects", counts.throttle_rejects);
+        metrics.count("unaligned_rejects", counts.unaligned_rejects);
+        metrics.count("copied_back_pages", counts.copied_back_pages);
+        metrics.count("demoted_sectors", counts.demoted_sectors);
+        metrics.count("pulled_by_fold_sectors", self.tier.pulled_sectors);
+        metrics.count("writeback_active", u64::from(self.slc_writeback && self.monitor.stable()));
+        metrics.push("relative_wear_slc", fast_wear);
+        metrics.push("relative_wear_mlc", slow_wear);
+        metrics.push("model_lambda", ratio(counts.accepted_sectors, counts.written_sectors));
+        metrics.push("model_n1_valid_pages", ratio(counts.tail_valid_pages, counts.erases));
+        metrics.push("model_n2_copied_pages", ratio(counts.copied_back_pages, counts.erases));
+        self.slow.metrics(metrics);
+        metrics.count("metadata_bytes", self.metadata_bytes());
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.slow.check()?;
+        self.tier.check()?;
+        let (least, most) = self.bound.limits();
+        let (distance, bound) = (self.tier.log.distance(), self.bound.blocks());
+        if bound < least || bound > most || distance > bound {
+            return Err(format!("the log is {distance} blocks long; k is {bound}, from {least} to {most}"));
+        }
+        Ok(())
+    }
+}

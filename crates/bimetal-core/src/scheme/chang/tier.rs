@@ -1,0 +1,210 @@
+//! The fast tier: what the circular log, the hash table and the counts per slow page know together (Chang 2010 §3.3).
+//!
+//! Units are disk sectors, or fast pages where the table's keys are. A unit whose entry is regular has its valid copy
+//! here, whatever the slow region holds; the hash table comes before the block map.
+
+use crate::media::{Cause, Media};
+use crate::part::page_merge::PageMerge;
+use crate::part::probed_hash::{Entry, ProbedHash};
+use crate::region::circular_log::CircularLog;
+use crate::scheme::block_mapped::{Overlay, Span};
+use crate::units::{Geometry, Ppa, RegionId};
+
+/// The fast tier's state.
+#[derive(Debug)]
+pub struct Tier {
+    /// Its region.
+    pub region: RegionId,
+    /// Where its data lie.
+    pub log: CircularLog,
+    /// Where each unit is.
+    pub hash: ProbedHash,
+    /// Sectors of each slow logical page whose valid copy is here.
+    newer: Vec<u8>,
+    slow: Geometry,
+    unit_sectors: u32,
+    units_per_slow_page: u32,
+    joins_folds: bool,
+    /// Sectors that folds took.
+    pub pulled_sectors: u64,
+}
+
+/// A fast page in the controller: units that follow each other are read once.
+pub type LastRead<D> = Option<(Ppa, D)>;
+
+impl Tier {
+    /// An empty tier in front of `slow_pages` logical pages.
+    pub fn new(
+        region: RegionId,
+        log: CircularLog,
+        hash: ProbedHash,
+        slow: Geometry,
+        slow_pages: usize,
+        unit_sectors: u32,
+        joins_folds: bool,
+    ) -> Self {
+        let units_per_slow_page = slow.page_sectors() / unit_sectors;
+        let newer = vec![0; slow_pages];
+        Self { region, log, hash, newer, slow, unit_sectors, units_per_slow_page, joins_folds, pulled_sectors: 0 }
+    }
+
+    /// Sectors of a unit.
+    #[inline]
+    pub fn unit_sectors(&self) -> u32 {
+        self.unit_sectors
+    }
+
+    /// The slow logical page of a unit, and the first sector within it.
+    #[inline]
+    pub fn slow_page(&self, unit: u32) -> (u32, u32) {
+        self.slow.logical_page(u64::from(unit) * u64::from(self.unit_sectors))
+    }
+
+    /// A unit's data are at a slot of the log.
+    #[inline]
+    pub fn put(&mut self, bucket: u32, unit: u32, slot: u32) {
+        self.hash.make_regular(bucket, slot);
+        self.log.set(slot, unit);
+        let (logical, _) = self.slow_page(unit);
+        self.newer[logical as usize] += self.unit_sectors as u8;
+    }
+
+    /// The unit's data at a slot are no longer valid; its bucket stays taken.
+    #[inline]
+    pub fn invalidate(&mut self, unit: u32, slot: u32) {
+        self.log.clear(slot);
+        let (logical, _) = self.slow_page(unit);
+        self.newer[logical as usize] -= self.unit_sectors as u8;
+    }
+
+    /// Data of this unit are on their way here: an old copy is invalid. Returns whether there was one.
+    #[inline]
+    pub fn expect(&mut self, bucket: u32, unit: u32) -> bool {
+        let entry = self.hash.entry(bucket);
+        if let Entry::Regular(slot) = entry {
+            self.invalidate(unit, slot);
+        }
+        self.hash.make_reserved(bucket);
+        matches!(entry, Entry::Regular(_))
+    }
+
+    /// A unit's valid copy is elsewhere from now on; a trace of it stays here where `anchor` says so.
+    #[inline]
+    pub fn give_up(&mut self, bucket: u32, unit: u32, slot: u32, anchor: Option<u32>) {
+        self.invalidate(unit, slot);
+        match anchor {
+            Some(block) => self.hash.make_virtual(bucket, block),
+            None => self.hash.remove(bucket),
+        }
+    }
+
+    /// Reads the page of a slot unless it was the last page read; returns it and the slot's first sector in it.
+    #[inline]
+    fn fetch<M: Media>(&self, media: &mut M, slot: u32, cause: Cause, last: &mut LastRead<M::Data>) -> (M::Data, u32) {
+        let (page, position) = self.log.page_of(slot);
+        let data = match *last {
+            Some((known, data)) if known == page => data,
+            _ => media.read(self.region, page, cause),
+        };
+        *last = Some((page, data));
+        (data, position * self.unit_sectors)
+    }
+
+    /// Hands the host the sectors of a span that are here; returns them as a mask of the slow page's sectors.
+    pub fn deliver<M: Media>(&self, media: &mut M, span: Span, last: &mut LastRead<M::Data>) -> u128 {
+        let mut delivered = 0u128;
+        let (first_unit, last_unit) = self.units_of(span);
+        let page_unit = span.logical * self.units_per_slow_page;
+        for unit in first_unit..=last_unit {
+            let Some((_, slot)) = self.hash.place(unit) else { continue };
+            let (data, in_page) = self.fetch(media, slot, Cause::Host, last);
+            let start = (unit - page_unit) * self.unit_sectors;
+            let from = start.max(span.first);
+            let end = (start + self.unit_sectors).min(span.first + span.sectors);
+            media.deliver(data, in_page + (from - start), span.at + (from - span.first), end - from);
+            delivered |= (u128::MAX >> (128 - (end - from))) << from;
+        }
+        delivered
+    }
+
+    /// The host's data for a span go to the slow region: old copies here are given up, after what the host leaves of
+    /// them was added to `merge`.
+    pub fn supersede<M: Media>(
+        &mut self,
+        media: &mut M,
+        span: Span,
+        anchor: Option<u32>,
+        merge: &mut PageMerge<M::Data>,
+    ) {
+        let mut last = None;
+        let (first_unit, last_unit) = self.units_of(span);
+        let page_unit = span.logical * self.units_per_slow_page;
+        for unit in first_unit..=last_unit {
+            let Some((bucket, slot)) = self.hash.place(unit) else { continue };
+            let start = (unit - page_unit) * self.unit_sectors;
+            if start < span.first || start + self.unit_sectors > span.first + span.sectors {
+                let (data, from) = self.fetch(media, slot, Cause::Host, &mut last);
+                merge.fill(data, from, start, self.unit_sectors);
+            }
+            self.give_up(bucket, unit, slot, anchor);
+        }
+    }
+
+    /// First and last unit that a span touches.
+    #[inline]
+    fn units_of(&self, span: Span) -> (u32, u32) {
+        let page_unit = span.logical * self.units_per_slow_page;
+        let last_sector = span.first + span.sectors - 1;
+        (page_unit + span.first / self.unit_sectors, page_unit + last_sector / self.unit_sectors)
+    }
+
+    /// Checks that log, hash table and counts agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        self.hash.check()?;
+        let valid = self.log.check()?;
+        if valid != self.hash.regular() {
+            return Err(format!("{valid} units are valid in the log, {} regular entries", self.hash.regular()));
+        }
+        let mut newer = vec![0u32; self.newer.len()];
+        for (unit, slot) in self.hash.iter_regular() {
+            if self.log.unit(slot) != Some(unit) {
+                return Err(format!("unit {unit} is not where its entry says"));
+            }
+            newer[self.slow_page(unit).0 as usize] += self.unit_sectors;
+        }
+        match newer.iter().zip(&self.newer).position(|(&counted, &kept)| counted != u32::from(kept)) {
+            Some(page) => {
+                Err(format!("slow page {page} has {} sectors here, counted {}", newer[page], self.newer[page]))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Overlay for Tier {
+    #[inline]
+    fn newer_sectors(&self, logical: u32) -> u32 {
+        u32::from(self.newer[logical as usize])
+    }
+
+    #[inline]
+    fn joins_folds(&self) -> bool {
+        self.joins_folds
+    }
+
+    fn pull<M: Media>(&mut self, media: &mut M, logical: u32, merge: &mut PageMerge<M::Data>) {
+        let mut last = None;
+        let page_unit = logical * self.units_per_slow_page;
+        for unit in page_unit..page_unit + self.units_per_slow_page {
+            let Some((bucket, slot)) = self.hash.place(unit) else { continue };
+            let (data, from) = self.fetch(media, slot, Cause::MigrateDown, &mut last);
+            merge.fill(data, from, (unit - page_unit) * self.unit_sectors, self.unit_sectors);
+            let own_block = self.log.geometry().block_of(self.log.page_of(slot).0);
+            self.give_up(bucket, unit, slot, Some(own_block.0));
+            self.pulled_sectors += u64::from(self.unit_sectors);
+        }
+    }
+}
