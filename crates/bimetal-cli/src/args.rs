@@ -30,8 +30,12 @@ pub enum Command {
     Compare(CompareArgs),
     /// Run one scheme and show it in full: operations by cause, wear, percentiles, over time
     Replay(ReplayArgs),
+    /// Show what a workload is like: sizes, updates, hot set, arrivals
+    Profile(ProfileArgs),
     /// Convert traces from one format to another
     Convert(ConvertArgs),
+    /// Write a generated workload as a trace
+    Generate(GenerateArgs),
     /// List what there is: schemes with their parameters, chips, devices, trace formats, workloads
     List(ListArgs),
 }

@@ -107,7 +107,8 @@ fn responses(grid: &mut Grid, entries: &[Entry]) {
     let Some((first, others)) = entries.split_first() else { return };
     if !others.is_empty() {
         let speedup = |entry: &Entry| {
-            response_speedup(&first.report, &entry.report).map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2} x"))
+            response_speedup(&first.report, &entry.report)
+                .map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2} x"))
         };
         grid.row(format!("speed-up over {}", first.report.scheme), entries.iter().map(speedup).collect());
     }
@@ -124,7 +125,10 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         grid.row(format!("erases of {name}"), entries.iter().map(erases).collect());
         let evenness = |entry: &Entry| {
             let wear = entry.report.wear_of(name);
-            wear.map_or_else(|| NOTHING.to_owned(), |wear| format!("{} / {}", significant(wear.erases_mean), wear.erases_max))
+            wear.map_or_else(
+                || NOTHING.to_owned(),
+                |wear| format!("{} / {}", significant(wear.erases_mean), wear.erases_max),
+            )
         };
         grid.row(format!("cycles of {name}, mean / most"), entries.iter().map(evenness).collect());
     }

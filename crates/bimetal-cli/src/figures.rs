@@ -4,7 +4,7 @@ use bimetal_core::report::{IntervalFigures, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
 
 use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
-use crate::table::{Align, bold, plain, sparkline};
+use crate::table::{bold, pairs, plain, right_aligned, sparkline};
 
 /// All tables.
 pub fn all(entry: &Entry) -> String {
@@ -23,12 +23,6 @@ pub fn all(entry: &Entry) -> String {
 
 fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| NOTHING.to_owned(), show)
-}
-
-/// Labels and values in two columns.
-fn pairs(rows: Vec<(String, String)>) -> String {
-    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(label, value)| format!("  {label:width$}  {value}\n")).collect()
 }
 
 fn summary(entry: &Entry) -> String {
@@ -82,12 +76,6 @@ fn responses(report: &Report) -> String {
     };
     let heads = ["", "count", "mean", "median", "95 %", "99 %", "99.9 %", "longest"];
     plain(&right_aligned(&heads, 1), kinds.map(row).collect())
-}
-
-/// Heads of which the first `left` keep to the left.
-fn right_aligned<'a>(heads: &[&'a str], left: usize) -> Vec<(&'a str, Align)> {
-    let align = |index| if index < left { Align::Left } else { Align::Right };
-    heads.iter().enumerate().map(|(index, &head)| (head, align(index))).collect()
 }
 
 fn operations(report: &Report) -> String {

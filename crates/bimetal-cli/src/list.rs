@@ -2,21 +2,23 @@
 
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, PRESETS};
-use bimetal_core::scheme::{Regions, SCHEMES, SchemeSpec};
+use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::FORMATS;
-use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{WORKLOADS, WorkloadSpec};
 use bimetal_study::writer::WRITERS;
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
 use crate::failure::Failure;
+use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use crate::output;
 use crate::table::{Align, bold, plain};
 
 /// One thing that is listed.
 struct Item {
     name: String,
-    summary: String,
+    /// A line of the list, its name first.
+    row: Vec<String>,
     /// Everything, as JSON.
     json: Value,
     /// Everything, as text.
@@ -33,12 +35,12 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     if !args.names.is_empty() {
         items.retain(|item| args.names.contains(&item.name));
     }
-    let json: Vec<&Value> = items.iter().map(|item| &item.json).collect();
+    let json: Vec<Value> = items.iter_mut().map(|item| item.json.take()).collect();
     output::emit(&args.json, &json, || {
         // Schemes are listed with their parameters: the list is their reference.
         if args.names.is_empty() && args.what != Listed::Schemes {
-            let rows = items.iter().map(|item| vec![item.name.clone(), item.summary.clone()]).collect();
-            return plain(&[("name", Align::Left), ("summary", Align::Left)], rows);
+            let rows = items.into_iter().map(|item| item.row).collect();
+            return plain(heads(args.what), rows);
         }
         items.iter().map(|item| item.full.as_str()).collect::<Vec<_>>().join("\n")
     })
@@ -50,7 +52,29 @@ fn items(what: Listed) -> Result<Vec<Item>, Failure> {
         Listed::Chips => Ok(chip::catalogue().iter().map(chip_item).collect()),
         Listed::Devices => PRESETS.iter().map(device_item).collect(),
         Listed::Formats => Ok(FORMATS.iter().map(|format| format_item(format)).collect()),
-        Listed::Workloads => Ok(Vec::new()),
+        Listed::Workloads => Ok(WORKLOADS.iter().map(|spec| workload(spec)).collect()),
+    }
+}
+
+fn heads(what: Listed) -> &'static [(&'static str, Align)] {
+    use Align::{Left, Right};
+    match what {
+        Listed::Chips => &[
+            ("chip", Left),
+            ("cell", Left),
+            ("page", Right),
+            ("block", Right),
+            ("read µs", Right),
+            ("program µs", Right),
+            ("erase µs", Right),
+            ("cycles", Right),
+            ("SLC mode", Left),
+            ("USD/GiB", Right),
+        ],
+        Listed::Schemes => &[("scheme", Left), ("summary", Left)],
+        Listed::Devices => &[("device", Left), ("summary", Left)],
+        Listed::Formats => &[("format", Left), ("summary", Left)],
+        Listed::Workloads => &[("workload", Left), ("summary", Left)],
     }
 }
 
@@ -60,28 +84,33 @@ fn scheme(spec: &SchemeSpec) -> Item {
         Regions::FastAndSlow => "fast and slow",
         Regions::DualMode => "one, in two cell modes",
     };
-    let parameters = (spec.parameters)();
-    let mut full = format!("{}\n  {}\n  regions: {regions}; source: {}\n", bold(spec.name), spec.summary, spec.source);
-    for parameter in &parameters {
+    let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
+    item.json["regions"] = regions.into();
+    item
+}
+
+fn workload(spec: &WorkloadSpec) -> Item {
+    parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)())
+}
+
+fn parameterised(name: &str, summary: &str, source: &str, parameters: &[ParameterSpec]) -> Item {
+    let mut full = bold(name) + "\n" + &indented(summary, 2) + &indented(&format!("source: {source}"), 2);
+    for parameter in parameters {
         let head = format!("{}={}", parameter.name, parameter.default);
         full.push_str(&format!("    {head:<32} {}\n", parameter.accepts));
         full.push_str(&indented(parameter.summary, 8));
     }
-    let parameters: Vec<Value> = parameters
-        .iter()
-        .map(|parameter| {
-            json!({
-                "name": parameter.name,
-                "summary": parameter.summary,
-                "default": parameter.default,
-                "accepts": parameter.accepts,
-            })
+    let parameters = parameters.iter().map(|parameter| {
+        json!({
+            "name": parameter.name,
+            "summary": parameter.summary,
+            "default": parameter.default,
+            "accepts": parameter.accepts,
         })
-        .collect();
-    let json = json!({
-        "name": spec.name, "summary": spec.summary, "source": spec.source, "regions": regions, "parameters": parameters,
     });
-    Item { name: spec.name.into(), summary: spec.summary.into(), json, full }
+    let parameters: Vec<Value> = parameters.collect();
+    let json = json!({ "name": name, "summary": summary, "source": source, "parameters": parameters });
+    Item { name: name.into(), row: vec![name.into(), summary.into()], json, full }
 }
 
 /// Text wrapped at 100 columns, each line indented.
@@ -104,17 +133,25 @@ fn indented(text: &str, indent: usize) -> String {
 }
 
 fn chip_item(chip: &Chip) -> Item {
+    let cell = format!("{:?}", chip.cell).to_uppercase();
+    let (page, block) = (u64::from(chip.page_bytes), u64::from(chip.page_bytes) * u64::from(chip.pages_per_block));
+    let (page, block) = (with_unit(SIZES, page as f64), with_unit(SIZES, block as f64));
     let summary = format!(
-        "{} {} pages in {} blocks; {} / {} / {} µs read / program / erase; {} cycles; {} USD/GiB",
-        format!("{:?}", chip.cell).to_uppercase(),
-        ByteSize(u64::from(chip.page_bytes)),
-        ByteSize(u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)),
-        chip.read_us,
-        chip.program_us,
-        chip.erase_us,
-        chip.endurance,
-        chip.usd_per_gib
+        "{cell}, {page} pages in {block} blocks; {} / {} / {} µs to read / program / erase; {} cycles",
+        chip.read_us, chip.program_us, chip.erase_us, chip.endurance
     );
+    let row = vec![
+        chip.name.clone(),
+        cell,
+        page,
+        block,
+        significant(chip.read_us),
+        significant(chip.program_us),
+        significant(chip.erase_us),
+        thousands(u64::from(chip.endurance)),
+        if chip.slc_mode.is_some() { "yes".into() } else { NOTHING.into() },
+        significant(chip.usd_per_gib),
+    ];
     let mut json = json!({ "name": chip.name, "summary": summary });
     let mut full = format!("{}\n  {summary}\n", bold(&chip.name));
     if let (Value::Object(all), Ok(Value::Object(figures))) = (&mut json, serde_json::to_value(chip)) {
@@ -126,13 +163,13 @@ fn chip_item(chip: &Chip) -> Item {
         }
         all.extend(figures);
     }
-    Item { name: chip.name.clone(), summary, json, full }
+    Item { name: chip.name.clone(), row, json, full }
 }
 
 fn device_item(preset: &device::Preset) -> Result<Item, Failure> {
     let device = device::preset(preset.name)?;
     let json = json!({ "name": preset.name, "summary": device.summary, "device": device });
-    Ok(Item { name: preset.name.into(), summary: device.summary, json, full: preset.toml.into() })
+    Ok(Item { name: preset.name.into(), row: vec![preset.name.into(), device.summary], json, full: preset.toml.into() })
 }
 
 fn format_item(format: &bimetal_core::trace::Format) -> Item {
@@ -150,5 +187,5 @@ fn format_item(format: &bimetal_core::trace::Format) -> Item {
         full.push_str(&format!("    aliases    {}\n", format.aliases.join(", ")));
     }
     full.push_str(if written { "    read and written\n" } else { "    read\n" });
-    Item { name: format.name.into(), summary: format.summary.into(), json, full }
+    Item { name: format.name.into(), row: vec![format.name.into(), format.summary.into()], json, full }
 }

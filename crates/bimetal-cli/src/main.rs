@@ -8,10 +8,12 @@ mod compare;
 mod convert;
 mod failure;
 mod figures;
+mod generate;
 mod header;
 mod list;
 mod number;
 mod output;
+mod profile;
 mod progress;
 mod replay;
 mod setup;
@@ -46,7 +48,9 @@ fn run() -> Result<(), Failure> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::List(args) => list::run(&args),
     }
 }

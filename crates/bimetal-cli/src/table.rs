@@ -126,14 +126,28 @@ pub fn plain(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
         format!("{indent}{}", bold(head))
     }));
     for row in rows {
-        table.add_row(row.into_iter().enumerate().map(|(column, value)| {
-            if column == 0 { format!("  {value}") } else { value }
-        }));
+        table.add_row(row.into_iter().enumerate().map(
+            |(column, value)| {
+                if column == 0 { format!("  {value}") } else { value }
+            },
+        ));
     }
     align(&mut table, |column| heads.get(column).is_some_and(|&(_, align)| align == Align::Right));
     let mut text = String::new();
     push_trimmed(&table, &mut text);
     text
+}
+
+/// Heads of which the first `left` keep to the left.
+pub fn right_aligned<'a>(heads: &[&'a str], left: usize) -> Vec<(&'a str, Align)> {
+    let align = |index| if index < left { Align::Left } else { Align::Right };
+    heads.iter().enumerate().map(|(index, &head)| (head, align(index))).collect()
+}
+
+/// Labels and values in two columns.
+pub fn pairs(rows: Vec<(String, String)>) -> String {
+    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(label, value)| format!("  {label:width$}  {value}\n")).collect()
 }
 
 fn blank() -> Table {
@@ -160,7 +174,8 @@ fn push_trimmed(table: &Table, text: &mut String) {
 pub fn sparkline(values: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(0.0, f64::max);
-    let bar = |value: &f64| if most > 0.0 { BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1] } else { BARS[0] };
+    let bar =
+        |value: &f64| if most > 0.0 { BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1] } else { BARS[0] };
     values.iter().map(bar).collect()
 }
 

@@ -39,7 +39,8 @@ impl Extents {
         let mut end = 0;
         for request in requests.iter().filter(|request| request.op != Op::Trim) {
             end = end.max(request.end());
-            let run = Run { from: request.sector / EXTENT_SECTORS, to: (request.end() - 1) / EXTENT_SECTORS + 1, base: 0 };
+            let run =
+                Run { from: request.sector / EXTENT_SECTORS, to: (request.end() - 1) / EXTENT_SECTORS + 1, base: 0 };
             match runs.last_mut() {
                 Some(last) if last.from <= run.from && run.from <= last.to => last.to = last.to.max(run.to),
                 _ => runs.push(run),
@@ -100,7 +101,9 @@ impl Extents {
             *latest = self.runs.partition_point(|run| run.to <= extent);
         }
         match self.runs.get(*latest) {
-            Some(run) if run.from <= extent => (run.base + extent - run.from) * EXTENT_SECTORS + sector % EXTENT_SECTORS,
+            Some(run) if run.from <= extent => {
+                (run.base + extent - run.from) * EXTENT_SECTORS + sector % EXTENT_SECTORS
+            }
             Some(run) => run.base * EXTENT_SECTORS,
             None => self.count() * EXTENT_SECTORS,
         }

@@ -18,12 +18,14 @@ pub fn parse(text: &str) -> Result<Arrivals, String> {
     };
     match kind {
         "closed" => {
-            let depth = number.map_or(Some(1), |number| number.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth)));
+            let depth =
+                number.map_or(Some(1), |number| number.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth)));
             let depth = depth.ok_or_else(|| format!("the queue depth of `{text}` is not within 1 to {DEPTH_MAX}"))?;
             Ok(Arrivals::Closed { depth })
         }
         "trace" => {
-            let speed = number.map_or(Some(1.0), |number| number.parse().ok().filter(|speed| SPEED_RANGE.contains(speed)));
+            let speed =
+                number.map_or(Some(1.0), |number| number.parse().ok().filter(|speed| SPEED_RANGE.contains(speed)));
             let speed = speed.ok_or_else(|| format!("the speed of `{text}` is not within 0.000001 to 1000000"))?;
             Ok(Arrivals::Trace { speed })
         }
@@ -50,7 +52,8 @@ mod tests {
             assert_eq!(name(parse(text).unwrap()), text);
         }
         assert_eq!(parse("closed"), Ok(Arrivals::Closed { depth: 1 }));
-        for text in ["", "open", "closed:", "closed:0", "closed:-1", "trace:0", "trace:nan", "trace:inf", "closed:1:2"] {
+        for text in ["", "open", "closed:", "closed:0", "closed:-1", "trace:0", "trace:nan", "trace:inf", "closed:1:2"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

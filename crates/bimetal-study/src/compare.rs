@@ -180,7 +180,8 @@ fn entry(
     let report = Report::of(&resolved.device.scheme, &described, &outcome, facts);
     let busy_ns = |index: usize| {
         let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
-        let time_ns = |row: &Row| FlashOp::ALL.iter().map(|&op| row.timing.of_op(op).0 * row.counts.total(op)).sum::<u64>();
+        let time_ns =
+            |row: &Row| FlashOp::ALL.iter().map(|&op| row.timing.of_op(op).0 * row.counts.total(op)).sum::<u64>();
         rows.map(time_ns).sum::<u64>() as f64
     };
     let regions = described.iter().enumerate().map(|(index, region)| RegionFacts {

@@ -2,6 +2,7 @@
 
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
+use bimetal_core::workload::WorkloadError;
 
 /// Why an experiment cannot be done. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum StudyError {
     /// A device that cannot be, or on which a scheme cannot run.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A workload that cannot be generated.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     /// None of the schemes can run on the device.
     #[error("no scheme can run on this device: {reason}")]
     NoScheme {
@@ -40,10 +44,10 @@ pub enum StudyError {
         /// What the host sees of the device.
         logical_mib: u64,
     },
-    /// The simulation would not fit into memory.
+    /// It would not fit into memory.
     #[error(
-        "the simulation needs about {needed_mib} MiB of memory and {available_mib} MiB are available; hint: choose a smaller \
-         device, fewer schemes or `--jobs 1`"
+        "this takes about {needed_mib} MiB of memory and {available_mib} MiB are available; hint: choose a smaller device, \
+         fewer requests or `--jobs 1`"
     )]
     Memory {
         /// Estimate of what is needed.
@@ -57,7 +61,7 @@ impl StudyError {
     /// Whether what was asked for cannot be, rather than that it failed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Setting { .. } | Self::DeviceSetting(_) => true,
+            Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) => true,
             Self::Device(DeviceError::Build(BuildError::Unknown { .. } | BuildError::Parameter(_))) => true,
             Self::Device(_) | Self::NoScheme { .. } | Self::DoesNotFit { .. } | Self::Memory { .. } => false,
         }

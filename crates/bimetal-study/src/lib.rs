@@ -3,6 +3,7 @@
 pub mod arrivals;
 pub mod compare;
 mod error;
+pub mod generate;
 pub mod input;
 mod memory;
 pub mod prepare;

@@ -9,7 +9,11 @@ use crate::StudyError;
 pub(crate) fn check(runs: &[Resolved], jobs: usize) -> Result<(), StudyError> {
     let mut sizes: Vec<u64> = runs.iter().map(Resolved::memory_bytes).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let needed: u64 = sizes.iter().take(jobs.max(1)).sum();
+    check_bytes(sizes.iter().take(jobs.max(1)).sum())
+}
+
+/// Checks that many bytes.
+pub(crate) fn check_bytes(needed: u64) -> Result<(), StudyError> {
     match available_bytes() {
         Some(available) if needed > available => {
             Err(StudyError::Memory { needed_mib: needed >> 20, available_mib: available >> 20 })

@@ -29,10 +29,15 @@ pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, Stri
     let known = || WRITERS.iter().map(|writer| writer.format).collect::<Vec<_>>().join(", ");
     let named = |name: &str| WRITERS.iter().find(|writer| writer.format == name);
     match (format, path.extension().and_then(|extension| extension.to_str())) {
-        (Some(name), _) => named(name).ok_or_else(|| format!("format `{name}` cannot be written; there are: {}", known())),
+        (Some(name), _) => {
+            named(name).ok_or_else(|| format!("format `{name}` cannot be written; there are: {}", known()))
+        }
         (None, extension) => extension.and_then(named).ok_or_else(|| {
             let path = path.display();
-            format!("{path}: the extension names no format that can be written; hint: add `--to` with one of {}", known())
+            format!(
+                "{path}: the extension names no format that can be written; hint: add `--to` with one of {}",
+                known()
+            )
         }),
     }
 }

@@ -155,7 +155,8 @@ impl Template {
         };
         let chip = chips(&device)?.pop();
         let (Some(chip), Some(slow)) = (chip, device.regions.len().checked_sub(1)) else { return first };
-        let step = block_bytes(&chip) * u64::from(device.regions[slow].channels * device.regions[slow].dies_per_channel);
+        let step =
+            block_bytes(&chip) * u64::from(device.regions[slow].channels * device.regions[slow].dies_per_channel);
         let before = device.regions[slow].capacity.bytes(device.logical);
         for added in 1..=u64::from(GROWTH_MAX) {
             device.regions[slow].capacity = Capacity::Bytes(ByteSize(before + added * step));
@@ -183,7 +184,8 @@ fn tried(device: &Device) -> Result<Resolved, DeviceError> {
 }
 
 fn chips(device: &Device) -> Result<Vec<Chip>, DeviceError> {
-    let chip = |region: &Region| region.chip.resolve().map_err(|what| device.wrong(format!("{}.chip", region.name), what));
+    let chip =
+        |region: &Region| region.chip.resolve().map_err(|what| device.wrong(format!("{}.chip", region.name), what));
     device.regions.iter().map(chip).collect()
 }
 
@@ -229,4 +231,3 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
     ));
     Ok(())
 }
-

@@ -29,7 +29,7 @@ impl Device {
     pub fn resolve(&self) -> Result<Resolved, DeviceError> {
         let spec = scheme::find(&self.scheme)?;
         self.check_regions(spec)?;
-        if self.logical.0 == 0 || self.logical.0 % SECTOR_BYTES != 0 {
+        if self.logical.0 == 0 || !self.logical.0.is_multiple_of(SECTOR_BYTES) {
             return Err(self.wrong("logical", format!("{} bytes is no multiple of 512 above 0", self.logical.0)));
         }
         let mut notes = Vec::new();
@@ -43,7 +43,8 @@ impl Device {
         }
         let raw: u64 = regions.iter().map(|region| region.geometry.capacity_bytes()).sum();
         if self.logical.0 > raw {
-            let what = format!("{} bytes exceed the {raw} bytes of all regions; lower it or enlarge a region", self.logical.0);
+            let what =
+                format!("{} bytes exceed the {raw} bytes of all regions; lower it or enlarge a region", self.logical.0);
             return Err(self.wrong("logical", what));
         }
         let settings = scheme::settings(&self.scheme, &self.settings())?;
@@ -89,9 +90,8 @@ impl Device {
             return Err(wrong("faults", "a rate exceeds 1000000 per million".into()));
         }
         let bytes = region.capacity.bytes(self.logical);
-        let blocks = u32::try_from(bytes / block).map_err(|_| {
-            wrong("capacity", format!("{} is more than 2^32 blocks; lower it", region.capacity))
-        })?;
+        let blocks = u32::try_from(bytes / block)
+            .map_err(|_| wrong("capacity", format!("{} is more than 2^32 blocks; lower it", region.capacity)))?;
         let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, blocks, dies)
             .map_err(|what| wrong("capacity", format!("{} is not possible: {what}", region.capacity)))?;
         if geometry.capacity_bytes() != bytes && matches!(region.capacity, Capacity::Bytes(_)) {

@@ -92,7 +92,9 @@ impl Device {
         let mut fields: Vec<String> = REGION_KEYS.iter().map(|&key| key.to_owned()).collect();
         if let Some(region) = self.regions.last() {
             let figures = region.chip.resolve().ok().and_then(|chip| Table::try_from(chip).ok()).unwrap_or_default();
-            fields.extend(figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key));
+            fields.extend(
+                figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key),
+            );
             fields.extend(fault_rates(region).into_iter().map(|(key, _)| key));
         }
         keys.push(format!("and for {} each of .{}", regions.join(" and "), fields.join(", .")));
