@@ -7,7 +7,7 @@
 //! after a jump, time goes on from where it was. Rows slightly out of time order get the arrival of the one before. The
 //! sector count and the byte count of a record agree in sound files only; a record where they do not is an error.
 
-use super::collect::Row;
+use super::collect::{Row, count};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
@@ -116,14 +116,14 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     })?;
     if clock.jumps > 0 {
         collector.warn(format!(
-            "the phone's clock jumps {} times: time goes on from where it was",
-            clock.jumps
+            "{} of the phone's clock: time goes on from where it was",
+            count(clock.jumps, "jump")
         ));
     }
     if clock.late > 0 {
         collector.warn(format!(
-            "{} rows are out of time order: kept in place, at the time reached",
-            clock.late
+            "{} out of time order: kept in place, at the time reached",
+            count(clock.late, "row")
         ));
     }
     collector.finish(input)
@@ -165,12 +165,12 @@ mod tests {
         assert_eq!(arrivals, [0, 1000, 1000, 1000, 1500, 1500, 2500]);
         assert!(trace.requests.is_sorted_by_key(|request| request.sector));
         assert!(
-            trace.warnings[0].contains("jumps 2 times"),
+            trace.warnings[0].contains("2 jumps"),
             "{:?}",
             trace.warnings
         );
         assert!(
-            trace.warnings[1].contains("1 rows are out of time order"),
+            trace.warnings[1].contains("1 row out of time order"),
             "{:?}",
             trace.warnings
         );

@@ -180,17 +180,20 @@ impl<'a> Collector<'a> {
         if self.out_of_order > 0 {
             self.requests.sort_by_key(|request| request.arrival_ns);
             self.warn(format!(
-                "{} rows are out of time order: sorted by arrival",
-                self.out_of_order
+                "{} out of time order: sorted by arrival",
+                count(self.out_of_order, "row")
             ));
         }
         if self.empty > 0 {
-            self.warn(format!("{} zero-length requests are left out", self.empty));
+            self.warn(format!(
+                "{} left out",
+                count(self.empty, "zero-length request")
+            ));
         }
         if self.widened > 0 {
             self.warn(format!(
-                "{} requests are no multiples of 512 bytes: widened to whole sectors",
-                self.widened
+                "{} of no whole number of sectors: widened to it",
+                count(self.widened, "request")
             ));
         }
         let mut trace = Trace {
@@ -265,6 +268,11 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// A number of things, for a message.
+pub(super) fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Options, decode};
@@ -320,12 +328,9 @@ mod tests {
         assert_eq!(trace.device_of(2048).unwrap().id, 7);
         assert!(trace.device_of(8192).is_none());
         let warnings = trace.warnings.join("\n");
+        assert!(warnings.contains("1 row out of time order"), "{warnings}");
         assert!(
-            warnings.contains("1 rows are out of time order"),
-            "{warnings}"
-        );
-        assert!(
-            warnings.contains("1 requests are no multiples of 512"),
+            warnings.contains("1 request of no whole number of sectors"),
             "{warnings}"
         );
     }
@@ -367,7 +372,7 @@ mod tests {
     fn zero_length_requests_are_left_out_and_counted() {
         let trace = spc("0,0,0,r,0\n0,0,512,r,1\n", DeviceChoice::All).unwrap();
         assert_eq!(trace.requests.len(), 1);
-        assert!(trace.warnings[0].starts_with("1 zero-length"));
+        assert!(trace.warnings[0].starts_with("1 zero-length request left out"));
         let error = spc("0,0,0,r,0\n", DeviceChoice::All).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoRequests);
         assert!(

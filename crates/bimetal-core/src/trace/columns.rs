@@ -27,7 +27,7 @@ const SMALL_GAP: u64 = 100;
 
 /// Whether the sample's values allow a reading.
 pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
-    let (mut rows, mut sum, mut aligned) = (0u64, 0u64, 0u64);
+    let (mut rows, mut sum, mut aligned, mut blocks) = (0u64, 0u64, 0u64, 0u64);
     let (mut round, mut decimal) = (true, false);
     let (mut first, mut last) = (u64::MAX, 0u64);
     for (_, line) in sample.all_lines() {
@@ -39,6 +39,7 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
         };
         rows += 1;
         sum = sum.saturating_add(count);
+        blocks += u64::from((offset | count).is_multiple_of(8));
         if (offset | count).is_multiple_of(512) {
             aligned += 1;
             round &= count <= ROUND_COUNT && offset.is_multiple_of(count.max(1));
@@ -52,8 +53,10 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
         return false;
     }
     // Byte-addressed traces may have a few odd records; sector-addressed ones have few that happen to be aligned.
-    let bytes_fit = aligned >= rows - rows / 10;
-    let bytes = bytes_fit || sum / rows > LARGE_MEAN_COUNT;
+    let most = rows - rows / 10;
+    let bytes_fit = aligned >= most;
+    // Files' offsets and sizes are aligned to nothing; sectors are so at least to 4 KiB, where requests are large.
+    let bytes = bytes_fit || (sum / rows > LARGE_MEAN_COUNT && blocks < most);
     let sectors = !bytes_fit || round;
     let milliseconds = decimal || last.saturating_sub(first) / rows < SMALL_GAP;
     match reading {
@@ -106,6 +109,8 @@ mod tests {
             "{error}"
         );
         let error = name("0.5 0 512 512 1\n0.9 0 1024 512 1\n").unwrap_err();
+        assert!(error.contains("`disksim`, `replayer`"), "{error}");
+        let error = name("0.5 0 77 10001 1\n0.9 0 10078 12345 1\n").unwrap_err();
         assert!(error.contains("`disksim`, `replayer`"), "{error}");
         assert_eq!(name("0.5 0 512 512 1\n0.9 0 1536 1024 1\n"), Ok("replayer"));
     }

@@ -8,7 +8,7 @@
 //! A version 2 log without waits has no times at all. Each file named is an address space of its own, numbered in order
 //! of appearance.
 
-use super::collect::Row;
+use super::collect::{Row, count};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
@@ -147,7 +147,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     };
     let mut collector = lines::decode(input, "", |line| log.row(line))?;
     if log.syncs > 0 {
-        collector.warn(format!("{} sync records are left out", log.syncs));
+        collector.warn(format!("{} left out", count(log.syncs, "sync record")));
     }
     collector.finish(input)
 }

@@ -73,7 +73,7 @@ mod tests {
             (1, 122_880, 2)
         );
         assert_eq!(trace.duration_ns(), 6_791_000);
-        assert!(trace.warnings[0].contains("1 rows are out of time order"));
+        assert!(trace.warnings[0].contains("1 row out of time order"));
     }
 
     #[test]

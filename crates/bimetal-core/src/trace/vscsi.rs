@@ -7,7 +7,7 @@
 //! Traps: the command is a SCSI operation code, of which reads and writes have four each; others move no data and are
 //! left out; blocks need not be aligned to 4 KiB. Unmap carries its extents in the data, so it cannot be replayed.
 
-use super::collect::{Collector, Row};
+use super::collect::{Collector, Row, count};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
 use super::lines::time_of_whole;
@@ -187,7 +187,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     }
     if others > 0 {
         collector.warn(format!(
-            "{others} SCSI commands other than reads and writes are left out"
+            "{} other than reads and writes left out",
+            count(others, "SCSI command")
         ));
     }
     collector.finish(input)
@@ -239,7 +240,7 @@ mod tests {
                 (42_932_745, 16)
             );
             assert_eq!(trace.duration_ns(), 5000);
-            assert!(trace.warnings[0].starts_with("1 SCSI commands"));
+            assert!(trace.warnings[0].starts_with("1 SCSI command other"));
         }
     }
 
