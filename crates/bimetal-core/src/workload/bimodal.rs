@@ -9,9 +9,6 @@ use crate::units::ByteSize;
 
 const PAGE_SECTORS: u64 = 8;
 
-/// Hot pages lie together in extents of this many: a piece of the master file table, an inode block, an index.
-const HOT_EXTENT_PAGES: u64 = 8;
-
 /// Request sizes in sectors, with their shares.
 pub(super) type Sizes = &'static [(u32, f64)];
 
@@ -23,6 +20,7 @@ pub(super) struct Profile {
     pub(super) used: ByteSize,
     pub(super) scale: u32,
     pub(super) hot_set: ByteSize,
+    pub(super) hot_extent: ByteSize,
     pub(super) theta: f64,
     pub(super) small_share: f64,
     pub(super) hot_share: f64,
@@ -46,6 +44,7 @@ pub(super) struct Bimodal {
     /// Keys the places of the hot extents.
     hot_key: u64,
     hot_extents: u64,
+    hot_extent_pages: u64,
     used_sectors: u64,
     /// The cold run being written: next sector, and sectors to go.
     run: (u64, u64),
@@ -65,8 +64,11 @@ impl Bimodal {
                 profile.used, profile.span
             ));
         }
-        let hot_extents = scaled(profile.hot_set).div_ceil(HOT_EXTENT_PAGES * PAGE_SECTORS * SECTOR_BYTES).max(1);
-        let needed_sectors = (2 * hot_extents * HOT_EXTENT_PAGES * PAGE_SECTORS).max(4096);
+        let hot_bytes = scaled(profile.hot_set);
+        let hot_extent_pages = profile.hot_extent.0.min(hot_bytes).div_ceil(PAGE_SECTORS * SECTOR_BYTES).max(1);
+        let hot_extents = hot_bytes.div_ceil(hot_extent_pages * PAGE_SECTORS * SECTOR_BYTES).max(1);
+        let hot_pages = hot_extents * hot_extent_pages;
+        let needed_sectors = (2 * hot_pages * PAGE_SECTORS).max(4096);
         if used_sectors < needed_sectors {
             return Err(format!(
                 "after scaling, {} are used; the hot set and the largest requests need {}",
@@ -75,7 +77,6 @@ impl Bimodal {
             ));
         }
         let mut state = seed;
-        let hot_pages = hot_extents * HOT_EXTENT_PAGES;
         Ok(Self {
             left: profile.requests,
             arrivals: Arrivals::new(profile.interval_us),
@@ -83,6 +84,7 @@ impl Bimodal {
             hot_order: Permutation::new(hot_pages, random::split_mix(&mut state)),
             hot_key: random::split_mix(&mut state),
             hot_extents,
+            hot_extent_pages,
             used_sectors,
             run: (0, 0),
             state,
@@ -92,11 +94,11 @@ impl Bimodal {
 
     /// First sector of a page of the hot set: the used part is cut into equal cells, one extent at random in each.
     fn hot_page(&self, page: u64) -> u64 {
-        let cell = page / HOT_EXTENT_PAGES;
+        let cell = page / self.hot_extent_pages;
         let cell_pages = self.used_sectors / PAGE_SECTORS / self.hot_extents;
         let mut key = self.hot_key ^ cell;
-        let extent = cell * cell_pages + random::below(&mut key, cell_pages - HOT_EXTENT_PAGES + 1);
-        (extent + page % HOT_EXTENT_PAGES) * PAGE_SECTORS
+        let extent = cell * cell_pages + random::below(&mut key, cell_pages - self.hot_extent_pages + 1);
+        (extent + page % self.hot_extent_pages) * PAGE_SECTORS
     }
 
     fn size(&mut self, sizes: Sizes) -> u32 {
