@@ -89,6 +89,8 @@ pub struct Chains {
     /// Erased blocks, by the mode they were erased in; taken in turn.
     spare: Lists,
     spare_blocks: u32,
+    /// Blocks that chains in SLC mode have because theirs hold fewer pages.
+    extra_blocks: u32,
 }
 
 impl Chains {
@@ -112,6 +114,7 @@ impl Chains {
             choice,
             spare,
             spare_blocks: geometry.blocks,
+            extra_blocks: 0,
         }
     }
 
@@ -148,6 +151,28 @@ impl Chains {
     #[inline]
     pub fn data_width(&self, mode: CellMode) -> u32 {
         self.pages[0].div_ceil(self.pages[mode as usize])
+    }
+
+    /// Blocks that chains have beyond what the same chains would have in native mode.
+    #[inline]
+    pub fn extra_blocks(&self) -> u32 {
+        self.extra_blocks
+    }
+
+    /// Of the blocks of a chain, those beyond what it would have in native mode.
+    #[inline]
+    fn extra_of(&self, chain: &Chain) -> u32 {
+        if chain.mode == CellMode::Native {
+            return 0;
+        }
+        let logs = chain.blocks - chain.data_blocks;
+        chain.data_blocks.saturating_sub(1) + (logs - logs.div_ceil(self.data_width(chain.mode)))
+    }
+
+    /// Whether the next log block of a chain would be one beyond what it would have in native mode.
+    pub fn next_log_is_extra(&self, logical_block: u32) -> bool {
+        let chain = self.chains[logical_block as usize];
+        self.extra_of(&Chain { blocks: chain.blocks + 1, ..chain }) > self.extra_of(&chain)
     }
 
     /// Where the latest copy of a logical page is, if anywhere.
@@ -360,7 +385,8 @@ impl Chains {
     /// A block becomes the last of its owner's chain: a log block, or part of the data block.
     pub fn append(&mut self, block: BlockId, as_data: bool) {
         let owner = self.blocks[block.index()].owner;
-        let chain = &mut self.chains[owner as usize];
+        let mut chain = self.chains[owner as usize];
+        self.extra_blocks -= self.extra_of(&chain);
         if chain.blocks == 0 {
             chain.first = block.0;
         } else {
@@ -369,16 +395,18 @@ impl Chains {
         chain.last = block.0;
         chain.blocks += 1;
         chain.data_blocks += u32::from(as_data);
+        self.extra_blocks += self.extra_of(&chain);
+        self.chains[owner as usize] = chain;
         self.relist(owner, false);
     }
 
     /// Empties a chain and returns its first block; the blocks stay linked and owned until they are released.
     pub fn detach(&mut self, logical_block: u32) -> Option<BlockId> {
-        let chain = &mut self.chains[logical_block as usize];
-        let first = chain.first;
-        *chain = Chain { list: chain.list, mode: chain.mode, ..EMPTY };
+        let chain = self.chains[logical_block as usize];
+        self.extra_blocks -= self.extra_of(&chain);
+        self.chains[logical_block as usize] = Chain { list: chain.list, mode: chain.mode, ..EMPTY };
         self.relist(logical_block, false);
-        (first != NONE).then_some(BlockId(first))
+        (chain.first != NONE).then_some(BlockId(chain.first))
     }
 
     /// The block after this one in its chain.
@@ -451,6 +479,10 @@ impl Chains {
         let spare = owned.iter().filter(|&&owned| !owned).count();
         if spare != self.spare_blocks as usize {
             return Err(format!("{spare} spare blocks and {} counted", self.spare_blocks));
+        }
+        let extra: u32 = self.chains.iter().map(|chain| self.extra_of(chain)).sum();
+        if extra != self.extra_blocks {
+            return Err(format!("{extra} blocks are extra and {} counted", self.extra_blocks));
         }
         for list in 0..LISTS {
             if self.victims.front(list).is_some() != (self.listed >> list & 1 == 1) {

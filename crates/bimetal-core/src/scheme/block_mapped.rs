@@ -144,14 +144,14 @@ pub struct BlockMapped {
     map_cache: LruCache,
     pool: DualPool,
     settings: Settings,
-    /// Erased blocks at or below which chains are folded before a log block is taken.
-    reserve: u32,
+    /// Blocks that only chains in SLC mode may use, for what they need more.
+    slc_budget: u32,
     page_sectors: u32,
     counts: Counts,
 }
 
 impl BlockMapped {
-    /// An erased region; `beyond` blocks of it are not to be used for logs.
+    /// An erased region; `slc_budget` blocks of it are for what chains in SLC mode need more than others.
     ///
     /// # Errors
     /// Too few blocks, and how many it takes.
@@ -160,14 +160,14 @@ impl BlockMapped {
         shape: &RegionShape,
         logical_sectors: u64,
         settings: Settings,
-        beyond: u32,
+        slc_budget: u32,
     ) -> Result<Self, String> {
         let geometry = shape.geometry;
         let page_sectors = geometry.page_sectors();
         let block_sectors = u64::from(page_sectors) * u64::from(geometry.pages_per_block);
         let logical_blocks = logical_sectors.div_ceil(block_sectors);
         let slc_pages = shape.chip.slc_mode.as_ref().map(|mode| mode.pages_per_block);
-        let reserve = u64::from(settings.spare_low) + u64::from(beyond);
+        let reserve = u64::from(settings.spare_low) + u64::from(slc_budget);
         let needed = logical_blocks + reserve + 1;
         if needed > u64::from(geometry.blocks) {
             return Err(format!(
@@ -181,7 +181,7 @@ impl BlockMapped {
             chains: Chains::new(geometry, slc_pages, logical_blocks as u32, settings.gc_victim),
             map_cache: LruCache::new(logical_blocks as usize, settings.map_cache_chains),
             pool: DualPool::new(geometry.blocks, settings.wear_threshold),
-            reserve: reserve as u32,
+            slc_budget,
             settings,
             page_sectors,
             counts: Counts::default(),
@@ -204,11 +204,6 @@ impl BlockMapped {
     #[inline]
     pub fn erases(&self) -> u64 {
         self.counts.erases
-    }
-
-    /// Changes how many blocks beyond the settings' are not to be used for logs.
-    pub fn keep_beyond(&mut self, blocks: u32) {
-        self.reserve = self.settings.spare_low + blocks;
     }
 
     /// The spans of a request.
@@ -344,8 +339,14 @@ impl BlockMapped {
         }
     }
 
+    /// Erased blocks to be kept while the budget is in use as it is, or by one block more.
+    fn reserve(&self, one_more: bool) -> u32 {
+        let used = self.chains.extra_blocks() + u32::from(one_more);
+        self.settings.spare_low + self.slc_budget.saturating_sub(used)
+    }
+
     fn new_log<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, logical_block: u32) -> Ppa {
-        while self.chains.spare_blocks() <= self.reserve {
+        while self.chains.spare_blocks() <= self.reserve(self.chains.next_log_is_extra(logical_block)) {
             let Some(victim) = self.chains.victim() else { break };
             let mode = self.chains.mode(victim);
             self.fold(media, overlay, victim, mode, Cause::Fold);
@@ -430,8 +431,10 @@ impl BlockMapped {
         let old = self.chains.detach(logical_block);
         self.chains.set_mode(logical_block, mode);
         let end = last.map_or(first, |last| last + 1);
+        // In SLC mode a data block has all its blocks even where fewer would do: a chain never grows by being folded.
+        let width = if mode == CellMode::Slc { self.chains.data_width(mode) } else { u32::from(end > first) };
         let mut logical = first;
-        while logical < end {
+        for _ in 0..width {
             let block = self.claim(media, logical_block, cause);
             let pages = self.chains.pages(mode).min(end - logical);
             self.gather_block(media, overlay, logical..logical + pages, self.chains.geometry().ppa(block, 0), cause);
@@ -595,8 +598,8 @@ impl BlockMapped {
         if erases != self.counts.erases {
             return Err(format!("blocks were erased {erases} times and {} are counted", self.counts.erases));
         }
-        if self.chains.spare_blocks() < self.reserve {
-            return Err(format!("{} spare blocks, {} to be kept", self.chains.spare_blocks(), self.reserve));
+        if self.chains.spare_blocks() < self.reserve(false) {
+            return Err(format!("{} spare blocks, {} to be kept", self.chains.spare_blocks(), self.reserve(false)));
         }
         Ok(())
     }

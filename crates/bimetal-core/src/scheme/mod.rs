@@ -7,6 +7,7 @@
 mod block_mapped;
 mod chang;
 mod conventional;
+mod density_control;
 mod pagemap;
 mod parameters;
 
@@ -190,6 +191,7 @@ registry! {
     pagemap::PageMapped,
     conventional::Conventional,
     chang::Chang,
+    density_control::DensityControl,
 }
 
 /// The scheme of that name.

@@ -1,0 +1,245 @@
+//! `density-control`: logical blocks that are accessed often run with one bit per cell (after Kgil, Roberts and Mudge,
+//! *Improving NAND flash based disk caches*, ISCA 2008, as Chang 2010 §5.3.1 compares with it).
+//!
+//! One block-mapped region ([`super::block_mapped`]). A logical block whose access counter reaches a bound is folded into
+//! blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond the
+//! usual spare area is the budget for them. One that has cooled down is folded back.
+//!
+//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. Of the two blocks that a data or log
+//! block takes in SLC mode, one comes from the budget; where the budget is used up, log blocks come from the spare area
+//! alone. What is left of the budget is never used for other logs: else the baseline would mostly measure a larger spare
+//! area.
+
+use super::block_mapped::{Bare, BlockMapped, Settings};
+use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use crate::media::{Cause, CellMode, Media};
+use crate::region::chains::Victims;
+use crate::request::{Op, Request};
+use crate::units::{ByteSize, RegionId};
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "density-control",
+    summary: "block-mapped MLC whose most accessed logical blocks run in SLC mode, on extra capacity",
+    source: "Kgil, Roberts, Mudge, ISCA 2008, as in Chang 2010",
+    regions: Regions::DualMode,
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `density-control`.
+    pub struct Parameters {
+        /// Capacity for blocks in SLC mode, in bytes of MLC; 0: all beyond the usual spare area (section 5.3.1).
+        pub budget: ByteSize = ByteSize(0);
+        /// Usual spare area where `budget` is 0, in percent of the logical capacity, and at least what folding takes.
+        pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
+        /// Accesses to a logical block, in pages, from which on it is to be in SLC mode.
+        pub hot_accesses: u32 = 64, in 1..=255;
+        /// Accesses below which it goes back to MLC mode.
+        pub cold_accesses: u32 = 8, in 0..=255;
+        /// Page accesses after which all counters are halved.
+        pub ageing_period: u32 = 1_048_576, in 1..=2_000_000_000;
+        /// Erased blocks kept when a log block is taken, and at least a data block in SLC mode (section 3.5).
+        pub spare_low: u32 = 2, in 1..=1024;
+        /// Chains whose second-level map is cached; 0 scans at every access (section 3.5).
+        pub map_cache_chains: u32 = 64, in 0..=1_000_000;
+        /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
+        pub scan_data_block: bool = false;
+        /// Chain to fold unless one can be switched (section 3.5).
+        pub gc_victim: Victims = Victims::LeastRecent;
+        /// Whether blocks change places by the dual-pool algorithm (section 5.1).
+        pub wear_levelling: bool = true;
+        /// Difference of erase counts at which they do, in cycles: TH (section 5.1).
+        pub wear_threshold: u32 = 16, in 1..=1_000_000;
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The state of `density-control`.
+#[derive(Debug)]
+pub struct DensityControl {
+    blocks: BlockMapped,
+    /// Accesses of each logical block: saturating, halved now and then.
+    accesses: Vec<u8>,
+    until_ageing: u32,
+    /// Logical blocks in SLC mode, in no order, and the position of each in this list.
+    members: Vec<u32>,
+    positions: Vec<u32>,
+    /// The member looked at next: whether it is still hot.
+    cursor: usize,
+    /// Blocks beyond the usual for data in SLC mode.
+    budget: u32,
+    /// Blocks that a data block takes more in SLC mode.
+    extra: u32,
+    parameters: Parameters,
+    to_slc: u64,
+    to_mlc: u64,
+}
+
+impl DensityControl {
+    /// A scheme over the device's last region, whose chip must have an SLC mode.
+    ///
+    /// # Errors
+    /// No such mode, or too few blocks.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let region = shape.regions.last().ok_or("it has no region")?;
+        let geometry = region.geometry;
+        let mode = region.chip.slc_mode.as_ref().filter(|mode| mode.pages_per_block > 0);
+        let Some(mode) = mode.filter(|mode| mode.pages_per_block <= geometry.pages_per_block) else {
+            return Err(format!("its chip `{}` has no SLC mode", region.chip.name));
+        };
+        let width = geometry.pages_per_block.div_ceil(mode.pages_per_block);
+        let logical_blocks = (shape.logical_sectors * 512).div_ceil(geometry.block_bytes());
+        let spare_low = parameters.spare_low.max(width);
+        let usual = (logical_blocks as f64 * parameters.usual_spare_percent / 100.0).ceil() as u64;
+        let budget = match parameters.budget.0 {
+            0 => u64::from(geometry.blocks).saturating_sub(logical_blocks + usual.max(u64::from(spare_low) + 1)),
+            bytes => bytes / geometry.block_bytes(),
+        };
+        let budget = budget.min(u64::from(u32::MAX)) as u32;
+        let settings = Settings {
+            spare_low,
+            map_cache_chains: parameters.map_cache_chains,
+            scan_data_block: parameters.scan_data_block,
+            gc_victim: parameters.gc_victim,
+            wear_levelling: parameters.wear_levelling,
+            wear_threshold: parameters.wear_threshold,
+        };
+        let id = RegionId((shape.regions.len() - 1) as u8);
+        let blocks = BlockMapped::new(id, region, shape.logical_sectors, settings, budget)?;
+        let extra = width - 1;
+        let members_max = budget.checked_div(extra).unwrap_or(u32::MAX).min(blocks.chains().logical_blocks());
+        Ok(Self {
+            blocks,
+            accesses: vec![0; logical_blocks as usize],
+            until_ageing: parameters.ageing_period,
+            members: Vec::with_capacity(members_max as usize),
+            positions: vec![NONE; logical_blocks as usize],
+            cursor: 0,
+            budget,
+            extra,
+            parameters,
+            to_slc: 0,
+            to_mlc: 0,
+        })
+    }
+
+    /// Counts a page access, and sees whether the logical block is to change modes.
+    #[inline]
+    fn note_access<M: Media>(&mut self, media: &mut M, block: u32) {
+        let accesses = &mut self.accesses[block as usize];
+        *accesses = accesses.saturating_add(1);
+        let hot = u32::from(*accesses) >= self.parameters.hot_accesses;
+        self.until_ageing -= 1;
+        if self.until_ageing == 0 {
+            self.until_ageing = self.parameters.ageing_period;
+            for accesses in &mut self.accesses {
+                *accesses /= 2;
+            }
+        }
+        if hot && self.positions[block as usize] == NONE && self.blocks.chains().is_mapped(block) {
+            self.promote(media, block);
+        }
+    }
+
+    /// Whether another data block can go to SLC mode. Log blocks use the budget, too.
+    fn budget_allows_one_more(&self) -> bool {
+        self.blocks.chains().extra_blocks() + self.extra <= self.budget
+    }
+
+    /// Puts a hot logical block into SLC mode if the budget allows it or a member is accessed less than half as often.
+    fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
+        if !self.budget_allows_one_more() {
+            let accesses = self.accesses[block as usize];
+            // The search is long: once in so many accesses.
+            if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
+                return;
+            }
+            let coldest = self.members.iter().copied().min_by_key(|&member| self.accesses[member as usize]);
+            let Some(coldest) = coldest.filter(|&member| self.accesses[member as usize] < accesses / 2) else { return };
+            self.demote(media, coldest);
+            if !self.budget_allows_one_more() {
+                return;
+            }
+        }
+        self.positions[block as usize] = self.members.len() as u32;
+        self.members.push(block);
+        self.to_slc += 1;
+        self.blocks.fold(media, &mut Bare, block, CellMode::Slc, Cause::MigrateUp);
+    }
+
+    fn demote<M: Media>(&mut self, media: &mut M, block: u32) {
+        let position = std::mem::replace(&mut self.positions[block as usize], NONE);
+        self.members.swap_remove(position as usize);
+        if let Some(&moved) = self.members.get(position as usize) {
+            self.positions[moved as usize] = position;
+        }
+        self.to_mlc += 1;
+        self.blocks.fold(media, &mut Bare, block, CellMode::Native, Cause::MigrateDown);
+    }
+
+    /// Looks at one member: if it has cooled down it goes back.
+    fn review<M: Media>(&mut self, media: &mut M) {
+        self.cursor = if self.cursor + 1 < self.members.len() { self.cursor + 1 } else { 0 };
+        if let Some(&member) = self.members.get(self.cursor)
+            && u32::from(self.accesses[member as usize]) < self.parameters.cold_accesses
+        {
+            self.demote(media, member);
+        }
+    }
+}
+
+impl<M: Media> Scheme<M> for DensityControl {
+    fn fill(&mut self, media: &mut M) {
+        self.blocks.fill(media);
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        for span in self.blocks.spans(request) {
+            match request.op {
+                Op::Read => self.blocks.read_span(media, span),
+                Op::Write => self.blocks.write_span(media, &mut Bare, span),
+                Op::Trim => {
+                    self.blocks.trim_span(span);
+                    continue;
+                }
+            }
+            self.note_access(media, span.block);
+        }
+        if request.op == Op::Write {
+            self.review(media);
+        }
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        metrics.count("slc_mode_logical_blocks", self.members.len() as u64);
+        metrics.count("slc_mode_extra_blocks", u64::from(self.blocks.chains().extra_blocks()));
+        metrics.count("slc_mode_budget_blocks", u64::from(self.budget));
+        metrics.count("folds_to_slc_mode", self.to_slc);
+        metrics.count("folds_to_mlc_mode", self.to_mlc);
+        self.blocks.metrics(metrics);
+        metrics.count("metadata_bytes", self.blocks.metadata_bytes() + self.accesses.len() as u64);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.blocks.check()?;
+        if self.members.len() as u32 * self.extra > self.budget {
+            return Err(format!("{} logical blocks in SLC mode, {} blocks for it", self.members.len(), self.budget));
+        }
+        for (block, &position) in self.positions.iter().enumerate() {
+            let slc = self.blocks.chains().mode(block as u32) == CellMode::Slc;
+            let member = self.members.get(position as usize) == Some(&(block as u32));
+            if slc != member || member != (position != NONE) {
+                return Err(format!("logical block {block} is in SLC mode: {slc}, a member: {member}"));
+            }
+            let data_blocks =
+                self.blocks.chains().chain(block as u32).filter(|&(_, _, is_data)| is_data).count() as u32;
+            if slc && data_blocks != self.extra + 1 {
+                return Err(format!("logical block {block} is in SLC mode and has {data_blocks} data blocks"));
+            }
+        }
+        Ok(())
+    }
+}
