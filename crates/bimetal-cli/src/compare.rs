@@ -36,11 +36,7 @@ fn text(comparison: &Comparison) -> String {
         let logical = with_unit(SIZES, entry.device.logical.0 as f64);
         let _ = writeln!(text, "  device {}: {logical} logical capacity for each scheme", entry.device.name);
     }
-    for entry in entries {
-        for note in &entry.notes {
-            let _ = writeln!(text, "  {}: {note}", entry.report.scheme);
-        }
-    }
+    text.push_str(&notes(entries));
     let mut grid = Grid::new(entries.iter().map(|entry| entry.report.scheme.clone()).collect());
     devices(&mut grid, entries);
     responses(&mut grid, entries);
@@ -52,6 +48,20 @@ fn text(comparison: &Comparison) -> String {
     text.push('\n');
     text.push_str(&grid.render(width()));
     text
+}
+
+/// What was rounded or adapted, each note once with the schemes that it is about.
+fn notes(entries: &[Entry]) -> String {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entry in entries {
+        for note in &entry.notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, schemes)) => schemes.push(&entry.report.scheme),
+                None => notes.push((note, vec![&entry.report.scheme])),
+            }
+        }
+    }
+    notes.iter().map(|(note, schemes)| format!("  {}: {note}\n", schemes.join(", "))).collect()
 }
 
 /// Names of all regions, those of the first devices first.
@@ -91,6 +101,9 @@ fn scaled(
     value: impl Fn(&Report) -> Option<f64>,
 ) {
     let values: Vec<Option<f64>> = entries.iter().map(|entry| value(&entry.report)).collect();
+    if values.iter().all(Option::is_none) {
+        return;
+    }
     let (unit, size) = common_unit(units, values.iter().copied().flatten(), 1.0);
     let shown = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| significant(value / size));
     grid.row(format!("{label} ({unit})"), values.into_iter().map(shown).collect());
@@ -114,6 +127,9 @@ fn responses(grid: &mut Grid, entries: &[Entry]) {
     }
 }
 
+/// Lives; the base unit is the year.
+const LIVES: &[(&str, f64)] = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
+
 fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     grid.section("Wear and energy");
     scaled(grid, "write amplification", &[("x", 1.0)], entries, |report| report.write_amplification);
@@ -133,7 +149,7 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         grid.row(format!("cycles of {name}, mean / most"), entries.iter().map(evenness).collect());
     }
     scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
-    scaled(grid, "life at the trace's rate", &[("years", 1.0)], entries, |report| report.lifetime_years);
+    scaled(grid, "life at the trace's rate", LIVES, entries, |report| report.lifetime_years);
     scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bimetal_core::report::TraceFacts;
 use bimetal_study::compare::{Comparison, Entry};
 
-use crate::number::{SIZES, TIMES, percent, thousands, with_unit};
+use crate::number::{SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::table::bold;
 
 /// Lines about the trace.
@@ -27,6 +27,9 @@ pub fn trace(facts: &TraceFacts) -> String {
     );
     text
 }
+
+/// Less than this many times the logical capacity written, a device is still new.
+const STEADY_TURNOVER: f64 = 2.0;
 
 /// Lines about addresses, arrivals, passes and devices.
 pub fn replay(comparison: &Comparison) -> String {
@@ -52,8 +55,13 @@ pub fn replay(comparison: &Comparison) -> String {
         (passes, measured) if passes == measured => format!("{passes} passes"),
         (passes, measured) => format!("{passes} passes, the last {measured} measured"),
     };
+    let turnover = comparison.results.first().map_or(0.0, |entry| {
+        comparison.trace.write_bytes as f64 * f64::from(replay.passes) / entry.device.logical.0.max(1) as f64
+    });
     let state = if replay.filled { "filled" } else { "erased" };
     let _ = writeln!(text, "  replayed: {arrivals}; {passes}; devices {state} before");
+    let advice = if turnover < STEADY_TURNOVER { "; for the steady state add `--repeat N --measure 1`" } else { "" };
+    let _ = writeln!(text, "  the host writes {} x the logical capacity{advice}", significant(turnover));
     text
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
 use crate::failure::Failure;
-use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
+use crate::number::{SIZES, significant, thousands, with_unit};
 use crate::output;
 use crate::table::{Align, bold, plain};
 
@@ -40,10 +40,25 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
         // Schemes are listed with their parameters: the list is their reference.
         if args.names.is_empty() && args.what != Listed::Schemes {
             let rows = items.into_iter().map(|item| item.row).collect();
-            return plain(heads(args.what), rows);
+            return wrapped(heads(args.what), rows);
         }
         items.iter().map(|item| item.full.as_str()).collect::<Vec<_>>().join("\n")
     })
+}
+
+/// A plain table; where it has two columns, the second is wrapped.
+fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
+    let [_, _] = heads else { return plain(heads, rows) };
+    let names = rows.iter().filter_map(|row| row.first()).map(|name| name.chars().count());
+    let room = WIDTH - names.max().unwrap_or(0) - 4;
+    let mut lines = Vec::new();
+    for row in rows {
+        let mut name = row.first().cloned().unwrap_or_default();
+        for line in broken(row.get(1).map_or("", String::as_str), room) {
+            lines.push(vec![std::mem::take(&mut name), line]);
+        }
+    }
+    plain(heads, lines)
 }
 
 fn items(what: Listed) -> Result<Vec<Item>, Failure> {
@@ -68,7 +83,6 @@ fn heads(what: Listed) -> &'static [(&'static str, Align)] {
             ("program µs", Right),
             ("erase µs", Right),
             ("cycles", Right),
-            ("SLC mode", Left),
             ("USD/GiB", Right),
         ],
         Listed::Schemes => &[("scheme", Left), ("summary", Left)],
@@ -113,22 +127,27 @@ fn parameterised(name: &str, summary: &str, source: &str, parameters: &[Paramete
     Item { name: name.into(), row: vec![name.into(), summary.into()], json, full }
 }
 
-/// Text wrapped at 100 columns, each line indented.
+/// Widest line.
+const WIDTH: usize = 100;
+
+/// Text wrapped at [`WIDTH`] columns, each line indented.
 fn indented(text: &str, indent: usize) -> String {
-    const WIDTH: usize = 100;
-    let mut lines = String::new();
-    let mut line = " ".repeat(indent);
+    let pad = " ".repeat(indent);
+    broken(text, WIDTH - indent).into_iter().map(|line| format!("{pad}{line}\n")).collect()
+}
+
+/// Text in lines of at most `width` columns, unless a word is longer.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        if line.len() > indent && line.len() + 1 + word.len() > WIDTH {
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-            line = " ".repeat(indent);
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
-        line.push_str(word);
-        line.push(' ');
     }
-    lines.push_str(line.trim_end());
-    lines.push('\n');
     lines
 }
 
@@ -149,7 +168,6 @@ fn chip_item(chip: &Chip) -> Item {
         significant(chip.program_us),
         significant(chip.erase_us),
         thousands(u64::from(chip.endurance)),
-        if chip.slc_mode.is_some() { "yes".into() } else { NOTHING.into() },
         significant(chip.usd_per_gib),
     ];
     let mut json = json!({ "name": chip.name, "summary": summary });

@@ -25,6 +25,8 @@ const FAST_BLOCKS_MIN: u32 = 16;
 /// 5 % of spare area, as Chang's 21 GB for 20 GB.
 const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
+/// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
+const BUDGET: &str = "budget";
 /// How many blocks of each die may be added to a small slow region.
 const GROWTH_MAX: u32 = 64;
 /// Above this much memory a device is not small, and has spare area enough for every scheme.
@@ -102,7 +104,8 @@ impl Template {
     fn adapted(&self, spec: &SchemeSpec, notes: &mut Vec<String>) -> Result<Device, DeviceError> {
         let mut device = self.device.clone();
         if self.automatic {
-            self.finish_automatic(&mut device, notes)?;
+            self.finish_automatic(&mut device, spec.regions != Regions::One, notes)?;
+            round_up_to_blocks(&mut device)?;
         }
         if device.scheme != spec.name {
             device.parameters.clear();
@@ -126,7 +129,7 @@ impl Template {
     }
 
     /// Small fast regions get their least size, and regions are called after their cells.
-    fn finish_automatic(&self, device: &mut Device, notes: &mut Vec<String>) -> Result<(), DeviceError> {
+    fn finish_automatic(&self, device: &mut Device, fast_is_used: bool, notes: &mut Vec<String>) -> Result<(), DeviceError> {
         let chips = chips(device)?;
         for ((region, chip), other) in device.regions.iter_mut().zip(&chips).zip(chips.iter().rev()) {
             if chip.cell != other.cell {
@@ -137,18 +140,20 @@ impl Template {
         let fast = &mut device.regions[0];
         if !self.is_set[0] && fast.capacity.bytes(device.logical) < least {
             fast.capacity = Capacity::Bytes(ByteSize(least));
-            notes.push(format!(
-                "`{}` has its least size, {}, which is more than {FAST_PERCENT} % of the logical capacity",
+            let why = format!(
+                "`{}` has its least size, {}, more than {FAST_PERCENT} % of the logical capacity",
                 fast.name,
                 ByteSize(least)
-            ));
+            );
+            if fast_is_used {
+                notes.push(why);
+            }
         }
         Ok(())
     }
 
     /// Adds blocks to the slow region until the scheme takes the device, unless its capacity was set.
     fn grown(&self, mut device: Device) -> Result<Resolved, DeviceError> {
-        round_up_to_blocks(&mut device)?;
         let first = tried(&device);
         let (Err(DeviceError::Build(BuildError::Device { .. })), Some(false)) = (&first, self.is_set.last()) else {
             return first;
@@ -222,11 +227,13 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
     let logical = device.logical;
     let slow = &mut device.regions[0];
     slow.capacity = Capacity::Bytes(ByteSize(slow.capacity.bytes(logical).saturating_add(extra)));
+    if (spec.parameters)().iter().any(|parameter| parameter.name == BUDGET) {
+        device.parameters.entry(BUDGET.to_owned()).or_insert(toml::Value::String(ByteSize(extra).to_string()));
+    }
     notes.push(format!(
-        "`{}` of `{}` has {} more in place of `{}`, which costs the same",
+        "`{}` has {} MiB more in place of `{}`, for the same money",
         slow.name,
-        spec.name,
-        ByteSize(extra),
+        extra as f64 / f64::from(1 << 20),
         fast.name
     ));
     Ok(())
