@@ -84,7 +84,7 @@ fn unreadable_traces_are_failures_that_name_the_file() {
     for time in 0..50u64 {
         vscsi.extend(&record);
         vscsi.extend(0x2au16.to_le_bytes());
-        vscsi.extend(1u16.to_le_bytes());
+        vscsi.extend(0x0100u16.to_le_bytes());
         vscsi.extend((time * 8).to_le_bytes());
         vscsi.extend((1_000_000 + time).to_le_bytes());
     }

@@ -129,7 +129,12 @@ impl Template {
     }
 
     /// Small fast regions get their least size, and regions are called after their cells.
-    fn finish_automatic(&self, device: &mut Device, fast_is_used: bool, notes: &mut Vec<String>) -> Result<(), DeviceError> {
+    fn finish_automatic(
+        &self,
+        device: &mut Device,
+        fast_is_used: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<(), DeviceError> {
         let chips = chips(device)?;
         for ((region, chip), other) in device.regions.iter_mut().zip(&chips).zip(chips.iter().rev()) {
             if chip.cell != other.cell {
