@@ -1,2 +1,73 @@
 //! The `bimetal` binary.
-fn main() {}
+//!
+//! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
+//! the work failed and 2 if what was asked for cannot be.
+
+mod args;
+mod compare;
+mod convert;
+mod failure;
+mod figures;
+mod generate;
+mod header;
+mod list;
+mod number;
+mod output;
+mod profile;
+mod progress;
+mod replay;
+mod setup;
+mod table;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(Failure::Message { status, text }) => {
+            say("error", AnsiColor::Red, &text);
+            ExitCode::from(status)
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return Err(Failure::command_line(&error)),
+        // Help and version.
+        Err(shown) => return Ok(shown.print()?),
+    };
+    match cli.command {
+        Command::Compare(args) => compare::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::List(args) => list::run(&args),
+    }
+}
+
+/// Warns of what a user should know before trusting a result.
+fn warn(text: &str) {
+    say("warning", AnsiColor::Yellow, text);
+}
+
+/// Says what was done.
+fn inform(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// One line on the standard error; nobody listening there is no reason to fail.
+fn say(kind: &str, color: AnsiColor, text: &str) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    let line = text.replace('\n', "; ");
+    let _ = writeln!(anstream::stderr().lock(), "{style}{kind}:{style:#} {line}");
+}

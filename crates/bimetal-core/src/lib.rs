@@ -7,6 +7,8 @@
 //! One direction, no back edge. Nothing here opens a file or a socket, reads a clock or starts a thread.
 
 pub mod chip;
+pub mod compact;
+pub mod device;
 pub mod ledger;
 pub mod media;
 pub mod model;

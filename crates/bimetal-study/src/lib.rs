@@ -1,3 +1,13 @@
-//! Experiments over the core.
+//! Experiments over the core: traces from files, and schemes side by side on the same requests.
 
+pub mod arrivals;
+pub mod compare;
+mod error;
+pub mod generate;
 pub mod input;
+mod memory;
+pub mod prepare;
+pub mod sample;
+pub mod writer;
+
+pub use error::StudyError;

@@ -1,0 +1,259 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use bimetal_core::replay::Arrivals;
+use bimetal_core::trace::{self, Action, Format, TimeUnit};
+use bimetal_study::arrivals;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.
+#[derive(Debug, Parser)]
+#[command(name = "bimetal", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bimetal compare                                   all schemes on a real trace that is inside the program
+  bimetal compare disk.vscsi.xz --set mlc.spare=7%  ... on a trace of your own, with more spare area
+  bimetal replay disk.csv --device chang-c3         one device in full: operations by cause, wear, over time
+  bimetal profile disk.csv                          what the workload is like
+  bimetal list schemes                              the schemes and their parameters";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run several schemes on the same requests and show them side by side
+    Compare(CompareArgs),
+    /// Run one scheme and show it in full: operations by cause, wear, percentiles, over time
+    Replay(ReplayArgs),
+    /// Show what a workload is like: sizes, updates, hot set, arrivals
+    Profile(ProfileArgs),
+    /// Convert traces from one format to another
+    Convert(ConvertArgs),
+    /// Write a generated workload as a trace
+    Generate(GenerateArgs),
+    /// List what there is: schemes with their parameters, chips, devices, trace formats, workloads
+    List(ListArgs),
+}
+
+/// Which requests.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// Trace files, plain or compressed; several are put together; `-` is the standard input. Without any: a real trace
+    /// that is inside the program
+    #[arg(value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub options: TraceOptions,
+}
+
+/// How to read a trace.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Trace options")]
+pub struct TraceOptions {
+    /// Trace format; detected if not given (see `bimetal list formats`)
+    #[arg(long, value_parser = trace::format)]
+    pub format: Option<&'static Format>,
+    /// Unit of the time stamps, where the format leaves it open: ps, ns, 100ns, us, ms or s
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<TimeUnit>,
+    /// Which record of a request counts in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
+    #[arg(long)]
+    pub action: Option<Action>,
+    /// Take only these volumes of the trace (ASU, disk, LUN or volume numbers), laid end to end
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    pub volumes: Option<Vec<u64>>,
+    /// Take only the first N requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+}
+
+/// On what device, and how.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits one to the trace for each scheme:
+    /// the extents that the trace touches are moved together; behind SLC of 1.25 % of them lies MLC with 5 % spare area;
+    /// hybrids of one region get more of it for the same money
+    #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
+    pub device: String,
+    /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `slc.capacity=32MiB`,
+    /// `mlc.spare=7%`, `mlc.chip=tlc-2014`, `mlc.endurance=3000` (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
+    pub set: Vec<(String, String)>,
+    /// Seed of everything pseudo-random in the device
+    #[arg(long, value_name = "N", help_heading = "Device options")]
+    pub seed: Option<u64>,
+    /// Start with an erased device; by default every logical unit is written before the trace
+    #[arg(long, help_heading = "Replay options")]
+    pub no_fill: bool,
+    /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; with depth 1 a
+    /// response is the sum of its operations' times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times
+    /// as fast: responses include queueing. The default is closed, because time stamps in traces are those of other,
+    /// mostly faster, devices
+    #[arg(
+        long,
+        value_name = "closed[:DEPTH]|trace[:SPEED]",
+        default_value = "closed",
+        value_parser = arrivals::parse,
+        help_heading = "Replay options"
+    )]
+    pub arrivals: Arrivals,
+    /// Replay the trace N times
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Replay options"
+    )]
+    pub repeat: u32,
+    /// Measure only the last M of these times: the steady state; by default all
+    #[arg(
+        long,
+        value_name = "M",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Replay options"
+    )]
+    pub measure: Option<u32>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+/// Machine-readable output.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output options")]
+pub struct JsonArgs {
+    /// Write the figures as JSON to a file, beside the table; `-` writes JSON to the standard output in its place
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    /// Schemes to run, the first being the one that others are compared with; `all` is every scheme that the device allows
+    #[arg(
+        long,
+        value_name = "A,B,...|all",
+        default_value = "all",
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new(),
+        help_heading = "Device options"
+    )]
+    pub schemes: Vec<String>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// How many schemes run at once; by default as many as there are processors
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..),
+        help_heading = "Replay options"
+    )]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    /// Scheme to run; by default that of the device
+    #[arg(long, value_name = "NAME", help_heading = "Device options")]
+    pub scheme: Option<String>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Into how many intervals figures over time are cut
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 12,
+        value_parser = clap::value_parser!(u32).range(0..=100_000),
+        help_heading = "Replay options"
+    )]
+    pub intervals: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Trace files, plain or compressed; several are put together; `-` is the standard input
+    #[arg(value_name = "IN", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// File to write
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub options: TraceOptions,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// What to write.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output options")]
+pub struct TargetArgs {
+    /// Format to write; by default that of the file name's extension
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// Workload (see `bimetal list workloads`)
+    pub workload: String,
+    /// File to write
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// Set a parameter of the workload (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Seed of everything pseudo-random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum)]
+    pub what: Listed,
+    /// Only these, in full
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    Schemes,
+    Chips,
+    Devices,
+    Formats,
+    Workloads,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("`{text}` is not KEY=VALUE")),
+    }
+}

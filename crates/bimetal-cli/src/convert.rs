@@ -1,0 +1,43 @@
+//! `bimetal convert`: traces from one format to another.
+
+use std::path::Path;
+
+use bimetal_core::trace::Trace;
+use bimetal_study::writer;
+
+use crate::args::{ConvertArgs, TargetArgs};
+use crate::failure::Failure;
+use crate::{output, setup, warn};
+
+/// Runs the command.
+pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    check(&args.output, &args.target)?;
+    let mut trace = setup::trace(&args.inputs, &args.options)?;
+    for warning in &trace.warnings {
+        warn(warning);
+    }
+    if let Some(limit) = args.options.limit {
+        trace = writer::limited(trace, usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    write(&trace, &args.output, &args.target)
+}
+
+/// Refuses what could not be written, before any work is done.
+pub fn check(path: &Path, target: &TargetArgs) -> Result<(), Failure> {
+    writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
+    if path.exists() && !target.force {
+        return Err(Failure::failed(format!("{}: the file exists; hint: add `--force` to replace it", path.display())));
+    }
+    Ok(())
+}
+
+/// Writes a trace in the chosen format and says what was written.
+pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Failure> {
+    let writer = writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
+    let bytes = (writer.encode)(trace)?;
+    output::write_file(path, &bytes)?;
+    let requests = crate::number::thousands(trace.requests.len() as u64);
+    let size = crate::number::with_unit(crate::number::SIZES, bytes.len() as f64);
+    crate::inform(&format!("{requests} requests written to {} as `{}` ({size})", path.display(), writer.format));
+    Ok(())
+}

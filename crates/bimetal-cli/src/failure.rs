@@ -1,0 +1,96 @@
+//! Why a command ends without success: one line, and the exit status.
+
+use std::fmt;
+use std::io;
+
+use bimetal_core::device::DeviceError;
+use bimetal_core::scheme::BuildError;
+use bimetal_core::trace::{ErrorKind, TraceError};
+use bimetal_study::StudyError;
+use bimetal_study::input::InputError;
+
+/// The work failed.
+const FAILED: u8 = 1;
+/// What was asked for cannot be.
+const USAGE: u8 = 2;
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Failure {
+    /// To be said, and the exit status.
+    Message { status: u8, text: String },
+    /// Whoever read our output is gone: nothing to say.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// The work failed.
+    pub fn failed(text: impl fmt::Display) -> Self {
+        Self::Message { status: FAILED, text: text.to_string() }
+    }
+
+    /// What was asked for cannot be.
+    pub fn usage(text: impl fmt::Display) -> Self {
+        Self::Message { status: USAGE, text: text.to_string() }
+    }
+
+    /// A wrong command line.
+    pub fn command_line(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let hint = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+        let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = line.strip_prefix("error: ").unwrap_or(&line).replace('\'', "`");
+        let hint = hint.map_or_else(|| "see `--help`".to_owned(), |hint| hint.replace('\'', "`"));
+        Self::usage(format!("{line}; hint: {hint}"))
+    }
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
+        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Unknown { .. } => Self::usage(format!("{error}, or the path of a device file")),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        Self::usage(error)
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        match error.kind() {
+            ErrorKind::Option | ErrorKind::Device => Self::usage(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        match error {
+            InputError::Trace(error) => error.into(),
+            InputError::NoFile => Self::usage(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            _ => Self::failed(error),
+        }
+    }
+}

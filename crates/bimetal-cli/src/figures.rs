@@ -1,0 +1,174 @@
+//! The figures of one scheme in full.
+
+use bimetal_core::report::{IntervalFigures, Report, ResponseFigures};
+use bimetal_study::compare::Entry;
+
+use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
+use crate::table::{bold, pairs, plain, right_aligned, sparkline};
+
+/// All tables.
+pub fn all(entry: &Entry) -> String {
+    let report = &entry.report;
+    let sections = [
+        (format!("Scheme {}", report.scheme), summary(entry)),
+        ("Response".to_owned(), responses(report)),
+        ("Operations".to_owned(), operations(report)),
+        ("Wear".to_owned(), wear(report)),
+        ("Figures of the scheme".to_owned(), metrics(report)),
+        ("Over time".to_owned(), over_time(&report.intervals)),
+    ];
+    let shown = sections.iter().filter(|(_, text)| !text.is_empty());
+    shown.map(|(title, text)| format!("\n{}\n{text}", bold(title))).collect()
+}
+
+fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), show)
+}
+
+fn summary(entry: &Entry) -> String {
+    let report = &entry.report;
+    let busy = entry.regions.iter().map(|region| format!("{} {}", region.name, percent(region.busy)));
+    let mut rows = vec![
+        ("simulated time", with_unit(TIMES, report.simulated_s * 1e6)),
+        ("dies busy", busy.collect::<Vec<_>>().join(", ")),
+        ("write amplification", optional(report.write_amplification, |value| format!("{} x", significant(value)))),
+        ("host writes until worn", optional(report.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
+        ("life at the trace's rate", optional(report.lifetime_years, |years| format!("{} years", significant(years)))),
+        ("energy", format!("{} J", significant(report.energy_j))),
+        ("flash cost", format!("{:.2} USD", report.cost_usd)),
+    ];
+    let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
+    let parameters = parameters.collect::<Vec<_>>();
+    if !parameters.is_empty() {
+        rows.push(("parameters", wrapped(&parameters)));
+    }
+    let speed = format!("{} requests/s", with_unit(RATES, entry.speed.requests_per_s));
+    rows.push(("simulated at", speed));
+    pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
+}
+
+/// Words on lines of at most some 70 columns, indented as the values of [`summary`].
+fn wrapped(words: &[String]) -> String {
+    const WIDTH: usize = 70;
+    const INDENT: &str = "\n                            ";
+    let mut text = String::new();
+    let mut used = 0;
+    for word in words {
+        if used > 0 && used + word.len() > WIDTH {
+            text.push_str(INDENT);
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+        }
+        text.push_str(word);
+        used += word.len() + 1;
+    }
+    text
+}
+
+fn responses(report: &Report) -> String {
+    let kinds = [("all", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)];
+    let kinds = kinds.into_iter().filter(|(_, figures)| figures.count > 0);
+    let row = |(name, figures): (&str, &ResponseFigures)| {
+        let ResponseFigures { count, mean, p50, p95, p99, p999, max } = *figures;
+        let times = [mean, p50, p95, p99, p999, max].map(|us| with_unit(TIMES, us));
+        [name.to_owned(), thousands(count)].into_iter().chain(times).collect()
+    };
+    let heads = ["", "count", "mean", "median", "95 %", "99 %", "99.9 %", "longest"];
+    plain(&right_aligned(&heads, 1), kinds.map(row).collect())
+}
+
+fn operations(report: &Report) -> String {
+    let all_us: f64 = report.ops.iter().map(|row| row.time_us).sum();
+    let (unit, size) = common_unit(TIMES, std::iter::once(all_us), 1.0);
+    let share = |us: f64| if all_us > 0.0 { percent(us / all_us) } else { NOTHING.to_owned() };
+    let mut rows: Vec<Vec<String>> = report
+        .ops
+        .iter()
+        .map(|row| {
+            vec![
+                row.region.clone(),
+                row.op.to_owned(),
+                row.cause.replace('_', " "),
+                thousands(row.count),
+                with_unit(SIZES, row.bytes as f64),
+                significant(row.time_us / size),
+                share(row.time_us),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let count = report.ops.iter().map(|row| row.count).sum();
+    let all = ["all", "", "", &thousands(count), "", &significant(all_us / size), &share(all_us)];
+    rows.push(all.map(str::to_owned).to_vec());
+    let time = format!("time ({unit})");
+    plain(&right_aligned(&["region", "operation", "cause", "count", "bytes", &time, "share"], 3), rows)
+}
+
+fn wear(report: &Report) -> String {
+    let rows = report.wear.iter().map(|wear| {
+        vec![
+            wear.region.clone(),
+            thousands(u64::from(wear.blocks)),
+            thousands(wear.erases_total),
+            significant(wear.erases_mean),
+            thousands(u64::from(wear.erases_max)),
+            significant(wear.erases_stddev),
+            significant(wear.endurance),
+            format!("{} %", significant(wear.used * 100.0)),
+        ]
+    });
+    let heads = ["region", "blocks", "erases", "mean", "most", "std. dev.", "endurance", "life used"];
+    let mut text = plain(&right_aligned(&heads, 1), rows.collect());
+    for faults in &report.faults {
+        text.push_str(&format!(
+            "  {}: {} programs and {} erases failed, {} blocks replaced, {} failures without a replacement\n",
+            faults.region,
+            thousands(faults.counts.program_failures),
+            thousands(faults.counts.erase_failures),
+            thousands(faults.counts.blocks_replaced),
+            thousands(faults.counts.failures_unreplaced)
+        ));
+    }
+    text
+}
+
+fn metrics(report: &Report) -> String {
+    let show = |value: f64| {
+        if value.fract() == 0.0 && (0.0..1e15).contains(&value) { thousands(value as u64) } else { significant(value) }
+    };
+    let rows = report.metrics.0.iter();
+    pairs(rows.map(|&(name, value)| (name.replace('_', " "), optional(value, show))).collect())
+}
+
+/// More intervals than this are drawn, not listed.
+const LISTED_MAX: usize = 24;
+
+fn over_time(intervals: &[IntervalFigures]) -> String {
+    if intervals.len() < 2 {
+        return String::new();
+    }
+    let means: Vec<f64> = intervals.iter().map(|interval| interval.response_mean_us).collect();
+    let most = means.iter().copied().fold(0.0, f64::max);
+    let text = format!("  mean response  {}  up to {}\n", sparkline(&means), with_unit(TIMES, most));
+    if intervals.len() > LISTED_MAX {
+        return text;
+    }
+    let regions: Vec<&str> = intervals[0].ops.iter().map(|ops| ops.region.as_str()).collect();
+    let heads: Vec<String> = ["requests", "time", "mean response", "longest"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(regions.iter().flat_map(|region| [format!("{region} programs"), format!("{region} erases")]))
+        .collect();
+    let row = |interval: &IntervalFigures| {
+        let times = [interval.end_s * 1e6, interval.response_mean_us, interval.response_max_us];
+        std::iter::once(thousands(interval.requests))
+            .chain(times.map(|us| with_unit(TIMES, us)))
+            .chain(interval.ops.iter().flat_map(|ops| [thousands(ops.program), thousands(ops.erase)]))
+            .collect()
+    };
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    text + &plain(&right_aligned(&heads, 0), intervals.iter().map(row).collect())
+}

@@ -1,0 +1,74 @@
+//! Progress bars on the standard error, if that is a terminal.
+
+use std::io::IsTerminal;
+
+use bimetal_core::device::Resolved;
+use bimetal_study::compare::Progress;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// One bar for each scheme.
+pub struct Bars {
+    bars: Vec<ProgressBar>,
+}
+
+impl Bars {
+    /// Bars that end at `requests`; none off a terminal.
+    pub fn new(runs: &[Resolved], requests: u64) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self { bars: Vec::new() };
+        }
+        let all = MultiProgress::new();
+        let name_width = runs.iter().map(|run| run.device.scheme.len()).max().unwrap_or(0);
+        let bar = |run: &Resolved| {
+            let bar = all.add(ProgressBar::new(requests).with_style(style()));
+            bar.set_message(format!("{:name_width$}", run.device.scheme));
+            bar
+        };
+        Self { bars: runs.iter().map(bar).collect() }
+    }
+}
+
+fn style() -> ProgressStyle {
+    let template = "{msg} {bar:40} {human_pos:>12} of {human_len} requests";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Progress for Bars {
+    fn served(&self, run: usize, requests: u64) {
+        if let Some(bar) = self.bars.get(run) {
+            bar.set_position(requests);
+        }
+    }
+
+    fn done(&self, run: usize) {
+        if let Some(bar) = self.bars.get(run) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar for the bytes of the trace files.
+pub struct ReadBar {
+    bar: ProgressBar,
+}
+
+impl ReadBar {
+    /// Hidden off a terminal.
+    pub fn new() -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("reading {bar:40} {binary_bytes:>12} of {binary_total_bytes}");
+        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+    }
+
+    /// So many bytes of all.
+    pub fn at(&self, done: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
+}
+
+impl Drop for ReadBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

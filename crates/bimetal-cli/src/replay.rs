@@ -1,0 +1,48 @@
+//! `bimetal replay`: one scheme in full.
+
+use bimetal_study::compare::{self, Comparison};
+use bimetal_study::prepare::{Schemes, prepare};
+
+use bimetal_core::scheme::SCHEMES;
+
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::{figures, header, output, setup, warn};
+
+/// Runs the command.
+pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let plan = setup::plan(&args.run, args.intervals)?;
+    let device = setup::device(&args.run.device)?;
+    let name = match (&args.scheme, &device) {
+        (Some(name), _) => name.clone(),
+        (None, Some(device)) => device.scheme.clone(),
+        (None, None) => {
+            let known = SCHEMES.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+            return Err(Failure::usage(format!("no scheme is named; hint: add `--scheme` with one of {known}")));
+        }
+    };
+    if name == "all" || name.contains(',') {
+        return Err(Failure::usage("`replay` runs one scheme; hint: use `compare` for several"));
+    }
+    let schemes = Schemes::named(&[name])?;
+    let prepared = prepare(setup::workload(&args.trace)?, device, &schemes, &setup::settings(&args.run))?;
+    let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * u64::from(plan.passes));
+    let comparison = compare::run(&prepared, &plan, 1, &bars)?;
+    for warning in &comparison.warnings {
+        warn(warning);
+    }
+    output::emit(&args.run.json, &comparison, || text(&comparison))
+}
+
+fn text(comparison: &Comparison) -> String {
+    let mut text = header::replay(comparison);
+    for entry in &comparison.results {
+        text.push_str(&format!("  {}\n", header::device(entry)));
+        for note in &entry.notes {
+            text.push_str(&format!("  {note}\n"));
+        }
+        text.push_str(&figures::all(entry));
+    }
+    text
+}

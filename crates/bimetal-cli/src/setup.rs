@@ -1,0 +1,83 @@
+//! From the command line to what is run.
+
+use std::path::Path;
+
+use bimetal_core::device::{self, Device, DeviceError};
+use bimetal_core::replay::Plan;
+use bimetal_core::trace::{DeviceChoice, Options, Trace};
+use bimetal_study::prepare::Workload;
+use bimetal_study::{input, sample};
+
+use crate::args::{RunArgs, TraceArgs, TraceOptions};
+use crate::failure::Failure;
+use crate::progress::ReadBar;
+
+/// Reads traces, in the order given.
+pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Trace, Failure> {
+    let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
+    let options = Options { format: options.format, devices, time_unit: options.time_unit, action: options.action };
+    let bar = ReadBar::new();
+    Ok(input::open_with_progress(paths, &options, &|done, total| bar.at(done, total))?)
+}
+
+/// Reads the traces that are named, or the one inside the program, and warns of what is odd in them.
+pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
+    let trace = if args.traces.is_empty() {
+        let TraceOptions { format, time_unit, action, volumes, limit: _ } = &args.options;
+        if format.is_some() || time_unit.is_some() || action.is_some() || volumes.is_some() {
+            let what = "options on how to read a trace are given, and no trace; hint: name a trace file";
+            return Err(Failure::usage(what));
+        }
+        sample::open()?
+    } else {
+        trace(&args.traces, &args.options)?
+    };
+    Ok(Workload::of(trace, args.options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))))
+}
+
+/// The device that is named; `None` is one fitted to the trace.
+pub fn device(name: &str) -> Result<Option<Device>, Failure> {
+    if name == "auto" {
+        return Ok(None);
+    }
+    let path = Path::new(name);
+    if device::PRESETS.iter().any(|preset| preset.name == name) || !(path.exists() || looks_like_path(name)) {
+        return Ok(Some(device::preset(name)?));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::failed(format!("{name}: the device file cannot be read: {error}")))?;
+    match Device::from_toml(&text) {
+        Ok(device) => Ok(Some(device)),
+        Err(error @ DeviceError::Syntax { .. }) => Err(Failure::failed(format!("{name}: {error}"))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn looks_like_path(name: &str) -> bool {
+    name.contains(std::path::MAIN_SEPARATOR) || name.ends_with(".toml")
+}
+
+/// All settings, those of options of their own included.
+pub fn settings(args: &RunArgs) -> Vec<(String, String)> {
+    let seed = args.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+    args.set.iter().cloned().chain(seed).collect()
+}
+
+/// How to replay.
+pub fn plan(args: &RunArgs, intervals: u32) -> Result<Plan, Failure> {
+    let measured_passes = args.measure.unwrap_or(args.repeat);
+    if measured_passes > args.repeat {
+        return Err(Failure::usage(format!(
+            "`--measure {measured_passes}` is more than the {} passes of `--repeat`",
+            args.repeat
+        )));
+    }
+    Ok(Plan {
+        arrivals: args.arrivals,
+        passes: args.repeat,
+        measured_passes,
+        fill: !args.no_fill,
+        intervals,
+        ..Plan::default()
+    })
+}

@@ -1,0 +1,204 @@
+//! Tables on a terminal: aligned, no wider than it, readable without colour.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+/// Narrower output than this is not attempted.
+const WIDTH_MIN: usize = 60;
+/// Wider lines than this are hard to read.
+const WIDTH_MAX: usize = 100;
+
+/// Columns that a line may take.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDTH_MAX, |(width, _)| usize::from(width.0)).clamp(WIDTH_MIN, WIDTH_MAX)
+}
+
+/// Text that stands out.
+pub fn bold(text: &str) -> String {
+    let style = Style::new().bold();
+    format!("{style}{text}{style:#}")
+}
+
+/// Figures side by side: a label for each row, a column for each thing compared.
+#[derive(Debug, Default)]
+pub struct Grid {
+    columns: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+enum Row {
+    Section(String),
+    Values(String, Vec<String>),
+}
+
+/// Spaces between columns.
+const GAP: usize = 2;
+
+impl Grid {
+    /// A grid with these column heads.
+    pub fn new(columns: Vec<String>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Starts a group of rows.
+    pub fn section(&mut self, title: &str) {
+        self.rows.push(Row::Section(title.to_owned()));
+    }
+
+    /// Adds a row; one value for each column.
+    pub fn row(&mut self, label: impl Into<String>, values: Vec<String>) {
+        debug_assert_eq!(values.len(), self.columns.len());
+        self.rows.push(Row::Values(label.into(), values));
+    }
+
+    /// As text no wider than `width`; columns that do not fit follow below, under the same labels.
+    pub fn render(&self, width: usize) -> String {
+        let label = self.rows.iter().map(|row| match row {
+            Row::Section(title) => chars(title),
+            Row::Values(label, _) => chars(label) + 2,
+        });
+        let label = label.max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.column_width(column)).collect();
+        let mut text = String::new();
+        let mut from = 0;
+        while from < self.columns.len() {
+            let mut used = label + GAP + widths[from];
+            let mut to = from + 1;
+            while to < self.columns.len() && used + GAP + widths[to] <= width {
+                used += GAP + widths[to];
+                to += 1;
+            }
+            if from > 0 {
+                text.push('\n');
+            }
+            self.render_columns(from, to, label, &mut text);
+            from = to;
+        }
+        text
+    }
+
+    fn column_width(&self, column: usize) -> usize {
+        let values = self.rows.iter().filter_map(|row| match row {
+            Row::Section(_) => None,
+            Row::Values(_, values) => values.get(column).map(|value| chars(value)),
+        });
+        values.max().unwrap_or(0).max(chars(&self.columns[column]))
+    }
+
+    fn render_columns(&self, from: usize, to: usize, label_width: usize, text: &mut String) {
+        let heads = &self.columns[from..to];
+        let mut table = blank();
+        let head = |name: &String| bold(name);
+        // A label of full width keeps several groups of columns in line.
+        table.add_row([" ".repeat(label_width)].into_iter().chain(heads.iter().map(head)));
+        for row in &self.rows {
+            match row {
+                Row::Section(title) => table.add_row([bold(title)]),
+                Row::Values(label, values) => {
+                    table.add_row([format!("  {label}")].into_iter().chain(values[from..to].iter().cloned()))
+                }
+            };
+        }
+        align(&mut table, |column| column > 0);
+        push_trimmed(&table, text);
+    }
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Which side the entries of a column keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A plain table: heads, then rows.
+pub fn plain(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
+    let mut table = blank();
+    table.add_row(heads.iter().enumerate().map(|(column, (head, _))| {
+        let indent = if column == 0 { "  " } else { "" };
+        format!("{indent}{}", bold(head))
+    }));
+    for row in rows {
+        table.add_row(row.into_iter().enumerate().map(
+            |(column, value)| {
+                if column == 0 { format!("  {value}") } else { value }
+            },
+        ));
+    }
+    align(&mut table, |column| heads.get(column).is_some_and(|&(_, align)| align == Align::Right));
+    let mut text = String::new();
+    push_trimmed(&table, &mut text);
+    text
+}
+
+/// Heads of which the first `left` keep to the left.
+pub fn right_aligned<'a>(heads: &[&'a str], left: usize) -> Vec<(&'a str, Align)> {
+    let align = |index| if index < left { Align::Left } else { Align::Right };
+    heads.iter().enumerate().map(|(index, &head)| (head, align(index))).collect()
+}
+
+/// Labels and values in two columns.
+pub fn pairs(rows: Vec<(String, String)>) -> String {
+    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(label, value)| format!("  {label:width$}  {value}\n")).collect()
+}
+
+fn blank() -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+fn align(table: &mut Table, right: impl Fn(usize) -> bool) {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let alignment = if right(index) { CellAlignment::Right } else { CellAlignment::Left };
+        column.set_cell_alignment(alignment);
+        column.set_padding((0, GAP as u16));
+    }
+}
+
+fn push_trimmed(table: &Table, text: &mut String) {
+    for line in table.lines() {
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+/// Bars of eighths for values from 0 to their maximum.
+pub fn sparkline(values: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let bar =
+        |value: &f64| if most > 0.0 { BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1] } else { BARS[0] };
+    values.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_breaks_into_groups_of_columns() {
+        let mut grid = Grid::new(["one", "two", "three"].map(str::to_owned).to_vec());
+        grid.section("Figures");
+        grid.row("first (ms)", ["1.00", "20,000", "3"].map(str::to_owned).to_vec());
+        let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
+        let text = plain(grid.render(100));
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(text.lines().all(|line| line.trim_end() == line), "{text:?}");
+        let narrow = plain(grid.render(24));
+        assert!(narrow.lines().count() > 6 && narrow.lines().all(|line| chars(line) <= 24), "{narrow}");
+    }
+
+    #[test]
+    fn bars_follow_values() {
+        assert_eq!(sparkline(&[0.0, 1.0, 8.0, 4.0]), "▁▁█▄");
+        assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
+    }
+}

@@ -1,0 +1,93 @@
+//! The other commands: list, profile, convert, generate, and how output behaves.
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+
+use common::Bench;
+use serde_json::Value;
+
+#[test]
+fn everything_listed_has_a_name_and_a_summary() {
+    let bench = Bench::new();
+    for what in ["schemes", "chips", "devices", "formats", "workloads"] {
+        let listed = bench.json(&["list", what]);
+        let items = listed.as_array().unwrap();
+        assert!(!items.is_empty(), "{what}");
+        let text = bench.succeed(&["list", what]).stdout;
+        for item in items {
+            let name = item["name"].as_str().unwrap();
+            assert!(!item["summary"].as_str().unwrap().is_empty(), "{what} {name}");
+            assert!(text.contains(name), "{what} {name}");
+            assert!(bench.succeed(&["list", what, name]).stdout.contains(name));
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{what}: {line}");
+        }
+    }
+    let schemes = bench.succeed(&["list", "schemes"]).stdout;
+    assert!(schemes.contains("gc_free_blocks=1") && schemes.contains("from 1 to 1024"));
+}
+
+#[test]
+fn traces_survive_conversion_and_generation() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(400);
+    let profile = |name: &str| bench.json(&["profile", name])["profile"].clone();
+    for output in ["a.bimetal", "b.spc", "c.msr"] {
+        bench.succeed(&["convert", &trace, output]);
+        let (mut before, mut after) = (profile(&trace), profile(output));
+        // MSR keeps times to 100 ns.
+        before["arrivals"].take();
+        after["arrivals"].take();
+        assert_eq!(before, after, "{output}");
+    }
+    for seed in ["1", "1", "2"] {
+        bench.succeed(&["generate", "zipf", "z.spc", "--seed", seed, "--set", "requests=300", "--force"]);
+        std::fs::rename(bench.path("z.spc"), bench.path(&format!("z{seed}.spc"))).unwrap();
+    }
+    assert_eq!(profile("z1.spc")["requests"], 300);
+    assert_ne!(profile("z1.spc"), profile("z2.spc"));
+}
+
+#[test]
+fn several_files_volumes_and_the_standard_input_are_read() {
+    let bench = Bench::new();
+    bench.file("a.spc", "0,0,4096,w,0.0\n1,0,4096,r,0.5\n");
+    bench.file("b.spc", "0,8,4096,w,0.0\n");
+    let requests = |arguments: &[&str]| bench.json(arguments)["trace"]["requests"].clone();
+    assert_eq!(requests(&["profile", "a.spc", "b.spc"]), 3);
+    assert_eq!(requests(&["profile", "a.spc", "--volumes", "1"]), 1);
+    bench.fail(&["profile", "a.spc", "--volumes", "7"], 2, &["7"]);
+    let mut command = bench.command(&["profile", "-", "--json", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"0,0,4096,w,0.0\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let profiled: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(profiled["trace"]["requests"], 1);
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let bench = Bench::new();
+    for arguments in [&["list", "chips"][..], &["list", "schemes", "--json", "-"], &["--help"]] {
+        let mut command = bench.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!(stderr, "", "{arguments:?}");
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_output() {
+    let bench = Bench::new();
+    assert!(bench.succeed(&["--version"]).stdout.starts_with("bimetal "));
+    for command in ["compare", "replay", "profile", "convert", "generate", "list"] {
+        assert!(bench.succeed(&[command, "--help"]).stdout.contains("Usage: bimetal"));
+        assert!(bench.succeed(&["--help"]).stdout.contains(command));
+    }
+}

@@ -1,0 +1,141 @@
+//! Every mistake is one line that says what, where and what to do, with the right exit status.
+
+mod common;
+
+use common::Bench;
+
+#[test]
+fn unknown_names_list_those_there_are() {
+    let bench = Bench::new();
+    bench.fail(&["compare", "--schemes", "pagemap,nosuch"], 2, &["`nosuch`", "pagemap, "]);
+    bench.fail(&["compare", "--schemes", ""], 2, &["--schemes"]);
+    bench.fail(&["replay", "--scheme", "nosuch"], 2, &["`nosuch`", "pagemap, "]);
+    bench.fail(&["replay"], 2, &["--scheme", "pagemap, "]);
+    bench.fail(&["replay", "--scheme", "all"], 2, &["compare"]);
+    bench.fail(&["compare", "--device", "nosuch"], 2, &["`nosuch`", "chang-c3", "device file"]);
+    bench.fail(&["compare", "--format", "nosuch", "x"], 2, &["`nosuch`", "`spc`"]);
+    bench.fail(&["list", "schemes", "nosuch"], 2, &["`nosuch`", "pagemap, "]);
+    bench.fail(&["list", "things"], 2, &["`things`", "schemes"]);
+    bench.fail(&["generate", "nosuch", "out.spc"], 2, &["`nosuch`", "uniform"]);
+    bench.fail(&["nosuch"], 2, &["`nosuch`"]);
+    bench.fail(&["compare", "--nosuch"], 2, &["`--nosuch`"]);
+}
+
+#[test]
+fn settings_are_checked_against_the_chosen_schemes() {
+    let bench = Bench::new();
+    bench.fail(&["compare", "--set", "nosuch=1"], 2, &["`nosuch`", "gc_free_blocks", "mlc.spare"]);
+    bench.fail(&["compare", "--schemes", "pagemap", "--set", "gc_free_blocks=none"], 2, &["`none`", "whole number"]);
+    bench.fail(&["compare", "--set", "gc_free_blocks=0"], 2, &["`0`", "from 1 to"]);
+    bench.fail(&["compare", "--set", "gc_free_blocks"], 2, &["KEY=VALUE"]);
+    bench.fail(&["compare", "--set", "qlc.spare=1%"], 2, &["`qlc.spare`", "slc and mlc"]);
+    bench.fail(&["compare", "--set", "mlc.spare=much"], 2, &["`mlc.spare`", "much"]);
+    bench.fail(&["compare", "--set", "mlc.chip=nosuch"], 2, &["`nosuch`", "chang-mlc"]);
+    bench.fail(&["compare", "--set", "mlc.endurance=-1"], 2, &["`mlc.endurance`"]);
+    bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
+    // What one of the schemes has is fine.
+    let trace = bench.small_trace(100);
+    bench.succeed(&["compare", &trace, "--schemes", "conventional,pagemap", "--set", "gc_free_blocks=2"]);
+}
+
+#[test]
+fn values_out_of_range_are_wrong_usage() {
+    let bench = Bench::new();
+    for arguments in [
+        ["--repeat", "0"],
+        ["--repeat", "x"],
+        ["--measure", "2"],
+        ["--arrivals", "open"],
+        ["--arrivals", "closed:0"],
+        ["--arrivals", "trace:nan"],
+        ["--jobs", "0"],
+        ["--limit", "0"],
+        ["--seed", "x"],
+    ] {
+        bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
+    }
+    bench.fail(&["compare", "--volumes", "1"], 2, &["no trace"]);
+    bench.fail(&["compare", "--set", "logical=0"], 1, &["logical"]);
+    bench.fail(&["compare", "--set", "logical=1MiB"], 1, &["MiB", "logical"]);
+    bench.fail(&["compare", "--schemes", "pagemap", "--set", "mlc.spare=0%"], 1, &["`pagemap` cannot run", "spare"]);
+    bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["left out", "2^32"]);
+}
+
+#[test]
+fn unreadable_traces_are_failures_that_name_the_file() {
+    let bench = Bench::new();
+    let run = |name: &str, expected: &[&str]| {
+        for command in [&["compare"][..], &["replay", "--scheme", "pagemap"], &["profile"]] {
+            let arguments: Vec<&str> = command.iter().copied().chain([name]).collect();
+            bench.fail(&arguments, 1, expected);
+        }
+    };
+    run(&bench.file("empty.csv", ""), &["empty.csv", "empty"]);
+    run(".", &["directory"]);
+    run("missing.csv", &["missing.csv", "No such file"]);
+    let mut state = 7u64;
+    let random = (0..10_000).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    });
+    run(&bench.file("random.bin", random.collect::<Vec<u8>>()), &["random.bin"]);
+    let record = [1u32, 4096, 1].map(u32::to_le_bytes).concat();
+    let mut vscsi: Vec<u8> = Vec::new();
+    for time in 0..50u64 {
+        vscsi.extend(&record);
+        vscsi.extend(0x2au16.to_le_bytes());
+        vscsi.extend(0x0100u16.to_le_bytes());
+        vscsi.extend((time * 8).to_le_bytes());
+        vscsi.extend((1_000_000 + time).to_le_bytes());
+    }
+    vscsi.truncate(vscsi.len() - 5);
+    bench.file("cut.vscsi", &vscsi);
+    bench.fail(&["compare", "--format", "vscsi", "cut.vscsi"], 1, &["cut.vscsi", "record 50"]);
+}
+
+#[test]
+fn a_bad_line_is_named() {
+    let bench = Bench::new();
+    let mut text = String::new();
+    for line in 1..=5000 {
+        let size = if line == 4711 { "40q6" } else { "4096" };
+        text.push_str(&format!("128166372003061629,hm,0,Write,{},{size},100\n", line * 4096));
+    }
+    bench.file("bad.csv", &text);
+    bench.fail(&["compare", "bad.csv"], 1, &["bad.csv", "line 4711", "40q6"]);
+    let far = text.replace("40q6", "4096").replacen("Write,4096,", "Write,18446744073709547520,", 1);
+    bench.file("far.csv", far);
+    bench.fail(&["compare", "far.csv"], 1, &["far.csv", "line 1"]);
+}
+
+#[test]
+fn device_files_are_checked() {
+    let bench = Bench::new();
+    let good = bench.succeed(&["list", "devices", "chang-c3"]).stdout;
+    let trace = bench.small_trace(200);
+    bench.file("good.toml", good.replace("20GiB", "200MiB").replace("21GiB", "210MiB").replace("256MiB", "16MiB"));
+    bench.succeed(&["replay", &trace, "--device", "good.toml"]);
+    bench.file("bad.toml", good.replace("logical", "logicl"));
+    bench.fail(&["compare", &trace, "--device", "bad.toml"], 1, &["bad.toml: line", "logicl"]);
+    bench.file("chip.toml", good.replace("chang-slc", "nosuch"));
+    bench.fail(&["compare", &trace, "--device", "chip.toml", "--schemes", "chang"], 1, &["`slc.chip`", "nosuch"]);
+    bench.fail(&["compare", &trace, "--device", "missing.toml"], 1, &["missing.toml"]);
+    bench.file("small.toml", good.replace("20GiB", "8MiB").replace("21GiB", "16MiB").replace("256MiB", "4MiB"));
+    bench.fail(&["replay", &trace, "--device", "small.toml"], 1, &["24 MiB", "8 MiB", "hint"]);
+    // A scheme that needs a fast region, on a device without one.
+    bench.fail(&["replay", "--scheme", "chang", "--device", "chang-c3-mlc"], 1, &["`chang` needs a fast region"]);
+}
+
+#[test]
+fn files_are_not_overwritten_unless_told() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(50);
+    bench.succeed(&["convert", &trace, "out.bimetal"]);
+    bench.fail(&["convert", &trace, "out.bimetal"], 1, &["out.bimetal", "--force"]);
+    bench.succeed(&["convert", &trace, "out.bimetal", "--force"]);
+    bench.fail(&["convert", &trace, "out.xyz"], 2, &["--to", "bimetal, spc, msr"]);
+    bench.fail(&["convert", &trace, "out", "--to", "xyz"], 2, &["`xyz`", "bimetal, spc, msr"]);
+    bench.fail(&["convert", &trace], 2, &["required"]);
+    bench.fail(&["convert", &trace, "nowhere/out.spc"], 1, &["nowhere/out.spc"]);
+    bench.fail(&["compare", &trace, "--json", "nowhere/out.json"], 1, &["nowhere/out.json"]);
+}

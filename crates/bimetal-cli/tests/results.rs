@@ -1,0 +1,204 @@
+//! What `compare` and `replay` write: the contract of the JSON, determinism, sums.
+
+mod common;
+
+use common::Bench;
+use serde_json::Value;
+
+const RESPONSES: [&str; 6] = ["mean", "p50", "p95", "p99", "p999", "max"];
+
+/// The values of an array.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().unwrap()
+}
+
+fn has_keys(value: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(value.get(key).is_some(), "no `{key}` in {value}");
+    }
+}
+
+fn no_floats_but_finite(value: &Value) {
+    match value {
+        Value::Number(number) => assert!(number.as_f64().unwrap().is_finite()),
+        Value::Array(items) => items.iter().for_each(no_floats_but_finite),
+        Value::Object(fields) => fields.values().for_each(no_floats_but_finite),
+        _ => {}
+    }
+}
+
+fn without_speed(mut value: Value) -> Value {
+    for result in value["results"].as_array_mut().unwrap() {
+        assert!(result.as_object_mut().unwrap().remove("speed").is_some());
+    }
+    value
+}
+
+#[test]
+fn json_has_every_key_of_the_contract() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(3000);
+    let compared = bench.json(&["compare", &trace]);
+    has_keys(&compared, &["bimetal", "trace", "results", "warnings"]);
+    let facts = ["name", "format", "requests", "reads", "writes", "trims", "read_bytes", "write_bytes"];
+    has_keys(&compared["trace"], &facts);
+    has_keys(&compared["trace"], &["footprint_bytes", "duration_s"]);
+    let listed = bench.json(&["list", "schemes"]);
+    let names: Vec<&Value> = items(&listed).iter().map(|scheme| &scheme["name"]).collect();
+    let run: Vec<&Value> = items(&compared["results"]).iter().map(|result| &result["scheme"]).collect();
+    assert_eq!(run, names, "the whole registry, in its order");
+    for result in items(&compared["results"]) {
+        has_keys(result, &["device", "write_amplification", "energy_j", "cost_usd", "lifetime_host_bytes"]);
+        has_keys(result, &["lifetime_years", "metrics"]);
+        for responses in ["response_us", "read_us", "write_us"] {
+            has_keys(&result[responses], &RESPONSES);
+        }
+        has_keys(&result["speed"], &["wall_s", "requests_per_s", "page_ops_per_s"]);
+        for row in items(&result["ops"]) {
+            has_keys(row, &["region", "op", "cause", "count", "bytes", "time_us"]);
+        }
+        for row in items(&result["wear"]) {
+            has_keys(row, &["region", "blocks", "erases_total", "erases_mean", "erases_max", "erases_stddev"]);
+            has_keys(row, &["endurance", "used"]);
+        }
+    }
+    no_floats_but_finite(&compared);
+}
+
+#[test]
+fn nothing_but_speed_differs_between_runs_and_threads() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(5000);
+    let run = |jobs: &str, arrivals: &str| {
+        without_speed(bench.json(&["compare", &trace, "--jobs", jobs, "--arrivals", arrivals, "--repeat", "2"]))
+    };
+    for arrivals in ["closed:1", "closed:8", "trace:0.5"] {
+        let once = run("1", arrivals);
+        assert_eq!(once, run("1", arrivals));
+        assert_eq!(once, run("2", arrivals));
+        assert_eq!(once["replay"]["arrivals"], *arrivals);
+    }
+}
+
+#[test]
+fn operations_account_for_the_host_and_for_all_time() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(5000);
+    let compared = bench.json(&["compare", &trace, "--repeat", "3"]);
+    for result in items(&compared["results"]) {
+        let ops = items(&result["ops"]);
+        let time_us: f64 = ops.iter().map(|row| row["time_us"].as_f64().unwrap()).sum();
+        let (simulated_s, responses) = (result["simulated_s"].as_f64().unwrap(), &result["response_us"]);
+        // One die for each region at depth 1: never more than one of them at a time, unless regions overlap.
+        assert!(time_us * 1e-6 >= simulated_s * 0.999, "{}: {time_us} {simulated_s}", result["scheme"]);
+        let total = responses["mean"].as_f64().unwrap() * responses["count"].as_f64().unwrap();
+        assert!((total * 1e-6 / simulated_s - 1.0).abs() < 1e-6, "{}", result["scheme"]);
+        let erases = |rows: &[Value], key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+        let erased: Vec<Value> = ops.iter().filter(|row| row["op"] == "erase").cloned().collect();
+        assert_eq!(erases(&erased, "count"), erases(items(&result["wear"]), "erases_total"), "{}", result["scheme"]);
+        let programmed = ops.iter().filter(|row| row["op"] == "program").map(|row| row["bytes"].as_f64().unwrap());
+        let written = compared["trace"]["write_bytes"].as_f64().unwrap() * 3.0;
+        let ratio = programmed.sum::<f64>() / written;
+        assert!((ratio / result["write_amplification"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{}", result["scheme"]);
+    }
+}
+
+#[test]
+fn the_table_shows_what_the_json_says() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(3000);
+    let ran = bench.succeed(&["compare", &trace, "--json", "out.json"]);
+    let written = std::fs::read_to_string(bench.path("out.json")).unwrap();
+    let compared: Value = serde_json::from_str(&written).unwrap();
+    assert!(!ran.stdout.contains('\u{1b}'), "no colour off a terminal");
+    for line in ran.stdout.lines() {
+        assert!(line.chars().count() <= 100 || line.starts_with("  "), "{line}");
+    }
+    let row = |label: &str| ran.stdout.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
+    for result in items(&compared["results"]) {
+        let name = result["scheme"].as_str().unwrap();
+        assert!(row("pagemap").contains(name));
+        let cost = format!("{:.2}", result["cost_usd"].as_f64().unwrap());
+        assert!(row("flash cost").contains(&cost), "{name}: {cost}");
+    }
+}
+
+#[test]
+fn settings_seeds_and_devices_reach_the_simulation() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(4000);
+    let mean = |arguments: &[&str]| {
+        let all: Vec<&str> = ["compare", &trace, "--schemes", "pagemap"].iter().chain(arguments).copied().collect();
+        bench.json(&all)["results"][0]["response_us"]["mean"].as_f64().unwrap()
+    };
+    let usual = mean(&[]);
+    assert!(mean(&["--set", "mlc.spare=100%"]) < usual);
+    assert!(mean(&["--set", "mlc.program_us=1600"]) > usual);
+    assert!(mean(&["--no-fill"]) < usual);
+    assert_ne!(mean(&["--set", "gc_free_blocks=3"]), usual);
+    let configured = bench.json(&["compare", &trace, "--set", "mlc.spare=50%", "--seed", "9", "--schemes", "pagemap"]);
+    let device = &configured["results"][0]["device"];
+    assert_eq!((&device["seed"], &device["region"][0]["capacity"]), (&9.into(), &"36MiB".into()));
+    assert_eq!(device["region"][0]["chip"]["endurance"], 10_000);
+    assert_eq!(device["parameters"]["gc_free_blocks"], 1);
+}
+
+#[test]
+fn the_printed_threshold_rule_changes_what_chang_does() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(6000);
+    let metrics = |rule: &str| {
+        let setting = format!("threshold_mode={rule}");
+        bench.json(&["replay", &trace, "--scheme", "chang", "--set", &setting])["results"][0]["metrics"].clone()
+    };
+    assert_ne!(metrics("printed"), metrics("exhaustive"));
+}
+
+#[test]
+fn only_the_last_passes_are_measured() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(1000);
+    let count = |measure: &[&str]| {
+        let all: Vec<&str> =
+            ["replay", &trace, "--scheme", "pagemap", "--repeat", "3"].iter().chain(measure).copied().collect();
+        bench.json(&all)["results"][0]["response_us"]["count"].as_u64().unwrap()
+    };
+    assert_eq!((count(&[]), count(&["--measure", "1"])), (3000, 1000));
+    let limited = bench.json(&["replay", &trace, "--scheme", "pagemap", "--limit", "10", "--intervals", "5"]);
+    assert_eq!(limited["trace"]["requests"], 10);
+    assert_eq!(items(&limited["results"][0]["intervals"]).len(), 5);
+}
+
+#[test]
+fn overload_is_said_plainly() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(3000);
+    let ran = bench.succeed(&["compare", &trace, "--arrivals", "trace:100", "--schemes", "pagemap"]);
+    assert!(ran.stderr.starts_with("warning: `pagemap` is overloaded"), "{}", ran.stderr);
+    let ran = bench.succeed(&["compare", &trace, "--arrivals", "trace:0.01", "--schemes", "pagemap"]);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn every_preset_runs() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(20);
+    for device in items(&bench.json(&["list", "devices"])) {
+        let name = device["name"].as_str().unwrap();
+        let result = &bench.json(&["replay", &trace, "--device", name, "--no-fill"])["results"][0];
+        assert_eq!(result["device"]["name"], name);
+        assert_eq!(result["scheme"], device["device"]["scheme"]);
+    }
+}
+
+#[test]
+fn tiny_traces_get_a_device_of_every_scheme() {
+    let bench = Bench::new();
+    bench.file("one.spc", "0,0,512,w,0.0\n");
+    bench.file("far.spc", "0,0,512,w,0.0\n3,4000000000,4096,r,0.5\n");
+    for trace in ["one.spc", "far.spc"] {
+        let compared = bench.json(&["compare", trace]);
+        assert_eq!(compared["warnings"], Value::Array(Vec::new()), "no scheme is left out");
+        assert_eq!(compared["results"][0]["device"]["logical"], "4MiB");
+    }
+}

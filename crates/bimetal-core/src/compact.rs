@@ -1,0 +1,179 @@
+//! Address compaction: the extents of an address space that a trace touches, moved next to each other.
+//!
+//! Traces of large volumes touch little of them. Moving the touched 1-MiB extents together, in order, lets a small
+//! device hold them. Offsets within an extent stay, so block-mapped schemes see the locality there is; extents that
+//! were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
+
+use crate::request::{Op, Request, SECTOR_BYTES};
+
+/// Bytes of an extent.
+pub const EXTENT_BYTES: u64 = 1 << 20;
+
+const EXTENT_SECTORS: u64 = EXTENT_BYTES / SECTOR_BYTES;
+
+/// A run of touched extents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// First extent, and one past the last.
+    from: u64,
+    to: u64,
+    /// Touched extents before this run.
+    base: u64,
+}
+
+/// The extents that reads and writes touch. Trims touch none: they only concern data that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extents {
+    runs: Vec<Run>,
+    span_bytes: u64,
+}
+
+/// How many runs are collected before they are merged.
+const MERGE_AT: usize = 1 << 20;
+
+impl Extents {
+    /// The extents of these requests.
+    pub fn of(requests: &[Request]) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut merge_at = MERGE_AT;
+        let mut end = 0;
+        for request in requests.iter().filter(|request| request.op != Op::Trim) {
+            end = end.max(request.end());
+            let run =
+                Run { from: request.sector / EXTENT_SECTORS, to: (request.end() - 1) / EXTENT_SECTORS + 1, base: 0 };
+            match runs.last_mut() {
+                Some(last) if last.from <= run.from && run.from <= last.to => last.to = last.to.max(run.to),
+                _ => runs.push(run),
+            }
+            if runs.len() >= merge_at {
+                merge(&mut runs);
+                merge_at = runs.len() + MERGE_AT;
+            }
+        }
+        merge(&mut runs);
+        let mut base = 0;
+        for run in &mut runs {
+            run.base = base;
+            base += run.to - run.from;
+        }
+        Self { runs, span_bytes: end.saturating_mul(SECTOR_BYTES) }
+    }
+
+    /// Number of touched extents.
+    pub fn count(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.base + run.to - run.from)
+    }
+
+    /// Bytes of the touched extents: the size of the address space after [`Extents::compact`].
+    pub fn touched_bytes(&self) -> u64 {
+        self.count() * EXTENT_BYTES
+    }
+
+    /// Bytes up to the end of the last request.
+    pub fn span_bytes(&self) -> u64 {
+        self.span_bytes
+    }
+
+    /// Moves the requests; the parts of trims outside of touched extents are dropped.
+    pub fn compact(&self, requests: &mut Vec<Request>) {
+        let mut latest = 0;
+        requests.retain_mut(|request| {
+            let (from, to) = match request.op {
+                Op::Trim => (self.place(request.sector, &mut latest), self.place(request.end(), &mut latest)),
+                Op::Read | Op::Write => {
+                    let from = self.place(request.sector, &mut latest);
+                    (from, from + u64::from(request.sectors))
+                }
+            };
+            request.sector = from;
+            // A shorter trim: never more than before.
+            request.sectors = (to - from) as u32;
+            to > from
+        });
+    }
+
+    /// Where a sector goes; one between the runs goes where the next run begins.
+    #[inline]
+    fn place(&self, sector: u64, latest: &mut usize) -> u64 {
+        let extent = sector / EXTENT_SECTORS;
+        let within = |run: &Run| run.from <= extent && extent < run.to;
+        if !self.runs.get(*latest).is_some_and(within) {
+            *latest = self.runs.partition_point(|run| run.to <= extent);
+        }
+        match self.runs.get(*latest) {
+            Some(run) if run.from <= extent => {
+                (run.base + extent - run.from) * EXTENT_SECTORS + sector % EXTENT_SECTORS
+            }
+            Some(run) => run.base * EXTENT_SECTORS,
+            None => self.count() * EXTENT_SECTORS,
+        }
+    }
+}
+
+/// Sorts runs and joins those that overlap or touch.
+fn merge(runs: &mut Vec<Run>) {
+    runs.sort_unstable_by_key(|run| run.from);
+    runs.dedup_by(|next, last| {
+        let joined = next.from <= last.to;
+        if joined {
+            last.to = last.to.max(next.to);
+        }
+        joined
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(op: Op, sector: u64, sectors: u32) -> Request {
+        Request { arrival_ns: 0, sector, sectors, op }
+    }
+
+    #[test]
+    fn touched_extents_move_together_in_order() {
+        let mut requests = vec![
+            request(Op::Write, 10 * 2048 + 5, 8),
+            request(Op::Read, 3 * 2048 + 2040, 16),
+            request(Op::Write, 1 << 40, 1),
+            request(Op::Trim, 0, 5 * 2048),
+            request(Op::Trim, 6 * 2048, 2048),
+        ];
+        let extents = Extents::of(&requests);
+        assert_eq!((extents.count(), extents.touched_bytes()), (4, 4 << 20));
+        assert_eq!(extents.span_bytes(), ((1 << 40) + 1) * 512);
+        extents.compact(&mut requests);
+        let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.sector, request.sectors)).collect();
+        assert_eq!(places, [(2 * 2048 + 5, 8), (2040, 16), (3 * 2048, 1), (0, 2 * 2048)]);
+    }
+
+    #[test]
+    fn nothing_touches_nothing() {
+        let mut requests = vec![request(Op::Trim, 0, 8)];
+        let extents = Extents::of(&requests);
+        assert_eq!((extents.count(), extents.span_bytes()), (0, 0));
+        extents.compact(&mut requests);
+        assert!(requests.is_empty());
+    }
+
+    proptest! {
+        /// Order, overlap and offsets within extents stay.
+        #[test]
+        fn compaction_keeps_what_schemes_see(raw in prop::collection::vec((0u64..100_000, 1u32..5000), 1..60)) {
+            let before: Vec<Request> = raw.iter().map(|&(sector, sectors)| request(Op::Write, sector * 37, sectors)).collect();
+            let extents = Extents::of(&before);
+            let mut after = before.clone();
+            extents.compact(&mut after);
+            for (x, moved_x) in before.iter().zip(&after) {
+                prop_assert_eq!(x.sector % EXTENT_SECTORS, moved_x.sector % EXTENT_SECTORS);
+                prop_assert_eq!(x.sectors, moved_x.sectors);
+                prop_assert!(moved_x.end() * SECTOR_BYTES <= extents.touched_bytes());
+                for (y, moved_y) in before.iter().zip(&after) {
+                    prop_assert_eq!(x.sector.cmp(&y.sector), moved_x.sector.cmp(&moved_y.sector));
+                    prop_assert_eq!(x.end() <= y.sector, moved_x.end() <= moved_y.sector);
+                }
+            }
+        }
+    }
+}

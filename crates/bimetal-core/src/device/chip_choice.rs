@@ -1,0 +1,124 @@
+//! Which part a region is made of: one of the catalogue, one with other figures, or one of its own.
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::chip::{self, Chip};
+
+/// The part of a region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a chip's name, or a table of its figures in which `base` names the chip for the others")]
+pub enum ChipChoice {
+    /// One of the catalogue.
+    Named(String),
+    /// Figures by name. `base` names a part of the catalogue that has the figures not given.
+    Figures(Table),
+}
+
+const BASE: &str = "base";
+
+impl ChipChoice {
+    /// A part in full.
+    pub(super) fn of(chip: &Chip) -> Self {
+        Self::Figures(figures(chip))
+    }
+
+    /// Changes one figure.
+    pub(super) fn set(&mut self, figure: &str, value: Value) {
+        if let Self::Named(name) = self {
+            *self = Self::Figures(Table::from_iter([(BASE.to_owned(), Value::String(std::mem::take(name)))]));
+        }
+        if let Self::Figures(table) = self {
+            table.insert(figure.to_owned(), value);
+        }
+    }
+
+    /// The part.
+    ///
+    /// # Errors
+    /// An unknown name or figure, a missing one, or one that cannot be.
+    pub fn resolve(&self) -> Result<Chip, String> {
+        let chip = match self {
+            Self::Named(name) => find(name)?,
+            Self::Figures(table) => from_table(table)?,
+        };
+        check(&chip)?;
+        Ok(chip)
+    }
+}
+
+fn find(name: &str) -> Result<Chip, String> {
+    chip::find(name).ok_or_else(|| {
+        let known = chip::catalogue().into_iter().map(|chip| chip.name).collect::<Vec<_>>().join(", ");
+        format!("there is no chip `{name}`; there are: {known}")
+    })
+}
+
+fn figures(chip: &Chip) -> Table {
+    Table::try_from(chip).unwrap_or_default()
+}
+
+fn from_table(changes: &Table) -> Result<Chip, String> {
+    let mut table = match changes.get(BASE) {
+        None => Table::new(),
+        Some(Value::String(base)) => figures(&find(base)?),
+        Some(_) => return Err("`base` is not the name of a chip".into()),
+    };
+    let changed: Vec<&str> = changes.keys().map(String::as_str).filter(|&key| key != BASE).collect();
+    if changes.contains_key(BASE) && !changed.is_empty() && !changes.contains_key("source") {
+        let source = table.get("source").and_then(Value::as_str).unwrap_or_default();
+        let source = format!("{source}; changed here: {}", changed.join(", "));
+        table.insert("source".into(), Value::String(source));
+    }
+    for &key in &changed {
+        match (table.get_mut(key), &changes[key]) {
+            (Some(Value::Table(inner)), Value::Table(new)) => inner.extend(new.clone()),
+            (_, value) => {
+                table.insert(key.into(), value.clone());
+            }
+        }
+    }
+    Value::Table(table).try_into::<Chip>().map_err(|error| error.message().replace('\n', "; "))
+}
+
+/// Longest operation: an hour, far beyond any part, and no clock overflows.
+const LONGEST_US: f64 = 3.6e9;
+
+fn check(chip: &Chip) -> Result<(), String> {
+    let mut times = vec![("read_us", chip.read_us), ("program_us", chip.program_us), ("erase_us", chip.erase_us)];
+    let mut endurances = vec![chip.endurance];
+    if let Some(slc) = &chip.slc_mode {
+        times.extend([
+            ("slc_mode.read_us", slc.read_us),
+            ("slc_mode.program_us", slc.program_us),
+            ("slc_mode.erase_us", slc.erase_us),
+        ]);
+        endurances.push(slc.endurance);
+        if slc.pages_per_block == 0 || slc.pages_per_block > chip.pages_per_block {
+            return Err(format!("slc_mode.pages_per_block must be from 1 to {}", chip.pages_per_block));
+        }
+    }
+    for (name, us) in times {
+        if !(0.0..=LONGEST_US).contains(&us) {
+            return Err(format!("{name} = {us} is not a time from 0 to an hour, in microseconds"));
+        }
+    }
+    let others = [
+        ("bus_mb_per_s", chip.bus_mb_per_s, 1e6),
+        ("supply_v", chip.supply_v, 1e3),
+        ("current_ma", chip.current_ma, 1e6),
+        ("usd_per_gib", chip.usd_per_gib, 1e9),
+    ];
+    for (name, value, most) in others {
+        if !(0.0..=most).contains(&value) {
+            return Err(format!("{name} = {value} is not within 0 to {most}"));
+        }
+    }
+    if chip.bus_mb_per_s != 0.0 && chip.bus_mb_per_s < 1e-3 {
+        return Err("bus_mb_per_s is too low; write 0 where the times include the transfer".into());
+    }
+    if endurances.contains(&0) {
+        return Err("an endurance of 0 cycles; write at least 1".into());
+    }
+    Ok(())
+}

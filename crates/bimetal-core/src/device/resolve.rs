@@ -1,0 +1,139 @@
+//! From the description of a device to what a scheme and a simulated medium are made from.
+
+use super::{Capacity, ChipChoice, Device, DeviceError, Region, toml_value};
+use crate::media::{Media, SimMedia, SimRegion};
+use crate::request::SECTOR_BYTES;
+use crate::scheme::{self, BuildError, RegionShape, Regions, Scheme, SchemeSpec, Shape};
+use crate::units::{ByteSize, Geometry};
+
+/// A device ready to be made.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The device as configured: parts in full, capacities in whole blocks, every parameter of the scheme.
+    pub device: Device,
+    /// What the scheme knows of it.
+    pub shape: Shape,
+    /// What it is simulated from.
+    pub regions: Vec<SimRegion>,
+    /// Every parameter of the scheme.
+    pub settings: Vec<(String, String)>,
+    /// What was rounded or adapted, one line each.
+    pub notes: Vec<String>,
+}
+
+impl Device {
+    /// Checks everything that can be checked without making the device.
+    ///
+    /// # Errors
+    /// The first field that cannot be, and what to do about it.
+    pub fn resolve(&self) -> Result<Resolved, DeviceError> {
+        let spec = scheme::find(&self.scheme)?;
+        self.check_regions(spec)?;
+        if self.logical.0 == 0 || !self.logical.0.is_multiple_of(SECTOR_BYTES) {
+            return Err(self.wrong("logical", format!("{} bytes is no multiple of 512 above 0", self.logical.0)));
+        }
+        let mut notes = Vec::new();
+        let mut device = self.clone();
+        let mut regions = Vec::with_capacity(self.regions.len());
+        for (region, configured) in self.regions.iter().zip(&mut device.regions) {
+            let made = self.resolve_region(region, &mut notes)?;
+            configured.chip = ChipChoice::of(&made.chip);
+            configured.capacity = Capacity::Bytes(ByteSize(made.geometry.capacity_bytes()));
+            regions.push(made);
+        }
+        let raw: u64 = regions.iter().map(|region| region.geometry.capacity_bytes()).sum();
+        if self.logical.0 > raw {
+            let what =
+                format!("{} bytes exceed the {raw} bytes of all regions; lower it or enlarge a region", self.logical.0);
+            return Err(self.wrong("logical", what));
+        }
+        let settings = scheme::settings(&self.scheme, &self.settings())?;
+        device.parameters = settings.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect();
+        let shapes = regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry });
+        let shape =
+            Shape { logical_sectors: self.logical.0 / SECTOR_BYTES, regions: shapes.collect(), seed: self.seed };
+        Ok(Resolved { device, shape, regions, settings, notes })
+    }
+
+    fn check_regions(&self, spec: &SchemeSpec) -> Result<(), DeviceError> {
+        let (needed, what) = match spec.regions {
+            Regions::One => (1, "one region"),
+            Regions::FastAndSlow => (2, "two regions, the fast one first"),
+            Regions::DualMode => (1, "one region of a chip with an slc_mode"),
+        };
+        if self.regions.len() != needed {
+            let what = format!("scheme `{}` needs {what}, and there are {}", spec.name, self.regions.len());
+            return Err(self.wrong("region", what));
+        }
+        let mut names: Vec<&str> = self.regions.iter().map(|region| region.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() < self.regions.len() || names.contains(&"") {
+            return Err(self.wrong("region.name", "each region needs a name of its own"));
+        }
+        Ok(())
+    }
+
+    fn resolve_region(&self, region: &Region, notes: &mut Vec<String>) -> Result<SimRegion, DeviceError> {
+        let wrong = |field: &str, what: String| self.wrong(format!("{}.{field}", region.name), what);
+        let chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
+        if region.channels == 0 || region.dies_per_channel == 0 {
+            return Err(wrong("channels", "a region has at least 1 channel with 1 die".into()));
+        }
+        let dies = region.channels.saturating_mul(region.dies_per_channel);
+        // Everything but the number of blocks is checked first, so that the division below is sound.
+        let block = Geometry::new(chip.page_bytes, chip.pages_per_block, dies, dies)
+            .map_err(|what| wrong("chip", what))?
+            .block_bytes();
+        let faults = region.faults;
+        if faults.program_fail_ppm.max(faults.erase_fail_ppm).max(faults.factory_bad_ppm) > 1_000_000 {
+            return Err(wrong("faults", "a rate exceeds 1000000 per million".into()));
+        }
+        let bytes = region.capacity.bytes(self.logical);
+        let blocks = u32::try_from(bytes / block)
+            .map_err(|_| wrong("capacity", format!("{} is more than 2^32 blocks; lower it", region.capacity)))?;
+        let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, blocks, dies)
+            .map_err(|what| wrong("capacity", format!("{} is not possible: {what}", region.capacity)))?;
+        if geometry.capacity_bytes() != bytes && matches!(region.capacity, Capacity::Bytes(_)) {
+            notes.push(format!(
+                "`{}.capacity`: {} is no multiple of its {} blocks and was rounded down to {blocks} blocks",
+                region.name,
+                region.capacity,
+                ByteSize(block)
+            ));
+        }
+        Ok(SimRegion { chip, geometry, channels: region.channels, faults })
+    }
+}
+
+impl Resolved {
+    /// Makes the scheme over a medium.
+    ///
+    /// # Errors
+    /// A device that does not suit the scheme.
+    pub fn build<M: Media + 'static>(&self) -> Result<Box<dyn Scheme<M>>, BuildError> {
+        scheme::build(&self.device.scheme, &self.shape, &self.settings)
+    }
+
+    /// Makes the simulated medium.
+    pub fn media(&self) -> SimMedia {
+        SimMedia::new(&self.regions, self.device.seed)
+    }
+
+    /// What the slow region has beyond the logical capacity, as a share of the logical capacity.
+    pub fn spare(&self) -> f64 {
+        let raw = self.regions.last().map_or(0, |region| region.geometry.capacity_bytes());
+        raw as f64 / self.device.logical.0 as f64 - 1.0
+    }
+
+    /// Estimate of the memory that simulating it takes, in bytes: mapping tables and block states.
+    pub fn memory_bytes(&self) -> u64 {
+        // Map and owner of each page with its bits, a few words for each block; schemes differ by small factors.
+        const PER_PAGE: u64 = 16;
+        const PER_BLOCK: u64 = 64;
+        let region = |region: &SimRegion| {
+            region.geometry.page_slots() as u64 * PER_PAGE + u64::from(region.geometry.blocks) * PER_BLOCK
+        };
+        self.regions.iter().map(region).sum()
+    }
+}

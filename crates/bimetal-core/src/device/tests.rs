@@ -1,0 +1,149 @@
+use super::*;
+use crate::scheme;
+
+const EXAMPLE: &str = r#"
+name = "example"
+scheme = "pagemap"
+logical = "64MiB"
+
+[[region]]
+name = "mlc"
+chip = { base = "chang-mlc", endurance = 5000 }
+capacity = "70MiB"
+channels = 2
+dies_per_channel = 2
+
+[parameters]
+gc_free_blocks = 2
+"#;
+
+fn pagemap() -> &'static scheme::SchemeSpec {
+    scheme::find("pagemap").unwrap()
+}
+
+#[test]
+fn a_device_file_resolves_and_round_trips() {
+    let device = Device::from_toml(EXAMPLE).unwrap();
+    assert_eq!(Device::from_toml(&device.to_toml().unwrap()).unwrap(), device);
+    let resolved = device.resolve().unwrap();
+    let region = &resolved.regions[0];
+    assert_eq!((region.geometry.blocks, region.geometry.dies, region.channels), (140, 4, 2));
+    assert_eq!((region.chip.endurance, region.chip.page_bytes), (5000, 4096));
+    assert!(region.chip.source.ends_with("changed here: endurance"), "{}", region.chip.source);
+    assert_eq!(resolved.settings[0], ("gc_free_blocks".into(), "2".into()));
+    assert!((resolved.spare() - 6.0 / 64.0).abs() < 1e-12);
+    // What it was resolved to is a device file too, and says the same in full.
+    let again = Device::from_toml(&resolved.device.to_toml().unwrap()).unwrap();
+    assert_eq!(again, resolved.device);
+    assert_eq!(again.resolve().unwrap().regions[0].chip, region.chip);
+}
+
+#[test]
+fn every_preset_is_a_device_that_its_scheme_takes() {
+    for known in PRESETS {
+        let device = preset(known.name).unwrap();
+        assert_eq!(device.name, known.name);
+        assert!(!device.summary.is_empty(), "{}", known.name);
+        assert_eq!(Device::from_toml(&device.to_toml().unwrap()).unwrap(), device);
+        let resolved = device.resolve().unwrap();
+        assert!(resolved.notes.is_empty(), "{:?}", resolved.notes);
+        resolved.build::<crate::media::SimMedia>().unwrap();
+    }
+    assert!(preset("chang-c9").unwrap_err().to_string().contains("chang-c3"));
+}
+
+#[test]
+fn refusals_name_the_field_and_the_way_out() {
+    let cases = [
+        ("logical = \"64MiB\"", "logical = \"64 parsecs\"", "line 4: `64 parsecs` is not a size"),
+        ("scheme", "schema", "unknown field `schema`"),
+        ("scheme = \"pagemap\"", "scheme = \"page\"", "there is no scheme `page`; there are: "),
+        ("endurance = 5000", "endurnce = 5000", "`mlc.chip`: unknown field `endurnce`"),
+        ("endurance = 5000", "read_us = -1", "`mlc.chip`: read_us = -1"),
+        ("endurance = 5000", "read_us = nan", "`mlc.chip`: read_us = NaN"),
+        ("endurance = 5000", "page_bytes = 1000", "`mlc.chip`: a page of 1000 bytes"),
+        ("endurance = 5000", "page_bytes = 0", "`mlc.chip`: a page of 0 bytes"),
+        ("base = \"chang-mlc\", ", "", "`mlc.chip`: missing field"),
+        ("chang-mlc", "chang-qlc", "there is no chip `chang-qlc`; there are: chang-slc"),
+        ("70MiB", "70%", "`logical`: 67108864 bytes exceed"),
+        ("70MiB", "1MiB", "`mlc.capacity`: 1MiB is not possible"),
+        ("70MiB", "999999TiB", "`mlc.capacity`"),
+        ("70MiB", "-3%", "`-3%` is not a share"),
+        ("channels = 2", "channels = 0", "`mlc.channels`"),
+        ("channels = 2", "channels = 4294967295", "dies is not within 1 to 4096"),
+        ("gc_free_blocks = 2", "gc_free = 2", "has no parameter `gc_free`; it has: gc_free_blocks"),
+        ("gc_free_blocks = 2", "gc_free_blocks = 0", "`gc_free_blocks` of `pagemap` cannot be `0`"),
+        ("seed", "seed", ""),
+    ];
+    for (from, to, expected) in cases {
+        let text = EXAMPLE.replacen(from, to, 1);
+        let error = Device::from_toml(&text).and_then(|device| device.resolve().map(|_| ())).err();
+        let shown = error.map_or_else(String::new, |error| error.to_string());
+        assert!(shown.contains(expected) && !shown.contains('\n'), "{to}: {shown}");
+        assert_eq!(shown.is_empty(), expected.is_empty(), "{to}: {shown}");
+    }
+}
+
+#[test]
+fn fields_can_be_set() {
+    let mut device = Device::from_toml(EXAMPLE).unwrap();
+    for (key, value) in [
+        ("logical", "32MiB"),
+        ("seed", "7"),
+        ("mlc.spare", "25%"),
+        ("slow.endurance", "3000"),
+        ("mlc.read_us", "55.5"),
+        ("mlc.dies_per_channel", "1"),
+        ("mlc.program_fail_ppm", "3"),
+    ] {
+        device.set(key, value).unwrap();
+    }
+    let resolved = device.resolve().unwrap();
+    assert_eq!(resolved.regions[0].geometry.capacity_bytes(), 40 << 20);
+    assert_eq!((resolved.regions[0].chip.endurance, resolved.regions[0].chip.read_us), (3000, 55.5));
+    assert_eq!((resolved.shape.seed, resolved.regions[0].faults.program_fail_ppm), (7, 3));
+    for (key, value, expected) in [
+        ("mlc.endurnce", "1", "`mlc.endurnce` is no setting of device `example`; it has: logical, seed"),
+        ("slc.capacity", "1MiB", "`slc.capacity` is no setting"),
+        ("logicl", "1", "`logicl` is no setting"),
+        ("mlc.endurance", "many", "`mlc.endurance`: invalid type"),
+        ("mlc.spare", "much", "`mlc.spare`: `much%` is not a share"),
+        ("seed", "-1", "`seed`: `-1` is not a whole number"),
+    ] {
+        let shown = device.set(key, value).unwrap_err().to_string();
+        assert!(shown.contains(expected) && !shown.contains('\n'), "{key}: {shown}");
+    }
+}
+
+#[test]
+fn sizes_that_are_no_whole_blocks_are_rounded_down_and_said() {
+    let resolved = Device::from_toml(&EXAMPLE.replace("70MiB", "72000KiB")).unwrap().resolve().unwrap();
+    assert_eq!(resolved.regions[0].geometry.blocks, 140);
+    assert!(resolved.notes[0].contains("rounded down to 140 blocks"), "{:?}", resolved.notes);
+}
+
+#[test]
+fn a_template_fits_every_scheme_from_four_mebibytes_up() {
+    for spec in scheme::SCHEMES {
+        for logical in [0, 4 << 20, 5 << 20, 17 << 20, 300 << 20] {
+            let resolved = Template::auto(logical).resolve(spec, &[]).unwrap();
+            assert!(resolved.shape.logical_sectors * 512 >= logical.max(4 << 20));
+            assert_eq!(resolved.device.scheme, spec.name);
+            assert!(resolved.spare() >= 0.05 - 1e-9);
+            if logical >= 300 << 20 && resolved.regions.len() > 1 {
+                assert!(resolved.regions[0].geometry.capacity_bytes() >= logical / 80);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_set_does_not_grow() {
+    let mut template = Template::auto(8 << 20);
+    template.set("mlc.spare", "1%").unwrap();
+    let shown = template.resolve(pagemap(), &[]).unwrap_err().to_string();
+    assert!(shown.contains("`pagemap` cannot run on this device") && shown.contains("spare area"), "{shown}");
+    template.set("logical", "1GiB").unwrap();
+    let resolved = template.resolve(pagemap(), &[]).unwrap();
+    assert!((0.01..0.011).contains(&resolved.spare()), "{}", resolved.spare());
+}

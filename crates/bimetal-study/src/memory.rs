@@ -1,0 +1,30 @@
+//! Whether a simulation fits into memory: refused before it starts rather than killed half way.
+
+use bimetal_core::device::Resolved;
+
+use crate::StudyError;
+
+/// Checks the largest `jobs` simulations, which may run at once, against the memory that is available. Where the
+/// operating system does not say how much that is, everything passes.
+pub(crate) fn check(runs: &[Resolved], jobs: usize) -> Result<(), StudyError> {
+    let mut sizes: Vec<u64> = runs.iter().map(Resolved::memory_bytes).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    check_bytes(sizes.iter().take(jobs.max(1)).sum())
+}
+
+/// Checks that many bytes.
+pub(crate) fn check_bytes(needed: u64) -> Result<(), StudyError> {
+    match available_bytes() {
+        Some(available) if needed > available => {
+            Err(StudyError::Memory { needed_mib: needed >> 20, available_mib: available >> 20 })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}

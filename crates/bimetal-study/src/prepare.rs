@@ -1,0 +1,190 @@
+//! What is run: a trace, a comparable device for each scheme, and the addresses of the one fitted to the other.
+
+use bimetal_core::compact::Extents;
+use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
+use bimetal_core::media::SimMedia;
+use bimetal_core::report::TraceFacts;
+use bimetal_core::request::Request;
+use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
+use bimetal_core::trace::Trace;
+use serde::Serialize;
+
+use crate::{StudyError, memory};
+
+/// Requests and what is known of them.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// What is said of them in results.
+    pub facts: TraceFacts,
+    /// The requests, in order of arrival.
+    pub requests: Vec<Request>,
+    /// What a user should know of them.
+    pub warnings: Vec<String>,
+}
+
+impl Workload {
+    /// A trace, or the first `limit` requests of it.
+    pub fn of(trace: Trace, limit: Option<usize>) -> Self {
+        let mut requests = trace.requests;
+        let cut = limit.is_some_and(|limit| limit < requests.len());
+        requests.truncate(limit.unwrap_or(usize::MAX));
+        let mut facts = TraceFacts::of(&trace.name, trace.format, &requests);
+        if !cut {
+            // Byte totals as in the source, also where requests were widened to sectors.
+            (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
+        }
+        Self { facts, requests, warnings: trace.warnings }
+    }
+}
+
+/// Which schemes to run.
+#[derive(Clone, Debug)]
+pub struct Schemes {
+    specs: Vec<&'static SchemeSpec>,
+    /// Whether those that cannot run on the device are left out.
+    optional: bool,
+}
+
+impl Schemes {
+    /// The whole registry; what cannot run on the device is left out with a warning.
+    pub fn all() -> Self {
+        Self { specs: SCHEMES.to_vec(), optional: true }
+    }
+
+    /// The schemes of these names, in this order; `all` is the whole registry.
+    ///
+    /// # Errors
+    /// An unknown name, with those there are.
+    pub fn named(names: &[String]) -> Result<Self, BuildError> {
+        if names.iter().any(|name| name == "all") {
+            return Ok(Self::all());
+        }
+        let mut specs: Vec<&'static SchemeSpec> = Vec::new();
+        for name in names {
+            let spec = scheme::find(name)?;
+            if !specs.iter().any(|known| known.name == spec.name) {
+                specs.push(spec);
+            }
+        }
+        Ok(Self { specs, optional: false })
+    }
+}
+
+/// Where the trace's addresses lie on the devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Addresses {
+    /// Whether the touched extents were moved next to each other.
+    pub compacted: bool,
+    /// 1-MiB extents that reads and writes touch.
+    pub touched_extents: u64,
+    /// End of the address space in the trace.
+    pub span_bytes: u64,
+    /// End of the address space as replayed.
+    pub replayed_span_bytes: u64,
+}
+
+/// Everything that is needed to run.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The requests, as they are replayed.
+    pub workload: Workload,
+    /// Where they lie.
+    pub addresses: Addresses,
+    /// The device of each scheme.
+    pub runs: Vec<Resolved>,
+    /// Schemes that are left out, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Makes a device for each scheme and fits the trace's addresses to it.
+///
+/// Without a device, one is fitted to the trace: it holds the 1-MiB extents that the trace touches, which are moved next
+/// to each other. On a given device that is done only where the trace does not fit otherwise. A setting with a dot,
+/// `logical` and `seed` are those of the device; any other goes to every scheme that has the parameter.
+///
+/// # Errors
+/// Settings that nothing has, a device that cannot be, a trace that does not fit.
+pub fn prepare(
+    mut workload: Workload,
+    device: Option<Device>,
+    schemes: &Schemes,
+    settings: &[(String, String)],
+) -> Result<Prepared, StudyError> {
+    let extents = Extents::of(&workload.requests);
+    let mut template = match device {
+        Some(device) => Template::fixed(device),
+        None => Template::auto(extents.touched_bytes()),
+    };
+    let (of_device, of_schemes): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| device::is_device_key(key));
+    for (key, value) in of_device {
+        template.set(key, value).map_err(StudyError::DeviceSetting)?;
+    }
+    check_keys(schemes, &of_schemes)?;
+    let addresses = place(&mut workload, &template, &extents)?;
+    let (mut runs, mut warnings) = (Vec::new(), Vec::new());
+    for spec in &schemes.specs {
+        let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
+        let own = of_schemes.iter().filter(|(key, _)| known.contains(&key.as_str()));
+        let own: Vec<(String, String)> = own.map(|&setting| setting.clone()).collect();
+        let made = template.resolve(spec, &own);
+        if let Ok(resolved) = &made {
+            memory::check(std::slice::from_ref(resolved), 1)?;
+        }
+        // A device is tried before the first one runs: a refusal comes at once.
+        match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {
+            Ok(resolved) => runs.push(resolved),
+            Err(error) if schemes.optional && !matches!(error, DeviceError::Build(BuildError::Parameter(_))) => {
+                warnings.push(format!("`{}` is left out: {error}", spec.name));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if runs.is_empty() {
+        return Err(StudyError::NoScheme { reason: warnings.into_iter().next().unwrap_or_default() });
+    }
+    Ok(Prepared { workload, addresses, runs, warnings })
+}
+
+fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), StudyError> {
+    let mut known: Vec<&str> =
+        schemes.specs.iter().flat_map(|spec| (spec.parameters)()).map(|parameter| parameter.name).collect();
+    known.sort_unstable();
+    known.dedup();
+    match settings.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let device = "and those of the device: logical, seed, and REGION.FIELD such as slc.capacity or mlc.spare";
+            Err(StudyError::Setting { key: key.clone(), known: format!("{}, {device}", known.join(", ")) })
+        }
+    }
+}
+
+/// Moves the trace's extents together where that is due.
+fn place(workload: &mut Workload, template: &Template, extents: &Extents) -> Result<Addresses, StudyError> {
+    let logical = template.device().logical.0;
+    let span_bytes = extents.span_bytes();
+    let compacted = extents.touched_bytes() < span_bytes && (template.is_automatic() || span_bytes > logical);
+    let replayed_span_bytes = if compacted { extents.touched_bytes() } else { span_bytes };
+    if replayed_span_bytes > logical {
+        return Err(StudyError::DoesNotFit {
+            device: template.device().name.clone(),
+            touched_mib: extents.count(),
+            logical_mib: logical >> 20,
+        });
+    }
+    if compacted {
+        extents.compact(&mut workload.requests);
+    } else {
+        clip_trims(&mut workload.requests, logical);
+    }
+    Ok(Addresses { compacted, touched_extents: extents.count(), span_bytes, replayed_span_bytes })
+}
+
+/// Trims may reach beyond all data, and beyond the device.
+fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
+    let end = logical_bytes / bimetal_core::request::SECTOR_BYTES;
+    requests.retain_mut(|request| {
+        request.sectors = u64::from(request.sectors).min(end.saturating_sub(request.sector)) as u32;
+        request.sectors > 0
+    });
+}

@@ -1,0 +1,85 @@
+//! Writing traces: which formats can be written, and which a file name asks for.
+
+use std::path::Path;
+
+use bimetal_core::request::Op;
+use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_msr, encode_spc};
+
+/// A format that can be written.
+#[derive(Debug)]
+pub struct Writer {
+    /// Name of the format among [`bimetal_core::trace::FORMATS`]; also the extension of its files.
+    pub format: &'static str,
+    /// Writes a whole trace.
+    pub encode: fn(&Trace) -> Result<Vec<u8>, TraceError>,
+}
+
+/// Every format that can be written.
+pub static WRITERS: &[Writer] = &[
+    Writer { format: "bimetal", encode: |trace| Ok(encode_bimetal(trace)) },
+    Writer { format: "spc", encode: encode_spc },
+    Writer { format: "msr", encode: encode_msr },
+];
+
+/// The writer of a format, or that of a file's extension.
+///
+/// # Errors
+/// Neither is one that can be written, with those there are.
+pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, String> {
+    let known = || WRITERS.iter().map(|writer| writer.format).collect::<Vec<_>>().join(", ");
+    let named = |name: &str| WRITERS.iter().find(|writer| writer.format == name);
+    match (format, path.extension().and_then(|extension| extension.to_str())) {
+        (Some(name), _) => {
+            named(name).ok_or_else(|| format!("format `{name}` cannot be written; there are: {}", known()))
+        }
+        (None, extension) => extension.and_then(named).ok_or_else(|| {
+            let path = path.display();
+            format!(
+                "{path}: the extension names no format that can be written; hint: add `--to` with one of {}",
+                known()
+            )
+        }),
+    }
+}
+
+/// The first requests of a trace.
+pub fn limited(mut trace: Trace, limit: usize) -> Trace {
+    if limit >= trace.requests.len() {
+        return trace;
+    }
+    trace.requests.truncate(limit);
+    let count = |op: Op| trace.requests.iter().filter(|request| request.op == op).count() as u64;
+    let bytes = |op: Op| trace.requests.iter().filter(|request| request.op == op).map(|request| request.bytes()).sum();
+    (trace.reads, trace.writes, trace.trims) = (count(Op::Read), count(Op::Write), count(Op::Trim));
+    (trace.read_bytes, trace.write_bytes) = (bytes(Op::Read), bytes(Op::Write));
+    for device in &mut trace.devices {
+        let end = device.base_sector + device.sectors;
+        let within = |sector: u64| (device.base_sector..end).contains(&sector);
+        device.requests = trace.requests.iter().filter(|request| within(request.sector)).count() as u64;
+    }
+    trace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_are_formats_and_are_chosen_by_extension() {
+        for writer in WRITERS {
+            assert_eq!(bimetal_core::trace::format(writer.format).unwrap().name, writer.format);
+            let path = format!("out.{}", writer.format);
+            assert_eq!(choose(None, Path::new(&path)).unwrap().format, writer.format);
+            assert_eq!(choose(Some(writer.format), Path::new("x.csv")).unwrap().format, writer.format);
+        }
+        assert!(choose(None, Path::new("x.csv")).unwrap_err().contains("--to"));
+        assert!(choose(Some("csv"), Path::new("x.spc")).unwrap_err().contains("spc"));
+    }
+
+    #[test]
+    fn a_limited_trace_counts_itself() {
+        let trace = limited(crate::sample::open().unwrap(), 1000);
+        assert_eq!(trace.requests.len() as u64, trace.reads + trace.writes);
+        assert_eq!(trace.devices.iter().map(|device| device.requests).sum::<u64>(), 1000);
+    }
+}
