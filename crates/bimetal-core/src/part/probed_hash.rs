@@ -214,6 +214,11 @@ impl ProbedHash {
         taken.map(|(&key, &place)| (key, place))
     }
 
+    /// Whether virtual entries are anchored at a block.
+    pub fn is_anchor(&self, block: u32) -> bool {
+        self.anchored.front(block as usize).is_some()
+    }
+
     /// Checks that every key can be found, nothing is left reserved, and the counts are right.
     ///
     /// # Errors

@@ -109,6 +109,13 @@ impl CircularLog {
         if self.head >= self.tail { self.head - self.tail } else { self.head + self.geometry.blocks - self.tail }
     }
 
+    /// Whether a block lies from tail to head.
+    pub fn contains(&self, block: BlockId) -> bool {
+        let behind =
+            if self.head >= block.0 { self.head - block.0 } else { self.head + self.geometry.blocks - block.0 };
+        behind <= self.distance()
+    }
+
     /// Whether the head block has no free page.
     #[inline]
     pub fn head_full(&self) -> bool {
@@ -149,11 +156,10 @@ impl CircularLog {
         for slot in 0..self.units.len() as u32 {
             let Some(unit) = self.unit(slot) else { continue };
             let (page, position) = self.page_of(slot);
-            let block = self.geometry.block_of(page).0;
-            let behind = if self.head >= block { self.head - block } else { self.head + self.geometry.blocks - block };
-            let programmed = behind > 0 || self.geometry.page_of(page) < self.head_page;
-            if position >= self.slots || behind > self.distance() || !programmed {
-                return Err(format!("unit {unit} is in a page of block {block} that is not in the log"));
+            let block = self.geometry.block_of(page);
+            let programmed = block.0 != self.head || self.geometry.page_of(page) < self.head_page;
+            if position >= self.slots || !self.contains(block) || !programmed {
+                return Err(format!("unit {unit} is in a page of block {} that is not in the log", block.0));
             }
             valid += 1;
         }

@@ -8,7 +8,7 @@ use crate::part::page_merge::PageMerge;
 use crate::part::probed_hash::{Entry, ProbedHash};
 use crate::region::circular_log::CircularLog;
 use crate::scheme::block_mapped::{Overlay, Span};
-use crate::units::{Geometry, Ppa, RegionId};
+use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// The fast tier's state.
 #[derive(Debug)]
@@ -167,6 +167,10 @@ impl Tier {
         let valid = self.log.check()?;
         if valid != self.hash.regular() {
             return Err(format!("{valid} units are valid in the log, {} regular entries", self.hash.regular()));
+        }
+        let mut outside = (0..self.log.geometry().blocks).filter(|&block| !self.log.contains(BlockId(block)));
+        if let Some(block) = outside.find(|&block| self.hash.is_anchor(block)) {
+            return Err(format!("virtual entries are anchored at block {block}, which is erased"));
         }
         let mut newer = vec![0u32; self.newer.len()];
         for (unit, slot) in self.hash.iter_regular() {
