@@ -37,7 +37,7 @@ crate::parameters! {
         /// Whether writes are rejected while the fast region is worn more than its share (section 3.4).
         pub throttle: bool = true;
         /// Entries of the hash table; 0: half as many as the fast region has pages (H_n, section 3.3).
-        pub hash_entries: u32 = 0, in 0..=1_000_000_000;
+        pub hash_entries: u32 = 0, in 0..=67_108_864;
         /// What an entry stands for (sections 4.2 and 5.4 differ).
         pub hash_key: Key = Key::Sector;
         /// How collisions are resolved (section 5.4).
