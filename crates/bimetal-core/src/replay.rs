@@ -409,7 +409,7 @@ impl<'a> Driver<'a> {
         if self.interval_left == 0 {
             self.close_interval(media, scheme);
         }
-        if self.served % PROGRESS_STEP == 0 {
+        if self.served.is_multiple_of(PROGRESS_STEP) {
             progress(self.served);
         }
         completion

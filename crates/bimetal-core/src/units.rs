@@ -123,7 +123,7 @@ impl Geometry {
     /// # Errors
     /// What is wrong, as a sentence.
     pub fn new(page_bytes: u32, pages_per_block: u32, blocks: u32, dies: u32) -> Result<Self, String> {
-        if page_bytes == 0 || page_bytes % 512 != 0 || page_bytes > 64 << 10 {
+        if page_bytes == 0 || !page_bytes.is_multiple_of(512) || page_bytes > 64 << 10 {
             return Err(format!("a page of {page_bytes} bytes is not a multiple of 512 up to 64 KiB"));
         }
         if pages_per_block == 0 || pages_per_block > 1 << 16 {
@@ -268,7 +268,7 @@ impl fmt::Display for ByteSize {
     /// Exact: the largest binary unit that divides the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for &(name, unit) in &[("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
-            if self.0 != 0 && self.0 % unit == 0 {
+            if self.0 != 0 && self.0.is_multiple_of(unit) {
                 return f.pad(&format!("{}{name}", self.0 / unit));
             }
         }

@@ -3,6 +3,8 @@
 //! Random requests go through [`Checked`] media, which assert the rules of flash and follow the data, and `check()`
 //! verifies the scheme's own state on the way. A new scheme is covered by its line in the registry.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
 use bimetal_core::part::random::{below, split_mix};

@@ -147,7 +147,7 @@ impl<M: Media> Media for Checked<M> {
     }
 
     fn deliver(&mut self, data: Self::Data, from: u32, at: u32, sectors: u32) {
-        let (start, length) = data.page.expect("only pages that were read are delivered");
+        let Some((start, length)) = data.page else { panic!("only pages that were read are delivered") };
         assert!(from + sectors <= length, "delivery beyond the page");
         let start = start + from as usize;
         self.reply[at as usize..(at + sectors) as usize]

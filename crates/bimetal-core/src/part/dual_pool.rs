@@ -189,11 +189,11 @@ impl DualPool {
                 self.enter(cold, Pool::Hot);
             }
         }
-        if let (Some(worn), Some(young)) = (self.hot_most_worn.top(), self.hot_least_worn.top()) {
-            if self.erases(worn) - self.erases(young) > 2 * self.threshold {
-                self.leave(young);
-                self.enter(young, Pool::Cold);
-            }
+        if let (Some(worn), Some(young)) = (self.hot_most_worn.top(), self.hot_least_worn.top())
+            && self.erases(worn) - self.erases(young) > 2 * self.threshold
+        {
+            self.leave(young);
+            self.enter(young, Pool::Cold);
         }
     }
 

@@ -20,13 +20,14 @@ fn mask(first: u32, sectors: u32) -> u128 {
     if sectors == 0 { 0 } else { (u128::MAX >> (128 - sectors)) << first }
 }
 
-impl<D: Copy> PageMerge<D> {
-    /// Nothing yet.
+impl<D: Copy> Default for PageMerge<D> {
     #[inline]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self { parts: ArrayVec::new_const(), covered: 0 }
     }
+}
 
+impl<D: Copy> PageMerge<D> {
     /// Sectors covered so far.
     #[inline]
     pub fn sectors(&self) -> u32 {
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn gaps_are_filled_around_what_is_there() {
-        let mut merge = PageMerge::new();
+        let mut merge = PageMerge::default();
         merge.fill('n', 0, 2, 3);
         merge.fill('m', 9, 6, 1);
         merge.fill('o', 0, 0, 8);

@@ -56,7 +56,8 @@ pub struct ProbedHash {
 }
 
 fn is_prime(number: u32) -> bool {
-    number >= 2 && (2..).take_while(|&divisor| divisor <= number / divisor).all(|divisor| number % divisor != 0)
+    number >= 2
+        && (2..).take_while(|&divisor| divisor <= number / divisor).all(|divisor| !number.is_multiple_of(divisor))
 }
 
 impl ProbedHash {

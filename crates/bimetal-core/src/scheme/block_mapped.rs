@@ -266,7 +266,7 @@ impl BlockMapped {
             media.program(self.region, to, &[host], Cause::Host);
             self.chains.place(span.block, span.logical, to);
         } else {
-            let mut merge = PageMerge::new();
+            let mut merge = PageMerge::default();
             merge.fill(media.host(), span.at, span.first, span.sectors);
             self.write(media, overlay, span.block, span.logical, &mut merge, Cause::Host);
         }
@@ -482,7 +482,7 @@ impl BlockMapped {
         to: Ppa,
         cause: Cause,
     ) {
-        let mut merge = PageMerge::new();
+        let mut merge = PageMerge::default();
         if overlay.joins_folds() && overlay.newer_sectors(logical) > 0 {
             overlay.pull(media, logical, &mut merge);
         } else if self.chains.lookup(logical).is_none() {

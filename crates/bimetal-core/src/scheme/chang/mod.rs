@@ -234,7 +234,7 @@ impl Chang {
             return Some((request.sector as u32, request.sectors));
         }
         let first = request.sector / u64::from(unit_sectors);
-        let whole = first * u64::from(unit_sectors) == request.sector && request.sectors % unit_sectors == 0;
+        let whole = first * u64::from(unit_sectors) == request.sector && request.sectors.is_multiple_of(unit_sectors);
         whole.then_some((first as u32, request.sectors / unit_sectors))
     }
 
@@ -333,7 +333,7 @@ impl Chang {
             self.slow.write_span(media, &mut self.tier, span);
             return;
         }
-        let mut merge = PageMerge::new();
+        let mut merge = PageMerge::default();
         merge.fill(media.host(), span.at, span.first, span.sectors);
         self.tier.supersede(media, span, anchor, &mut merge);
         self.slow.write(media, &mut self.tier, span.block, span.logical, &mut merge, Cause::Host);
@@ -367,7 +367,7 @@ impl Chang {
 
     fn trim<M: Media>(&mut self, media: &mut M, span: Span) {
         if span.sectors == self.slow.page_sectors() && self.tier.newer_sectors(span.logical) > 0 {
-            self.tier.supersede(media, span, None, &mut PageMerge::new());
+            self.tier.supersede(media, span, None, &mut PageMerge::default());
         }
         self.slow.trim_span(span);
     }
@@ -425,7 +425,7 @@ impl Chang {
                 continue;
             }
             let content = *data.get_or_insert_with(|| media.read(self.tier.region, page, Cause::MigrateDown));
-            let mut merge = PageMerge::new();
+            let mut merge = PageMerge::default();
             slot = self.move_down(content, logical, slot..end, &mut merge);
             self.counts.demoted_sectors += u64::from(merge.sectors());
             self.slow.write(media, &mut self.tier, block, logical, &mut merge, Cause::MigrateDown);

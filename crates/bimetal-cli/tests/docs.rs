@@ -1,0 +1,97 @@
+//! Every command in README and docs runs as printed.
+//!
+//! A fenced block marked `sh` is a script: its lines run in order, in a directory of the page's own, so that a later line
+//! can use what an earlier one wrote. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name
+//! a target of the Makefile, since the tests themselves run under `make`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md"].iter().map(|name| root().join(name)).collect();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The lines of all blocks marked `sh`, continuation lines joined.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let (mut inside, mut continued) = (false, false);
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside && line.trim() == "```sh";
+            continue;
+        }
+        let text = line.trim();
+        if !inside || text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let (text, more) = text.strip_suffix('\\').map_or((text, false), |text| (text.trim_end(), true));
+        match commands.last_mut() {
+            Some(last) if continued => *last = format!("{last} {text}"),
+            _ => commands.push(text.into()),
+        }
+        continued = more;
+    }
+    commands
+}
+
+fn run(command: &str, folder: &Path) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_bimetal"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh").args(["-euc", command]).current_dir(folder).env("PATH", path).output().unwrap();
+    assert!(
+        output.status.success(),
+        "`{command}` ended with {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn every_command_in_the_docs_runs() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let mut ran = 0;
+    for page in pages() {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(page.file_stem().unwrap());
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        for command in commands(&fs::read_to_string(&page).unwrap()) {
+            match command.split_whitespace().next() {
+                Some("bimetal") => run(&command, &folder),
+                Some("make") => {
+                    for target in command.split_whitespace().skip(1) {
+                        assert!(makefile.contains(&format!("\n{target}:")), "{}: no target `{target}`", page.display());
+                    }
+                }
+                Some("git" | "cd" | "cargo") => {}
+                _ => panic!("{}: `{command}` is not a command that this test knows how to run", page.display()),
+            }
+            ran += 1;
+        }
+    }
+    assert!(ran > 5, "the docs show {ran} commands only: were their blocks marked `sh`?");
+}
+
+#[test]
+fn continuation_lines_are_joined() {
+    let page = "text\n```sh\n# a comment\nbimetal compare \\\n    trace.spc\nmake test\n```\n```\nnot run\n```\n";
+    assert_eq!(commands(page), ["bimetal compare trace.spc", "make test"]);
+}
