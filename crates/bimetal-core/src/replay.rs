@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use hdrhistogram::Histogram;
 
-use crate::ledger::{Ledger, Row};
+use crate::ledger::Ledger;
 use crate::media::{FlashOp, Simulation};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme};
@@ -443,9 +443,4 @@ impl<'a> Driver<'a> {
         self.outcome.simulated_ns = self.latest_ns - self.start_ns;
         self.outcome
     }
-}
-
-/// Flash page reads and programs of a set of ledger rows.
-pub fn page_ops(rows: &[Row]) -> u64 {
-    rows.iter().map(|row| row.counts.total(FlashOp::Read) + row.counts.total(FlashOp::Program)).sum()
 }

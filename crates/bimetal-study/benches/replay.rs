@@ -1,14 +1,15 @@
 //! Speed of every registered scheme beside a bare loop of memory accesses, in one process.
 //!
 //! The bare loop does only what any page-mapped device must do to memory for the same host requests and copies: per
-//! host read one look-up in a map of logical pages; per host write the look-up, the update of the old block's valid
-//! count, and the entries of map and owner table; per copy the owner look-up and the same two entries. It knows no
-//! requests, no time, no garbage collection policy, no accounting.
+//! host read one look-up in a map of logical pages; per host write the look-up, the old page's validity and its block's
+//! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page; the
+//! validity of consecutive new pages a word at a time. It knows no time, no garbage collection policy, no regions and no accounting.
 //!
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
 //!
-//! Usage: `cargo bench -p bimetal-study --bench replay [-- QUICK]`; `quick` leaves the 64-GiB devices out.
+//! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [SCHEME…]`; `quick` leaves the 64-GiB devices out, names
+//! leave out all other schemes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -128,6 +129,7 @@ fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let mut map: Vec<u32> = (0..case.logical_pages as u32).collect();
     let mut owner: Vec<u32> = (0..(blocks * 256) as u32).map(|page| page % case.logical_pages as u32).collect();
     let mut valid_pages = vec![256u32; blocks];
+    let mut valid = vec![u64::MAX; blocks * 256 / 64];
     let started = Instant::now();
     let (mut next, mut victim, mut owed) = (0usize, owner.len() / 2, 0.0);
     let mut sum = 0u32;
@@ -139,6 +141,7 @@ fn bare(case: &Case, outcome: &Outcome) -> f64 {
         }
         let old = std::mem::replace(&mut map[logical], next as u32) as usize;
         valid_pages[old / 256] = valid_pages[old / 256].wrapping_sub(1);
+        valid[old / 64] &= !(1 << (old % 64));
         owner[next] = logical as u32;
         next = if next + 1 == owner.len() { 0 } else { next + 1 };
         owed += copies_per_write;
@@ -150,13 +153,18 @@ fn bare(case: &Case, outcome: &Outcome) -> f64 {
             owner[next] = moved;
             next = if next + 1 == owner.len() { 0 } else { next + 1 };
         }
+        // Consecutive pages become valid a word at a time.
+        valid[next / 64] = u64::MAX;
     }
-    black_box((sum, &map, &valid_pages));
+    black_box((sum, &map, &valid_pages, &valid));
     started.elapsed().as_secs_f64()
 }
 
 fn main() {
-    let quick = std::env::args().any(|argument| argument == "quick");
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let quick = arguments.iter().any(|argument| argument == "quick");
+    let named: Vec<_> = SCHEMES.iter().filter(|spec| arguments.iter().any(|argument| argument == spec.name)).collect();
+    let schemes: Vec<_> = if named.is_empty() { SCHEMES.iter().collect() } else { named };
     let gib = (1 << 30) / PAGE_BYTES;
     let mut cases = vec![
         // The workload of the peers' comparison: 10.1 % spare, 70 % writes.
@@ -208,7 +216,7 @@ fn main() {
         "workload", "scheme", "M requests/s", "M page ops/s", "bare, same ops", "ratio", "WA", "bytes/page"
     );
     for case in &cases {
-        for spec in SCHEMES {
+        for spec in &schemes {
             let Run { outcome, seconds, bytes } = simulate(case, spec);
             let bare_seconds = bare(case, &outcome);
             let page_ops = outcome.ledger.page_ops() as f64;

@@ -124,17 +124,12 @@ pub fn open_with_progress(
     if paths.is_empty() {
         return Err(InputError::NoFile);
     }
-    let sizes = paths
-        .iter()
-        .map(|path| size(path))
-        .collect::<Result<Vec<u64>, _>>()?;
+    let sizes = paths.iter().map(|path| size(path)).collect::<Result<Vec<u64>, _>>()?;
     let total = sizes.iter().sum();
     let mut before = 0;
     let mut traces = Vec::with_capacity(paths.len());
     for (path, size) in paths.iter().zip(sizes) {
-        let mut trace = open_one(path, size, options, &|done| {
-            progress((before + done).min(total), total)
-        })?;
+        let mut trace = open_one(path, size, options, &|done| progress((before + done).min(total), total))?;
         before += size;
         if let Some(name) = path.file_name().filter(|_| !is_standard_input(path)) {
             trace.name = name.to_string_lossy().into_owned();
@@ -152,14 +147,9 @@ fn size(path: &Path) -> Result<u64, InputError> {
     if is_standard_input(path) {
         return Ok(0);
     }
-    let metadata = path.metadata().map_err(|source| InputError::Open {
-        path: path.to_owned(),
-        source,
-    })?;
+    let metadata = path.metadata().map_err(|source| InputError::Open { path: path.to_owned(), source })?;
     if metadata.is_dir() {
-        return Err(InputError::Directory {
-            path: path.to_owned(),
-        });
+        return Err(InputError::Directory { path: path.to_owned() });
     }
     Ok(metadata.len())
 }
@@ -167,40 +157,20 @@ fn size(path: &Path) -> Result<u64, InputError> {
 /// Bytes from which compression and the compact form are recognised.
 const START: u64 = 8;
 
-fn open_one(
-    path: &Path,
-    size: u64,
-    options: &Options,
-    progress: &dyn Fn(u64),
-) -> Result<Trace, InputError> {
+fn open_one(path: &Path, size: u64, options: &Options, progress: &dyn Fn(u64)) -> Result<Trace, InputError> {
     let path_buf = || path.to_owned();
     let source: Box<dyn Read> = if is_standard_input(path) {
         Box::new(io::stdin().lock())
     } else {
-        Box::new(File::open(path).map_err(|source| InputError::Open {
-            path: path_buf(),
-            source,
-        })?)
+        Box::new(File::open(path).map_err(|source| InputError::Open { path: path_buf(), source })?)
     };
-    let counted = Counted {
-        source,
-        done: 0,
-        reported: 0,
-        progress,
-    };
-    let failed = |source| InputError::Read {
-        path: path_buf(),
-        source,
-    };
+    let counted = Counted { source, done: 0, reported: 0, progress };
+    let failed = |source| InputError::Read { path: path_buf(), source };
     let (start, source) = peek(counted).map_err(failed)?;
     let Some(compression) = Compression::of(&start) else {
         return decode(path, &start, source, size, options, failed);
     };
-    let corrupt = |source| InputError::Corrupt {
-        path: path_buf(),
-        compression,
-        source,
-    };
+    let corrupt = |source| InputError::Corrupt { path: path_buf(), compression, source };
     let (start, source) = compression.undo(source).and_then(peek).map_err(corrupt)?;
     decode(path, &start, source, 0, options, corrupt)
 }
@@ -221,27 +191,17 @@ fn decode(
     options: &Options,
     failed: impl Fn(io::Error) -> InputError,
 ) -> Result<Trace, InputError> {
-    let name = if is_standard_input(path) {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
+    let name = if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() };
     if trace::is_bimetal(start) && options.format.is_none_or(|format| format.name == "bimetal") {
-        return trace::read_bimetal(&name, &mut source, size, options).map_err(
-            |error| match error {
-                ReadError::Source(error) => failed(error),
-                ReadError::Trace(error) => error.into(),
-            },
-        );
+        return trace::read_bimetal(&name, &mut source, size, options).map_err(|error| match error {
+            ReadError::Source(error) => failed(error),
+            ReadError::Trace(error) => error.into(),
+        });
     }
     let mut bytes = Vec::new();
     // One byte more, so that the end is found without growing.
-    let expected = usize::try_from(size)
-        .unwrap_or(usize::MAX)
-        .saturating_add(1);
-    bytes
-        .try_reserve_exact(expected)
-        .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+    let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+    bytes.try_reserve_exact(expected).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
     source.read_to_end(&mut bytes).map_err(failed)?;
     Ok(trace::decode(&name, &bytes, options)?)
 }
@@ -277,8 +237,7 @@ mod tests {
     fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
         match compression {
             Compression::Gzip => {
-                let mut encoder =
-                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
@@ -295,20 +254,14 @@ mod tests {
                 encoder.finish().unwrap()
             }
             Compression::Bzip2 => {
-                let mut encoder =
-                    bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+                let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
         }
     }
 
-    const ALL: [Compression; 4] = [
-        Compression::Gzip,
-        Compression::Zstd,
-        Compression::Xz,
-        Compression::Bzip2,
-    ];
+    const ALL: [Compression; 4] = [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2];
 
     /// Opens one file of these bytes.
     fn open_bytes(bytes: &[u8]) -> Result<Trace, InputError> {
@@ -323,11 +276,7 @@ mod tests {
         let plain = open_bytes(TEXT).unwrap();
         assert_eq!((plain.name.as_str(), plain.requests.len()), ("t.any", 2));
         for compression in ALL {
-            assert_eq!(
-                open_bytes(&compress(compression, TEXT)).unwrap(),
-                plain,
-                "{compression}"
-            );
+            assert_eq!(open_bytes(&compress(compression, TEXT)).unwrap(), plain, "{compression}");
             let (first, second) = TEXT.split_at(20);
             let streams = [compress(compression, first), compress(compression, second)].concat();
             assert_eq!(open_bytes(&streams).unwrap(), plain, "{compression}");
@@ -342,13 +291,8 @@ mod tests {
         for compression in ALL {
             assert_eq!(open_bytes(&compress(compression, &compact)).unwrap(), plain);
         }
-        let error = open_bytes(&compact[..compact.len() - 1])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("t.any: the file is cut off: it holds 1 of its 2 requests"),
-            "{error}"
-        );
+        let error = open_bytes(&compact[..compact.len() - 1]).unwrap_err().to_string();
+        assert!(error.contains("t.any: the file is cut off: it holds 1 of its 2 requests"), "{error}");
     }
 
     #[test]
@@ -357,20 +301,14 @@ mod tests {
             let whole = compress(compression, TEXT);
             for cut in 6..whole.len() {
                 let error = open_bytes(&whole[..cut]).unwrap_err();
-                assert!(
-                    matches!(error, InputError::Corrupt { .. }),
-                    "{compression} cut at {cut}: {error}"
-                );
+                assert!(matches!(error, InputError::Corrupt { .. }), "{compression} cut at {cut}: {error}");
             }
             let mut damaged = whole.clone();
             let middle = whole.len() / 2;
             damaged[middle] ^= 0xff;
             let error = open_bytes(&damaged).unwrap_err();
             let text = error.to_string();
-            assert!(
-                text.contains(&format!("t.any: the {compression} data")),
-                "{text}"
-            );
+            assert!(text.contains(&format!("t.any: the {compression} data")), "{text}");
             assert!(!text.contains('\n'), "{text}");
         }
     }
@@ -381,22 +319,12 @@ mod tests {
         let error = open(&[folder.path().to_owned()], &Options::default()).unwrap_err();
         assert!(matches!(error, InputError::Directory { .. }), "{error}");
         let missing = folder.path().join("none.csv");
-        let error = open(&[missing], &Options::default())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("none.csv: the file cannot be opened: No such file"),
-            "{error}"
-        );
-        assert!(matches!(
-            open(&[], &Options::default()),
-            Err(InputError::NoFile)
-        ));
+        let error = open(&[missing], &Options::default()).unwrap_err().to_string();
+        assert!(error.contains("none.csv: the file cannot be opened: No such file"), "{error}");
+        assert!(matches!(open(&[], &Options::default()), Err(InputError::NoFile)));
         let error = open_bytes(b"").unwrap_err().to_string();
         assert!(error.ends_with("t.any: the file is empty"), "{error}");
-        let error = open_bytes(b"0,8,4096,r,0.5\n0,8,4096,q,0.5\n")
-            .unwrap_err()
-            .to_string();
+        let error = open_bytes(b"0,8,4096,r,0.5\n0,8,4096,q,0.5\n").unwrap_err().to_string();
         assert!(error.contains("t.any: line 2: field `Opcode`"), "{error}");
     }
 
@@ -407,18 +335,8 @@ mod tests {
         std::fs::write(&paths[0], TEXT).unwrap();
         std::fs::write(&paths[1], compress(Compression::Gzip, TEXT)).unwrap();
         let last = Cell::new((0, 0));
-        let trace = open_with_progress(&paths, &Options::default(), &|done, total| {
-            last.set((done, total))
-        })
-        .unwrap();
-        assert_eq!(
-            (
-                trace.name.as_str(),
-                trace.requests.len(),
-                trace.devices.len()
-            ),
-            ("a.spc + b.spc.gz", 4, 2)
-        );
+        let trace = open_with_progress(&paths, &Options::default(), &|done, total| last.set((done, total))).unwrap();
+        assert_eq!((trace.name.as_str(), trace.requests.len(), trace.devices.len()), ("a.spc + b.spc.gz", 4, 2));
         assert_eq!(last.get().0, last.get().1);
         assert!(last.get().1 > TEXT.len() as u64);
     }

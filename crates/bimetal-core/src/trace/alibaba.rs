@@ -35,13 +35,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let bytes = fields.whole("length")?;
     let time_ns = fields.time("timestamp", unit)?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -58,24 +52,13 @@ mod tests {
     use super::super::testing::{fault_of, read_as};
     use super::*;
 
-    const LINES: &str =
-        "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n";
+    const LINES: &str = "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n";
 
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(
-            (trace.reads, trace.write_bytes, trace.duration_ns()),
-            (1, 16_384, 46_000)
-        );
-        assert_eq!(
-            trace
-                .devices
-                .iter()
-                .map(|device| device.id)
-                .collect::<Vec<_>>(),
-            [419, 725]
-        );
+        assert_eq!((trace.reads, trace.write_bytes, trace.duration_ns()), (1, 16_384, 46_000));
+        assert_eq!(trace.devices.iter().map(|device| device.id).collect::<Vec<_>>(), [419, 725]);
     }
 
     #[test]
@@ -84,11 +67,7 @@ mod tests {
             ("1,T,0,512,1", "opcode", "is neither read nor write"),
             ("1,R,0,-512,1", "length", "is negative"),
             ("1,R,0,512", "timestamp", "is missing"),
-            (
-                "1,R,9223372036854775807,512,1",
-                "offset + size",
-                "lies beyond 2^63 bytes",
-            ),
+            ("1,R,9223372036854775807,512,1", "offset + size", "lies beyond 2^63 bytes"),
         ] {
             fault_of(&FORMAT, LINES, line, field, what);
         }

@@ -42,30 +42,16 @@ const BLOCKS_READ: usize = 16;
 
 /// Writes a trace in the compact form. Its name, source format and warnings are not kept.
 pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
-    let mut out =
-        Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
+    let mut out = Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(trace.devices.len() as u32).to_le_bytes());
-    let counts = [
-        trace.requests.len() as u64,
-        trace.reads,
-        trace.writes,
-        trace.trims,
-    ];
-    for word in counts
-        .into_iter()
-        .chain([trace.read_bytes, trace.write_bytes, trace.origin_ns, 0])
-    {
+    let counts = [trace.requests.len() as u64, trace.reads, trace.writes, trace.trims];
+    for word in counts.into_iter().chain([trace.read_bytes, trace.write_bytes, trace.origin_ns, 0]) {
         out.extend_from_slice(&word.to_le_bytes());
     }
     for device in &trace.devices {
-        for word in [
-            device.id,
-            device.base_sector,
-            device.sectors,
-            device.requests,
-        ] {
+        for word in [device.id, device.base_sector, device.sectors, device.requests] {
             out.extend_from_slice(&word.to_le_bytes());
         }
     }
@@ -79,11 +65,7 @@ pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    if sample.bytes.starts_with(MAGIC) {
-        Likeness::Magic
-    } else {
-        Likeness::No
-    }
+    if sample.bytes.starts_with(MAGIC) { Likeness::Magic } else { Likeness::No }
 }
 
 /// Why the compact form could not be read from a source.
@@ -107,23 +89,9 @@ pub fn is_bimetal(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// A failing source, and what [`super::decode`] gives.
-pub fn read_bimetal(
-    name: &str,
-    source: &mut dyn Read,
-    length: u64,
-    options: &Options,
-) -> Result<Trace, ReadError> {
+pub fn read_bimetal(name: &str, source: &mut dyn Read, length: u64, options: &Options) -> Result<Trace, ReadError> {
     options.check(name, &FORMAT)?;
-    read(
-        &Input {
-            name,
-            bytes: &[],
-            options,
-            format: &FORMAT,
-        },
-        source,
-        length,
-    )
+    read(&Input { name, bytes: &[], options, format: &FORMAT }, source, length)
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
@@ -136,17 +104,12 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, ReadError> {
     let header = header(input, source)?;
     if header.requests == 0 {
-        return Err(input
-            .error(ErrorKind::NoRequests, "the file holds no requests")
-            .into());
+        return Err(input.error(ErrorKind::NoRequests, "the file holds no requests").into());
     }
     let room = header.requests.min(length / RECORD as u64) as usize;
     let mut gathered = Gathered {
         requests: Vec::with_capacity(room),
-        span: header
-            .devices
-            .last()
-            .map_or(0, |device| device.base_sector + device.sectors),
+        span: header.devices.last().map_or(0, |device| device.base_sector + device.sectors),
         devices: &header.devices,
         device: 0,
         of_device: vec![0; header.devices.len()],
@@ -220,16 +183,12 @@ struct Header {
 }
 
 fn bad_header(input: &Input<'_>, what: String) -> TraceError {
-    input
-        .error(ErrorKind::Field, what)
-        .with_hint("convert the source trace again")
+    input.error(ErrorKind::Field, what).with_hint("convert the source trace again")
 }
 
 fn truncated(input: &Input<'_>, what: String) -> TraceError {
     let what = format!("the file is cut off: {what}");
-    input
-        .error(ErrorKind::Truncated, what)
-        .with_hint("copy or convert the file again")
+    input.error(ErrorKind::Truncated, what).with_hint("copy or convert the file again")
 }
 
 fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError> {
@@ -239,11 +198,7 @@ fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError>
         return Err(bad_header(input, "the file does not start with `BMTRACE`".to_owned()).into());
     }
     if got < HEADER {
-        return Err(truncated(
-            input,
-            format!("it holds {got} of the {HEADER} bytes of its header"),
-        )
-        .into());
+        return Err(truncated(input, format!("it holds {got} of the {HEADER} bytes of its header")).into());
     }
     let (words, _) = start.as_chunks::<8>();
     let word = |index: usize| u64::from_le_bytes(words[index]);
@@ -274,12 +229,7 @@ fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, Tra
     let mut base = 0u64;
     for (number, entry) in table.as_chunks::<8>().0.chunks(DEVICE / 8).enumerate() {
         let word = |index: usize| u64::from_le_bytes(entry[index]);
-        let device = TraceDevice {
-            id: word(0),
-            base_sector: word(1),
-            sectors: word(2),
-            requests: word(3),
-        };
+        let device = TraceDevice { id: word(0), base_sector: word(1), sectors: word(2), requests: word(3) };
         let sound = device.base_sector == base
             && device.sectors > 0
             && device.sectors.is_multiple_of(DEVICE_ALIGN_SECTORS)
@@ -299,12 +249,7 @@ fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, Tra
 fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
     let (words, _) = record.as_chunks::<8>();
     let last = u64::from_le_bytes(words[2]);
-    (
-        u64::from_le_bytes(words[0]),
-        u64::from_le_bytes(words[1]),
-        last as u32,
-        (last >> 32) as u32,
-    )
+    (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]), last as u32, (last >> 32) as u32)
 }
 
 /// The requests so far, and what the header must agree with.
@@ -343,12 +288,7 @@ impl Gathered<'_> {
                 1 => Op::Write,
                 _ => Op::Trim,
             };
-            Request {
-                arrival_ns,
-                sector,
-                sectors,
-                op,
-            }
+            Request { arrival_ns, sector, sectors, op }
         }));
         self.last_arrival = last;
         if bad || !self.find_devices(start) {
@@ -371,13 +311,10 @@ impl Gathered<'_> {
         }
         new.iter().all(|request| {
             let on = |device: &TraceDevice| {
-                request.sector >= device.base_sector
-                    && request.end() <= device.base_sector + device.sectors
+                request.sector >= device.base_sector && request.end() <= device.base_sector + device.sectors
             };
             if !on(&self.devices[self.device]) {
-                let after = self
-                    .devices
-                    .partition_point(|device| device.base_sector <= request.sector);
+                let after = self.devices.partition_point(|device| device.base_sector <= request.sector);
                 self.device = after - 1; // the first device starts at sector 0
             }
             self.of_device[self.device] += 1;
@@ -387,25 +324,13 @@ impl Gathered<'_> {
 
     /// The fault of the first bad record of a block that starts at request `start` after arrival `last`.
     #[cold]
-    fn first_bad(
-        &self,
-        input: &Input<'_>,
-        start: usize,
-        mut last: u64,
-        block: &[[u8; RECORD]],
-    ) -> TraceError {
+    fn first_bad(&self, input: &Input<'_>, start: usize, mut last: u64, block: &[[u8; RECORD]]) -> TraceError {
         let table_end = (HEADER + DEVICE * self.devices.len()) as u64;
-        let ends: Vec<u64> = self
-            .devices
-            .iter()
-            .map(|device| device.base_sector + device.sectors)
-            .collect();
+        let ends: Vec<u64> = self.devices.iter().map(|device| device.base_sector + device.sectors).collect();
         for (record, index) in block.iter().zip(start as u64..) {
             let (arrival_ns, sector, sectors, op) = fields(record);
             let end = sector.saturating_add(u64::from(sectors));
-            let device_end = ends[ends
-                .partition_point(|&end| end <= sector)
-                .min(ends.len() - 1)];
+            let device_end = ends[ends.partition_point(|&end| end <= sector).min(ends.len() - 1)];
             let (field, what, value) = match () {
                 () if op > 2 => ("op", "is not 0, 1 or 2", u64::from(op)),
                 () if sectors == 0 => ("sectors", "is zero", 0),
@@ -416,10 +341,7 @@ impl Gathered<'_> {
                     continue;
                 }
             };
-            let place = Place::Record {
-                number: index + 1,
-                byte: table_end + RECORD as u64 * index,
-            };
+            let place = Place::Record { number: index + 1, byte: table_end + RECORD as u64 * index };
             let fault = Fault::field(ErrorKind::Field, field, what, value.to_string().as_bytes());
             return input.fault(place, *fault);
         }
@@ -429,22 +351,13 @@ impl Gathered<'_> {
     /// Compares the header's totals with those of the requests.
     fn check(&self, input: &Input<'_>, header: &Header) -> Result<(), TraceError> {
         if self.counts != header.counts {
-            let what = format!(
-                "the file holds {:?} reads, writes, trims; the header says {:?}",
-                self.counts, header.counts
-            );
+            let what =
+                format!("the file holds {:?} reads, writes, trims; the header says {:?}", self.counts, header.counts);
             return Err(bad_header(input, what));
         }
-        let odd_device = self
-            .devices
-            .iter()
-            .zip(&self.of_device)
-            .find(|(device, of)| device.requests != **of);
+        let odd_device = self.devices.iter().zip(&self.of_device).find(|(device, of)| device.requests != **of);
         if let Some((device, of)) = odd_device {
-            let what = format!(
-                "device {} has {of} requests; its entry says {}",
-                device.id, device.requests
-            );
+            let what = format!("device {} has {of} requests; its entry says {}", device.id, device.requests);
             return Err(bad_header(input, what));
         }
         let fits = |op: usize| {
@@ -475,9 +388,7 @@ fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
             op: request.op,
         };
         let place = Place::Record { number, byte: 0 };
-        collector
-            .push(&row)
-            .map_err(|fault| input.fault(place, *fault))?;
+        collector.push(&row).map_err(|fault| input.fault(place, *fault))?;
     }
     collector.finish(input)
 }
@@ -504,19 +415,9 @@ mod tests {
         let bytes = encode_bimetal(&trace);
         assert_eq!(bytes.len(), 80 + 2 * 32 + 3 * 24);
         assert_eq!(decode_any("t", &bytes, &Options::default()).unwrap(), trace);
-        let options = Options {
-            devices: DeviceChoice::Only(vec![7]),
-            ..Options::default()
-        };
+        let options = Options { devices: DeviceChoice::Only(vec![7]), ..Options::default() };
         let seven = decode_any("t", &bytes, &options).unwrap();
-        assert_eq!(
-            (
-                seven.requests.len(),
-                seven.read_bytes,
-                seven.devices[0].base_sector
-            ),
-            (2, 512, 0)
-        );
+        assert_eq!((seven.requests.len(), seven.read_bytes, seven.devices[0].base_sector), (2, 512, 0));
     }
 
     #[test]
@@ -527,17 +428,9 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Truncated, "{error}");
         }
         let error = decode_any("t", &bytes[..bytes.len() - 1], &Options::default()).unwrap_err();
-        assert!(
-            error.to_string().contains("it holds 2 of its 3 requests"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("it holds 2 of its 3 requests"), "{error}");
         let longer = [&bytes[..], b"x"].concat();
-        assert!(
-            decode_any("t", &longer, &Options::default())
-                .unwrap_err()
-                .to_string()
-                .contains("more bytes follow")
-        );
+        assert!(decode_any("t", &longer, &Options::default()).unwrap_err().to_string().contains("more bytes follow"));
     }
 
     #[test]
@@ -570,19 +463,10 @@ mod tests {
                 assert!(matches!(error.place(), Place::Record { .. }), "{error}");
             }
         }
-        let empty = Trace {
-            requests: vec![],
-            devices: vec![],
-            reads: 0,
-            writes: 0,
-            read_bytes: 0,
-            write_bytes: 0,
-            ..sample()
-        };
+        let empty =
+            Trace { requests: vec![], devices: vec![], reads: 0, writes: 0, read_bytes: 0, write_bytes: 0, ..sample() };
         assert_eq!(
-            decode_any("t", &encode_bimetal(&empty), &Options::default())
-                .unwrap_err()
-                .kind(),
+            decode_any("t", &encode_bimetal(&empty), &Options::default()).unwrap_err().kind(),
             ErrorKind::NoRequests
         );
     }

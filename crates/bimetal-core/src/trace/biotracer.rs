@@ -40,30 +40,15 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let text = fields.next("bytes")?;
     let bytes = lines::whole(text, "bytes")?;
     if bytes != sector_bytes {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            "bytes",
-            "is not 512 times the sectors",
-            text,
-        ));
+        return Err(Fault::field(ErrorKind::Field, "bytes", "is not 512 times the sectors", text));
     }
-    let op = if fields.whole("type")? & 1 == 1 {
-        Op::Write
-    } else {
-        Op::Read
-    };
+    let op = if fields.whole("type")? & 1 == 1 { Op::Write } else { Op::Read };
     let time_ns = fields.time("generate", unit)?;
     for field in ["process", "submit", "finish"] {
         fields.time(field, unit)?;
     }
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device: 0,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device: 0, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -89,8 +74,7 @@ impl SteadyClock {
             (self.latest, self.steady) = (stamp, stamp);
             return stamp;
         };
-        let jump = last.saturating_sub(stamp) > STEP_BACK_NS
-            || stamp.saturating_sub(last) > STEP_FORWARD_NS;
+        let jump = last.saturating_sub(stamp) > STEP_BACK_NS || stamp.saturating_sub(last) > STEP_FORWARD_NS;
         if jump {
             self.jumps += 1;
             self.latest = stamp;
@@ -115,16 +99,10 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         Ok(row)
     })?;
     if clock.jumps > 0 {
-        collector.warn(format!(
-            "{} of the phone's clock: time goes on from where it was",
-            count(clock.jumps, "jump")
-        ));
+        collector.warn(format!("{} of the phone's clock: time goes on from where it was", count(clock.jumps, "jump")));
     }
     if clock.late > 0 {
-        collector.warn(format!(
-            "{} out of time order: kept in place, at the time reached",
-            count(clock.late, "row")
-        ));
+        collector.warn(format!("{} out of time order: kept in place, at the time reached", count(clock.late, "row")));
     }
     collector.finish(input)
 }
@@ -140,10 +118,7 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(
-            (trace.requests[0].op, trace.requests[1].op),
-            (Op::Read, Op::Write)
-        );
+        assert_eq!((trace.requests[0].op, trace.requests[1].op), (Op::Read, Op::Write));
         assert_eq!(trace.duration_ns(), 1_188_646);
     }
 
@@ -157,33 +132,17 @@ mod tests {
                     48 8 4096 1 5.0 1 1 1\n\
                     56 8 4096 1 6.0 1 1 1\n";
         let trace = read_as(&FORMAT, text.as_bytes());
-        let arrivals: Vec<_> = trace
-            .requests
-            .iter()
-            .map(|request| request.arrival_ns / 1_000_000)
-            .collect();
+        let arrivals: Vec<_> = trace.requests.iter().map(|request| request.arrival_ns / 1_000_000).collect();
         assert_eq!(arrivals, [0, 1000, 1000, 1000, 1500, 1500, 2500]);
         assert!(trace.requests.is_sorted_by_key(|request| request.sector));
-        assert!(
-            trace.warnings[0].contains("2 jumps"),
-            "{:?}",
-            trace.warnings
-        );
-        assert!(
-            trace.warnings[1].contains("1 row out of time order"),
-            "{:?}",
-            trace.warnings
-        );
+        assert!(trace.warnings[0].contains("2 jumps"), "{:?}", trace.warnings);
+        assert!(trace.warnings[1].contains("1 row out of time order"), "{:?}", trace.warnings);
     }
 
     #[test]
     fn faults_name_line_and_field() {
         for (line, field, what) in [
-            (
-                "0 8 4097 4 1 1 1 1",
-                "bytes",
-                "is not 512 times the sectors",
-            ),
+            ("0 8 4097 4 1 1 1 1", "bytes", "is not 512 times the sectors"),
             ("0 8 4096 4 1 1 1", "finish", "is missing"),
             ("0 8 4096 4 -1 1 1 1", "generate", "is negative"),
             ("-8 8 4096 4 1 1 1 1", "sector", "is negative"),

@@ -41,12 +41,7 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
     fields.whole("pid")?;
     let letter = fields.next("action")?;
     if letter.is_empty() || letter.len() > 2 || !letter.iter().all(u8::is_ascii_alphabetic) {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            "action",
-            "is no action of blktrace",
-            letter,
-        ));
+        return Err(Fault::field(ErrorKind::Field, "action", "is no action of blktrace", letter));
     }
     let action = match letter {
         b"Q" => Action::Queue,
@@ -64,22 +59,11 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
     let offset = Fields::blanks(text).sectors("sector")?;
     let plus = fields.next("+")?;
     if plus != b"+" {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            "+",
-            "is another character",
-            plus,
-        ));
+        return Err(Fault::field(ErrorKind::Field, "+", "is another character", plus));
     }
     let bytes = fields.sectors("sectors")?;
     seen[action as usize] += 1;
-    Ok((action == wanted).then_some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok((action == wanted).then_some(Row { time_ns, device, offset, bytes, op }))
 }
 
 /// A device number, as blktrace's binary form has it.
@@ -89,12 +73,7 @@ fn device(text: &[u8]) -> Parsed<u64> {
     let major = parts.whole("").map_err(fault)?;
     let minor = parts.whole("").map_err(fault)?;
     if parts.end().is_err() || major >= 1 << (32 - MINOR_BITS) || minor >= 1 << MINOR_BITS {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            "major,minor",
-            "is no device number",
-            text,
-        ));
+        return Err(Fault::field(ErrorKind::Field, "major,minor", "is no device number", text));
     }
     Ok(major << MINOR_BITS | minor)
 }
@@ -102,12 +81,7 @@ fn device(text: &[u8]) -> Parsed<u64> {
 /// The operation of an RWBS word; `None` for those that move no data.
 fn operation(rwbs: &[u8]) -> Parsed<Option<Op>> {
     if !rwbs.iter().all(u8::is_ascii_uppercase) {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            "RWBS",
-            "is not capital letters",
-            rwbs,
-        ));
+        return Err(Fault::field(ErrorKind::Field, "RWBS", "is not capital letters", rwbs));
     }
     let word = rwbs.strip_prefix(b"F").unwrap_or(rwbs);
     Ok(match word.first() {
@@ -130,10 +104,7 @@ fn records(bytes: &[u8]) -> &[u8] {
 fn probe(sample: &Sample<'_>) -> Likeness {
     let mut seen = Seen::default();
     let (mut good, mut all) = (0, 0);
-    for (_, line) in sample
-        .lines()
-        .take_while(|(_, line)| !line.starts_with(b"CPU") && !line.starts_with(b"Total ("))
-    {
+    for (_, line) in sample.lines().take_while(|(_, line)| !line.starts_with(b"CPU") && !line.starts_with(b"Total (")) {
         all += 1;
         good += usize::from(row(line, Action::Queue, &mut seen).is_ok());
     }
@@ -141,18 +112,12 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let records = Input {
-        bytes: records(input.bytes),
-        ..*input
-    };
-    block_action::decode(
-        input,
-        |wanted| -> Result<(Collector<'_>, Seen), TraceError> {
-            let mut seen = Seen::default();
-            let collector = lines::decode(&records, "", |line| row(line, wanted, &mut seen))?;
-            Ok((collector, seen))
-        },
-    )
+    let records = Input { bytes: records(input.bytes), ..*input };
+    block_action::decode(input, |wanted| -> Result<(Collector<'_>, Seen), TraceError> {
+        let mut seen = Seen::default();
+        let collector = lines::decode(&records, "", |line| row(line, wanted, &mut seen))?;
+        Ok((collector, seen))
+    })
 }
 
 #[cfg(test)]
@@ -174,10 +139,7 @@ mod tests {
                         CPU0 (8,0):\n Reads Queued:           1,        8KiB\n";
 
     fn with(action: Action) -> Options {
-        Options {
-            action: Some(action),
-            ..Options::default()
-        }
+        Options { action: Some(action), ..Options::default() }
     }
 
     #[test]
@@ -192,57 +154,24 @@ mod tests {
 
     #[test]
     fn without_queue_records_the_issue_stands_in() {
-        let text: String = TEXT
-            .lines()
-            .filter(|line| !line.contains(" Q "))
-            .map(|line| format!("{line}\n"))
-            .collect();
+        let text: String = TEXT.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
         let trace = decode_any("t", text.as_bytes(), &Options::default()).unwrap();
         assert_eq!(trace.requests.len(), 2);
-        assert!(
-            trace.warnings[0].starts_with("no `Q` (queue) records"),
-            "{:?}",
-            trace.warnings
-        );
+        assert!(trace.warnings[0].starts_with("no `Q` (queue) records"), "{:?}", trace.warnings);
         let error = decode_any("t", text.as_bytes(), &with(Action::Queue)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoRequests);
-        assert!(
-            error
-                .to_string()
-                .contains("only 2 `D` and 1 `C`; hint: take those with `--action D`"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("only 2 `D` and 1 `C`; hint: take those with `--action D`"), "{error}");
     }
 
     #[test]
     fn faults_name_line_and_field() {
         let good = TEXT.lines().next().unwrap().to_owned() + "\n";
         for (line, field, what) in [
-            (
-                "8,0 3 1 0.0 697 Q W 223490 - 8 [x]",
-                "+",
-                "is another character",
-            ),
-            (
-                "8,0 3 1 0.0 697 Q W 223490 + -8 [x]",
-                "sectors",
-                "is negative",
-            ),
-            (
-                "8,0 3 1 0.0 697 Q w 223490 + 8 [x]",
-                "RWBS",
-                "is not capital letters",
-            ),
-            (
-                "8 3 1 0.0 697 Q W 223490 + 8 [x]",
-                "major,minor",
-                "is no device number",
-            ),
-            (
-                "8,0 3 1 0.0 697 7 W 223490 + 8 [x]",
-                "action",
-                "is no action",
-            ),
+            ("8,0 3 1 0.0 697 Q W 223490 - 8 [x]", "+", "is another character"),
+            ("8,0 3 1 0.0 697 Q W 223490 + -8 [x]", "sectors", "is negative"),
+            ("8,0 3 1 0.0 697 Q w 223490 + 8 [x]", "RWBS", "is not capital letters"),
+            ("8 3 1 0.0 697 Q W 223490 + 8 [x]", "major,minor", "is no device number"),
+            ("8,0 3 1 0.0 697 7 W 223490 + 8 [x]", "action", "is no action"),
             ("8,0 3 1 0.0 697", "action", "is missing"),
         ] {
             fault_of(&FORMAT, &good, line, field, what);

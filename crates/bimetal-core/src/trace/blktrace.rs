@@ -53,12 +53,7 @@ fn layout(version: u32) -> Option<Layout> {
             device_at: 36,
             payload_length_at: 46,
         }),
-        8 => Some(Layout {
-            length: 64,
-            action: |record| record.u64(32),
-            device_at: 40,
-            payload_length_at: 50,
-        }),
+        8 => Some(Layout { length: 64, action: |record| record.u64(32), device_at: 40, payload_length_at: 50 }),
         _ => None,
     }
 }
@@ -119,24 +114,15 @@ fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), 
     let mut number = 0;
     while !rest.is_empty() {
         number += 1;
-        let place = Place::Record {
-            number,
-            byte: (input.bytes.len() - rest.len()) as u64,
-        };
+        let place = Place::Record { number, byte: (input.bytes.len() - rest.len()) as u64 };
         let truncated = || {
-            let what = format!(
-                "the file ends within this record, after {} bytes of it",
-                rest.len()
-            );
+            let what = format!("the file ends within this record, after {} bytes of it", rest.len());
             input
                 .error(ErrorKind::Truncated, what)
                 .at(place)
                 .with_hint("copy the file again; `blkparse` may cut it too")
         };
-        let record = Record {
-            bytes: rest,
-            big_endian,
-        };
+        let record = Record { bytes: rest, big_endian };
         if rest.len() < 4 {
             return Err(truncated());
         }
@@ -144,10 +130,7 @@ fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), 
         let Some(layout) = layout(magic & 0xff).filter(|_| magic & !0xff == MAGIC) else {
             let text = format!("{magic:#010x}");
             let what = "is not that of blktrace version 7 or 8";
-            return Err(input.fault(
-                place,
-                *Fault::field(ErrorKind::Field, "magic", what, text.as_bytes()),
-            ));
+            return Err(input.fault(place, *Fault::field(ErrorKind::Field, "magic", what, text.as_bytes())));
         };
         if rest.len() < layout.length {
             return Err(truncated());
@@ -156,13 +139,11 @@ fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), 
         if rest.len() < length {
             return Err(truncated());
         }
-        if let Some((action, op)) = meaning((layout.action)(&record)).filter(|_| record.u32(24) > 0)
-        {
+        if let Some((action, op)) = meaning((layout.action)(&record)).filter(|_| record.u32(24) > 0) {
             seen[action as usize] += 1;
             if action == wanted {
                 let row = request(&record, &layout, op);
-                row.and_then(|row| collector.push(&row))
-                    .map_err(|fault| input.fault(place, *fault))?;
+                row.and_then(|row| collector.push(&row)).map_err(|fault| input.fault(place, *fault))?;
             }
         }
         rest = &rest[length..];
@@ -174,21 +155,10 @@ fn request(record: &Record<'_>, layout: &Layout, op: Op) -> Result<Row, Box<Faul
     let sector = record.u64(16);
     let Some(offset) = sector.checked_mul(SECTOR_BYTES) else {
         let text = sector.to_string();
-        return Err(Fault::field(
-            ErrorKind::Range,
-            "sector",
-            "lies beyond 2^63 bytes",
-            text.as_bytes(),
-        ));
+        return Err(Fault::field(ErrorKind::Range, "sector", "lies beyond 2^63 bytes", text.as_bytes()));
     };
     let device = u64::from(record.u32(layout.device_at));
-    Ok(Row {
-        time_ns: record.u64(8),
-        device,
-        offset,
-        bytes: u64::from(record.u32(24)),
-        op,
-    })
+    Ok(Row { time_ns: record.u64(8), device, offset, bytes: u64::from(record.u32(24)), op })
 }
 
 /// The step and operation an action word means, if it is a step of a request we know.
@@ -230,11 +200,7 @@ mod tests {
         let mut out = Vec::new();
         let mut put = |value: u64, width: usize| {
             let le = value.to_le_bytes();
-            out.extend(if big_endian {
-                le[..width].iter().rev().copied().collect()
-            } else {
-                le[..width].to_vec()
-            });
+            out.extend(if big_endian { le[..width].iter().rev().copied().collect() } else { le[..width].to_vec() });
         };
         put(u64::from(MAGIC | version), 4);
         put(1, 4);
@@ -268,25 +234,9 @@ mod tests {
             record(version, big_endian, 0, 0, 0, CATEGORY_NOTIFY << 16, 16),
             record(version, big_endian, 1000, 64, 4096, 1 | WRITE, 0),
             record(version, big_endian, 1500, 64, 4096, 7 | WRITE, 0),
-            record(
-                version,
-                big_endian,
-                2000,
-                8,
-                512,
-                1 | READ | ACTION_CGROUP,
-                8,
-            ),
+            record(version, big_endian, 2000, 8, 512, 1 | READ | ACTION_CGROUP, 8),
             record(version, big_endian, 2500, 0, 0, 1 | WRITE, 0), // a flush
-            record(
-                version,
-                big_endian,
-                3000,
-                128,
-                65536,
-                1 | WRITE | CATEGORY_DISCARD << 16,
-                0,
-            ),
+            record(version, big_endian, 3000, 128, 65536, 1 | WRITE | CATEGORY_DISCARD << 16, 0),
         ]
         .concat()
     }
@@ -297,24 +247,10 @@ mod tests {
             for big_endian in [false, true] {
                 let bytes = recording(version, big_endian);
                 let trace = decode_any("t", &bytes, &Options::default()).unwrap();
-                let got: Vec<_> = trace
-                    .requests
-                    .iter()
-                    .map(|r| (r.arrival_ns, r.sector, r.sectors, r.op))
-                    .collect();
-                assert_eq!(
-                    got,
-                    [
-                        (0, 64, 8, Op::Write),
-                        (1000, 8, 1, Op::Read),
-                        (2000, 128, 128, Op::Trim)
-                    ]
-                );
+                let got: Vec<_> = trace.requests.iter().map(|r| (r.arrival_ns, r.sector, r.sectors, r.op)).collect();
+                assert_eq!(got, [(0, 64, 8, Op::Write), (1000, 8, 1, Op::Read), (2000, 128, 128, Op::Trim)]);
                 assert_eq!((trace.format, trace.devices[0].id), ("blktrace", 8 << 20));
-                let options = Options {
-                    action: Some(Action::Issue),
-                    ..Options::default()
-                };
+                let options = Options { action: Some(Action::Issue), ..Options::default() };
                 assert_eq!(decode_any("t", &bytes, &options).unwrap().requests.len(), 1);
             }
         }
@@ -325,10 +261,7 @@ mod tests {
         let bytes = recording(7, false);
         let ends = [64, 112, 160, 216, 264, 312];
         for cut in 1..bytes.len() {
-            let options = Options {
-                format: Some(&FORMAT),
-                ..Options::default()
-            };
+            let options = Options { format: Some(&FORMAT), ..Options::default() };
             match decode_any("t", &bytes[..cut], &options) {
                 Ok(_) => assert!(ends.contains(&cut), "{cut}"),
                 Err(error) if ends.contains(&cut) => {
@@ -338,13 +271,7 @@ mod tests {
             }
         }
         let error = decode_any("t", &bytes[..100], &Options::default()).unwrap_err();
-        assert_eq!(
-            error.place(),
-            Place::Record {
-                number: 2,
-                byte: 64
-            }
-        );
+        assert_eq!(error.place(), Place::Record { number: 2, byte: 64 });
     }
 
     #[test]
@@ -352,16 +279,7 @@ mod tests {
         let mut bytes = recording(7, false);
         bytes[112] = 0;
         let error = decode_any("t", &bytes, &Options::default()).unwrap_err();
-        assert_eq!(
-            (error.place(), error.field()),
-            (
-                Place::Record {
-                    number: 3,
-                    byte: 112
-                },
-                "magic"
-            )
-        );
+        assert_eq!((error.place(), error.field()), (Place::Record { number: 3, byte: 112 }, "magic"));
         let far = record(7, true, 0, u64::MAX, 512, 1 | READ, 0);
         let error = decode_any("t", &far, &Options::default()).unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Range, "sector"));

@@ -17,12 +17,7 @@ pub(super) fn decode<'a>(
 ) -> Result<Trace, TraceError> {
     let wanted = input.options.action.unwrap_or(Action::Queue);
     let (collector, seen) = pass(wanted)?;
-    let others = || {
-        Action::ALL
-            .into_iter()
-            .zip(seen)
-            .filter(|&(action, count)| action != wanted && count > 0)
-    };
+    let others = || Action::ALL.into_iter().zip(seen).filter(|&(action, count)| action != wanted && count > 0);
     let Some((stand_in, _)) = others().next() else {
         return collector.finish(input);
     };
@@ -30,14 +25,8 @@ pub(super) fn decode<'a>(
         return collector.finish(input);
     }
     if input.options.action.is_some() {
-        let found: Vec<String> = others()
-            .map(|(action, count)| format!("{count} `{}`", action.letter()))
-            .collect();
-        let what = format!(
-            "the trace has no `{}` records, only {}",
-            wanted.letter(),
-            found.join(" and ")
-        );
+        let found: Vec<String> = others().map(|(action, count)| format!("{count} `{}`", action.letter())).collect();
+        let what = format!("the trace has no `{}` records, only {}", wanted.letter(), found.join(" and "));
         let hint = format!("take those with `--action {}`", stand_in.letter());
         return Err(input.error(ErrorKind::NoRequests, what).with_hint(hint));
     }

@@ -82,29 +82,15 @@ impl<'a> Collector<'a> {
             self.empty += 1;
             return Ok(());
         }
-        let Some(end) = row
-            .offset
-            .checked_add(row.bytes)
-            .filter(|&end| end <= MAX_BYTES)
-        else {
+        let Some(end) = row.offset.checked_add(row.bytes).filter(|&end| end <= MAX_BYTES) else {
             let text = format!("{} + {}", row.offset, row.bytes);
-            return Err(Fault::field(
-                ErrorKind::Range,
-                "offset + size",
-                "lies beyond 2^63 bytes",
-                text.as_bytes(),
-            ));
+            return Err(Fault::field(ErrorKind::Range, "offset + size", "lies beyond 2^63 bytes", text.as_bytes()));
         };
         let sector = row.offset / SECTOR_BYTES;
         let end_sector = end.div_ceil(SECTOR_BYTES);
         let Ok(sectors) = u32::try_from(end_sector - sector) else {
             let text = format!("{} bytes", row.bytes);
-            return Err(Fault::field(
-                ErrorKind::Range,
-                "size",
-                "is above 2 TiB",
-                text.as_bytes(),
-            ));
+            return Err(Fault::field(ErrorKind::Range, "size", "is above 2 TiB", text.as_bytes()));
         };
         let slot = self.slot(row.device);
         let device = &mut self.devices[slot];
@@ -120,12 +106,7 @@ impl<'a> Collector<'a> {
         self.out_of_order += u64::from(row.time_ns < self.last_time);
         self.last_time = row.time_ns;
         self.first_time = self.first_time.min(row.time_ns);
-        self.requests.push(Request {
-            arrival_ns: row.time_ns,
-            sector,
-            sectors,
-            op: row.op,
-        });
+        self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op });
         self.device_of.push(slot as u32);
         Ok(())
     }
@@ -142,12 +123,7 @@ impl<'a> Collector<'a> {
         let next = self.devices.len() as u32;
         let slot = *self.index.entry(id).or_insert(next);
         if slot == next {
-            self.devices.push(Device {
-                id,
-                taken: self.choice.takes(id),
-                end_sector: 0,
-                requests: 0,
-            });
+            self.devices.push(Device { id, taken: self.choice.takes(id), end_sector: 0, requests: 0 });
         }
         self.last_device = slot as usize;
         self.last_device
@@ -160,41 +136,21 @@ impl<'a> Collector<'a> {
     pub(super) fn finish(mut self, input: &Input<'_>) -> Result<Trace, TraceError> {
         self.check_choice(input)?;
         if self.requests.is_empty() {
-            let skipped = if self.empty > 0 {
-                format!(", only {} of zero length", self.empty)
-            } else {
-                String::new()
-            };
+            let skipped = if self.empty > 0 { format!(", only {} of zero length", self.empty) } else { String::new() };
             return Err(input
-                .error(
-                    ErrorKind::NoRequests,
-                    format!("the file holds no requests{skipped}"),
-                )
-                .with_hint(
-                    "it was read as format `".to_owned()
-                        + input.format.name
-                        + "`; `--format` names another",
-                ));
+                .error(ErrorKind::NoRequests, format!("the file holds no requests{skipped}"))
+                .with_hint("it was read as format `".to_owned() + input.format.name + "`; `--format` names another"));
         }
         let devices = self.lay_out(input)?;
         if self.out_of_order > 0 {
             self.requests.sort_by_key(|request| request.arrival_ns);
-            self.warn(format!(
-                "{} out of time order: sorted by arrival",
-                count(self.out_of_order, "row")
-            ));
+            self.warn(format!("{} out of time order: sorted by arrival", count(self.out_of_order, "row")));
         }
         if self.empty > 0 {
-            self.warn(format!(
-                "{} left out",
-                count(self.empty, "zero-length request")
-            ));
+            self.warn(format!("{} left out", count(self.empty, "zero-length request")));
         }
         if self.widened > 0 {
-            self.warn(format!(
-                "{} of no whole number of sectors: widened to it",
-                count(self.widened, "request")
-            ));
+            self.warn(format!("{} of no whole number of sectors: widened to it", count(self.widened, "request")));
         }
         let mut trace = Trace {
             name: input.name.to_owned(),
@@ -217,18 +173,14 @@ impl<'a> Collector<'a> {
         let DeviceChoice::Only(ids) = self.choice else {
             return Ok(());
         };
-        let absent = ids
-            .iter()
-            .find(|id| !self.index.is_empty() && !self.index.contains_key(id));
+        let absent = ids.iter().find(|id| !self.index.is_empty() && !self.index.contains_key(id));
         absent.map_or(Ok(()), |id| {
             let mut known: Vec<String> = self.index.keys().take(20).map(u64::to_string).collect();
             if self.index.len() > known.len() {
                 known.push(format!("and {} more", self.index.len() - known.len()));
             }
             let what = format!("the trace has no device `{id}`");
-            Err(input
-                .error(ErrorKind::Device, what)
-                .with_hint(format!("its devices are {}", known.join(", "))))
+            Err(input.error(ErrorKind::Device, what).with_hint(format!("its devices are {}", known.join(", "))))
         })
     }
 
@@ -244,19 +196,11 @@ impl<'a> Collector<'a> {
             }
             let sectors = device.end_sector.next_multiple_of(DEVICE_ALIGN_SECTORS);
             bases[slot as usize] = base;
-            devices.push(TraceDevice {
-                id: device.id,
-                base_sector: base,
-                sectors,
-                requests: device.requests,
-            });
+            devices.push(TraceDevice { id: device.id, base_sector: base, sectors, requests: device.requests });
             base += sectors; // both at most 2^54
             if base > MAX_BYTES / SECTOR_BYTES {
                 return Err(input
-                    .error(
-                        ErrorKind::Range,
-                        "the devices laid end to end span more than 2^63 bytes",
-                    )
+                    .error(ErrorKind::Range, "the devices laid end to end span more than 2^63 bytes")
                     .with_hint("choose some with `--devices`"));
             }
         }
@@ -279,14 +223,7 @@ mod tests {
     use super::*;
 
     fn spc(text: &str, devices: DeviceChoice) -> Result<Trace, TraceError> {
-        decode(
-            "t.spc",
-            text.as_bytes(),
-            &Options {
-                devices,
-                ..Options::default()
-            },
-        )
+        decode("t.spc", text.as_bytes(), &Options { devices, ..Options::default() })
     }
 
     const TWO: &str = "7,0,512,w,2.0\n3,10,1000,r,1.0\n7,4096,512,r,3.0\n";
@@ -294,31 +231,10 @@ mod tests {
     #[test]
     fn devices_are_laid_end_to_end_by_id() {
         let trace = spc(TWO, DeviceChoice::All).unwrap();
-        let at = |id, base_sector, sectors, requests| TraceDevice {
-            id,
-            base_sector,
-            sectors,
-            requests,
-        };
+        let at = |id, base_sector, sectors, requests| TraceDevice { id, base_sector, sectors, requests };
         assert_eq!(trace.devices, [at(3, 0, 2048, 1), at(7, 2048, 6144, 2)]);
-        assert_eq!(
-            trace.requests[0],
-            Request {
-                arrival_ns: 0,
-                sector: 10,
-                sectors: 2,
-                op: Op::Read
-            }
-        );
-        assert_eq!(
-            trace.requests[1],
-            Request {
-                arrival_ns: 1_000_000_000,
-                sector: 2048,
-                sectors: 1,
-                op: Op::Write
-            }
-        );
+        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 10, sectors: 2, op: Op::Read });
+        assert_eq!(trace.requests[1], Request { arrival_ns: 1_000_000_000, sector: 2048, sectors: 1, op: Op::Write });
         assert_eq!(trace.requests[2].sector, 2048 + 4096);
         assert_eq!((trace.read_bytes, trace.write_bytes), (1512, 512));
         assert_eq!(trace.span_sectors(), 8192);
@@ -329,10 +245,7 @@ mod tests {
         assert!(trace.device_of(8192).is_none());
         let warnings = trace.warnings.join("\n");
         assert!(warnings.contains("1 row out of time order"), "{warnings}");
-        assert!(
-            warnings.contains("1 request of no whole number of sectors"),
-            "{warnings}"
-        );
+        assert!(warnings.contains("1 request of no whole number of sectors"), "{warnings}");
     }
 
     #[test]
@@ -343,10 +256,7 @@ mod tests {
         assert_eq!(trace.requests[0].sector, 0);
         let error = spc(TWO, DeviceChoice::Only(vec![7, 8])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Device);
-        assert!(
-            error.to_string().ends_with("hint: its devices are 3, 7"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("hint: its devices are 3, 7"), "{error}");
     }
 
     #[test]
@@ -355,17 +265,9 @@ mod tests {
         assert_eq!((error.kind(), error.field()), (ErrorKind::Range, "size"));
         assert!(error.to_string().contains("line 2"), "{error}");
         let error = spc("0,18014398509481983,1024,r,0\n", DeviceChoice::All).unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (ErrorKind::Range, "offset + size")
-        );
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Range, "offset + size"));
         let many = "0,18014398509481983,512,r,0\n1,18014398509481983,512,r,0\n";
-        assert!(
-            spc(many, DeviceChoice::All)
-                .unwrap_err()
-                .to_string()
-                .contains("2^63")
-        );
+        assert!(spc(many, DeviceChoice::All).unwrap_err().to_string().contains("2^63"));
     }
 
     #[test]
@@ -375,9 +277,6 @@ mod tests {
         assert!(trace.warnings[0].starts_with("1 zero-length request left out"));
         let error = spc("0,0,0,r,0\n", DeviceChoice::All).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoRequests);
-        assert!(
-            error.to_string().contains("only 1 of zero length"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("only 1 of zero length"), "{error}");
     }
 }

@@ -72,42 +72,25 @@ mod tests {
     use super::super::error::ErrorKind;
 
     fn name(text: &str) -> Result<&'static str, String> {
-        detect("x", text.as_bytes())
-            .map(|format| format.name)
-            .map_err(|error| {
-                assert_eq!(error.kind(), ErrorKind::Ambiguous);
-                error.to_string()
-            })
+        detect("x", text.as_bytes()).map(|format| format.name).map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::Ambiguous);
+            error.to_string()
+        })
     }
 
     #[test]
     fn values_tell_the_unit() {
-        assert_eq!(
-            name("0.000000 0 303560 16 0\n26.214000 0 303568 16 1\n"),
-            Ok("disksim")
-        );
+        assert_eq!(name("0.000000 0 303560 16 0\n26.214000 0 303568 16 1\n"), Ok("disksim"));
         assert_eq!(name("5 0 303560 16 a\n6 0 303568 16 1\n"), Ok("disksim")); // hexadecimal flags
-        assert_eq!(
-            name("11413000 0 657728 16 1\n11565000 1 31244784 64 1\n"),
-            Ok("mqsim")
-        );
-        assert_eq!(
-            name("0 0 280605840 2 1\n979 0 287641400 128 1\n"),
-            Ok("mqsim")
-        );
-        assert_eq!(
-            name("0.000 0 200626176 4096 0\n223.412 0 3159347200 36864 0\n"),
-            Ok("replayer")
-        );
+        assert_eq!(name("11413000 0 657728 16 1\n11565000 1 31244784 64 1\n"), Ok("mqsim"));
+        assert_eq!(name("0 0 280605840 2 1\n979 0 287641400 128 1\n"), Ok("mqsim"));
+        assert_eq!(name("0.000 0 200626176 4096 0\n223.412 0 3159347200 36864 0\n"), Ok("replayer"));
     }
 
     #[test]
     fn what_values_do_not_tell_is_asked() {
         let error = name("5 0 303560 16 1\n6 0 303568 16 1\n").unwrap_err();
-        assert!(
-            error.contains("`disksim`, `mqsim`") && error.contains("`--format`"),
-            "{error}"
-        );
+        assert!(error.contains("`disksim`, `mqsim`") && error.contains("`--format`"), "{error}");
         let error = name("0.5 0 512 512 1\n0.9 0 1024 512 1\n").unwrap_err();
         assert!(error.contains("`disksim`, `replayer`"), "{error}");
         let error = name("0.5 0 77 10001 1\n0.9 0 10078 12345 1\n").unwrap_err();

@@ -20,33 +20,19 @@ use crate::request::SECTOR_BYTES;
 /// [`ErrorKind::NoRequests`] for no trace at all, [`ErrorKind::Range`] if they do not fit one address space.
 pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
     if traces.len() < 2 {
-        return traces
-            .pop()
-            .ok_or_else(|| TraceError::new(ErrorKind::NoRequests, "", "no trace is given"));
+        return traces.pop().ok_or_else(|| TraceError::new(ErrorKind::NoRequests, "", "no trace is given"));
     }
     let one_format = traces.iter().all(|trace| trace.format == traces[0].format);
-    let kind = if one_format {
-        format(traces[0].format)?.shared
-    } else {
-        Shared::Nothing
-    };
+    let kind = if one_format { format(traces[0].format)?.shared } else { Shared::Nothing };
     let bases = lay_out(&traces, kind == Shared::ClockAndDevices)?;
     let origin_ns = match kind {
         Shared::Nothing => 0,
-        _ => traces
-            .iter()
-            .map(|trace| trace.origin_ns)
-            .min()
-            .unwrap_or(0),
+        _ => traces.iter().map(|trace| trace.origin_ns).min().unwrap_or(0),
     };
 
     let mut whole = Trace {
         name: joined_name(&traces),
-        format: if one_format {
-            traces[0].format
-        } else {
-            "mixed"
-        },
+        format: if one_format { traces[0].format } else { "mixed" },
         requests: Vec::with_capacity(traces.iter().map(|trace| trace.requests.len()).sum()),
         devices: bases.devices,
         reads: 0,
@@ -63,22 +49,10 @@ pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
         whole.trims += trace.trims;
         whole.read_bytes = whole.read_bytes.saturating_add(trace.read_bytes);
         whole.write_bytes = whole.write_bytes.saturating_add(trace.write_bytes);
-        whole.warnings.extend(
-            trace
-                .warnings
-                .iter()
-                .map(|warning| format!("{}: {warning}", trace.name)),
-        );
-        let delay_ns = if kind == Shared::Nothing {
-            0
-        } else {
-            trace.origin_ns - origin_ns
-        };
+        whole.warnings.extend(trace.warnings.iter().map(|warning| format!("{}: {warning}", trace.name)));
+        let delay_ns = if kind == Shared::Nothing { 0 } else { trace.origin_ns - origin_ns };
         whole.requests.extend(trace.requests.iter().map(|request| {
-            let at = trace
-                .devices
-                .partition_point(|device| device.base_sector <= request.sector)
-                - 1;
+            let at = trace.devices.partition_point(|device| device.base_sector <= request.sector) - 1;
             let mut moved = *request;
             moved.sector = request.sector - trace.devices[at].base_sector + new_bases[at];
             moved.arrival_ns += delay_ns;
@@ -102,17 +76,8 @@ fn lay_out(traces: &[Trace], shared: bool) -> Result<Bases, TraceError> {
     for trace in traces {
         let mut keys = Vec::with_capacity(trace.devices.len());
         for device in &trace.devices {
-            let id = if shared {
-                device.id
-            } else {
-                merged.len() as u64
-            };
-            let entry = merged.entry(id).or_insert(TraceDevice {
-                id,
-                base_sector: 0,
-                sectors: 0,
-                requests: 0,
-            });
+            let id = if shared { device.id } else { merged.len() as u64 };
+            let entry = merged.entry(id).or_insert(TraceDevice { id, base_sector: 0, sectors: 0, requests: 0 });
             entry.sectors = entry.sectors.max(device.sectors);
             entry.requests += device.requests;
             keys.push(id);
@@ -124,19 +89,12 @@ fn lay_out(traces: &[Trace], shared: bool) -> Result<Bases, TraceError> {
         device.base_sector = base;
         base += device.sectors; // both at most 2^54
         if base > MAX_BYTES / SECTOR_BYTES {
-            return Err(TraceError::new(
-                ErrorKind::Range,
-                "",
-                "the files laid end to end span more than 2^63 bytes",
-            ));
+            return Err(TraceError::new(ErrorKind::Range, "", "the files laid end to end span more than 2^63 bytes"));
         }
     }
     let base_of = |keys: Vec<u64>| keys.iter().map(|key| merged[key].base_sector).collect();
     let of_file = key_of.into_iter().map(base_of).collect();
-    Ok(Bases {
-        devices: merged.into_values().collect(),
-        of_file,
-    })
+    Ok(Bases { devices: merged.into_values().collect(), of_file })
 }
 
 fn joined_name(traces: &[Trace]) -> String {
@@ -162,32 +120,18 @@ mod tests {
         let b = read("b", "5,1,512,r,100.0\n5,3,512,w,101.0\n");
         let both = concat(vec![a, b]).unwrap();
         assert_eq!(both.name, "a + b");
-        let got: Vec<_> = both
-            .requests
-            .iter()
-            .map(|r| (r.arrival_ns / 1_000_000_000, r.sector))
-            .collect();
+        let got: Vec<_> = both.requests.iter().map(|r| (r.arrival_ns / 1_000_000_000, r.sector)).collect();
         assert_eq!(got, [(0, 0), (0, 4097), (1, 4099), (2, 2056)]);
-        assert_eq!(
-            both.devices.iter().map(|d| d.id).collect::<Vec<_>>(),
-            [0, 1, 2]
-        );
+        assert_eq!(both.devices.iter().map(|d| d.id).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((both.reads, both.writes, both.read_bytes), (2, 2, 1024));
         assert_eq!(both.span_sectors(), 3 * 2048);
     }
 
     #[test]
     fn a_wall_clock_is_kept_and_shared_devices_are_one() {
-        let hours = vec![
-            read("2", "1,R,4096,512,9000000\n"),
-            read("1", "2,W,0,512,2000000\n1,W,0,512,3000000\n"),
-        ];
+        let hours = vec![read("2", "1,R,4096,512,9000000\n"), read("1", "2,W,0,512,2000000\n1,W,0,512,3000000\n")];
         let both = concat(hours).unwrap();
-        let got: Vec<_> = both
-            .requests
-            .iter()
-            .map(|r| (r.arrival_ns / 1_000_000_000, r.sector))
-            .collect();
+        let got: Vec<_> = both.requests.iter().map(|r| (r.arrival_ns / 1_000_000_000, r.sector)).collect();
         assert_eq!(got, [(0, 2048), (1, 0), (7, 8)]);
         assert_eq!(both.devices.len(), 2);
         assert_eq!(both.devices[0].requests, 2);
@@ -195,15 +139,8 @@ mod tests {
 
     #[test]
     fn mixed_formats_and_none() {
-        let mixed = concat(vec![
-            read("1", "1,R,4096,512,9000000\n"),
-            read("2", "0,0,512,r,1.0\n"),
-        ])
-        .unwrap();
+        let mixed = concat(vec![read("1", "1,R,4096,512,9000000\n"), read("2", "0,0,512,r,1.0\n")]).unwrap();
         assert_eq!((mixed.format, mixed.duration_ns()), ("mixed", 0));
-        assert_eq!(
-            concat(Vec::new()).unwrap_err().kind(),
-            ErrorKind::NoRequests
-        );
+        assert_eq!(concat(Vec::new()).unwrap_err().kind(), ErrorKind::NoRequests);
     }
 }

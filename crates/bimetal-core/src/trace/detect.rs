@@ -72,16 +72,10 @@ impl<'a> Sample<'a> {
 /// [`ErrorKind::Undetected`] if no format fits, [`ErrorKind::Ambiguous`] if several do.
 pub fn detect(name: &str, bytes: &[u8]) -> Result<&'static Format, TraceError> {
     let sample = Sample::new(bytes);
-    let likely: Vec<(&'static Format, Likeness)> = FORMATS
-        .iter()
-        .map(|&format| (format, (format.probe)(&sample)))
-        .collect();
+    let likely: Vec<(&'static Format, Likeness)> =
+        FORMATS.iter().map(|&format| (format, (format.probe)(&sample))).collect();
     for sure in [Likeness::Magic, Likeness::Header, Likeness::All] {
-        let fitting: Vec<_> = likely
-            .iter()
-            .filter(|(_, likeness)| *likeness == sure)
-            .map(|(f, _)| *f)
-            .collect();
+        let fitting: Vec<_> = likely.iter().filter(|(_, likeness)| *likeness == sure).map(|(f, _)| *f).collect();
         match fitting[..] {
             [] => {}
             [format] => return Ok(format),
@@ -90,17 +84,9 @@ pub fn detect(name: &str, bytes: &[u8]) -> Result<&'static Format, TraceError> {
     }
     // No format reads every line. If most lines read as one, decoding as that names the line that does not.
     let good = |likeness: &Likeness| {
-        if let Likeness::Some { good } = likeness {
-            *good
-        } else {
-            0
-        }
+        if let Likeness::Some { good } = likeness { *good } else { 0 }
     };
-    let most = likely
-        .iter()
-        .map(|(_, likeness)| good(likeness))
-        .max()
-        .unwrap_or(0);
+    let most = likely.iter().map(|(_, likeness)| good(likeness)).max().unwrap_or(0);
     let mut best = likely.iter().filter(|(_, likeness)| good(likeness) == most);
     match (best.next(), best.next()) {
         (Some((format, _)), None) if 2 * most >= sample.lines().count() => Ok(format),
@@ -110,36 +96,23 @@ pub fn detect(name: &str, bytes: &[u8]) -> Result<&'static Format, TraceError> {
 
 fn ambiguous(name: &str, fitting: &[&'static Format]) -> TraceError {
     let names = names(fitting.iter().copied());
-    TraceError::new(
-        ErrorKind::Ambiguous,
-        name,
-        format!("the records fit several formats: {names}"),
-    )
-    .with_hint("name the right one with `--format`")
+    TraceError::new(ErrorKind::Ambiguous, name, format!("the records fit several formats: {names}"))
+        .with_hint("name the right one with `--format`")
 }
 
 fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
     let known = names(FORMATS.iter().copied());
     let (what, hint) = match sample.bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            ("the file is UTF-16 text", "convert it to UTF-8".to_owned())
-        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => ("the file is UTF-16 text", "convert it to UTF-8".to_owned()),
         [b'P', b'K', 3, 4, ..] => ("the file is a zip archive", "unpack it first".to_owned()),
         [0x1f, 0x8b, ..]
         | [b'B', b'Z', b'h', ..]
         | [0xfd, b'7', b'z', b'X', b'Z', ..]
-        | [0x28, 0xb5, 0x2f, 0xfd, ..] => (
-            "the file is compressed, maybe twice",
-            "decompress it first".to_owned(),
-        ),
-        bytes if bytes.get(257..262) == Some(b"ustar") => {
-            ("the file is a tar archive", "unpack it first".to_owned())
-        }
+        | [0x28, 0xb5, 0x2f, 0xfd, ..] => ("the file is compressed, maybe twice", "decompress it first".to_owned()),
+        bytes if bytes.get(257..262) == Some(b"ustar") => ("the file is a tar archive", "unpack it first".to_owned()),
         _ => (
             "the file looks like no known trace format",
-            format!(
-                "name it with `--format`, which then says what line does not fit; one of {known}"
-            ),
+            format!("name it with `--format`, which then says what line does not fit; one of {known}"),
         ),
     };
     TraceError::new(ErrorKind::Undetected, name, what).with_hint(hint)
@@ -147,10 +120,7 @@ fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
 
 /// Format names for a message.
 pub(super) fn names(formats: impl Iterator<Item = &'static Format>) -> String {
-    formats
-        .map(|format| format!("`{}`", format.name))
-        .collect::<Vec<_>>()
-        .join(", ")
+    formats.map(|format| format!("`{}`", format.name)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -189,9 +159,6 @@ mod tests {
         let text = line.repeat(4000);
         assert_eq!(detect("x", &text).unwrap().name, "spc");
         assert_eq!(Sample::new(&text).lines().count(), SAMPLE_LINES);
-        assert_eq!(
-            detect("x", &vec![b'1'; 1 << 20]).unwrap_err().kind(),
-            ErrorKind::Undetected
-        );
+        assert_eq!(detect("x", &vec![b'1'; 1 << 20]).unwrap_err().kind(), ErrorKind::Undetected);
     }
 }

@@ -52,65 +52,39 @@ fn row(line: &[u8], unit: TimeUnit, count_bytes: u64) -> Parsed<Option<Row>> {
     let text = fields.next("count")?;
     let count = lines::whole(text, "count")?;
     let Some(bytes) = count.checked_mul(count_bytes) else {
-        return Err(Fault::field(
-            ErrorKind::Range,
-            "count",
-            "lies beyond 2^64 bytes",
-            text,
-        ));
+        return Err(Fault::field(ErrorKind::Range, "count", "lies beyond 2^64 bytes", text));
     };
-    let op = if hexadecimal(fields.next("flags")?)? & 1 == 1 {
-        Op::Read
-    } else {
-        Op::Write
-    };
+    let op = if hexadecimal(fields.next("flags")?)? & 1 == 1 { Op::Read } else { Op::Write };
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 /// Flags as C's `%x` reads them.
 #[inline]
 fn hexadecimal(text: &[u8]) -> Parsed<u64> {
     let digits = text.strip_prefix(b"0x").unwrap_or(text);
-    let value = digits
-        .iter()
-        .try_fold(0u64, |value, &digit| match (digit as char).to_digit(16) {
-            Some(digit) if value < 1 << 28 => Some(value << 4 | u64::from(digit)),
-            _ => None,
-        });
+    let value = digits.iter().try_fold(0u64, |value, &digit| match (digit as char).to_digit(16) {
+        Some(digit) if value < 1 << 28 => Some(value << 4 | u64::from(digit)),
+        _ => None,
+    });
     let value = value.filter(|_| !digits.is_empty());
-    value.ok_or_else(|| {
-        Fault::field(
-            ErrorKind::Field,
-            "flags",
-            "is not a hexadecimal number of 32 bits",
-            text,
-        )
-    })
+    value.ok_or_else(|| Fault::field(ErrorKind::Field, "flags", "is not a hexadecimal number of 32 bits", text))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
     if !columns::allow(sample, Reading::MillisecondsAndSectors) {
         return Likeness::No;
     }
-    lines::probe(sample, "", |line| {
-        row(line, TimeUnit::Milliseconds, SECTOR_BYTES)
-    })
+    lines::probe(sample, "", |line| row(line, TimeUnit::Milliseconds, SECTOR_BYTES))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    let mut trace =
-        lines::decode(input, "", |line| row(line, unit, SECTOR_BYTES))?.finish(input)?;
+    let mut trace = lines::decode(input, "", |line| row(line, unit, SECTOR_BYTES))?.finish(input)?;
     let requests = trace.requests.len() as u64;
     if requests >= 100 && (trace.read_bytes + trace.write_bytes) / requests < SMALL_MEAN_BYTES {
-        let what = "requests are below 2 KiB on average: if the sizes are FlashSim's 4-KiB pages, use `--format flashsim`";
+        let what =
+            "requests are below 2 KiB on average: if the sizes are FlashSim's 4-KiB pages, use `--format flashsim`";
         trace.warnings.push(what.to_owned());
     }
     Ok(trace)
@@ -132,12 +106,7 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        let second = Request {
-            arrival_ns: 26_214_000,
-            sector: 741_200,
-            sectors: 16,
-            op: Op::Read,
-        };
+        let second = Request { arrival_ns: 26_214_000, sector: 741_200, sectors: 16, op: Op::Read };
         assert_eq!(trace.requests[1], second);
         assert_eq!((trace.reads, trace.writes), (1, 1));
     }
@@ -145,20 +114,9 @@ mod tests {
     #[test]
     fn flashsim_counts_pages() {
         let trace = read_as(&FLASHSIM, b"26.214000\t0\t303574\t2\t0\n");
-        assert_eq!(
-            (trace.requests[0].sector, trace.requests[0].sectors),
-            (303_574, 16)
-        );
-        let small = read_as(
-            &FORMAT,
-            "26.214000\t0\t303574\t2\t0\n".repeat(100).as_bytes(),
-        );
-        assert!(
-            small
-                .warnings
-                .iter()
-                .any(|warning| warning.contains("`--format flashsim`"))
-        );
+        assert_eq!((trace.requests[0].sector, trace.requests[0].sectors), (303_574, 16));
+        let small = read_as(&FORMAT, "26.214000\t0\t303574\t2\t0\n".repeat(100).as_bytes());
+        assert!(small.warnings.iter().any(|warning| warning.contains("`--format flashsim`")));
     }
 
     #[test]
@@ -167,11 +125,7 @@ mod tests {
             ("0.5 0 1 8", "flags", "is missing"),
             ("0.5 0 1 8 g", "flags", "is not a hexadecimal number"),
             ("0.5 0 1 8 0x", "flags", "is not a hexadecimal number"),
-            (
-                "0.5 0 1 8 100000000",
-                "flags",
-                "is not a hexadecimal number",
-            ),
+            ("0.5 0 1 8 100000000", "flags", "is not a hexadecimal number"),
             ("0.5 0 1 -8 1", "count", "is negative"),
             ("0.5 0 1 99999999999999999 1", "count", "lies beyond"),
             ("-0.5 0 1 8 1", "time", "is negative"),

@@ -11,12 +11,8 @@ pub(super) fn text(
     mut line: impl FnMut(&mut Vec<u8>, &TraceDevice, &Request) -> std::io::Result<()>,
 ) -> Result<Vec<u8>, TraceError> {
     if trace.trims > 0 {
-        let what = format!(
-            "the trace has {} trims, which {format} cannot express",
-            trace.trims
-        );
-        return Err(TraceError::new(ErrorKind::Inexpressible, &trace.name, what)
-            .with_hint("convert it to `bimetal`"));
+        let what = format!("the trace has {} trims, which {format} cannot express", trace.trims);
+        return Err(TraceError::new(ErrorKind::Inexpressible, &trace.name, what).with_hint("convert it to `bimetal`"));
     }
     let mut bytes = Vec::with_capacity(trace.requests.len() * 48);
     for request in &trace.requests {

@@ -104,9 +104,7 @@ impl TraceError {
             text: None,
             hint: String::new(),
         };
-        Self {
-            detail: Box::new(detail),
-        }
+        Self { detail: Box::new(detail) }
     }
 
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -149,49 +147,26 @@ pub(super) type Parsed<T> = Result<T, Box<Fault>>;
 
 impl Fault {
     #[cold]
-    pub(super) fn field(
-        kind: ErrorKind,
-        field: &'static str,
-        what: &'static str,
-        text: &[u8],
-    ) -> Box<Self> {
-        Box::new(Self {
-            kind,
-            field,
-            what,
-            text: Some(excerpt(text)),
-        })
+    pub(super) fn field(kind: ErrorKind, field: &'static str, what: &'static str, text: &[u8]) -> Box<Self> {
+        Box::new(Self { kind, field, what, text: Some(excerpt(text)) })
     }
 
     #[cold]
     pub(super) fn missing(field: &'static str) -> Box<Self> {
-        Box::new(Self {
-            kind: ErrorKind::FieldCount,
-            field,
-            what: "is missing: too few fields",
-            text: None,
-        })
+        Box::new(Self { kind: ErrorKind::FieldCount, field, what: "is missing: too few fields", text: None })
     }
 
     #[cold]
     pub(super) fn extra(text: &[u8]) -> Box<Self> {
         let what = "too many fields, from";
-        Box::new(Self {
-            kind: ErrorKind::FieldCount,
-            field: "",
-            what,
-            text: Some(excerpt(text)),
-        })
+        Box::new(Self { kind: ErrorKind::FieldCount, field: "", what, text: Some(excerpt(text)) })
     }
 }
 
 impl super::Input<'_> {
     /// The unit of the time stamps: the one asked for, or the format's.
     pub(super) fn time_unit(&self) -> super::TimeUnit {
-        self.options
-            .time_unit
-            .or(self.format.time_unit)
-            .unwrap_or(super::TimeUnit::Nanoseconds)
+        self.options.time_unit.or(self.format.time_unit).unwrap_or(super::TimeUnit::Nanoseconds)
     }
 
     /// A fault of a record, with its file, place and the format's layout.
@@ -200,10 +175,7 @@ impl super::Input<'_> {
         let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
         error.detail.field = fault.field;
         error.detail.text = fault.text;
-        let mut hint = format!(
-            "a `{}` record is `{}`",
-            self.format.name, self.format.layout
-        );
+        let mut hint = format!("a `{}` record is `{}`", self.format.name, self.format.layout);
         if self.options.format.is_none() {
             hint.push_str("; if the file has another format, name it with `--format`");
         }
@@ -232,16 +204,12 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line_that_says_everything() {
-        let mut error = TraceError::new(ErrorKind::Field, "a\nb.csv", "is not a whole number")
-            .at(Place::Line(7));
+        let mut error = TraceError::new(ErrorKind::Field, "a\nb.csv", "is not a whole number").at(Place::Line(7));
         error.detail.field = "size";
         error.detail.text = Some(excerpt(&[b'\n'; 100]));
         let shown = error.with_hint("do that").to_string();
         assert!(!shown.contains('\n'));
-        assert!(
-            shown.starts_with("a\\nb.csv: line 7: field `size` is not a whole number: `\\n\\n"),
-            "{shown}"
-        );
+        assert!(shown.starts_with("a\\nb.csv: line 7: field `size` is not a whole number: `\\n\\n"), "{shown}");
         assert!(shown.ends_with("\\n...`; hint: do that"), "{shown}");
     }
 }

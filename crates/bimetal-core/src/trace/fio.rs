@@ -49,11 +49,7 @@ impl<'a> Log<'a> {
             return Ok(None);
         }
         let mut fields = Fields::blanks(line);
-        let stamp = if self.version == 3 {
-            Some(fields.time("time", self.unit)?)
-        } else {
-            None
-        };
+        let stamp = if self.version == 3 { Some(fields.time("time", self.unit)?) } else { None };
         let file = fields.next("file")?;
         let action = fields.next("action")?;
         let op = match action {
@@ -67,49 +63,27 @@ impl<'a> Log<'a> {
             }
             b"wait" if self.version == 2 => {
                 let text = fields.next("wait")?;
-                let waited = self
-                    .waited_ns
-                    .checked_add(lines::time(text, "wait", self.unit)?);
-                self.waited_ns = waited
-                    .ok_or_else(|| Fault::field(ErrorKind::Range, "wait", "is too long", text))?;
+                let waited = self.waited_ns.checked_add(lines::time(text, "wait", self.unit)?);
+                self.waited_ns = waited.ok_or_else(|| Fault::field(ErrorKind::Range, "wait", "is too long", text))?;
                 return Ok(None);
             }
             _ => {
-                return Err(Fault::field(
-                    ErrorKind::Field,
-                    "action",
-                    "is no action of this version",
-                    action,
-                ));
+                return Err(Fault::field(ErrorKind::Field, "action", "is no action of this version", action));
             }
         };
         let offset = fields.whole("offset")?;
         let bytes = fields.whole("length")?;
         fields.end()?;
         let time_ns = stamp.unwrap_or(self.waited_ns);
-        Ok(Some(Row {
-            time_ns,
-            device: self.file_number(file),
-            offset,
-            bytes,
-            op,
-        }))
+        Ok(Some(Row { time_ns, device: self.file_number(file), offset, bytes, op }))
     }
 
     fn file_number(&mut self, name: &'a [u8]) -> u64 {
-        if self
-            .files
-            .get(self.last_file)
-            .is_none_or(|last| *last != name)
-        {
-            self.last_file = self
-                .files
-                .iter()
-                .position(|known| *known == name)
-                .unwrap_or_else(|| {
-                    self.files.push(name);
-                    self.files.len() - 1
-                });
+        if self.files.get(self.last_file).is_none_or(|last| *last != name) {
+            self.last_file = self.files.iter().position(|known| *known == name).unwrap_or_else(|| {
+                self.files.push(name);
+                self.files.len() - 1
+            });
         }
         self.last_file as u64
     }
@@ -119,12 +93,7 @@ fn version(line: &[u8]) -> Parsed<u8> {
     match line {
         b"fio version 2 iolog" => Ok(2),
         b"fio version 3 iolog" => Ok(3),
-        _ => Err(Fault::field(
-            ErrorKind::Field,
-            "version",
-            "is not `fio version 2 iolog` or 3",
-            line,
-        )),
+        _ => Err(Fault::field(ErrorKind::Field, "version", "is not `fio version 2 iolog` or 3", line)),
     }
 }
 
@@ -137,14 +106,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    let mut log = Log {
-        version: 0,
-        unit,
-        waited_ns: 0,
-        files: Vec::new(),
-        last_file: 0,
-        syncs: 0,
-    };
+    let mut log = Log { version: 0, unit, waited_ns: 0, files: Vec::new(), last_file: 0, syncs: 0 };
     let mut collector = lines::decode(input, "", |line| log.row(line))?;
     if log.syncs > 0 {
         collector.warn(format!("{} left out", count(log.syncs, "sync record")));
@@ -160,49 +122,23 @@ mod tests {
 
     const V2: &str = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 4096 8192\n/dev/a wait 150 0\n\
                       /dev/b write 0 512\n/dev/a trim 0 4096\n/dev/a datasync 0 0\n/dev/a close\n";
-    const V3: &str =
-        "fio version 3 iolog\n0 f add\n5 f open\n203753 f write 4096 4096\n203800 f read 0 512\n";
+    const V3: &str = "fio version 3 iolog\n0 f add\n5 f open\n203753 f write 4096 4096\n203800 f read 0 512\n";
 
     #[test]
     fn version_2() {
         let trace = read_as(&FORMAT, V2.as_bytes());
-        let got: Vec<_> = trace
-            .requests
-            .iter()
-            .map(|r| (r.arrival_ns, r.sector, r.sectors, r.op))
-            .collect();
-        assert_eq!(
-            got,
-            [
-                (0, 8, 16, Op::Read),
-                (150_000, 2048, 1, Op::Write),
-                (150_000, 0, 8, Op::Trim)
-            ]
-        );
-        assert_eq!(
-            (trace.reads, trace.writes, trace.trims, trace.devices.len()),
-            (1, 1, 1, 2)
-        );
+        let got: Vec<_> = trace.requests.iter().map(|r| (r.arrival_ns, r.sector, r.sectors, r.op)).collect();
+        assert_eq!(got, [(0, 8, 16, Op::Read), (150_000, 2048, 1, Op::Write), (150_000, 0, 8, Op::Trim)]);
+        assert_eq!((trace.reads, trace.writes, trace.trims, trace.devices.len()), (1, 1, 1, 2));
         assert!(trace.warnings[0].starts_with("1 sync"));
     }
 
     #[test]
     fn version_3_counts_microseconds_unless_told() {
         let trace = read_as(&FORMAT, V3.as_bytes());
-        assert_eq!(
-            (trace.origin_ns, trace.duration_ns()),
-            (203_753_000, 47_000)
-        );
-        let options = Options {
-            time_unit: Some(TimeUnit::Nanoseconds),
-            ..Options::default()
-        };
-        assert_eq!(
-            decode_any("t", V3.as_bytes(), &options)
-                .unwrap()
-                .duration_ns(),
-            47
-        );
+        assert_eq!((trace.origin_ns, trace.duration_ns()), (203_753_000, 47_000));
+        let options = Options { time_unit: Some(TimeUnit::Nanoseconds), ..Options::default() };
+        assert_eq!(decode_any("t", V3.as_bytes(), &options).unwrap().duration_ns(), 47);
     }
 
     #[test]
@@ -214,12 +150,7 @@ mod tests {
             (V2, "/dev/a wait", "wait", "is missing"),
             (V3, "7 f wait 5 0", "action", "is no action"),
             (V3, "f read 0 512", "time", "is not a decimal number"),
-            (
-                "",
-                "fio version 1 iolog",
-                "version",
-                "is not `fio version 2 iolog`",
-            ),
+            ("", "fio version 1 iolog", "version", "is not `fio version 2 iolog`"),
         ] {
             fault_of(&FORMAT, good, line, field, what);
         }

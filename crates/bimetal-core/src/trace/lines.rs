@@ -15,10 +15,7 @@ pub(super) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         let byte_order_mark = b"\xef\xbb\xbf";
-        Self {
-            rest: bytes.strip_prefix(byte_order_mark).unwrap_or(bytes),
-            number: 0,
-        }
+        Self { rest: bytes.strip_prefix(byte_order_mark).unwrap_or(bytes), number: 0 }
     }
 }
 
@@ -53,19 +50,13 @@ impl<'a> Fields<'a> {
     /// Fields between commas; blanks around them do not count.
     #[inline]
     pub(super) fn commas(line: &'a [u8]) -> Self {
-        Self {
-            rest: Some(line),
-            commas: true,
-        }
+        Self { rest: Some(line), commas: true }
     }
 
     /// Fields between runs of blanks; the line has none at its ends.
     #[inline]
     pub(super) fn blanks(line: &'a [u8]) -> Self {
-        Self {
-            rest: Some(line).filter(|line| !line.is_empty()),
-            commas: false,
-        }
+        Self { rest: Some(line).filter(|line| !line.is_empty()), commas: false }
     }
 
     /// The next field, or `None` after the last.
@@ -84,9 +75,7 @@ impl<'a> Fields<'a> {
             self.rest = None;
             return Some(rest);
         };
-        let next = rest[end..]
-            .iter()
-            .position(|&byte| byte != b' ' && byte != b'\t');
+        let next = rest[end..].iter().position(|&byte| byte != b' ' && byte != b'\t');
         self.rest = next.map(|next| &rest[end + next..]);
         Some(&rest[..end])
     }
@@ -109,12 +98,7 @@ impl<'a> Fields<'a> {
         let text = self.next(field)?;
         let sectors = whole(text, field)?;
         if sectors > MAX_BYTES / SECTOR_BYTES {
-            return Err(Fault::field(
-                ErrorKind::Range,
-                field,
-                "lies beyond 2^63 bytes",
-                text,
-            ));
+            return Err(Fault::field(ErrorKind::Range, field, "lies beyond 2^63 bytes", text));
         }
         Ok(sectors * SECTOR_BYTES)
     }
@@ -134,12 +118,7 @@ impl<'a> Fields<'a> {
             b"w" | b"W" => Ok(Op::Write),
             _ if text.eq_ignore_ascii_case(b"read") => Ok(Op::Read),
             _ if text.eq_ignore_ascii_case(b"write") => Ok(Op::Write),
-            _ => Err(Fault::field(
-                ErrorKind::Field,
-                field,
-                "is neither read nor write",
-                text,
-            )),
+            _ => Err(Fault::field(ErrorKind::Field, field, "is neither read nor write", text)),
         }
     }
 
@@ -150,12 +129,7 @@ impl<'a> Fields<'a> {
         match text {
             [digit @ (b'0' | b'1')] if *digit == read => Ok(Op::Read),
             [b'0' | b'1'] => Ok(Op::Write),
-            _ => Err(Fault::field(
-                ErrorKind::Field,
-                field,
-                "is neither `0` nor `1`",
-                text,
-            )),
+            _ => Err(Fault::field(ErrorKind::Field, field, "is neither `0` nor `1`", text)),
         }
     }
 
@@ -204,27 +178,15 @@ fn leading_digits(text: &[u8]) -> (u64, usize) {
 #[cold]
 fn whole_slowly(text: &[u8], field: &'static str) -> Parsed<u64> {
     if text.is_empty() {
-        return Err(Fault::field(
-            ErrorKind::Field,
-            field,
-            "is empty, not a whole number",
-            text,
-        ));
+        return Err(Fault::field(ErrorKind::Field, field, "is empty, not a whole number", text));
     }
     if !text.iter().all(u8::is_ascii_digit) {
-        let negative =
-            text.len() > 1 && text[0] == b'-' && text[1..].iter().all(u8::is_ascii_digit);
-        let what = if negative {
-            "is negative"
-        } else {
-            "is not a whole number"
-        };
+        let negative = text.len() > 1 && text[0] == b'-' && text[1..].iter().all(u8::is_ascii_digit);
+        let what = if negative { "is negative" } else { "is not a whole number" };
         return Err(Fault::field(ErrorKind::Field, field, what, text));
     }
     let number = text.iter().try_fold(0u64, |value, digit| {
-        value
-            .checked_mul(10)
-            .and_then(|value| value.checked_add(u64::from(digit - b'0')))
+        value.checked_mul(10).and_then(|value| value.checked_add(u64::from(digit - b'0')))
     });
     number.ok_or_else(|| Fault::field(ErrorKind::Range, field, "does not fit 64 bits", text))
 }
@@ -248,9 +210,7 @@ pub(super) fn time(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u
         && unit.exponent() >= 0;
     if exact {
         let scaled = whole.checked_mul(POWERS[decimals]);
-        if let Some(ns) =
-            scaled.and_then(|ns| ns.checked_add(part * POWERS[decimals - taken_digits]))
-        {
+        if let Some(ns) = scaled.and_then(|ns| ns.checked_add(part * POWERS[decimals - taken_digits])) {
             return Ok(ns);
         }
     }
@@ -266,27 +226,11 @@ pub(super) fn time_of_whole(value: u64, field: &'static str, unit: TimeUnit) -> 
     };
     ns.ok_or_else(|| {
         let text = value.to_string();
-        Fault::field(
-            ErrorKind::Range,
-            field,
-            "does not fit 64 bits of nanoseconds",
-            text.as_bytes(),
-        )
+        Fault::field(ErrorKind::Range, field, "does not fit 64 bits of nanoseconds", text.as_bytes())
     })
 }
 
-const POWERS: [u64; 10] = [
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-    1_000_000_000,
-];
+const POWERS: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
 /// Times with an exponent, in picoseconds, with very many digits, and what is no time.
 #[cold]
@@ -296,41 +240,21 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
         return fault(ErrorKind::Field, "is empty, not a time");
     }
     let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
-        Some(at) => (
-            &text[..at],
-            std::str::from_utf8(&text[at + 1..])
-                .ok()
-                .and_then(|e| e.parse::<i16>().ok()),
-        ),
+        Some(at) => (&text[..at], std::str::from_utf8(&text[at + 1..]).ok().and_then(|e| e.parse::<i16>().ok())),
         None => (text, Some(0)),
     };
-    let point = mantissa
-        .iter()
-        .position(|&byte| byte == b'.')
-        .unwrap_or(mantissa.len());
+    let point = mantissa.iter().position(|&byte| byte == b'.').unwrap_or(mantissa.len());
     let fraction = mantissa.get(point + 1..).unwrap_or_default();
     let digits = || mantissa[..point].iter().chain(fraction);
-    let (Some(exponent), true, true) = (exponent, point > 0, digits().all(u8::is_ascii_digit))
-    else {
-        let what = if text[0] == b'-' {
-            "is negative"
-        } else {
-            "is not a decimal number"
-        };
+    let (Some(exponent), true, true) = (exponent, point > 0, digits().all(u8::is_ascii_digit)) else {
+        let what = if text[0] == b'-' { "is negative" } else { "is not a decimal number" };
         return fault(ErrorKind::Field, what);
     };
     // The digits to the left of the nanosecond point, and zeros if there are too few.
     let wanted = point as i64 + i64::from(exponent) + i64::from(unit.exponent());
     let mut ns = 0u64;
-    for digit in digits()
-        .copied()
-        .chain(std::iter::repeat(b'0'))
-        .take(usize::try_from(wanted).unwrap_or(0))
-    {
-        match ns
-            .checked_mul(10)
-            .and_then(|ns| ns.checked_add(u64::from(digit - b'0')))
-        {
+    for digit in digits().copied().chain(std::iter::repeat(b'0')).take(usize::try_from(wanted).unwrap_or(0)) {
+        match ns.checked_mul(10).and_then(|ns| ns.checked_add(u64::from(digit - b'0'))) {
             Some(next) => ns = next,
             None => return fault(ErrorKind::Range, "does not fit 64 bits of nanoseconds"),
         }
@@ -363,11 +287,7 @@ pub(super) fn decode<'a>(
 }
 
 /// How many of the sample's lines `row` reads, or that they start with the header.
-pub(super) fn probe(
-    sample: &Sample<'_>,
-    header: &str,
-    mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>,
-) -> Likeness {
+pub(super) fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
     let mut lines = sample.lines().peekable();
     if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
         return Likeness::Header;
@@ -422,10 +342,7 @@ mod tests {
     #[test]
     fn whole_numbers() {
         assert_eq!(whole(b"0", "f").unwrap(), 0);
-        assert_eq!(
-            whole(b"9999999999999999999", "f").unwrap(),
-            9_999_999_999_999_999_999
-        );
+        assert_eq!(whole(b"9999999999999999999", "f").unwrap(), 9_999_999_999_999_999_999);
         assert_eq!(whole(b"18446744073709551615", "f").unwrap(), u64::MAX);
         assert_eq!(whole(b"00000000000000000000042", "f").unwrap(), 42);
         for (text, what) in [
@@ -444,10 +361,7 @@ mod tests {
     fn times_are_exact() {
         let s = |text: &str| time(text.as_bytes(), "t", TimeUnit::Seconds);
         assert_eq!(s("0.026214").unwrap(), 26_214_000);
-        assert_eq!(
-            s("1398396860.158634645").unwrap(),
-            1_398_396_860_158_634_645
-        );
+        assert_eq!(s("1398396860.158634645").unwrap(), 1_398_396_860_158_634_645);
         assert_eq!(s("3.").unwrap(), 3_000_000_000);
         assert_eq!(s("0.1234567899").unwrap(), 123_456_789);
         assert_eq!(s("1.5e-05").unwrap(), 15_000);
@@ -456,20 +370,12 @@ mod tests {
         assert_eq!(s("99999999999").unwrap_err().kind, ErrorKind::Range);
         assert_eq!(s("1e32000").unwrap_err().kind, ErrorKind::Range);
         assert_eq!(s("-0.5").unwrap_err().what, "is negative");
-        for text in [
-            "", ".", ".5", "1.2.3", "0x10", "nan", "inf", "1e", "1ee2", "1.5 ",
-        ] {
+        for text in ["", ".", ".5", "1.2.3", "0x10", "nan", "inf", "1e", "1ee2", "1.5 "] {
             assert_eq!(s(text).unwrap_err().kind, ErrorKind::Field, "{text}");
         }
         assert_eq!(time(b"1234567", "t", TimeUnit::Picoseconds).unwrap(), 1_234);
-        assert_eq!(
-            time(b"128166385295514663", "t", TimeUnit::HundredNanoseconds).unwrap(),
-            12_816_638_529_551_466_300
-        );
-        assert_eq!(
-            time(b"853429.443000", "t", TimeUnit::Milliseconds).unwrap(),
-            853_429_443_000
-        );
+        assert_eq!(time(b"128166385295514663", "t", TimeUnit::HundredNanoseconds).unwrap(), 12_816_638_529_551_466_300);
+        assert_eq!(time(b"853429.443000", "t", TimeUnit::Milliseconds).unwrap(), 853_429_443_000);
     }
 
     proptest! {

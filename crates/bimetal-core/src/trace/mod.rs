@@ -170,32 +170,19 @@ impl Trace {
 
     /// End of the address space, in sectors: the sum of the devices.
     pub fn span_sectors(&self) -> u64 {
-        self.devices
-            .last()
-            .map_or(0, |device| device.base_sector + device.sectors)
+        self.devices.last().map_or(0, |device| device.base_sector + device.sectors)
     }
 
     /// Bytes of the distinct 4-KiB pages that reads and writes touch. Trims touch no data.
     pub fn footprint_bytes(&self) -> u64 {
         const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
-        let pages = |request: &Request| {
-            (
-                request.sector / PAGE_SECTORS,
-                (request.end() - 1) / PAGE_SECTORS,
-            )
-        };
-        let touching = || {
-            self.requests
-                .iter()
-                .filter(|request| request.op != Op::Trim)
-                .map(pages)
-        };
+        let pages = |request: &Request| (request.sector / PAGE_SECTORS, (request.end() - 1) / PAGE_SECTORS);
+        let touching = || self.requests.iter().filter(|request| request.op != Op::Trim).map(pages);
         // A bitmap while it is no larger than the sorted list would be; the list for a vast, thin address space.
         let words = self.span_sectors() / PAGE_SECTORS / 64 + 1;
         let count = if words <= (1 << 16) + 2 * self.requests.len() as u64 {
             let mut bitmap = vec![0u64; words as usize];
-            touching()
-                .for_each(|(first, last)| set_bits(&mut bitmap, first as usize, last as usize));
+            touching().for_each(|(first, last)| set_bits(&mut bitmap, first as usize, last as usize));
             bitmap.iter().map(|word| u64::from(word.count_ones())).sum()
         } else {
             let mut extents: Vec<(u64, u64)> = touching().collect();
@@ -213,12 +200,8 @@ impl Trace {
 
     /// The device that a sector of the trace's address space lies in.
     pub fn device_of(&self, sector: u64) -> Option<&TraceDevice> {
-        let after = self
-            .devices
-            .partition_point(|device| device.base_sector <= sector);
-        self.devices[..after]
-            .last()
-            .filter(|device| sector < device.base_sector + device.sectors)
+        let after = self.devices.partition_point(|device| device.base_sector <= sector);
+        self.devices[..after].last().filter(|device| sector < device.base_sector + device.sectors)
     }
 }
 
@@ -243,15 +226,8 @@ fn set_bits(bitmap: &mut [u64], first: usize, last: usize) {
 pub fn format(name: &str) -> Result<&'static Format, TraceError> {
     let known = |format: &&&'static Format| format.name == name || format.aliases.contains(&name);
     FORMATS.iter().find(known).copied().ok_or_else(|| {
-        TraceError::new(
-            ErrorKind::Option,
-            "",
-            format!("no trace format is named `{}`", name.escape_debug()),
-        )
-        .with_hint(format!(
-            "the formats are {}",
-            detect::names(FORMATS.iter().copied())
-        ))
+        TraceError::new(ErrorKind::Option, "", format!("no trace format is named `{}`", name.escape_debug()))
+            .with_hint(format!("the formats are {}", detect::names(FORMATS.iter().copied())))
     })
 }
 
@@ -269,12 +245,7 @@ pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, Trac
         None => detect(name, bytes)?,
     };
     options.check(name, format)?;
-    (format.decode)(&Input {
-        name,
-        bytes,
-        options,
-        format,
-    })
+    (format.decode)(&Input { name, bytes, options, format })
 }
 
 #[cfg(test)]
@@ -283,11 +254,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_found() {
-        let mut names: Vec<&str> = FORMATS
-            .iter()
-            .flat_map(|f| f.aliases.iter().chain([&f.name]))
-            .copied()
-            .collect();
+        let mut names: Vec<&str> = FORMATS.iter().flat_map(|f| f.aliases.iter().chain([&f.name])).copied().collect();
         for name in &names {
             assert!(format(name).is_ok());
         }
@@ -296,36 +263,20 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), before);
         let error = format("spx").unwrap_err().to_string();
-        assert!(
-            error.contains("`spx`") && error.contains("`spc`") && error.contains("`bimetal`"),
-            "{error}"
-        );
+        assert!(error.contains("`spx`") && error.contains("`spc`") && error.contains("`bimetal`"), "{error}");
     }
 
     #[test]
     fn options_a_format_does_not_take_are_refused() {
         let spc = b"0,8,4096,r,0.5\n";
-        let error = decode(
-            "x",
-            spc,
-            &Options {
-                action: Some(Action::Issue),
-                ..Options::default()
-            },
-        )
-        .unwrap_err();
+        let error = decode("x", spc, &Options { action: Some(Action::Issue), ..Options::default() }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Option);
         assert!(error.to_string().contains("`--action`"), "{error}");
     }
 
     #[test]
     fn footprint_by_bitmap_and_by_extents_agree() {
-        let request = |sector, sectors, op| Request {
-            arrival_ns: 0,
-            sector,
-            sectors,
-            op,
-        };
+        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op };
         let mut trace = Trace {
             name: String::new(),
             format: "spc",
@@ -335,12 +286,7 @@ mod tests {
                 request(500, 2000, Op::Write), // pages 62 to 312
                 request(4000, 96, Op::Trim),   // none
             ],
-            devices: vec![TraceDevice {
-                id: 0,
-                base_sector: 0,
-                sectors: 4096,
-                requests: 4,
-            }],
+            devices: vec![TraceDevice { id: 0, base_sector: 0, sectors: 4096, requests: 4 }],
             reads: 1,
             writes: 2,
             trims: 1,

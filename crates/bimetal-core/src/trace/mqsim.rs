@@ -40,13 +40,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let bytes = fields.sectors("count")?;
     let op = fields.digit("op", b'1')?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -68,45 +62,27 @@ mod tests {
     use super::*;
     use crate::request::{Op, Request};
 
-    const LINES: &str =
-        "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n60066625000 1 34371424 64 1";
+    const LINES: &str = "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n60066625000 1 34371424 64 1";
 
     #[test]
     fn the_published_syntax_with_a_last_line_without_end() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(
-            trace.requests[0],
-            Request {
-                arrival_ns: 0,
-                sector: 657_728,
-                sectors: 16,
-                op: Op::Read
-            }
-        );
+        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 657_728, sectors: 16, op: Op::Read });
         assert_eq!(trace.requests[1].op, Op::Write);
-        assert_eq!(
-            (trace.requests.len(), trace.duration_ns()),
-            (3, 60_066_625_000 - 11_413_000)
-        );
+        assert_eq!((trace.requests.len(), trace.duration_ns()), (3, 60_066_625_000 - 11_413_000));
     }
 
     #[test]
     fn the_unit_can_be_set_and_a_wrong_one_shows() {
         // Microseconds, as in Microsoft's production traces made for SSDsim.
-        let text: String = (0..400)
-            .map(|i| format!("{} 0 {} 128 1\n", i * 979, i * 128))
-            .collect();
+        let text: String = (0..400).map(|i| format!("{} 0 {} 128 1\n", i * 979, i * 128)).collect();
         let wrong = read_as(&FORMAT, text.as_bytes());
         assert!(
             wrong.warnings[0].starts_with("mean rate of 67.1 GB/s: is the time unit right?"),
             "{:?}",
             wrong.warnings
         );
-        let options = Options {
-            format: Some(&FORMAT),
-            time_unit: Some(TimeUnit::Microseconds),
-            ..Options::default()
-        };
+        let options = Options { format: Some(&FORMAT), time_unit: Some(TimeUnit::Microseconds), ..Options::default() };
         let right = super::super::decode("t", text.as_bytes(), &options).unwrap();
         assert!(right.warnings.is_empty());
         assert_eq!(right.duration_ns(), 399 * 979_000);

@@ -44,14 +44,10 @@ impl<'a> Hosts<'a> {
     #[inline]
     fn number(&mut self, name: &'a [u8]) -> u64 {
         if self.names.get(self.last).is_none_or(|last| *last != name) {
-            self.last = self
-                .names
-                .iter()
-                .position(|known| *known == name)
-                .unwrap_or_else(|| {
-                    self.names.push(name);
-                    self.names.len() - 1
-                });
+            self.last = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                self.names.push(name);
+                self.names.len() - 1
+            });
         }
         self.last as u64
     }
@@ -65,31 +61,18 @@ fn row<'a>(line: &'a [u8], unit: TimeUnit, hosts: &mut Hosts<'a>) -> Parsed<Opti
     let disk = fields.whole("DiskNumber")?;
     if disk >= HOST_STRIDE {
         let text = disk.to_string();
-        return Err(Fault::field(
-            ErrorKind::Range,
-            "DiskNumber",
-            "is above 65535",
-            text.as_bytes(),
-        ));
+        return Err(Fault::field(ErrorKind::Range, "DiskNumber", "is above 65535", text.as_bytes()));
     }
     let op = fields.letter("Type")?;
     let offset = fields.whole("Offset")?;
     let bytes = fields.whole("Size")?;
     fields.next("ResponseTime")?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device: hosts.number(host) * HOST_STRIDE + disk,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device: hosts.number(host) * HOST_STRIDE + disk, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, HEADER, |line| {
-        row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default())
-    })
+    lines::probe(sample, HEADER, |line| row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default()))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
@@ -113,19 +96,10 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 /// [`ErrorKind::Inexpressible`] for a trace with trims, which the format does not know.
 pub fn encode_msr(trace: &Trace) -> Result<Vec<u8>, TraceError> {
     super::encode::text(trace, "MSR CSV", |line, device, request| {
-        let op = if request.op == Op::Read {
-            "Read"
-        } else {
-            "Write"
-        };
+        let op = if request.op == Op::Read { "Read" } else { "Write" };
         let ticks = trace.origin_ns.saturating_add(request.arrival_ns) / 100;
         let offset = (request.sector - device.base_sector) * SECTOR_BYTES;
-        writeln!(
-            line,
-            "{ticks},trace,{},{op},{offset},{},0",
-            device.id,
-            request.bytes()
-        )
+        writeln!(line, "{ticks},trace,{},{op},{offset},{},0", device.id, request.bytes())
     })
 }
 
@@ -139,47 +113,21 @@ mod tests {
 
     #[test]
     fn the_published_syntax() {
-        for text in [
-            LINES.to_owned(),
-            format!("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n{LINES}"),
-        ] {
+        for text in [LINES.to_owned(), format!("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n{LINES}")]
+        {
             let trace = read_as(&FORMAT, text.as_bytes());
-            assert_eq!(
-                (trace.requests[0].sector, trace.requests[0].sectors),
-                (9_056_014_336 / 512, 4)
-            );
+            assert_eq!((trace.requests[0].sector, trace.requests[0].sectors), (9_056_014_336 / 512, 4));
             assert_eq!(trace.duration_ns(), 21_500);
-            assert_eq!(
-                trace
-                    .devices
-                    .iter()
-                    .map(|device| device.id)
-                    .collect::<Vec<_>>(),
-                [0, 1]
-            );
+            assert_eq!(trace.devices.iter().map(|device| device.id).collect::<Vec<_>>(), [0, 1]);
             assert_eq!(trace.origin_ns, 12_816_638_529_551_466_300);
         }
     }
 
     #[test]
     fn hosts_number_their_own_disks() {
-        let trace = read_as(
-            &FORMAT,
-            b"1,hm,0,Read,0,512,1\n2,prn,0,Read,0,512,1\n3,hm,1,Read,0,512,1\n",
-        );
-        assert_eq!(
-            trace
-                .devices
-                .iter()
-                .map(|device| device.id)
-                .collect::<Vec<_>>(),
-            [0, 1, 65536]
-        );
-        assert!(
-            trace.warnings[0].starts_with("2 hosts"),
-            "{:?}",
-            trace.warnings
-        );
+        let trace = read_as(&FORMAT, b"1,hm,0,Read,0,512,1\n2,prn,0,Read,0,512,1\n3,hm,1,Read,0,512,1\n");
+        assert_eq!(trace.devices.iter().map(|device| device.id).collect::<Vec<_>>(), [0, 1, 65536]);
+        assert!(trace.warnings[0].starts_with("2 hosts"), "{:?}", trace.warnings);
     }
 
     #[test]
@@ -191,16 +139,8 @@ mod tests {
             ("1,hm,65536,Read,0,512,1", "DiskNumber", "is above 65535"),
             ("1,hm,0,Read,0,512", "ResponseTime", "is missing"),
             ("1,hm,0,Read,0,512,1,2", "", "too many fields"),
-            (
-                "1,hm,0,Read,18446744073709551615,512,1",
-                "offset + size",
-                "lies beyond 2^63 bytes",
-            ),
-            (
-                "1,hm,0,Read,18446744073709551616,512,1",
-                "Offset",
-                "does not fit 64 bits",
-            ),
+            ("1,hm,0,Read,18446744073709551615,512,1", "offset + size", "lies beyond 2^63 bytes"),
+            ("1,hm,0,Read,18446744073709551616,512,1", "Offset", "does not fit 64 bits"),
         ] {
             fault_of(&FORMAT, LINES, line, field, what);
         }
@@ -208,13 +148,7 @@ mod tests {
 
     #[test]
     fn line_4711_is_line_4711() {
-        fault_of(
-            &FORMAT,
-            &LINES.repeat(2355),
-            "1,hm,0,Read,0,oops,1",
-            "Size",
-            "line 4711: field `Size`",
-        );
+        fault_of(&FORMAT, &LINES.repeat(2355), "1,hm,0,Read,0,oops,1", "Size", "line 4711: field `Size`");
     }
 
     #[test]

@@ -24,10 +24,7 @@ impl Options {
     /// Refuses options that a format does not take.
     pub(super) fn check(&self, name: &str, format: &Format) -> Result<(), TraceError> {
         let refuse = |option: &str, why: &str| {
-            let what = format!(
-                "`{option}` does not apply to format `{}`, {why}",
-                format.name
-            );
+            let what = format!("`{option}` does not apply to format `{}`, {why}", format.name);
             Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
         };
         if self.time_unit.is_some() && format.time_unit.is_none() {
@@ -101,10 +98,7 @@ impl TimeUnit {
 
 impl fmt::Display for TimeUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES
-            .iter()
-            .find(|(_, unit)| unit == self)
-            .map_or("", |(name, _)| name);
+        let name = Self::NAMES.iter().find(|(_, unit)| unit == self).map_or("", |(name, _)| name);
         f.write_str(name)
     }
 }
@@ -115,12 +109,8 @@ impl FromStr for TimeUnit {
     fn from_str(text: &str) -> Result<Self, TraceError> {
         let found = Self::NAMES.iter().find(|(name, _)| *name == text);
         found.map(|&(_, unit)| unit).ok_or_else(|| {
-            TraceError::new(
-                ErrorKind::Option,
-                "",
-                format!("no time unit is named `{}`", text.escape_debug()),
-            )
-            .with_hint("the units are `ps`, `ns`, `100ns`, `us`, `ms`, `s`")
+            TraceError::new(ErrorKind::Option, "", format!("no time unit is named `{}`", text.escape_debug()))
+                .with_hint("the units are `ps`, `ns`, `100ns`, `us`, `ms`, `s`")
         })
     }
 }
@@ -154,16 +144,10 @@ impl FromStr for Action {
     type Err = TraceError;
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|action| text.chars().eq([action.letter()]));
+        let found = Self::ALL.into_iter().find(|action| text.chars().eq([action.letter()]));
         found.ok_or_else(|| {
-            TraceError::new(
-                ErrorKind::Option,
-                "",
-                format!("no action is named `{}`", text.escape_debug()),
-            )
-            .with_hint("the actions are `Q` (queue), `D` (issue), `C` (complete)")
+            TraceError::new(ErrorKind::Option, "", format!("no action is named `{}`", text.escape_debug()))
+                .with_hint("the actions are `Q` (queue), `D` (issue), `C` (complete)")
         })
     }
 }
@@ -178,18 +162,9 @@ mod tests {
             assert_eq!(name.parse::<TimeUnit>().unwrap(), unit);
             assert_eq!(unit.to_string(), name);
         }
-        assert!(
-            "min"
-                .parse::<TimeUnit>()
-                .unwrap_err()
-                .to_string()
-                .contains("`us`")
-        );
+        assert!("min".parse::<TimeUnit>().unwrap_err().to_string().contains("`us`"));
         for action in Action::ALL {
-            assert_eq!(
-                action.letter().to_string().parse::<Action>().unwrap(),
-                action
-            );
+            assert_eq!(action.letter().to_string().parse::<Action>().unwrap(), action);
         }
         for wrong in ["", "QQ", "q", "X"] {
             assert!(wrong.parse::<Action>().is_err(), "{wrong}");

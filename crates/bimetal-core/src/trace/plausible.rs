@@ -16,57 +16,31 @@ const LARGEST_SPAN: u128 = 1 << 50;
 
 /// Adds a warning for each figure that no real system has.
 pub(super) fn check(trace: &mut Trace, format: &Format) {
-    let hint = if format.time_unit.is_some() {
-        " try `--time-unit`"
-    } else {
-        ""
-    };
+    let hint = if format.time_unit.is_some() { " try `--time-unit`" } else { "" };
     let gaps = trace.requests.len().saturating_sub(1) as u128;
     let mean_gap_ps = (u128::from(trace.duration_ns()) * 1000).checked_div(gaps);
     if mean_gap_ps.is_some() && trace.duration_ns() == 0 {
-        trace.warnings.push(
-            "all requests have one time stamp: replay them with `--arrivals closed`".to_owned(),
-        );
-    } else if let Some(gap_ps) =
-        mean_gap_ps.filter(|gap| !(SHORTEST_GAP_PS..=LONGEST_GAP_PS).contains(gap))
-    {
-        trace.warnings.push(format!(
-            "mean inter-arrival of {}: is the time unit right?{hint}",
-            duration(gap_ps)
-        ));
+        trace.warnings.push("all requests have one time stamp: replay them with `--arrivals closed`".to_owned());
+    } else if let Some(gap_ps) = mean_gap_ps.filter(|gap| !(SHORTEST_GAP_PS..=LONGEST_GAP_PS).contains(gap)) {
+        trace.warnings.push(format!("mean inter-arrival of {}: is the time unit right?{hint}", duration(gap_ps)));
     }
     let bytes = u128::from(trace.read_bytes) + u128::from(trace.write_bytes);
-    let rate = (bytes * 1_000_000_000)
-        .checked_div(u128::from(trace.duration_ns()))
-        .unwrap_or(0);
+    let rate = (bytes * 1_000_000_000).checked_div(u128::from(trace.duration_ns())).unwrap_or(0);
     if trace.requests.len() >= RATE_REQUESTS && rate > LARGEST_RATE * trace.devices.len() as u128 {
         let rate = decimal(rate, 1_000_000_000, "GB/s");
-        trace.warnings.push(format!(
-            "mean rate of {rate}: is the time unit right?{hint}"
-        ));
+        trace.warnings.push(format!("mean rate of {rate}: is the time unit right?{hint}"));
     }
     let span = u128::from(trace.span_sectors()) * u128::from(SECTOR_BYTES);
     if span > LARGEST_SPAN {
-        trace.warnings.push(format!(
-            "address span of {}: are the addresses in the right unit?",
-            size(span)
-        ));
+        trace.warnings.push(format!("address span of {}: are the addresses in the right unit?", size(span)));
     }
 }
 
 /// A duration in picoseconds, for people.
 fn duration(ps: u128) -> String {
-    let units = [
-        (86_400_000_000_000_000, "days"),
-        (1_000_000_000_000, "s"),
-        (1_000_000_000, "ms"),
-        (1_000_000, "us"),
-    ];
+    let units = [(86_400_000_000_000_000, "days"), (1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us")];
     let fallback = if ps >= 1000 { (1000, "ns") } else { (1, "ps") };
-    let (unit, name) = units
-        .into_iter()
-        .find(|(unit, _)| ps >= *unit)
-        .unwrap_or(fallback);
+    let (unit, name) = units.into_iter().find(|(unit, _)| ps >= *unit).unwrap_or(fallback);
     decimal(ps, unit, name)
 }
 
@@ -93,26 +67,17 @@ mod tests {
     use super::super::{Options, decode};
 
     fn warnings(text: &str) -> String {
-        decode(
-            "t",
-            text.as_bytes(),
-            &Options {
-                format: Some(&super::super::spc::FORMAT),
-                ..Options::default()
-            },
-        )
-        .unwrap()
-        .warnings
-        .join("\n")
+        decode("t", text.as_bytes(), &Options { format: Some(&super::super::spc::FORMAT), ..Options::default() })
+            .unwrap()
+            .warnings
+            .join("\n")
     }
 
     #[test]
     fn odd_units_are_named() {
         let close = warnings("0,0,512,r,0\n0,0,512,r,0.000000002\n0,0,512,r,0.000000003\n");
         assert!(
-            close.starts_with(
-                "mean inter-arrival of 1.5 ns: is the time unit right? try `--time-unit`"
-            ),
+            close.starts_with("mean inter-arrival of 1.5 ns: is the time unit right? try `--time-unit`"),
             "{close}"
         );
         let picoseconds = "0,0,512,r,0.0\n".repeat(1000) + "0,0,512,r,0.000000003\n";
@@ -121,13 +86,8 @@ mod tests {
         assert!(far.starts_with("mean inter-arrival of 10 days"), "{far}");
         let same = warnings("0,0,512,r,5\n0,0,512,r,5\n");
         assert!(same.contains("one time stamp"), "{same}");
-        let fast: String = (0..200)
-            .map(|i| format!("0,0,131072,r,{}e-6\n", i * 2))
-            .collect();
-        assert_eq!(
-            warnings(&fast),
-            "mean rate of 65.8 GB/s: is the time unit right? try `--time-unit`"
-        );
+        let fast: String = (0..200).map(|i| format!("0,0,131072,r,{}e-6\n", i * 2)).collect();
+        assert_eq!(warnings(&fast), "mean rate of 65.8 GB/s: is the time unit right? try `--time-unit`");
         let vast = warnings("0,3000000000000000,512,r,5\n");
         assert!(vast.starts_with("address span of 1.5 EB"), "{vast}");
         assert_eq!(warnings("0,0,512,r,0\n0,8,512,r,0.001\n"), "");

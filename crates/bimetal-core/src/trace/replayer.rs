@@ -33,13 +33,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let bytes = fields.whole("size")?;
     let op = fields.digit("op", b'1')?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -65,12 +59,7 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        let second = Request {
-            arrival_ns: 223_412_000,
-            sector: 3_159_347_200 / 512,
-            sectors: 72,
-            op: Op::Read,
-        };
+        let second = Request { arrival_ns: 223_412_000, sector: 3_159_347_200 / 512, sectors: 72, op: Op::Read };
         assert_eq!(trace.requests[1], second);
         assert_eq!((trace.read_bytes, trace.write_bytes), (36_864, 4096));
     }
@@ -82,11 +71,7 @@ mod tests {
             ("1.5 0 0 5.12 1", "size", "is not a whole number"),
             ("1.5 0 -512 512 1", "offset", "is negative"),
             ("1.5 0 0 512", "op", "is missing"),
-            (
-                "1.5 0 18446744073709551104 512 1",
-                "offset + size",
-                "lies beyond 2^63",
-            ),
+            ("1.5 0 18446744073709551104 512 1", "offset + size", "lies beyond 2^63"),
         ] {
             fault_of(&FORMAT, LINES, line, field, what);
         }

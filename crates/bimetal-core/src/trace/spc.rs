@@ -39,13 +39,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let bytes = fields.whole("Size")?;
     let op = fields.letter("Opcode")?;
     let time_ns = fields.time("Timestamp", unit)?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -64,17 +58,10 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 pub fn encode_spc(trace: &Trace) -> Result<Vec<u8>, TraceError> {
     super::encode::text(trace, "SPC", |line, device, request| {
         let op = if request.op == Op::Read { 'r' } else { 'w' };
-        let (seconds, ns) = (
-            request.arrival_ns / 1_000_000_000,
-            request.arrival_ns % 1_000_000_000,
-        );
+        let (seconds, ns) = (request.arrival_ns / 1_000_000_000, request.arrival_ns % 1_000_000_000);
         let sector = request.sector - device.base_sector;
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
-        writeln!(
-            line,
-            "{},{sector},{bytes},{op},{seconds}.{ns:09}",
-            device.id
-        )
+        writeln!(line, "{},{sector},{bytes},{op},{seconds}.{ns:09}", device.id)
     })
 }
 
@@ -87,21 +74,10 @@ mod tests {
 
     #[test]
     fn the_published_syntax() {
-        let trace = read_as(
-            &FORMAT,
-            b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214, extra\n0, 303574,3584,W,1\n",
-        );
-        let first = Request {
-            arrival_ns: 0,
-            sector: 303_567,
-            sectors: 7,
-            op: Op::Write,
-        };
+        let trace = read_as(&FORMAT, b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214, extra\n0, 303574,3584,W,1\n");
+        let first = Request { arrival_ns: 0, sector: 303_567, sectors: 7, op: Op::Write };
         assert_eq!(trace.requests[0], first);
-        assert_eq!(
-            (trace.requests[1].arrival_ns, trace.requests[1].op),
-            (26_214_000, Op::Read)
-        );
+        assert_eq!((trace.requests[1].arrival_ns, trace.requests[1].op), (26_214_000, Op::Read));
         assert_eq!((trace.reads, trace.writes, trace.write_bytes), (1, 2, 7168));
     }
 
@@ -112,11 +88,7 @@ mod tests {
             ("0,1,512,rw,0", "Opcode", "is neither read nor write"),
             ("-1,1,512,r,0", "ASU", "is negative"),
             ("0,1e3,512,r,0", "LBA", "is not a whole number"),
-            (
-                "0,36028797018963968,512,r,0",
-                "LBA",
-                "lies beyond 2^63 bytes",
-            ),
+            ("0,36028797018963968,512,r,0", "LBA", "lies beyond 2^63 bytes"),
             ("0,1,512,r", "Timestamp", "is missing"),
             ("0,1,512,r,soon", "Timestamp", "is not a decimal number"),
         ] {
@@ -132,9 +104,6 @@ mod tests {
         assert_eq!(again, trace);
         let mut trims = trace;
         trims.trims = 1;
-        assert_eq!(
-            encode_spc(&trims).unwrap_err().kind(),
-            ErrorKind::Inexpressible
-        );
+        assert_eq!(encode_spc(&trims).unwrap_err().kind(), ErrorKind::Inexpressible);
     }
 }

@@ -36,13 +36,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let offset = fields.whole("Offset")?;
     let bytes = fields.whole("Size")?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -68,10 +62,7 @@ mod tests {
     #[test]
     fn the_published_syntax_with_an_empty_response_out_of_order() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(
-            (trace.reads, trace.write_bytes, trace.devices.len()),
-            (1, 122_880, 2)
-        );
+        assert_eq!((trace.reads, trace.write_bytes, trace.devices.len()), (1, 122_880, 2));
         assert_eq!(trace.duration_ns(), 6_791_000);
         assert!(trace.warnings[0].contains("1 row out of time order"));
     }

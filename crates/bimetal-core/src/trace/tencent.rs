@@ -36,13 +36,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let op = fields.digit("IOType", b'0')?;
     let device = fields.whole("VolumeID")?;
     fields.end()?;
-    Ok(Some(Row {
-        time_ns,
-        device,
-        offset,
-        bytes,
-        op,
-    }))
+    Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -65,22 +59,9 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(
-            (trace.requests[0].op, trace.requests[1].op),
-            (Op::Read, Op::Write)
-        );
-        assert_eq!(
-            (trace.read_bytes, trace.duration_ns()),
-            (65_536, 1_000_000_000)
-        );
-        assert_eq!(
-            trace
-                .devices
-                .iter()
-                .map(|device| device.id)
-                .collect::<Vec<_>>(),
-            [1058, 1063]
-        );
+        assert_eq!((trace.requests[0].op, trace.requests[1].op), (Op::Read, Op::Write));
+        assert_eq!((trace.read_bytes, trace.duration_ns()), (65_536, 1_000_000_000));
+        assert_eq!(trace.devices.iter().map(|device| device.id).collect::<Vec<_>>(), [1058, 1063]);
     }
 
     #[test]
@@ -89,11 +70,7 @@ mod tests {
             ("1538323200,0,8,2,1", "IOType", "is neither `0` nor `1`"),
             ("1538323200,0,8,1", "VolumeID", "is missing"),
             ("1538323200,-8,8,1,1", "Offset", "is negative"),
-            (
-                "1538323200,36028797018963968,8,1,1",
-                "Offset",
-                "lies beyond 2^63 bytes",
-            ),
+            ("1538323200,36028797018963968,8,1,1", "Offset", "lies beyond 2^63 bytes"),
             ("99999999999,0,8,1,1", "Timestamp", "does not fit"),
         ] {
             fault_of(&FORMAT, LINES, line, field, what);

@@ -42,24 +42,8 @@ struct Layout {
 }
 
 const LAYOUTS: [Layout; 2] = [
-    Layout {
-        length: 32,
-        bytes_at: 4,
-        command_at: 12,
-        version_at: 14,
-        block_at: 16,
-        time_at: 24,
-        version: 1,
-    },
-    Layout {
-        length: 40,
-        bytes_at: 8,
-        command_at: 0,
-        version_at: 2,
-        block_at: 16,
-        time_at: 24,
-        version: 2,
-    },
+    Layout { length: 32, bytes_at: 4, command_at: 12, version_at: 14, block_at: 16, time_at: 24, version: 1 },
+    Layout { length: 40, bytes_at: 8, command_at: 0, version_at: 2, block_at: 16, time_at: 24, version: 2 },
 ];
 
 fn field<const N: usize>(record: &[u8], at: usize) -> u64 {
@@ -70,20 +54,14 @@ fn field<const N: usize>(record: &[u8], at: usize) -> u64 {
 
 impl Layout {
     fn fits(&self, record: &[u8]) -> bool {
-        field::<2>(record, self.version_at) >> 8 == u64::from(self.version)
-            && field::<2>(record, self.command_at) < 256
+        field::<2>(record, self.version_at) >> 8 == u64::from(self.version) && field::<2>(record, self.command_at) < 256
     }
 
     #[inline]
     fn row(&self, record: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
         if !self.fits(record) {
             let text = format!("{:#06x}", field::<2>(record, self.version_at));
-            return Err(Fault::field(
-                ErrorKind::Field,
-                "version",
-                "is not that of the first record",
-                text.as_bytes(),
-            ));
+            return Err(Fault::field(ErrorKind::Field, "version", "is not that of the first record", text.as_bytes()));
         }
         let Some(op) = operation(field::<2>(record, self.command_at)) else {
             return Ok(None);
@@ -91,21 +69,10 @@ impl Layout {
         let block = field::<8>(record, self.block_at);
         let Some(offset) = block.checked_mul(SECTOR_BYTES) else {
             let text = block.to_string();
-            return Err(Fault::field(
-                ErrorKind::Range,
-                "block",
-                "lies beyond 2^63 bytes",
-                text.as_bytes(),
-            ));
+            return Err(Fault::field(ErrorKind::Range, "block", "lies beyond 2^63 bytes", text.as_bytes()));
         };
         let time_ns = time_of_whole(field::<8>(record, self.time_at), "time", unit)?;
-        Ok(Some(Row {
-            time_ns,
-            device: 0,
-            offset,
-            bytes: field::<4>(record, self.bytes_at),
-            op,
-        }))
+        Ok(Some(Row { time_ns, device: 0, offset, bytes: field::<4>(record, self.bytes_at), op }))
     }
 }
 
@@ -132,22 +99,11 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let first_fits = |layout: &&Layout| {
-        input
-            .bytes
-            .get(..layout.length)
-            .is_some_and(|record| layout.fits(record))
-    };
+    let first_fits = |layout: &&Layout| input.bytes.get(..layout.length).is_some_and(|record| layout.fits(record));
     let Some(layout) = layout(input.bytes).or_else(|| LAYOUTS.iter().find(first_fits)) else {
-        let kind = if input.bytes.len() < LAYOUTS[0].length {
-            ErrorKind::Truncated
-        } else {
-            ErrorKind::Field
-        };
+        let kind = if input.bytes.len() < LAYOUTS[0].length { ErrorKind::Truncated } else { ErrorKind::Field };
         let what = "the first record is of no known vscsi version";
-        return Err(input
-            .error(kind, what)
-            .with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
+        return Err(input.error(kind, what).with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
     };
     let unit = input.time_unit();
     let records = input.bytes.chunks_exact(layout.length);
@@ -164,32 +120,17 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
             Err(fault) => Err(fault),
         };
         if let Err(fault) = read {
-            let place = Place::Record {
-                number: at as u64 + 1,
-                byte: (at * layout.length) as u64,
-            };
+            let place = Place::Record { number: at as u64 + 1, byte: (at * layout.length) as u64 };
             return Err(input.fault(place, *fault));
         }
     }
     if rest > 0 {
-        let place = Place::Record {
-            number: whole + 1,
-            byte: whole * layout.length as u64,
-        };
-        let what = format!(
-            "the file ends within this record, after {rest} of its {} bytes",
-            layout.length
-        );
-        return Err(input
-            .error(ErrorKind::Truncated, what)
-            .at(place)
-            .with_hint("copy the file again"));
+        let place = Place::Record { number: whole + 1, byte: whole * layout.length as u64 };
+        let what = format!("the file ends within this record, after {rest} of its {} bytes", layout.length);
+        return Err(input.error(ErrorKind::Truncated, what).at(place).with_hint("copy the file again"));
     }
     if others > 0 {
-        collector.warn(format!(
-            "{} other than reads and writes left out",
-            count(others, "SCSI command")
-        ));
+        collector.warn(format!("{} other than reads and writes left out", count(others, "SCSI command")));
     }
     collector.finish(input)
 }
@@ -227,18 +168,11 @@ mod tests {
     #[test]
     fn both_versions() {
         for make in [v1, v2] {
-            let bytes = [
-                make(0x2a, 512, 42_932_745, 5_631_000),
-                make(0x88, 8192, 8, 5_631_005),
-                make(0, 0, 0, 0),
-            ]
-            .concat();
+            let bytes =
+                [make(0x2a, 512, 42_932_745, 5_631_000), make(0x88, 8192, 8, 5_631_005), make(0, 0, 0, 0)].concat();
             let trace = decode_any("t", &bytes, &Options::default()).unwrap();
             assert_eq!((trace.format, trace.reads, trace.writes), ("vscsi", 1, 1));
-            assert_eq!(
-                (trace.requests[0].sector, trace.requests[1].sectors),
-                (42_932_745, 16)
-            );
+            assert_eq!((trace.requests[0].sector, trace.requests[1].sectors), (42_932_745, 16));
             assert_eq!(trace.duration_ns(), 5000);
             assert!(trace.warnings[0].starts_with("1 SCSI command other"));
         }
@@ -249,33 +183,12 @@ mod tests {
         let bytes = [v1(0x2a, 512, 1, 1), v1(0x28, 512, 1, 2)].concat();
         let error = decode_any("t", &bytes[..63], &Options::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Truncated);
-        assert_eq!(
-            error.place(),
-            Place::Record {
-                number: 2,
-                byte: 32
-            }
-        );
-        let options = Options {
-            format: Some(&FORMAT),
-            ..Options::default()
-        };
-        assert_eq!(
-            decode_any("t", &bytes[..5], &options).unwrap_err().kind(),
-            ErrorKind::Truncated
-        );
+        assert_eq!(error.place(), Place::Record { number: 2, byte: 32 });
+        let options = Options { format: Some(&FORMAT), ..Options::default() };
+        assert_eq!(decode_any("t", &bytes[..5], &options).unwrap_err().kind(), ErrorKind::Truncated);
         let mixed = [bytes.clone(), v2(0x2a, 512, 1, 3)].concat();
         let error = decode_any("t", &mixed, &options).unwrap_err();
-        assert_eq!(
-            (error.field(), error.place()),
-            (
-                "version",
-                Place::Record {
-                    number: 3,
-                    byte: 64
-                }
-            )
-        );
+        assert_eq!((error.field(), error.place()), ("version", Place::Record { number: 3, byte: 64 }));
         let far = v1(0x2a, 512, u64::MAX, 1);
         let error = decode_any("t", &far, &Options::default()).unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Range, "block"));
