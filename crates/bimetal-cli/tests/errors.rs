@@ -1,5 +1,7 @@
 //! Every mistake is one line that says what, where and what to do, with the right exit status.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Bench;

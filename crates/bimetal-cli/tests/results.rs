@@ -1,5 +1,7 @@
 //! What `compare` and `replay` write: the contract of the JSON, determinism, sums.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Bench;
