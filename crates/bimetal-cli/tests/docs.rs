@@ -4,6 +4,8 @@
 //! can use what an earlier one wrote. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name
 //! a target of the Makefile, since the tests themselves run under `make`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,6 +2,8 @@
 //!
 //! A new scheme is covered by its registry line. Accept its golden row with `INSTA_UPDATE=always cargo test`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use allocation_counter::measure;

@@ -25,8 +25,8 @@ crate::parameters! {
     pub struct Parameters {
         /// Erased blocks kept when a log block is taken; folding starts there (section 3.5).
         pub spare_low: u32 = 1, in 1..=1024;
-        /// Chains whose second-level map is cached; 0 scans at every access (section 3.5).
-        pub map_cache_chains: u32 = 64, in 0..=1_000_000;
+        /// Chains whose second-level map is cached; 0 scans at every access. 384 gives the p1 of table 3 (section 3.5).
+        pub map_cache_chains: u32 = 384, in 0..=1_000_000;
         /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
         pub scan_data_block: bool = false;
         /// Chain to fold unless one can be switched (section 3.5).

@@ -42,8 +42,8 @@ crate::parameters! {
         pub ageing_period: u32 = 1_048_576, in 1..=2_000_000_000;
         /// Erased blocks kept when a log block is taken, and at least a data block in SLC mode (section 3.5).
         pub spare_low: u32 = 2, in 1..=1024;
-        /// Chains whose second-level map is cached; 0 scans at every access (section 3.5).
-        pub map_cache_chains: u32 = 64, in 0..=1_000_000;
+        /// Chains whose second-level map is cached; 0 scans at every access. 384 gives the p1 of table 3 (section 3.5).
+        pub map_cache_chains: u32 = 384, in 0..=1_000_000;
         /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
         pub scan_data_block: bool = false;
         /// Chain to fold unless one can be switched (section 3.5).
@@ -241,5 +241,74 @@ impl<M: Media> Scheme<M> for DensityControl {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Faults, FlashOp, SimMedia, SimRegion, Simulation};
+    use crate::scheme::RegionShape;
+    use crate::units::Geometry;
+
+    /// 8 logical blocks of 8 pages over 8 + 3 + 2 blocks.
+    fn device(settings: &[(&str, &str)]) -> (SimMedia, DensityControl) {
+        let mut chip = chip::find("chang-mlc").unwrap();
+        chip.pages_per_block = 8;
+        chip.slc_mode.as_mut().unwrap().pages_per_block = 4;
+        let geometry = Geometry::new(4096, 8, 13, 1).unwrap();
+        let region = SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() };
+        let shape = Shape { logical_sectors: 8 * 64, regions: vec![RegionShape { chip, geometry }], seed: 1 };
+        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+        let mut scheme = DensityControl::new(&shape, Parameters::parse(&settings).unwrap()).unwrap();
+        let mut media = SimMedia::new(&[region], 1);
+        Scheme::<SimMedia>::fill(&mut scheme, &mut media);
+        media.reset();
+        (media, scheme)
+    }
+
+    fn serve(media: &mut SimMedia, scheme: &mut DensityControl, op: Op, block: u64, times: u32) {
+        for _ in 0..times {
+            let request = Request { arrival_ns: 0, sector: block * 64, sectors: 8, op };
+            media.begin(&request, 0);
+            scheme.serve(media, &request);
+            Scheme::<SimMedia>::check(scheme).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_budget_is_what_lies_beyond_the_usual_spare_area() {
+        assert_eq!(device(&[]).1.budget, 2);
+        assert_eq!(device(&[("usual_spare_percent", "50")]).1.budget, 1);
+        assert_eq!(device(&[("budget", "32KiB")]).1.budget, 1);
+    }
+
+    #[test]
+    fn hot_blocks_go_to_slc_mode_while_the_budget_lasts() {
+        let (mut media, mut scheme) = device(&[("hot_accesses", "4")]);
+        (0..3).for_each(|block| serve(&mut media, &mut scheme, Op::Read, block, 5));
+        assert_eq!(scheme.members, [0, 1]);
+        let slc = &media.ledger().rows[1];
+        assert_eq!((slc.mode, slc.counts.get(FlashOp::Program, Cause::MigrateUp)), (CellMode::Slc, 16));
+        serve(&mut media, &mut scheme, Op::Read, 0, 1);
+        assert!(media.ledger().rows[1].counts.get(FlashOp::Read, Cause::Host) > 0);
+        // More than twice as hot as the coldest of them.
+        serve(&mut media, &mut scheme, Op::Read, 2, 12);
+        assert!(scheme.members.contains(&2) && scheme.members.len() == 2);
+    }
+
+    #[test]
+    fn blocks_that_cool_down_go_back() {
+        let (mut media, mut scheme) = device(&[("hot_accesses", "4"), ("cold_accesses", "3"), ("ageing_period", "10")]);
+        serve(&mut media, &mut scheme, Op::Read, 0, 4);
+        assert_eq!(scheme.members, [0]);
+        serve(&mut media, &mut scheme, Op::Write, 5, 1);
+        assert_eq!(scheme.members, [0]);
+        serve(&mut media, &mut scheme, Op::Read, 6, 3);
+        serve(&mut media, &mut scheme, Op::Read, 7, 2);
+        serve(&mut media, &mut scheme, Op::Write, 5, 1);
+        assert!(scheme.members.is_empty() && scheme.to_mlc == 1);
+        assert_eq!(media.ledger().rows[0].counts.get(FlashOp::Program, Cause::MigrateDown), 8);
     }
 }
