@@ -10,6 +10,11 @@
 //! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
 //! freed, so that no block is set aside for it.
 
+mod span;
+mod wear;
+
+pub use span::{Span, Spans};
+
 use std::ops::Range;
 
 use super::Metrics;
@@ -67,57 +72,6 @@ pub struct Settings {
     pub wear_levelling: bool,
     /// Difference of erase counts at which blocks change places (`TH`).
     pub wear_threshold: u32,
-}
-
-/// The part of a request that falls on one logical page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Logical page.
-    pub logical: u32,
-    /// Its logical block.
-    pub block: u32,
-    /// First sector within the page.
-    pub first: u32,
-    /// Number of sectors.
-    pub sectors: u32,
-    /// First sector within the request.
-    pub at: u32,
-}
-
-/// The spans of a request, in order.
-#[derive(Clone, Debug)]
-pub struct Spans {
-    logical: u32,
-    block: u32,
-    /// Pages of the logical block from this one on.
-    pages_left: u32,
-    first: u32,
-    at: u32,
-    total: u32,
-    page_sectors: u32,
-    pages_per_block: u32,
-}
-
-impl Iterator for Spans {
-    type Item = Span;
-
-    #[inline]
-    fn next(&mut self) -> Option<Span> {
-        if self.at >= self.total {
-            return None;
-        }
-        let sectors = (self.page_sectors - self.first).min(self.total - self.at);
-        let span = Span { logical: self.logical, block: self.block, first: self.first, sectors, at: self.at };
-        self.at += sectors;
-        self.first = 0;
-        self.logical += 1;
-        self.pages_left -= 1;
-        if self.pages_left == 0 {
-            self.block += 1;
-            self.pages_left = self.pages_per_block;
-        }
-        Some(span)
-    }
 }
 
 /// What happened so far.
@@ -209,19 +163,7 @@ impl BlockMapped {
     /// The spans of a request.
     #[inline]
     pub fn spans(&self, request: &Request) -> Spans {
-        let pages_per_block = self.chains.pages(CellMode::Native);
-        let (logical, first) = self.chains.geometry().logical_page(request.sector);
-        let block = self.chains.block_of(logical);
-        Spans {
-            logical,
-            block,
-            pages_left: pages_per_block - (logical - block * pages_per_block),
-            first,
-            at: 0,
-            total: request.sectors,
-            page_sectors: self.page_sectors,
-            pages_per_block,
-        }
+        Spans::new(&self.chains, request)
     }
 
     /// Programs every page of every logical block's data block.
@@ -495,69 +437,6 @@ impl BlockMapped {
         }
         media.program(self.region, to, merge.parts(), cause);
         self.chains.set(logical, Some(to));
-    }
-
-    /// Dual-pool wear levelling after one erase.
-    fn level<M: Media>(&mut self, media: &mut M) {
-        if let Some((worn, young)) = self.pool.due() {
-            self.swap(media, BlockId(worn), BlockId(young));
-        }
-        self.pool.resize();
-    }
-
-    /// Cold data go from the least worn cold block into the most worn hot one.
-    fn swap<M: Media>(&mut self, media: &mut M, worn: BlockId, young: BlockId) {
-        if self.chains.is_spare(young) {
-            // It holds no cold data and waits to be used.
-            self.pool.change(young.0, Pool::Hot);
-            return;
-        }
-        if !self.chains.is_spare(worn) {
-            let Some(free) = self.chains.next_spare(self.chains.block_mode(worn)) else { return };
-            self.relocate(media, worn, free);
-        }
-        self.relocate(media, young, worn);
-        self.pool.change(worn.0, Pool::Cold);
-        self.pool.change(young.0, Pool::Hot);
-        self.counts.wear_swaps += 1;
-    }
-
-    /// Puts the erased block `to` into the place of `from` in its chain. A data block keeps its offsets; of a log block
-    /// only the latest copies move.
-    fn relocate<M: Media>(&mut self, media: &mut M, from: BlockId, to: BlockId) {
-        let Some(member) = self.chains.member(from) else { return };
-        let mode = self.chains.block_mode(from);
-        self.claim_block(media, to, member.owner, mode, Cause::WearLevel);
-        let first = self.chains.first_page(member.owner);
-        let geometry = *self.chains.geometry();
-        if member.is_data {
-            let first = first + member.position * self.chains.pages(mode);
-            for page in 0..self.chains.programmed(from) {
-                let (old, new) = (geometry.ppa(from, page), geometry.ppa(to, page));
-                if self.chains.lookup(first + page) == Some(old) {
-                    media.copy(self.region, old, new, Cause::WearLevel);
-                    self.chains.set(first + page, Some(new));
-                } else {
-                    media.program(self.region, new, &[], Cause::WearLevel);
-                }
-                self.chains.note_program(new, page);
-            }
-        } else {
-            let mut page = 0;
-            for offset in 0..self.chains.pages(CellMode::Native) {
-                let Some(old) = self.chains.lookup(first + offset) else { continue };
-                if geometry.block_of(old) == from {
-                    let new = geometry.ppa(to, page);
-                    media.copy(self.region, old, new, Cause::WearLevel);
-                    self.chains.set(first + offset, Some(new));
-                    self.chains.note_program(new, offset);
-                    page += 1;
-                }
-            }
-        }
-        self.chains.replace(from, member, to);
-        self.erase(media, from, mode, Cause::WearLevel);
-        self.chains.release(from);
     }
 
     /// Bytes of `L2P` and `LB`, with block numbers of whole bytes as in §4.2.
