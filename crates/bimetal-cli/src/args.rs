@@ -18,11 +18,11 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  bimetal compare                                   all schemes on a real trace that is inside the program
-  bimetal compare disk.vscsi.xz --set mlc.spare=7%  ... on a trace of your own, with more spare area
-  bimetal replay disk.csv --device chang-c3         one device in full: operations by cause, wear, over time
-  bimetal profile disk.csv                          what the workload is like
-  bimetal list schemes                              the schemes and their parameters";
+  bimetal compare                            all schemes on a real trace inside the program
+  bimetal compare disk.csv --repeat 10       your own trace, ten times over
+  bimetal replay disk.csv --device chang-c3  one device in full: causes, wear, over time
+  bimetal profile disk.csv                   what the workload is like
+  bimetal list schemes                       the schemes and their parameters";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

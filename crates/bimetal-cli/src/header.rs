@@ -60,7 +60,11 @@ pub fn replay(comparison: &Comparison) -> String {
     });
     let state = if replay.filled { "filled" } else { "erased" };
     let _ = writeln!(text, "  replayed: {arrivals}; {passes}; devices {state} before");
-    let advice = if turnover < STEADY_TURNOVER { "; for the steady state add `--repeat N --measure 1`" } else { "" };
+    let advice = match replay.passes {
+        _ if turnover >= STEADY_TURNOVER => "",
+        1 => "; for the steady state add `--repeat N --measure 1`",
+        _ => "; for the steady state raise `--repeat`",
+    };
     let _ = writeln!(text, "  the host writes {} x the logical capacity{advice}", significant(turnover));
     text
 }

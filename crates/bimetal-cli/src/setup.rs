@@ -20,7 +20,7 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
     Ok(input::open_with_progress(paths, &options, &|done, total| bar.at(done, total))?)
 }
 
-/// Reads the traces that are named, or the one inside the program, and warns of what is odd in them.
+/// Reads the traces that are named, or the one inside the program.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     let trace = if args.traces.is_empty() {
         let TraceOptions { format, time_unit, action, volumes, limit: _ } = &args.options;

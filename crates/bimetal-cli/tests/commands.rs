@@ -1,5 +1,7 @@
 //! The other commands: list, profile, convert, generate, and how output behaves.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::io::Read;

@@ -1,5 +1,7 @@
 //! Every mistake is one line that says what, where and what to do, with the right exit status.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Bench;
@@ -31,6 +33,7 @@ fn settings_are_checked_against_the_chosen_schemes() {
     bench.fail(&["compare", "--set", "qlc.spare=1%"], 2, &["`qlc.spare`", "slc and mlc"]);
     bench.fail(&["compare", "--set", "mlc.spare=much"], 2, &["`mlc.spare`", "much"]);
     bench.fail(&["compare", "--set", "mlc.chip=nosuch"], 2, &["`nosuch`", "chang-mlc"]);
+    bench.fail(&["compare", "--set", "mlc.channels=0"], 2, &["`0`", "from 1 to"]);
     bench.fail(&["compare", "--set", "mlc.endurance=-1"], 2, &["`mlc.endurance`"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
     // What one of the schemes has is fine.
@@ -55,7 +58,7 @@ fn values_out_of_range_are_wrong_usage() {
         bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
     }
     bench.fail(&["compare", "--volumes", "1"], 2, &["no trace"]);
-    bench.fail(&["compare", "--set", "logical=0"], 1, &["logical"]);
+    bench.fail(&["compare", "--set", "logical=0"], 2, &["logical", "512"]);
     bench.fail(&["compare", "--set", "logical=1MiB"], 1, &["MiB", "logical"]);
     bench.fail(&["compare", "--schemes", "pagemap", "--set", "mlc.spare=0%"], 1, &["`pagemap` cannot run", "spare"]);
     bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["left out", "2^32"]);

@@ -1,5 +1,7 @@
 //! What `compare` and `replay` write: the contract of the JSON, determinism, sums.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Bench;
@@ -177,6 +179,30 @@ fn overload_is_said_plainly() {
     assert!(ran.stderr.starts_with("warning: `pagemap` is overloaded"), "{}", ran.stderr);
     let ran = bench.succeed(&["compare", &trace, "--arrivals", "trace:0.01", "--schemes", "pagemap"]);
     assert_eq!(ran.stderr, "");
+    let burst: String =
+        (0..500).map(|write| format!("0,{},4096,w,{}\n", write * 8, f64::from(write / 499) * 100.0)).collect();
+    bench.file("burst.spc", burst);
+    let ran = bench.succeed(&["compare", "burst.spc", "--arrivals", "trace", "--schemes", "pagemap"]);
+    assert!(ran.stderr.contains("overloaded by bursts"), "{}", ran.stderr);
+}
+
+#[test]
+fn addresses_move_only_where_they_must() {
+    let bench = Bench::new();
+    bench.file("far.spc", "0,0,512,w,0.0\n0,100000000,4096,r,0.5\n");
+    let trace = bench.small_trace(100);
+    let compacted = |arguments: &[&str]| {
+        let all: Vec<&str> =
+            ["compare", "--schemes", "pagemap", "--no-fill"].iter().chain(arguments).copied().collect();
+        bench.json(&all)["addresses"].clone()
+    };
+    let far = compacted(&["far.spc", "--device", "chang-c3"]);
+    assert_eq!(
+        (&far["compacted"], &far["touched_extents"], &far["replayed_span_bytes"]),
+        (&true.into(), &2.into(), &(2 << 20).into())
+    );
+    assert_eq!(compacted(&[&trace, "--device", "chang-c3"])["compacted"], false);
+    assert_eq!(compacted(&["far.spc"])["compacted"], true);
 }
 
 #[test]

@@ -204,19 +204,28 @@ fn entry(
 }
 
 /// Open loop: a device that ends more than this share of its time after the trace is overloaded.
-const OVERLOAD_SHARE: f64 = 0.01;
+const BACKLOG_SHARE_MAX: f64 = 0.01;
+/// Open loop: a mean response of more than this many times the work that a request causes is waiting.
+const WAITING_RATIO_MAX: f64 = 20.0;
 
+/// Whether responses measure the queue more than the device.
 fn overload(entry: &Entry, plan: &Plan) -> Option<String> {
     let replay::Arrivals::Trace { .. } = plan.arrivals else { return None };
-    let (backlog_s, simulated_s) = (entry.report.backlog_s, entry.report.simulated_s);
-    if backlog_s <= OVERLOAD_SHARE * simulated_s {
-        return None;
-    }
+    let report = &entry.report;
     let busiest = entry.regions.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
+    let work_us = report.ops.iter().map(|row| row.time_us).sum::<f64>() / report.response_us.count.max(1) as f64;
+    let what = if report.backlog_s > BACKLOG_SHARE_MAX * report.simulated_s {
+        format!("is overloaded: it ends {:.1} s after the trace, of {:.1} s", report.backlog_s, report.simulated_s)
+    } else if report.response_us.mean > WAITING_RATIO_MAX * work_us {
+        let (mean_s, work_s) = (report.response_us.mean / 1e6, work_us / 1e6);
+        format!("is overloaded by bursts: the mean response is {mean_s:.3} s for {work_s:.6} s of work")
+    } else {
+        return None;
+    };
     Some(format!(
-        "`{}` is overloaded: it ends {backlog_s:.1} s after the trace (of {simulated_s:.1} s) and `{}` is busy {:.0} % of \
-         the time, so its responses measure the queue; hint: replay with `--arrivals closed` or a slower trace",
-        entry.report.scheme,
+        "`{}` {what}; `{}` is busy {:.0} % of the time; responses measure the queue; hint: replay with `--arrivals closed`, \
+         or slower with `--arrivals trace:SPEED`",
+        report.scheme,
         busiest.name,
         busiest.busy * 100.0
     ))

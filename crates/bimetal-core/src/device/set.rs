@@ -3,6 +3,8 @@
 use toml::{Table, Value};
 
 use super::{Capacity, ChipChoice, Device, DeviceError, Region, parse_percent, toml_value};
+use crate::request::SECTOR_BYTES;
+use crate::units::ByteSize;
 
 /// Whether a setting is one of a device; without a dot it may be a scheme's parameter.
 pub fn is_device_key(key: &str) -> bool {
@@ -10,6 +12,8 @@ pub fn is_device_key(key: &str) -> bool {
 }
 
 const DEVICE_KEYS: [&str; 2] = ["logical", "seed"];
+/// More dies than any region can have.
+const DIES_MAX: u64 = 4096;
 const REGION_KEYS: [&str; 5] = ["capacity", "spare", "chip", "channels", "dies_per_channel"];
 
 impl Device {
@@ -45,8 +49,15 @@ impl Device {
 
     fn set_top(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         match key {
-            "logical" => self.logical = value.parse().map_err(Refused::Value)?,
-            "seed" => self.seed = whole(value)?,
+            "logical" => {
+                let logical: ByteSize = value.parse().map_err(Refused::Value)?;
+                if logical.0 == 0 || !logical.0.is_multiple_of(SECTOR_BYTES) {
+                    return Err(Refused::Value(format!("`{value}` is no multiple of 512 bytes above 0")));
+                }
+                self.logical = logical;
+            }
+            // TOML has no larger numbers.
+            "seed" => self.seed = whole(value, 0, i64::MAX as u64)?,
             _ => return Err(Refused::Key),
         }
         Ok(())
@@ -66,8 +77,8 @@ impl Device {
                 region.chip = ChipChoice::Named(value.into());
                 region.chip.resolve().map_err(Refused::Value)?;
             }
-            "channels" => region.channels = whole(value)?,
-            "dies_per_channel" => region.dies_per_channel = whole(value)?,
+            "channels" => region.channels = whole(value, 1, DIES_MAX)? as u32,
+            "dies_per_channel" => region.dies_per_channel = whole(value, 1, DIES_MAX)? as u32,
             _ if fault_rates(region).contains_key(field) => {
                 let mut rates = fault_rates(region);
                 rates.insert(field.into(), toml_value(value));
@@ -111,8 +122,9 @@ fn refused(error: toml::de::Error) -> Refused {
     Refused::Value(error.message().replace('\n', "; "))
 }
 
-fn whole<T: std::str::FromStr>(value: &str) -> Result<T, Refused> {
-    value.trim().parse().map_err(|_| Refused::Value(format!("`{value}` is not a whole number it can have")))
+fn whole(value: &str, from: u64, to: u64) -> Result<u64, Refused> {
+    let number = value.trim().parse().ok().filter(|number| (from..=to).contains(number));
+    number.ok_or_else(|| Refused::Value(format!("`{value}` is not a whole number from {from} to {to}")))
 }
 
 fn fault_rates(region: &Region) -> Table {

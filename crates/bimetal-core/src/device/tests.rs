@@ -108,7 +108,7 @@ fn fields_can_be_set() {
         ("logicl", "1", "`logicl` is no setting"),
         ("mlc.endurance", "many", "`mlc.endurance`: invalid type"),
         ("mlc.spare", "much", "`mlc.spare`: `much%` is not a share"),
-        ("seed", "-1", "`seed`: `-1` is not a whole number"),
+        ("seed", "-1", "`seed`: `-1` is not a whole number from 0"),
     ] {
         let shown = device.set(key, value).unwrap_err().to_string();
         assert!(shown.contains(expected) && !shown.contains('\n'), "{key}: {shown}");
