@@ -39,7 +39,7 @@ pub use chip_choice::ChipChoice;
 pub use fit::Template;
 pub use presets::{PRESETS, Preset, preset};
 pub use resolve::Resolved;
-pub use set::is_device_key;
+pub use set::{DEVICE_KEYS, is_device_key};
 
 /// A drive: regions of flash, and the scheme that manages them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct Device {
     /// Seed of everything pseudo-random.
     #[serde(default = "default_seed")]
     pub seed: u64,
+    /// Whether it does one operation at a time, on whatever region and die.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serial: bool,
     /// The fast region first, the slow one last.
     #[serde(rename = "region")]
     pub regions: Vec<Region>,

@@ -342,7 +342,7 @@ mod tests {
             for base in [0, 1 << 20, (1u64 << 32) - 7] {
                 for sector in (base * u64::from(page_sectors)).saturating_sub(5)..base * u64::from(page_sectors) + 5 {
                     let (page, offset) = geometry.logical_page(sector);
-                    assert_eq!(u64::from(page), sector / u64::from(page_sectors) & 0xffff_ffff, "{sector}");
+                    assert_eq!(u64::from(page), (sector / u64::from(page_sectors)) & 0xffff_ffff, "{sector}");
                     assert_eq!(u64::from(offset), sector % u64::from(page_sectors), "{sector}");
                 }
             }

@@ -88,7 +88,7 @@ const SLOW_CHANGES: &[Change] = &[
     ("map_cache_chains", "3", &[]),
     ("scan_data_block", "true", &[("map_cache_chains", "3")]),
     ("gc_victim", "oldest", &[]),
-    ("gc_victim", "longest", &[]),
+    ("gc_victim", "least_recent", &[]),
     ("wear_levelling", "false", &[]),
     ("wear_threshold", "2", &[]),
 ];

@@ -99,8 +99,8 @@ pub struct Prepared {
 /// Makes a device for each scheme and fits the trace's addresses to it.
 ///
 /// Without a device, one is fitted to the trace: it holds the 1-MiB extents that the trace touches, which are moved next
-/// to each other. On a given device that is done only where the trace does not fit otherwise. A setting with a dot,
-/// `logical` and `seed` are those of the device; any other goes to every scheme that has the parameter.
+/// to each other. On a given device that is done only where the trace does not fit otherwise. A setting with a dot
+/// and those of [`device::DEVICE_KEYS`] are the device's; any other goes to every scheme that has the parameter.
 ///
 /// # Errors
 /// Settings that nothing has, a device that cannot be, a trace that does not fit.
@@ -153,8 +153,12 @@ fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), S
     match settings.iter().find(|(key, _)| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some((key, _)) => {
-            let device = "and those of the device: logical, seed, and REGION.FIELD such as slc.capacity or mlc.spare";
-            Err(StudyError::Setting { key: key.clone(), known: format!("{}, {device}", known.join(", ")) })
+            let known = format!(
+                "{}, and those of the device: {}, and REGION.FIELD such as slc.capacity or mlc.spare",
+                known.join(", "),
+                device::DEVICE_KEYS.join(", ")
+            );
+            Err(StudyError::Setting { key: key.clone(), known })
         }
     }
 }

@@ -55,6 +55,7 @@ impl Template {
             scheme: String::new(),
             logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
             seed: 1,
+            serial: false,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
             parameters: Default::default(),
         };

@@ -117,7 +117,8 @@ impl Resolved {
 
     /// Makes the simulated medium.
     pub fn media(&self) -> SimMedia {
-        SimMedia::new(&self.regions, self.device.seed)
+        let media = SimMedia::new(&self.regions, self.device.seed);
+        if self.device.serial { media.serial() } else { media }
     }
 
     /// What the slow region has beyond the logical capacity, as a share of the logical capacity.

@@ -11,13 +11,14 @@ pub fn is_device_key(key: &str) -> bool {
     key.contains('.') || DEVICE_KEYS.contains(&key)
 }
 
-const DEVICE_KEYS: [&str; 2] = ["logical", "seed"];
+/// Settings of a device as a whole.
+pub const DEVICE_KEYS: [&str; 3] = ["logical", "seed", "serial"];
 /// More dies than any region can have.
 const DIES_MAX: u64 = 4096;
 const REGION_KEYS: [&str; 5] = ["capacity", "spare", "chip", "channels", "dies_per_channel"];
 
 impl Device {
-    /// Sets one field: `logical`, `seed`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
+    /// Sets one field: `logical`, `seed`, `serial`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
     /// the field is one of the region or of its chip. `spare` sets the capacity of the slow region. Returns the region.
     ///
     /// # Errors
@@ -58,6 +59,10 @@ impl Device {
             }
             // TOML has no larger numbers.
             "seed" => self.seed = whole(value, 0, i64::MAX as u64)?,
+            "serial" => {
+                self.serial =
+                    value.parse().map_err(|_| Refused::Value(format!("`{value}` is not `true` or `false`")))?;
+            }
             _ => return Err(Refused::Key),
         }
         Ok(())

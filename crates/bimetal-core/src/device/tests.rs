@@ -103,7 +103,7 @@ fn fields_can_be_set() {
     assert_eq!((resolved.regions[0].chip.endurance, resolved.regions[0].chip.read_us), (3000, 55.5));
     assert_eq!((resolved.shape.seed, resolved.regions[0].faults.program_fail_ppm), (7, 3));
     for (key, value, expected) in [
-        ("mlc.endurnce", "1", "`mlc.endurnce` is no setting of device `example`; it has: logical, seed"),
+        ("mlc.endurnce", "1", "`mlc.endurnce` is no setting of device `example`; it has: logical, seed, serial"),
         ("slc.capacity", "1MiB", "`slc.capacity` is no setting"),
         ("logicl", "1", "`logicl` is no setting"),
         ("mlc.endurance", "many", "`mlc.endurance`: invalid type"),

@@ -43,6 +43,7 @@ struct Flash {
     blocks: Vec<SimBlock>,
     /// Blocks in [`CellMode::Slc`].
     slc_blocks: u32,
+    on_one_die: bool,
     faults: Option<Box<super::faults::Injector>>,
 }
 
@@ -145,6 +146,7 @@ impl SimMedia {
             rows: [native; 2],
             blocks,
             slc_blocks: 0,
+            on_one_die: geometry.dies == 1,
             faults: None,
         });
     }
@@ -154,9 +156,17 @@ impl SimMedia {
         self.ledger.rows.len() - 1
     }
 
-    /// Time until which each die is busy with foreground work, in nanoseconds.
-    pub fn busy_until(&self) -> impl Iterator<Item = u64> + '_ {
-        self.dies.iter().map(|die| die.free_at)
+    /// The same device doing one operation at a time, whatever its dies: the papers that add operation times up know no
+    /// other.
+    #[must_use]
+    pub fn serial(mut self) -> Self {
+        for flash in &mut self.regions {
+            flash.on_one_die = true;
+            for block in &mut flash.blocks {
+                block.die = 0;
+            }
+        }
+        self
     }
 
     #[inline]
@@ -209,15 +219,26 @@ impl SimMedia {
     /// Reads and programs that follow each other on one die: the die is the bottleneck of its own channel, so that the
     /// sum of the times is exact once the first transfer has got the channel.
     #[inline]
-    fn copy_run_on_one_die(&mut self, region: RegionId, block: BlockId, pages: u64, cause: Cause) {
+    fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, cause: Cause) {
         let flash = &self.regions[region.index()];
-        let timing = &flash.timing[0];
-        let counts = &mut self.ledger.rows[flash.rows[0]].counts;
-        counts.add_many(FlashOp::Read, cause, pages);
-        counts.add_many(FlashOp::Program, cause, pages);
-        let die = &mut self.dies[usize::from(flash.blocks[block.index()].die)];
-        let copy = timing.of_op(FlashOp::Read) + timing.of_op(FlashOp::Program);
-        die.free_at = die.start(self.now) + (copy * pages).0;
+        let pages = from.len() as u64;
+        let mode_of = |block: BlockId| usize::from(flash.blocks[block.index()].mode);
+        let slc_reads = if flash.slc_blocks == 0 {
+            0
+        } else {
+            from.iter().map(|&page| mode_of(flash.geometry.block_of(page)) as u64).sum()
+        };
+        let mut time = Nanos(0);
+        for (mode, reads) in [pages - slc_reads, slc_reads].into_iter().enumerate() {
+            self.ledger.rows[flash.rows[mode]].counts.add_many(FlashOp::Read, cause, reads);
+            time += flash.timing[mode].of_op(FlashOp::Read) * reads;
+        }
+        let SimBlock { die, mode } = flash.blocks[to.index()];
+        let timing = &flash.timing[usize::from(mode)];
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_many(FlashOp::Program, cause, pages);
+        time += timing.of_op(FlashOp::Program) * pages;
+        let die = &mut self.dies[usize::from(die)];
+        die.free_at = die.start(self.now) + time.0;
         self.channels[die.channel as usize] = die.free_at - timing.program.0;
         self.completion = self.completion.max(die.free_at);
     }
@@ -293,13 +314,13 @@ impl Media for SimMedia {
     #[inline]
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
         let flash = &self.regions[region.index()];
-        if self.background || flash.geometry.dies > 1 || flash.slc_blocks > 0 || flash.faults.is_some() {
+        if self.background || flash.faults.is_some() || !flash.on_one_die {
             for (&from, to) in from.iter().zip(to.0..) {
                 self.copy(region, from, Ppa(to), cause);
             }
             return;
         }
-        self.copy_run_on_one_die(region, flash.geometry.block_of(to), from.len() as u64, cause);
+        self.copy_run_on_one_die(region, from, flash.geometry.block_of(to), cause);
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {

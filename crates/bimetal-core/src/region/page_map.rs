@@ -115,11 +115,13 @@ impl PageMap {
             return Err(format!("a page map counts up to {} pages in a block, not {pages}", UNSEALED - 1));
         }
         let mut places = vec![Place { count: 0, die: 0 }; geometry.blocks as usize];
-        let mut end = 0;
+        let mut end = 0usize;
         let dies: Vec<Die> = (0..geometry.dies)
             .map(|die| {
                 let free: VecDeque<u32> = (die..geometry.blocks).step_by(geometry.dies as usize).collect();
-                let first = end;
+                // No group holds blocks of two dies.
+                let first = end.next_multiple_of(GROUP);
+                end = first;
                 for &block in &free {
                     places[block as usize] = Place { count: end as u32, die };
                     end += 1;
@@ -143,8 +145,8 @@ impl PageMap {
             map: vec![NONE; logical_pages as usize],
             owner: vec![NONE; geometry.page_slots()],
             valid: vec![0; geometry.page_slots().div_ceil(64)],
-            counts: vec![UNSEALED; geometry.blocks as usize],
-            group_minima: vec![UNSEALED; (geometry.blocks as usize).div_ceil(GROUP)],
+            counts: vec![UNSEALED; end],
+            group_minima: vec![UNSEALED; end.div_ceil(GROUP)],
             places,
             dies,
             next_die: 0,
@@ -245,8 +247,7 @@ impl PageMap {
         loop {
             let groups = first / GROUP..end.div_ceil(GROUP);
             let (group, bound) = first_minimum(&self.group_minima, groups)?;
-            // A group at the edge of the die may hold its neighbour's blocks, whose counts do not matter here.
-            let counts = (group * GROUP).max(first)..((group + 1) * GROUP).min(end);
+            let counts = group * GROUP..((group + 1) * GROUP).min(end);
             let (count, valid) = first_minimum(&self.counts, counts)?;
             if u32::from(bound.min(valid)) >= self.geometry.pages_per_block {
                 return None;

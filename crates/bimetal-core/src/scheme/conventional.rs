@@ -30,7 +30,7 @@ crate::parameters! {
         /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
         pub scan_data_block: bool = false;
         /// Chain to fold unless one can be switched (section 3.5).
-        pub gc_victim: Victims = Victims::LeastRecent;
+        pub gc_victim: Victims = Victims::Longest;
         /// Whether blocks change places by the dual-pool algorithm (section 5.1).
         pub wear_levelling: bool = true;
         /// Difference of erase counts at which they do, in cycles: TH (section 5.1).

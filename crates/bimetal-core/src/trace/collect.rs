@@ -201,7 +201,7 @@ impl<'a> Collector<'a> {
             if base > MAX_BYTES / SECTOR_BYTES {
                 return Err(input
                     .error(ErrorKind::Range, "the devices laid end to end span more than 2^63 bytes")
-                    .with_hint("choose some with `--devices`"));
+                    .with_hint("choose some with `--volumes`"));
             }
         }
         for (request, &slot) in self.requests.iter_mut().zip(&self.device_of) {

@@ -164,8 +164,8 @@ mod tests {
         uniform 559f9e9f183f164e
         zipf 5b1a486288fbd468
         sequential 545a737f33219420
-        bimodal-ntfs 9d1b3e2b51751b70
-        bimodal-ext3 62704795258dea1f
+        bimodal-ntfs e9785f3bd98b0737
+        bimodal-ext3 487b998de2dbc1e8
         ");
     }
 

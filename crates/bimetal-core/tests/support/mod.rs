@@ -47,7 +47,7 @@ pub fn checked(spec: &SchemeSpec, regions: &[SimRegion], shape: &Shape) -> Check
         .iter()
         .map(|region| (region.geometry, region.chip.slc_mode.map_or(0, |slc| slc.pages_per_block)))
         .collect();
-    let media = Checked::new(SimMedia::new(regions, 1), &geometries);
+    let media = Checked::new(SimMedia::new(regions, 1).serial(), &geometries);
     let scheme = scheme::build(spec.name, shape, &[]).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
     (media, scheme)
 }
