@@ -25,7 +25,7 @@ crate::choices! {
         LeastRecent = "least_recent",
         /// The one whose first log block is the oldest.
         Oldest = "oldest",
-        /// The one with the most blocks, of those the least recently written.
+        /// The one with the most log blocks, of those the least recently written.
         Longest = "longest",
     }
 }
@@ -333,7 +333,12 @@ impl Chains {
         }
         match self.choice {
             Victims::LeastRecent | Victims::Oldest => 0,
-            Victims::Longest => self.chains[logical_block as usize].blocks.min(u32::from(SWITCHABLE) - 1) as u8,
+            Victims::Longest => {
+                // In SLC mode a log block holds half as much: two of them count as one.
+                let chain = &self.chains[logical_block as usize];
+                let logs = (chain.blocks - chain.data_blocks).div_ceil(1 + chain.mode as u32);
+                logs.min(u32::from(SWITCHABLE) - 1) as u8
+            }
         }
     }
 
