@@ -88,12 +88,12 @@ const SLOW_CHANGES: &[Change] = &[
     ("map_cache_chains", "3", &[]),
     ("scan_data_block", "true", &[("map_cache_chains", "3")]),
     ("gc_victim", "oldest", &[]),
-    ("gc_victim", "least_recent", &[]),
     ("wear_levelling", "false", &[]),
     ("wear_threshold", "2", &[]),
 ];
 
 const CHANG_CHANGES: &[Change] = &[
+    ("gc_victim", "least_recent", &[]),
     ("threshold_mode", "printed", &[]),
     ("threshold_mode", "fixed", &[("initial_threshold", "2")]),
     ("initial_threshold", "64", &[]),
@@ -117,6 +117,7 @@ const CHANG_CHANGES: &[Change] = &[
 ];
 
 const DENSITY_CHANGES: &[Change] = &[
+    ("gc_victim", "least_recent", &[("budget", "64KiB")]),
     ("budget", "64KiB", &[]),
     ("usual_spare_percent", "15", &[]),
     ("hot_accesses", "200", &[]),
