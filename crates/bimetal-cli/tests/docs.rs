@@ -1,7 +1,7 @@
 //! Every command in README and docs runs as printed.
 //!
 //! A fenced block marked `sh` is a script: its lines run in order, in a directory of the page's own, so that a later line
-//! can use what an earlier one wrote. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name
+//! can use what an earlier one wrote. A block marked `toml` that begins with `# NAME.toml` is that file. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name
 //! a target of the Makefile, since the tests themselves run under `make`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -54,6 +54,18 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
+/// Blocks marked `toml` that name a file.
+fn files(page: &str) -> Vec<(&str, &str)> {
+    page.split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("```"))
+        .filter_map(|(text, _)| {
+            let name = text.lines().next()?.strip_prefix("# ")?;
+            name.ends_with(".toml").then_some((name, text))
+        })
+        .collect()
+}
+
 fn run(command: &str, folder: &Path) {
     let binary = Path::new(env!("CARGO_BIN_EXE_bimetal"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -75,10 +87,15 @@ fn every_command_in_the_docs_runs() {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(page.file_stem().unwrap());
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        for command in commands(&fs::read_to_string(&page).unwrap()) {
+        let text = fs::read_to_string(&page).unwrap();
+        for (name, content) in files(&text) {
+            fs::write(folder.join(name), content).unwrap();
+        }
+        for command in commands(&text) {
             match command.split_whitespace().next() {
-                Some("bimetal") => run(&command, &folder),
+                Some("bimetal" | "for") => run(&command, &folder),
                 Some("make") => {
+                    let command = command.split(" #").next().unwrap_or_default();
                     for target in command.split_whitespace().skip(1) {
                         assert!(makefile.contains(&format!("\n{target}:")), "{}: no target `{target}`", page.display());
                     }

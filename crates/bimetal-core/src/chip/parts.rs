@@ -292,7 +292,7 @@ pub(super) static PARTS: &[Part] = &[
         endurance: 10_000,
         usd_per_gib: MLC_2026,
         slc_mode: None,
-        source: "MQSim, ssdconfig.xml, the default part (FAST 2018), for comparisons with it; price: 3/2 of TLC in 2026; power \
+        source: "MQSim, ssdconfig.xml, the default part (FAST 2018), for comparisons with it; bus rate assumed; price: 3/2 of TLC in 2026; power \
                  as chang-slc",
     },
     Part {
