@@ -31,8 +31,12 @@ fn repeated(bytes: &[u8]) -> Vec<u8> {
     let has_header = bytes.first().is_some_and(u8::is_ascii_alphabetic);
     let header = if has_header { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1) } else { 0 };
     let mut repeated = bytes[..header].to_vec();
+    let is_text = !bytes.contains(&0);
     while repeated.len() < TARGET_BYTES {
         repeated.extend_from_slice(&bytes[header..]);
+        if is_text && !bytes.ends_with(b"\n") {
+            repeated.push(b'\n');
+        }
     }
     repeated
 }

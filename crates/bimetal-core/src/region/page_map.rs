@@ -447,3 +447,85 @@ fn first_minimum(values: &[u16], range: Range<usize>) -> Option<(usize, u16)> {
 fn pop_erased(free: &mut VecDeque<u32>) -> u32 {
     free.pop_front().unwrap_or_else(|| unreachable!("a scheme collects before it runs out of erased blocks"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages() -> PageMap {
+        PageMap::new(Geometry::new(4096, 4, 10, 2).unwrap(), 16).unwrap()
+    }
+
+    #[test]
+    fn pages_go_to_the_dies_in_turn_and_fill_blocks_in_order() {
+        let mut pages = pages();
+        let placed: Vec<Ppa> = (0..6)
+            .map(|logical| {
+                let die = pages.next_die();
+                pages.place(logical, die, Stream::Host)
+            })
+            .collect();
+        let geometry = *pages.geometry();
+        let places: Vec<_> = placed.iter().map(|&ppa| (geometry.block_of(ppa).0, geometry.page_of(ppa))).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
+        assert_eq!(pages.lookup(4), Some(placed[4]));
+        pages.invalidate(4);
+        assert_eq!(pages.lookup(4), None);
+        pages.check().unwrap();
+    }
+
+    #[test]
+    fn the_victim_is_the_sealed_block_with_the_fewest_valid_pages() {
+        let mut pages = pages();
+        for logical in 0..8 {
+            pages.place(logical, 0, Stream::Host);
+        }
+        assert_eq!(pages.victim(0), None, "full blocks of valid pages cannot be collected");
+        pages.invalidate(5);
+        pages.invalidate(1);
+        pages.invalidate(6);
+        assert_eq!(pages.victim(0), Some(BlockId(2)), "the second block of die 0 has two valid pages left");
+        assert_eq!(pages.victim(1), None);
+        pages.check().unwrap();
+    }
+
+    #[test]
+    fn a_collected_block_is_empty_and_its_pages_are_found_again() {
+        let mut pages = pages();
+        for logical in 0..4 {
+            pages.place(logical, 0, Stream::Host);
+        }
+        pages.invalidate(2);
+        let victim = pages.victim(0).unwrap();
+        pages.unseal(victim);
+        let mut run = Run::default();
+        let (to, _) = pages.relocate(victim, 0, 0, &mut run).unwrap();
+        let from: Vec<u32> = run.pages().iter().map(|&ppa| pages.geometry().page_of(ppa)).collect();
+        assert_eq!(from, [0, 1, 3]);
+        assert_eq!(pages.lookup(3), Some(Ppa(to.0 + 2)));
+        assert_eq!((pages.valid_pages(victim), pages.free_blocks(0)), (0, 3));
+        pages.release(0, victim);
+        assert_eq!(pages.free_blocks(0), 4);
+        pages.check().unwrap();
+    }
+
+    #[test]
+    fn bits_are_set_across_words() {
+        let mut words = [0; 3];
+        set_bits(&mut words, 60, 64);
+        assert_eq!(words, [0xf << 60, u64::MAX >> 4, 0]);
+        set_bits(&mut words, 124, 4);
+        assert_eq!(words[1], u64::MAX);
+    }
+
+    #[test]
+    fn a_die_never_takes_more_valid_pages_than_it_can_collect() {
+        let mut pages = pages();
+        for logical in 0..16 {
+            let die = pages.next_die();
+            pages.place(logical, die, Stream::Host);
+        }
+        assert_eq!(pages.dies.iter().map(|die| die.valid_pages).collect::<Vec<_>>(), [8, 8]);
+        assert!(PageMap::new(Geometry::new(4096, 4, 10, 2).unwrap(), 17).is_err());
+    }
+}

@@ -184,3 +184,61 @@ impl<M: Media> Scheme<M> for PageMapped {
         self.pages.check()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Faults, FlashOp, SimMedia, SimRegion, Simulation};
+    use crate::scheme::RegionShape;
+    use crate::units::Geometry;
+
+    /// 32 logical pages of 4 KiB on 8 blocks of 8.
+    fn device() -> (SimMedia, PageMapped) {
+        let chip = chip::find("chang-mlc").unwrap();
+        let geometry = Geometry::new(4096, 8, 8, 1).unwrap();
+        let shape =
+            Shape { logical_sectors: 32 * 8, regions: vec![RegionShape { chip: chip.clone(), geometry }], seed: 1 };
+        let scheme = PageMapped::new(&shape, Parameters::default()).unwrap();
+        (SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1), scheme)
+    }
+
+    /// Host reads and programs that a request takes.
+    fn cost(media: &mut SimMedia, scheme: &mut PageMapped, op: Op, sector: u64, sectors: u32) -> (u64, u64) {
+        media.reset_counts();
+        let request = Request { arrival_ns: 0, sector, sectors, op };
+        media.begin(&request, 0);
+        scheme.serve(media, &request);
+        let ledger = media.ledger();
+        (ledger.total(FlashOp::Read, Cause::Host), ledger.total(FlashOp::Program, Cause::Host))
+    }
+
+    #[test]
+    fn part_of_a_page_is_read_modified_and_written() {
+        let (mut media, mut scheme) = device();
+        assert_eq!(cost(&mut media, &mut scheme, Op::Write, 3, 2), (0, 1), "there is nothing to read yet");
+        assert_eq!(cost(&mut media, &mut scheme, Op::Write, 3, 2), (1, 1));
+        assert_eq!(cost(&mut media, &mut scheme, Op::Write, 0, 8), (0, 1));
+        // Part of page 0, all of page 1, part of page 2, which was never written.
+        assert_eq!(cost(&mut media, &mut scheme, Op::Write, 6, 11), (1, 3));
+        assert_eq!(cost(&mut media, &mut scheme, Op::Read, 6, 11), (3, 0));
+    }
+
+    #[test]
+    fn a_trim_gives_back_whole_pages() {
+        let (mut media, mut scheme) = device();
+        cost(&mut media, &mut scheme, Op::Write, 0, 24);
+        cost(&mut media, &mut scheme, Op::Trim, 4, 16);
+        assert_eq!(cost(&mut media, &mut scheme, Op::Read, 0, 24), (2, 0), "page 1 is gone, pages 0 and 2 are not");
+        scheme.pages.check().unwrap();
+    }
+
+    #[test]
+    fn too_little_spare_area_is_refused_with_what_it_takes() {
+        let chip = chip::find("chang-mlc").unwrap();
+        let geometry = Geometry::new(4096, 8, 8, 1).unwrap();
+        let shape = Shape { logical_sectors: 48 * 8, regions: vec![RegionShape { chip, geometry }], seed: 1 };
+        let error = PageMapped::new(&shape, Parameters::default()).unwrap_err();
+        assert!(error.contains("spare"), "{error}");
+    }
+}
