@@ -7,7 +7,6 @@ mod parts;
 
 use serde::{Deserialize, Serialize};
 
-use crate::media::CellMode;
 use crate::units::Nanos;
 
 /// Bits per cell.
@@ -24,6 +23,17 @@ pub enum Cell {
     Tlc,
     /// Four bits.
     Qlc,
+}
+
+/// How many bits a cell of a block stores until its next erase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CellMode {
+    /// What the chip is sold as.
+    #[default]
+    Native = 0,
+    /// One bit per cell: fewer pages, faster and more durable. Only chips that declare it have it.
+    Slc = 1,
 }
 
 /// The same silicon with one bit per cell.

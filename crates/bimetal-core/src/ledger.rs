@@ -2,8 +2,10 @@
 //!
 //! A plain struct of counters that media write and reports read. Nothing feeds back from here into a scheme.
 
-use crate::chip::Chip;
-use crate::media::{Cause, CellMode, FaultCounts, FlashOp};
+use serde::Serialize;
+
+use crate::chip::{CellMode, Chip};
+use crate::operation::{Cause, FlashOp};
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
@@ -84,6 +86,19 @@ impl Row {
     pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
         self.timing.of_op(op) * self.counts.get(op, cause)
     }
+}
+
+/// What failed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaultCounts {
+    /// Programs that failed.
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+    /// Blocks replaced, factory-bad ones included.
+    pub blocks_replaced: u64,
+    /// Failures for which no replacement block was left: a real device would be read-only from the first on.
+    pub failures_unreplaced: u64,
 }
 
 /// Counts of a whole device.

@@ -12,6 +12,7 @@ pub mod device;
 pub mod ledger;
 pub mod media;
 pub mod model;
+pub mod operation;
 pub mod part;
 pub mod profile;
 pub mod region;

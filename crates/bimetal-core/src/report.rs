@@ -10,8 +10,9 @@
 use serde::{Serialize, Serializer};
 
 use crate::chip::Chip;
+use crate::ledger::FaultCounts;
 use crate::ledger::Row;
-use crate::media::{Cause, CellMode, FaultCounts, FlashOp};
+use crate::media::{Cause, CellMode, FlashOp};
 use crate::profile;
 use crate::replay::{Interval, Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};

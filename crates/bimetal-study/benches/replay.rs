@@ -11,6 +11,8 @@
 //! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [SCHEME…]`; `quick` leaves the 64-GiB devices out, names
 //! leave out all other schemes.
 
+#![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::FaultCounts;
+
 /// Rates at which a region fails; the default never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -19,19 +21,6 @@ pub struct Faults {
     pub factory_bad_ppm: u32,
     /// Replacement blocks, beyond the region's capacity.
     pub replacement_blocks: u32,
-}
-
-/// What failed so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FaultCounts {
-    /// Programs that failed.
-    pub program_failures: u64,
-    /// Erases that failed.
-    pub erase_failures: u64,
-    /// Blocks replaced, factory-bad ones included.
-    pub blocks_replaced: u64,
-    /// Failures for which no replacement block was left: a real device would be read-only from the first on.
-    pub failures_unreplaced: u64,
 }
 
 /// Draws failures, from a seed: the same device fails in the same way on every machine.

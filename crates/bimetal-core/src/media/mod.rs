@@ -11,92 +11,15 @@ mod checked;
 mod faults;
 mod sim;
 
+pub use crate::chip::CellMode;
+pub use crate::operation::{Cause, FlashOp};
 pub use checked::Checked;
-pub use faults::{FaultCounts, Faults};
+pub use faults::Faults;
 pub use sim::{SimMedia, SimRegion};
 
 use crate::ledger::Ledger;
 use crate::request::Request;
 use crate::units::{BlockId, Ppa, RegionId};
-
-/// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Cause {
-    /// The host asked for exactly this.
-    Host,
-    /// Garbage collection inside a region.
-    Gc,
-    /// Folding or merging a block chain.
-    Fold,
-    /// From the slow region to the fast one.
-    MigrateUp,
-    /// From the fast region to the slow one.
-    MigrateDown,
-    /// Static wear levelling.
-    WearLevel,
-    /// Reading spare areas to find out what blocks hold.
-    Scan,
-    /// Mapping pages, checkpoints, and the replacement of failed blocks.
-    Meta,
-}
-
-impl Cause {
-    /// All causes, in the order of their discriminants.
-    pub const ALL: [Self; 8] =
-        [Self::Host, Self::Gc, Self::Fold, Self::MigrateUp, Self::MigrateDown, Self::WearLevel, Self::Scan, Self::Meta];
-
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Gc => "gc",
-            Self::Fold => "fold",
-            Self::MigrateUp => "migrate_up",
-            Self::MigrateDown => "migrate_down",
-            Self::WearLevel => "wear_level",
-            Self::Scan => "scan",
-            Self::Meta => "meta",
-        }
-    }
-}
-
-/// What is done to a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FlashOp {
-    /// Page read.
-    Read,
-    /// Page program.
-    Program,
-    /// Block erase.
-    Erase,
-}
-
-impl FlashOp {
-    /// All operations, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Program, Self::Erase];
-
-    /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Program => "program",
-            Self::Erase => "erase",
-        }
-    }
-}
-
-/// How many bits a cell of a block stores until its next erase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CellMode {
-    /// What the chip is sold as.
-    #[default]
-    Native = 0,
-    /// One bit per cell: fewer pages, faster and more durable. Only chips that declare it have it.
-    Slc = 1,
-}
 
 /// A run of sectors that goes into a page being programmed.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
-use super::{Cause, CellMode, FaultCounts, Faults, FlashOp, Media, Part, Simulation};
+use super::{Cause, CellMode, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
-use crate::ledger::{Counts, Ledger, Row, Timing};
+use crate::ledger::{Counts, FaultCounts, Ledger, Row, Timing};
 use crate::request::Request;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 

@@ -6,7 +6,7 @@
 //! Traps: the time comes last; each device is an address space of its own.
 
 use super::collect::Row;
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -39,7 +39,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, HEADER, |line| row(line, TimeUnit::Microseconds))
+    detect::probe(sample, HEADER, |line| row(line, TimeUnit::Microseconds))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

@@ -8,7 +8,7 @@
 //! sector count and the byte count of a record agree in sound files only; a record where they do not is an error.
 
 use super::collect::{Row, count};
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -52,7 +52,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, "", |line| row(line, TimeUnit::Seconds))
+    detect::probe(sample, "", |line| row(line, TimeUnit::Seconds))
 }
 
 /// A clock that never runs backwards, made from one that does.

@@ -1,8 +1,9 @@
 //! Which format are these bytes? Magic numbers and headers decide at once; otherwise the first lines are read strictly
 //! in every format, and exactly one must read them all. What stays ambiguous is an error, not a guess.
 
-use super::error::{ErrorKind, TraceError};
-use super::lines::Lines;
+use super::collect::Row;
+use super::error::{ErrorKind, Parsed, TraceError};
+use super::lines::{Lines, is_header};
 use super::{FORMATS, Format};
 
 /// Bytes of a file that text formats look at.
@@ -98,6 +99,20 @@ fn ambiguous(name: &str, fitting: &[&'static Format]) -> TraceError {
     let names = names(fitting.iter().copied());
     TraceError::new(ErrorKind::Ambiguous, name, format!("the records fit several formats: {names}"))
         .with_hint("name the right one with `--format`")
+}
+
+/// How many of the sample's lines `row` reads, or that they start with the header.
+pub(super) fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
+    let mut lines = sample.lines().peekable();
+    if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
+        return Likeness::Header;
+    }
+    let (mut good, mut all) = (0, 0);
+    for (_, line) in lines {
+        all += 1;
+        good += usize::from(row(line).is_ok());
+    }
+    Likeness::of_lines(good, all)
 }
 
 fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {

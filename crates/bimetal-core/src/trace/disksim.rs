@@ -8,7 +8,7 @@
 
 use super::collect::Row;
 use super::columns::{self, Reading};
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -75,7 +75,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     if !columns::allow(sample, Reading::MillisecondsAndSectors) {
         return Likeness::No;
     }
-    lines::probe(sample, "", |line| row(line, TimeUnit::Milliseconds, SECTOR_BYTES))
+    detect::probe(sample, "", |line| row(line, TimeUnit::Milliseconds, SECTOR_BYTES))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

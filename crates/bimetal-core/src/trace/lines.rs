@@ -1,7 +1,6 @@
 //! Text traces: lines, fields, and exact numbers, on byte slices and without allocation.
 
 use super::collect::{Collector, MAX_BYTES, Row};
-use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
 use super::{Input, TimeUnit};
 use crate::request::{Op, SECTOR_BYTES};
@@ -286,22 +285,8 @@ pub(super) fn decode<'a>(
     Ok(collector)
 }
 
-/// How many of the sample's lines `row` reads, or that they start with the header.
-pub(super) fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
-    let mut lines = sample.lines().peekable();
-    if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
-        return Likeness::Header;
-    }
-    let (mut good, mut all) = (0, 0);
-    for (_, line) in lines {
-        all += 1;
-        good += usize::from(row(line).is_ok());
-    }
-    Likeness::of_lines(good, all)
-}
-
 /// Whether a line is the header: the same names between commas, in any case.
-fn is_header(line: &[u8], header: &str) -> bool {
+pub(super) fn is_header(line: &[u8], header: &str) -> bool {
     if header.is_empty() || !line[0].is_ascii_alphabetic() {
         return false;
     }

@@ -9,7 +9,7 @@
 
 use super::collect::Row;
 use super::columns::{self, Reading};
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -47,7 +47,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     if !columns::allow(sample, Reading::TicksAndSectors) {
         return Likeness::No;
     }
-    lines::probe(sample, "", |line| row(line, TimeUnit::Nanoseconds))
+    detect::probe(sample, "", |line| row(line, TimeUnit::Nanoseconds))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

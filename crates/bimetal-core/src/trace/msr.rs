@@ -9,7 +9,7 @@
 use std::io::Write;
 
 use super::collect::Row;
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -72,7 +72,7 @@ fn row<'a>(line: &'a [u8], unit: TimeUnit, hosts: &mut Hosts<'a>) -> Parsed<Opti
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, HEADER, |line| row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default()))
+    detect::probe(sample, HEADER, |line| row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default()))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

@@ -6,7 +6,7 @@
 
 use super::collect::Row;
 use super::columns::{self, Reading};
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -40,7 +40,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     if !columns::allow(sample, Reading::MillisecondsAndBytes) {
         return Likeness::No;
     }
-    lines::probe(sample, "", |line| row(line, TimeUnit::Milliseconds))
+    detect::probe(sample, "", |line| row(line, TimeUnit::Milliseconds))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

@@ -10,7 +10,7 @@
 use std::io::Write;
 
 use super::collect::Row;
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -43,7 +43,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds))
+    detect::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

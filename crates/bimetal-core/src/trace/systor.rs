@@ -6,7 +6,7 @@
 //! Traps: a header line; rows in order of completion, not of arrival; the response may be empty; one file an hour and LUN.
 
 use super::collect::Row;
-use super::detect::{Likeness, Sample};
+use super::detect::{self, Likeness, Sample};
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -40,7 +40,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    lines::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds))
+    detect::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {

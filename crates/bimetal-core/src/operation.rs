@@ -1,0 +1,69 @@
+//! What is done to flash, and why: the words that media, ledger and reports share.
+
+/// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cause {
+    /// The host asked for exactly this.
+    Host,
+    /// Garbage collection inside a region.
+    Gc,
+    /// Folding or merging a block chain.
+    Fold,
+    /// From the slow region to the fast one.
+    MigrateUp,
+    /// From the fast region to the slow one.
+    MigrateDown,
+    /// Static wear levelling.
+    WearLevel,
+    /// Reading spare areas to find out what blocks hold.
+    Scan,
+    /// Mapping pages, checkpoints, and the replacement of failed blocks.
+    Meta,
+}
+
+impl Cause {
+    /// All causes, in the order of their discriminants.
+    pub const ALL: [Self; 8] =
+        [Self::Host, Self::Gc, Self::Fold, Self::MigrateUp, Self::MigrateDown, Self::WearLevel, Self::Scan, Self::Meta];
+
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Gc => "gc",
+            Self::Fold => "fold",
+            Self::MigrateUp => "migrate_up",
+            Self::MigrateDown => "migrate_down",
+            Self::WearLevel => "wear_level",
+            Self::Scan => "scan",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+/// What is done to a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FlashOp {
+    /// Page read.
+    Read,
+    /// Page program.
+    Program,
+    /// Block erase.
+    Erase,
+}
+
+impl FlashOp {
+    /// All operations, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Program, Self::Erase];
+
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Program => "program",
+            Self::Erase => "erase",
+        }
+    }
+}
