@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bimetal_core::media::{Cause, FlashOp};
-use bimetal_core::report::{OpFigures, Report, response_speedup};
-use bimetal_study::compare::{self, Comparison, Entry};
+use bimetal_core::report::{OpFigures, Report};
+use bimetal_study::compare::{self, Comparison, Entry, Relative};
 use bimetal_study::prepare::{Schemes, prepare};
 
 use crate::args::CompareArgs;
@@ -90,6 +90,7 @@ fn devices(grid: &mut Grid, entries: &[Entry]) {
     grid.row("spare area", entries.iter().map(|entry| percent(entry.spare)).collect());
     let cost = |entry: &Entry| format!("{:.2}", entry.report.cost_usd);
     grid.row("flash cost (USD)", entries.iter().map(cost).collect());
+    beside_the_first(grid, "cost by that of", entries, |relative| relative.cost);
 }
 
 /// A row of figures that share a unit, named in the label.
@@ -117,14 +118,17 @@ fn responses(grid: &mut Grid, entries: &[Entry]) {
     let served = |count: u64, value: f64| (count > 0).then_some(value);
     scaled(grid, "mean of reads", TIMES, entries, |report| served(report.read_us.count, report.read_us.mean));
     scaled(grid, "mean of writes", TIMES, entries, |report| served(report.write_us.count, report.write_us.mean));
-    let Some((first, others)) = entries.split_first() else { return };
-    if !others.is_empty() {
-        let speedup = |entry: &Entry| {
-            response_speedup(&first.report, &entry.report)
-                .map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2} x"))
-        };
-        grid.row(format!("speed-up over {}", first.report.scheme), entries.iter().map(speedup).collect());
-    }
+    beside_the_first(grid, "speed-up over", entries, |relative| relative.response_speedup);
+}
+
+/// A ratio of every scheme to the first, which is 1.
+fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl Fn(&Relative) -> Option<f64>) {
+    let Some((first, [_, ..])) = entries.split_first() else { return };
+    let shown = |entry: &Entry| {
+        let value = entry.relative.as_ref().map_or(Some(1.0), &ratio);
+        value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.2} x"))
+    };
+    grid.row(format!("{label} {}", first.report.scheme), entries.iter().map(shown).collect());
 }
 
 /// Lives; the base unit is the year.
@@ -148,9 +152,14 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         };
         grid.row(format!("cycles of {name}, mean / most"), entries.iter().map(evenness).collect());
     }
+    if entries.iter().any(|entry| entry.block_wearing.is_some()) {
+        let ratio = |entry: &Entry| entry.block_wearing.map_or_else(|| NOTHING.to_owned(), significant);
+        grid.row("cycles, fast by slow region", entries.iter().map(ratio).collect());
+    }
     scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
     scaled(grid, "life at the trace's rate", LIVES, entries, |report| report.lifetime_years);
     scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
+    beside_the_first(grid, "energy by that of", entries, |relative| relative.energy);
 }
 
 /// Every kind of operation that any scheme did, so that one sees why they differ.

@@ -9,7 +9,7 @@ use bimetal_core::device::{Device, Resolved};
 use bimetal_core::ledger::Row;
 use bimetal_core::media::FlashOp;
 use bimetal_core::replay::{self, Plan};
-use bimetal_core::report::{RegionDescription, Report, TraceFacts};
+use bimetal_core::report::{self, RegionDescription, Report, TraceFacts};
 use bimetal_core::request::Request;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -59,10 +59,38 @@ pub struct Entry {
     pub regions: Vec<RegionFacts>,
     /// Capacity of the slow region beyond the logical capacity, as a share of the logical capacity.
     pub spare: f64,
+    /// Wear of the fast region by that of the slow one: Chang's BW.
+    pub block_wearing: Option<f64>,
+    /// Beside the first scheme of the comparison; none for that one itself.
+    pub relative: Option<Relative>,
     /// What was rounded or adapted.
     pub notes: Vec<String>,
     /// How fast the simulation was.
     pub speed: Speed,
+}
+
+/// A scheme beside the first one of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Relative {
+    /// The first scheme.
+    pub to: String,
+    /// Its total response by this one's: Chang's RS.
+    pub response_speedup: Option<f64>,
+    /// This one's energy by its: Chang's ES.
+    pub energy: Option<f64>,
+    /// The price of this one's flash by that of its: Chang's EC.
+    pub cost: Option<f64>,
+}
+
+impl Relative {
+    fn of(first: &Report, report: &Report) -> Self {
+        Self {
+            to: first.scheme.clone(),
+            response_speedup: report::response_speedup(first, report),
+            energy: report::energy_saving(first, report),
+            cost: report::extra_cost(first, report),
+        }
+    }
 }
 
 /// What a region amounts to.
@@ -133,6 +161,7 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
         // No thread is to be had: one scheme after the other.
         Err(_) => prepared.runs.iter().enumerate().map(one).collect(),
     }?;
+    let results = beside_the_first(results);
     let mut warnings = workload.warnings.clone();
     warnings.extend(prepared.warnings.iter().cloned());
     warnings.extend(results.iter().filter_map(|entry| overload(entry, plan)));
@@ -149,6 +178,16 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
         warnings,
         results,
     })
+}
+
+/// Each scheme but the first is put beside the first.
+fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
+    if let Some((first, others)) = results.split_first_mut() {
+        for other in others {
+            other.relative = Some(Relative::of(&first.report, &other.report));
+        }
+    }
+    results
 }
 
 fn entry(
@@ -193,8 +232,14 @@ fn entry(
         dies: region.geometry.dies,
         busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(region.geometry.dies)),
     });
+    let block_wearing = match report.wear.as_slice() {
+        [fast, .., slow] => report::block_wearing(fast, slow),
+        _ => None,
+    };
     Ok(Entry {
         report,
+        block_wearing,
+        relative: None,
         device: resolved.device.clone(),
         regions: regions.collect(),
         spare: resolved.spare(),
