@@ -6,7 +6,7 @@ CARGO ?= cargo
 
 # The main job: hybrid against conventional on the real trace inside the binary.
 demo:
-	$(CARGO) run --quiet --release --locked --package bimetal-cli -- compare --schemes conventional,chang,density-control,pagemap --repeat 3 --measure 1
+	$(CARGO) run --release --locked --package bimetal-cli -- compare --schemes conventional,chang,density-control,pagemap --repeat 3 --measure 1
 
 test: lint
 	$(CARGO) test --quiet --locked --workspace
