@@ -68,7 +68,7 @@ pub struct TraceOptions {
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub volumes: Option<Vec<u64>>,
     /// Take only the first N requests
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     pub limit: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
     pub set: Vec<(String, String)>,
     /// Seed of everything pseudo-random in the device
-    #[arg(long, value_name = "N", help_heading = "Device options")]
+    #[arg(long, value_name = "N", help_heading = "Device options", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Start with an erased device; by default every logical unit is written before the trace
     #[arg(long, help_heading = "Replay options")]
@@ -108,6 +108,7 @@ pub struct RunArgs {
         value_name = "N",
         default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
     pub repeat: u32,
@@ -116,6 +117,7 @@ pub struct RunArgs {
         long,
         value_name = "M",
         value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
     pub measure: Option<u32>,
@@ -153,6 +155,7 @@ pub struct CompareArgs {
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..),
+        allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
     pub jobs: Option<u16>,
@@ -173,6 +176,7 @@ pub struct ReplayArgs {
         value_name = "N",
         default_value_t = 12,
         value_parser = clap::value_parser!(u32).range(0..=100_000),
+        allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
     pub intervals: u32,
@@ -223,7 +227,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Seed of everything pseudo-random
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
     pub target: TargetArgs,

@@ -1,7 +1,6 @@
 //! `bimetal compare`: schemes side by side.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use bimetal_core::media::{Cause, FlashOp};
 use bimetal_core::report::{OpFigures, Report};
@@ -12,7 +11,7 @@ use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
 use crate::progress::Bars;
-use crate::table::{Grid, width};
+use crate::table::{Grid, remark, width};
 use crate::{header, output, setup, warn};
 
 /// Runs the command.
@@ -34,7 +33,7 @@ fn text(comparison: &Comparison) -> String {
     let entries = &comparison.results;
     if let Some(entry) = entries.first() {
         let logical = with_unit(SIZES, entry.device.logical.0 as f64);
-        let _ = writeln!(text, "  device {}: {logical} logical capacity for each scheme", entry.device.name);
+        text.push_str(&remark(&format!("device {}: {logical} logical capacity for each scheme", entry.device.name)));
     }
     text.push_str(&notes(entries));
     let mut grid = Grid::new(entries.iter().map(|entry| entry.report.scheme.clone()).collect());
@@ -61,7 +60,7 @@ fn notes(entries: &[Entry]) -> String {
             }
         }
     }
-    notes.iter().map(|(note, schemes)| format!("  {}: {note}\n", schemes.join(", "))).collect()
+    notes.iter().map(|(note, schemes)| remark(&format!("{}: {note}", schemes.join(", ")))).collect()
 }
 
 /// Names of all regions, those of the first devices first.

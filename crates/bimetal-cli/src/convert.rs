@@ -25,7 +25,8 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
 /// Refuses what could not be written, before any work is done.
 pub fn check(path: &Path, target: &TargetArgs) -> Result<(), Failure> {
     writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
-    if path.exists() && !target.force {
+    // A directory is refused when it is written to; pipes and devices hold nothing that could be lost.
+    if path.is_file() && !target.force {
         return Err(Failure::failed(format!("{}: the file exists; hint: add `--force` to replace it", path.display())));
     }
     Ok(())

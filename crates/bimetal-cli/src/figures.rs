@@ -4,7 +4,7 @@ use bimetal_core::report::{IntervalFigures, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
 
 use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
-use crate::table::{bold, pairs, plain, right_aligned, sparkline};
+use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
 
 /// All tables.
 pub fn all(entry: &Entry) -> String {
@@ -47,14 +47,14 @@ fn summary(entry: &Entry) -> String {
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }
 
-/// Words on lines of at most some 70 columns, indented as the values of [`summary`].
+/// Words on lines of the terminal's width, indented as the values of [`summary`].
 fn wrapped(words: &[String]) -> String {
-    const WIDTH: usize = 70;
     const INDENT: &str = "\n                            ";
+    let width = width() + 1 - INDENT.len();
     let mut text = String::new();
     let mut used = 0;
     for word in words {
-        if used > 0 && used + word.len() > WIDTH {
+        if used > 0 && used + word.len() > width {
             text.push_str(INDENT);
             used = 0;
         } else if used > 0 {

@@ -1,12 +1,10 @@
 //! What was replayed, on what, and how: the lines above every table of figures.
 
-use std::fmt::Write;
-
 use bimetal_core::report::TraceFacts;
 use bimetal_study::compare::{Comparison, Entry};
 
 use crate::number::{SIZES, TIMES, percent, significant, thousands, with_unit};
-use crate::table::bold;
+use crate::table::{bold, remark};
 
 /// Lines about the trace.
 pub fn trace(facts: &TraceFacts) -> String {
@@ -18,13 +16,12 @@ pub fn trace(facts: &TraceFacts) -> String {
     if facts.trims > 0 {
         kinds.push(format!("{} trims", thousands(facts.trims)));
     }
-    let _ = writeln!(text, "  {} requests: {}", thousands(facts.requests), kinds.join(", "));
-    let _ = writeln!(
-        text,
-        "  {} touched, recorded over {}",
+    text.push_str(&remark(&format!("{} requests: {}", thousands(facts.requests), kinds.join(", "))));
+    text.push_str(&remark(&format!(
+        "{} touched, recorded over {}",
         with_unit(SIZES, facts.footprint_bytes as f64),
         with_unit(TIMES, facts.duration_s * 1e6)
-    );
+    )));
     text
 }
 
@@ -36,13 +33,12 @@ pub fn replay(comparison: &Comparison) -> String {
     let mut text = trace(&comparison.trace);
     let addresses = &comparison.addresses;
     if addresses.compacted {
-        let _ = writeln!(
-            text,
-            "  {} touched 1-MiB extents of a span of {} moved together: {}",
+        text.push_str(&remark(&format!(
+            "{} touched 1-MiB extents of a span of {} moved together: {}",
             thousands(addresses.touched_extents),
             with_unit(SIZES, addresses.span_bytes as f64),
             with_unit(SIZES, addresses.replayed_span_bytes as f64)
-        );
+        )));
     }
     let replay = &comparison.replay;
     let arrivals = match replay.arrivals.split_once(':') {
@@ -59,13 +55,13 @@ pub fn replay(comparison: &Comparison) -> String {
         comparison.trace.write_bytes as f64 * f64::from(replay.passes) / entry.device.logical.0.max(1) as f64
     });
     let state = if replay.filled { "filled" } else { "erased" };
-    let _ = writeln!(text, "  replayed: {arrivals}; {passes}; devices {state} before");
+    text.push_str(&remark(&format!("replayed: {arrivals}; {passes}; devices {state} before")));
     let advice = match replay.passes {
         _ if turnover >= STEADY_TURNOVER => "",
         1 => "; for the steady state add `--repeat N --measure 1`",
         _ => "; for the steady state raise `--repeat`",
     };
-    let _ = writeln!(text, "  the host writes {} x the logical capacity{advice}", significant(turnover));
+    text.push_str(&remark(&format!("the host writes {} x the logical capacity{advice}", significant(turnover))));
     text
 }
 

@@ -12,7 +12,7 @@ use crate::args::{ListArgs, Listed};
 use crate::failure::Failure;
 use crate::number::{SIZES, significant, thousands, with_unit};
 use crate::output;
-use crate::table::{Align, bold, plain};
+use crate::table::{Align, bold, broken, indented, plain, width};
 
 /// One thing that is listed.
 struct Item {
@@ -50,7 +50,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
 fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     let [_, _] = heads else { return plain(heads, rows) };
     let names = rows.iter().filter_map(|row| row.first()).map(|name| name.chars().count());
-    let room = WIDTH - names.max().unwrap_or(0) - 4;
+    let room = width() - names.max().unwrap_or(0) - 4;
     let mut lines = Vec::new();
     for row in rows {
         let mut name = row.first().cloned().unwrap_or_default();
@@ -125,30 +125,6 @@ fn parameterised(name: &str, summary: &str, source: &str, parameters: &[Paramete
     let parameters: Vec<Value> = parameters.collect();
     let json = json!({ "name": name, "summary": summary, "source": source, "parameters": parameters });
     Item { name: name.into(), row: vec![name.into(), summary.into()], json, full }
-}
-
-/// Widest line.
-const WIDTH: usize = 100;
-
-/// Text wrapped at [`WIDTH`] columns, each line indented.
-fn indented(text: &str, indent: usize) -> String {
-    let pad = " ".repeat(indent);
-    broken(text, WIDTH - indent).into_iter().map(|line| format!("{pad}{line}\n")).collect()
-}
-
-/// Text in lines of at most `width` columns, unless a word is longer.
-fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn chip_item(chip: &Chip) -> Item {

@@ -56,7 +56,9 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".bimetal-");
     set_mode(&mut builder, path);
-    let mut file = builder.tempfile_in(folder)?;
+    folder.metadata()?;
+    // Without the name of the temporary file, which means nothing to anyone.
+    let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;

@@ -8,6 +8,7 @@ use bimetal_core::scheme::SCHEMES;
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
+use crate::table::remark;
 use crate::{figures, header, output, setup, warn};
 
 /// Runs the command.
@@ -38,9 +39,9 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
 fn text(comparison: &Comparison) -> String {
     let mut text = header::replay(comparison);
     for entry in &comparison.results {
-        text.push_str(&format!("  {}\n", header::device(entry)));
+        text.push_str(&remark(&header::device(entry)));
         for note in &entry.notes {
-            text.push_str(&format!("  {note}\n"));
+            text.push_str(&remark(note));
         }
         text.push_str(&figures::all(entry));
     }

@@ -21,6 +21,33 @@ pub fn bold(text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Text wrapped at [`width`] columns, each line indented.
+pub fn indented(text: &str, indent: usize) -> String {
+    let pad = " ".repeat(indent);
+    broken(text, width() - indent).into_iter().map(|line| format!("{pad}{line}\n")).collect()
+}
+
+/// A remark under a heading, wrapped at [`width`] columns; what goes on is indented further.
+pub fn remark(text: &str) -> String {
+    let lines = broken(text, width() - 4);
+    lines.iter().enumerate().map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " })).collect()
+}
+
+/// Text in lines of at most `width` columns, unless a word is longer.
+pub fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Figures side by side: a label for each row, a column for each thing compared.
 #[derive(Debug, Default)]
 pub struct Grid {

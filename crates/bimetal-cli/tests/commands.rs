@@ -37,7 +37,7 @@ fn traces_survive_conversion_and_generation() {
     let bench = Bench::new();
     let trace = bench.small_trace(400);
     let profile = |name: &str| bench.json(&["profile", name])["profile"].clone();
-    for output in ["a.bimetal", "b.spc", "c.msr"] {
+    for output in ["a.bimetal", "b.spc", "c.msr", "d.csv"] {
         bench.succeed(&["convert", &trace, output]);
         let (mut before, mut after) = (profile(&trace), profile(output));
         // MSR keeps times to 100 ns.

@@ -35,6 +35,11 @@ fn settings_are_checked_against_the_chosen_schemes() {
     bench.fail(&["compare", "--set", "mlc.chip=nosuch"], 2, &["`nosuch`", "chang-mlc"]);
     bench.fail(&["compare", "--set", "mlc.channels=0"], 2, &["`0`", "from 1 to"]);
     bench.fail(&["compare", "--set", "mlc.endurance=-1"], 2, &["`mlc.endurance`"]);
+    bench.fail(&["compare", "--set", "mlc.page_bytes=3000"], 2, &["`mlc.page_bytes`", "3000", "multiple of 512"]);
+    bench.fail(&["compare", "--set", "mlc.pages_per_block=0"], 2, &["`mlc.pages_per_block`", "1 to 65536"]);
+    bench.fail(&["compare", "--set", "mlc.pages_per_block=7"], 2, &["`mlc.pages_per_block`", "7 pages", "slc_mode"]);
+    bench.fail(&["compare", "--set", "mlc.read_us=1e300"], 2, &["`mlc.read_us`", "1e300"]);
+    bench.fail(&["generate", "uniform", "out.spc", "--set", "requests=0"], 2, &["`requests`", "from 1 to"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
     // What one of the schemes has is fine.
     let trace = bench.small_trace(100);
@@ -54,6 +59,11 @@ fn values_out_of_range_are_wrong_usage() {
         ["--jobs", "0"],
         ["--limit", "0"],
         ["--seed", "x"],
+        ["--seed", "-1"],
+        ["--limit", "-1"],
+        ["--repeat", "-1"],
+        ["--measure", "-1"],
+        ["--jobs", "-1"],
     ] {
         bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
     }
@@ -61,7 +71,7 @@ fn values_out_of_range_are_wrong_usage() {
     bench.fail(&["compare", "--set", "logical=0"], 2, &["logical", "512"]);
     bench.fail(&["compare", "--set", "logical=1MiB"], 1, &["MiB", "logical"]);
     bench.fail(&["compare", "--schemes", "pagemap", "--set", "mlc.spare=0%"], 1, &["`pagemap` cannot run", "spare"]);
-    bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["left out", "2^32"]);
+    bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["no scheme can run", "2^32"]);
 }
 
 #[test]
@@ -141,4 +151,11 @@ fn files_are_not_overwritten_unless_told() {
     bench.fail(&["convert", &trace], 2, &["required"]);
     bench.fail(&["convert", &trace, "nowhere/out.spc"], 1, &["nowhere/out.spc"]);
     bench.fail(&["compare", &trace, "--json", "nowhere/out.json"], 1, &["nowhere/out.json"]);
+    for (arguments, expected) in [
+        (["convert", &trace, ".", "--to=spc"], ".: this is a directory"),
+        (["convert", &trace, "nowhere/out.spc", "--force"], "No such file or directory"),
+    ] {
+        let line = bench.run(&arguments).stderr;
+        assert!(line.contains(expected) && !line.contains(".bimetal-"), "{line}");
+    }
 }

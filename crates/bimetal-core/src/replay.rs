@@ -359,7 +359,9 @@ impl<'a> Driver<'a> {
             let arrival_ns = offset + scale(request.arrival_ns.saturating_sub(first.arrival_ns));
             let quiet_ns = arrival_ns.saturating_sub(self.latest_ns);
             if quiet_ns > self.plan.idle_after_ns {
-                self.idle(media, scheme, quiet_ns - self.plan.idle_after_ns);
+                // What was begun in earlier idle times comes first, or background work would grow without bound.
+                let behind_ns = media.backlog_ns(self.latest_ns + self.plan.idle_after_ns);
+                self.idle(media, scheme, (quiet_ns - self.plan.idle_after_ns).saturating_sub(behind_ns));
             }
             self.serve(media, scheme, request, arrival_ns, arrival_ns, progress);
         }

@@ -164,7 +164,7 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
     let results = beside_the_first(results);
     let mut warnings = workload.warnings.clone();
     warnings.extend(prepared.warnings.iter().cloned());
-    warnings.extend(results.iter().filter_map(|entry| overload(entry, plan)));
+    warnings.extend(results.iter().flat_map(|entry| worn_out(entry).chain(overload(entry, plan))));
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
         trace: workload.facts.clone(),
@@ -245,6 +245,19 @@ fn entry(
         spare: resolved.spare(),
         notes: resolved.notes.clone(),
         speed,
+    })
+}
+
+/// Regions whose failures exceeded their replacement blocks: a real device would have gone read-only.
+fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
+    let regions = entry.report.faults.iter().filter(|faults| faults.counts.failures_unreplaced > 0);
+    regions.map(|faults| {
+        let (scheme, region) = (&entry.report.scheme, &faults.region);
+        format!(
+            "`{scheme}`: {} failures in `{region}` found no replacement block, and a real device would be read-only from \
+             the first on; hint: set `{region}.replacement_blocks` above {}",
+            faults.counts.failures_unreplaced, faults.counts.blocks_replaced
+        )
     })
 }
 

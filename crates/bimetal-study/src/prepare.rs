@@ -121,7 +121,7 @@ pub fn prepare(
     }
     check_keys(schemes, &of_schemes)?;
     let addresses = place(&mut workload, &template, &extents)?;
-    let (mut runs, mut warnings) = (Vec::new(), Vec::new());
+    let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     for spec in &schemes.specs {
         let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
         let own = of_schemes.iter().filter(|(key, _)| known.contains(&key.as_str()));
@@ -134,14 +134,16 @@ pub fn prepare(
         match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {
             Ok(resolved) => runs.push(resolved),
             Err(error) if schemes.optional && !matches!(error, DeviceError::Build(BuildError::Parameter(_))) => {
-                warnings.push(format!("`{}` is left out: {error}", spec.name));
+                left_out.push((spec.name, error));
             }
             Err(error) => return Err(error.into()),
         }
     }
     if runs.is_empty() {
-        return Err(StudyError::NoScheme { reason: warnings.into_iter().next().unwrap_or_default() });
+        let first = left_out.into_iter().next();
+        return Err(StudyError::NoScheme { reason: first.map(|(_, error)| error.to_string()).unwrap_or_default() });
     }
+    let warnings = left_out.into_iter().map(|(name, error)| format!("`{name}` is left out: {error}")).collect();
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 

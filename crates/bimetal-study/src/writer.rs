@@ -8,17 +8,19 @@ use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_msr, encode_
 /// A format that can be written.
 #[derive(Debug)]
 pub struct Writer {
-    /// Name of the format among [`bimetal_core::trace::FORMATS`]; also the extension of its files.
+    /// Name of the format among [`bimetal_core::trace::FORMATS`]; also an extension of its files.
     pub format: &'static str,
+    /// Other extensions of its files.
+    pub extensions: &'static [&'static str],
     /// Writes a whole trace.
     pub encode: fn(&Trace) -> Result<Vec<u8>, TraceError>,
 }
 
 /// Every format that can be written.
 pub static WRITERS: &[Writer] = &[
-    Writer { format: "bimetal", encode: |trace| Ok(encode_bimetal(trace)) },
-    Writer { format: "spc", encode: encode_spc },
-    Writer { format: "msr", encode: encode_msr },
+    Writer { format: "bimetal", extensions: &[], encode: |trace| Ok(encode_bimetal(trace)) },
+    Writer { format: "spc", extensions: &[], encode: encode_spc },
+    Writer { format: "msr", extensions: &["csv"], encode: encode_msr },
 ];
 
 /// The writer of a format, or that of a file's extension.
@@ -28,11 +30,14 @@ pub static WRITERS: &[Writer] = &[
 pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, String> {
     let known = || WRITERS.iter().map(|writer| writer.format).collect::<Vec<_>>().join(", ");
     let named = |name: &str| WRITERS.iter().find(|writer| writer.format == name);
+    let by_extension = |extension: &str| {
+        WRITERS.iter().find(|writer| writer.format == extension || writer.extensions.contains(&extension))
+    };
     match (format, path.extension().and_then(|extension| extension.to_str())) {
         (Some(name), _) => {
             named(name).ok_or_else(|| format!("format `{name}` cannot be written; there are: {}", known()))
         }
-        (None, extension) => extension.and_then(named).ok_or_else(|| {
+        (None, extension) => extension.and_then(by_extension).ok_or_else(|| {
             let path = path.display();
             format!(
                 "{path}: the extension names no format that can be written; hint: add `--to` with one of {}",
@@ -70,9 +75,10 @@ mod tests {
             assert_eq!(bimetal_core::trace::format(writer.format).unwrap().name, writer.format);
             let path = format!("out.{}", writer.format);
             assert_eq!(choose(None, Path::new(&path)).unwrap().format, writer.format);
-            assert_eq!(choose(Some(writer.format), Path::new("x.csv")).unwrap().format, writer.format);
+            assert_eq!(choose(Some(writer.format), Path::new("x.tsv")).unwrap().format, writer.format);
         }
-        assert!(choose(None, Path::new("x.csv")).unwrap_err().contains("--to"));
+        assert_eq!(choose(None, Path::new("x.csv")).unwrap().format, "msr");
+        assert!(choose(None, Path::new("x.tsv")).unwrap_err().contains("--to"));
         assert!(choose(Some("csv"), Path::new("x.spc")).unwrap_err().contains("spc"));
     }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::chip::{self, Chip};
+use crate::units::Geometry;
 
 /// The part of a region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,6 +86,8 @@ fn from_table(changes: &Table) -> Result<Chip, String> {
 const LONGEST_US: f64 = 3.6e9;
 
 fn check(chip: &Chip) -> Result<(), String> {
+    // One block: whether the figures of a block can be.
+    Geometry::new(chip.page_bytes, chip.pages_per_block, 1, 1)?;
     let mut times = vec![("read_us", chip.read_us), ("program_us", chip.program_us), ("erase_us", chip.erase_us)];
     let mut endurances = vec![chip.endurance];
     if let Some(slc) = &chip.slc_mode {
@@ -95,12 +98,15 @@ fn check(chip: &Chip) -> Result<(), String> {
         ]);
         endurances.push(slc.endurance);
         if slc.pages_per_block == 0 || slc.pages_per_block > chip.pages_per_block {
-            return Err(format!("slc_mode.pages_per_block must be from 1 to {}", chip.pages_per_block));
+            return Err(format!(
+                "a block of {} pages cannot have {} in its slc_mode; change both, or take a chip without slc_mode",
+                chip.pages_per_block, slc.pages_per_block
+            ));
         }
     }
     for (name, us) in times {
         if !(0.0..=LONGEST_US).contains(&us) {
-            return Err(format!("{name} = {us} is not a time from 0 to an hour, in microseconds"));
+            return Err(format!("{name} = {us:?} is not a time from 0 to an hour, in microseconds"));
         }
     }
     let others = [
@@ -111,7 +117,7 @@ fn check(chip: &Chip) -> Result<(), String> {
     ];
     for (name, value, most) in others {
         if !(0.0..=most).contains(&value) {
-            return Err(format!("{name} = {value} is not within 0 to {most}"));
+            return Err(format!("{name} = {value:?} is not within 0 to {most}"));
         }
     }
     if chip.bus_mb_per_s != 0.0 && chip.bus_mb_per_s < 1e-3 {

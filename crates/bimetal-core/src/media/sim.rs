@@ -297,11 +297,13 @@ impl Media for SimMedia {
         let flash = &mut self.regions[region.index()];
         let geometry = flash.geometry;
         let block = geometry.block_of(page);
-        let failed = flash.faults.as_mut().is_some_and(|faults| faults.program_fails());
+        let failed = flash.faults.as_mut().map(|faults| faults.program_fails());
         self.program_page(region, block, ready, cause);
-        if failed {
-            self.replace_after_program(region, block, geometry.page_of(page), ready);
+        if let Some(replaced) = failed {
             self.note_faults(region);
+            if replaced {
+                self.replace_after_program(region, block, geometry.page_of(page), ready);
+            }
         }
     }
 
@@ -329,10 +331,12 @@ impl Media for SimMedia {
         let old_mode = std::mem::replace(&mut flash.blocks[block.index()].mode, mode as u8);
         flash.slc_blocks = flash.slc_blocks + u32::from(mode as u8) - u32::from(old_mode);
         self.ledger.erases[region.index()][block.index()] += 1;
-        if flash.faults.as_mut().is_some_and(|faults| faults.erase_fails()) {
-            // The replacement comes erased.
-            self.ledger.erases[region.index()][block.index()] = 0;
+        if let Some(replaced) = flash.faults.as_mut().map(|faults| faults.erase_fails()) {
             self.note_faults(region);
+            if replaced {
+                // The replacement comes erased.
+                self.ledger.erases[region.index()][block.index()] = 0;
+            }
         }
     }
 
@@ -368,6 +372,11 @@ impl Simulation for SimMedia {
 
     fn begin_background(&mut self) {
         self.background = true;
+    }
+
+    fn backlog_ns(&self, at_ns: u64) -> u64 {
+        let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
+        self.dies.iter().map(left).max().unwrap_or(0)
     }
 
     fn ledger(&self) -> &Ledger {
@@ -460,6 +469,37 @@ mod tests {
         media.begin(&REQUEST, 10_000_000);
         media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
         assert_eq!(media.end(), 10_035_000);
+    }
+
+    #[test]
+    fn a_backlog_shrinks_while_its_die_is_idle() {
+        let (mut media, geometry) = media(2, 1);
+        media.begin(&REQUEST, 0);
+        media.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
+        media.begin_background();
+        media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
+        assert_eq!(media.backlog_ns(35_000), 1_500_000);
+        assert_eq!(media.backlog_ns(1_035_000), 500_000);
+        assert_eq!(media.backlog_ns(9_000_000), 0);
+    }
+
+    #[test]
+    fn failures_without_a_replacement_are_counted_too() {
+        let (_, geometry) = media(1, 1);
+        let faults = Faults { program_fail_ppm: 1_000_000, erase_fail_ppm: 1_000_000, ..Faults::default() };
+        let region = SimRegion { chip: chip::find("chang-slc").unwrap(), geometry, channels: 1, faults };
+        let mut media = SimMedia::new(&[region], 1);
+        media.begin(&REQUEST, 0);
+        for page in 0..2 {
+            let parts = host_part(&media);
+            media.program(REGION, geometry.ppa(BlockId(0), page), &parts, Cause::Host);
+        }
+        media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
+        let counts = media.ledger().faults[0];
+        assert_eq!((counts.program_failures, counts.erase_failures, counts.failures_unreplaced), (2, 1, 3));
+        // The block is worn and takes no more time than one that works.
+        assert_eq!(media.ledger().erases[0][0], 1);
+        assert_eq!(media.end(), (200 * 2 + 1500) * 1000);
     }
 
     #[test]

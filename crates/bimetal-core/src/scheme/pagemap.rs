@@ -26,7 +26,7 @@ crate::parameters! {
     pub struct Parameters {
         /// Erased blocks of a die at or below which it is collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
-        /// Whether idle time is used to collect up to twice `gc_free_blocks`.
+        /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
     }
 }
@@ -38,6 +38,8 @@ const REGION: RegionId = RegionId(0);
 pub struct PageMapped {
     pages: PageMap,
     parameters: Parameters,
+    /// Erased blocks of a die up to which idle time is used.
+    idle_blocks: u32,
     collected_blocks: u64,
     copied_pages: u64,
 }
@@ -62,7 +64,11 @@ impl PageMapped {
             ));
         }
         let pages = PageMap::new(region.geometry, logical_pages)?;
-        Ok(Self { pages, parameters, collected_blocks: 0, copied_pages: 0 })
+        // Two blocks of a die are open. Were all others of its spare area to be erased too, each block would be copied
+        // for the sake of its last invalid page, again and again.
+        let attainable = u32::try_from(spare - 2).unwrap_or(u32::MAX);
+        let idle_blocks = attainable.min(2 * parameters.gc_free_blocks);
+        Ok(Self { pages, parameters, idle_blocks, collected_blocks: 0, copied_pages: 0 })
     }
 
     /// Makes room on a die for one more host page.
@@ -167,7 +173,7 @@ impl<M: Media> Scheme<M> for PageMapped {
         }
         let budget = self.copied_pages + u64::from(budget_pages);
         for die in 0..self.pages.geometry().dies {
-            while self.pages.free_blocks(die) < 2 * self.parameters.gc_free_blocks && self.copied_pages < budget {
+            while self.pages.free_blocks(die) < self.idle_blocks && self.copied_pages < budget {
                 let Some(victim) = self.pages.victim(die) else { break };
                 self.collect(media, die, victim, Cause::Gc);
             }

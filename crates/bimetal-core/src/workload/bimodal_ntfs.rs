@@ -28,7 +28,7 @@ crate::parameters! {
     /// Parameters of `bimodal-ntfs`.
     pub struct Parameters {
         /// Number of requests.
-        pub requests: u64 = 1_000_000;
+        pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
         /// Bytes of the disk (Chang: 20 GB).
         pub span: ByteSize = ByteSize(20 << 30);
         /// Bytes from the disk's start that the file system uses (Chang, figure 10a: all).

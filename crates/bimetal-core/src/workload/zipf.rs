@@ -19,7 +19,7 @@ crate::parameters! {
     /// Parameters of `zipf`.
     pub struct Parameters {
         /// Number of requests.
-        pub requests: u64 = 1_000_000;
+        pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
         /// Bytes of the device that are used.
         pub span: ByteSize = ByteSize(4 << 30);
         /// Bytes of a request, and of the units whose popularity differs.
