@@ -67,6 +67,8 @@ pub struct Responses {
     count: u64,
     total_ns: u128,
     max_ns: u64,
+    /// The last response and how often it came in a row: equal ones go into the histogram at once.
+    run: (u64, u64),
 }
 
 /// Responses above this many nanoseconds (13 days) share the histogram's last bucket; mean and maximum stay exact.
@@ -76,20 +78,32 @@ impl Responses {
     fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
             .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
-        Self { histogram, count: 0, total_ns: 0, max_ns: 0 }
+        Self { histogram, count: 0, total_ns: 0, max_ns: 0, run: (0, 0) }
     }
 
     #[inline]
     fn record(&mut self, response_ns: u64) {
-        self.histogram.saturating_record(response_ns);
-        self.count += 1;
-        self.total_ns += u128::from(response_ns);
-        self.max_ns = self.max_ns.max(response_ns);
+        if response_ns != self.run.0 {
+            self.close_run();
+            self.run.0 = response_ns;
+        }
+        self.run.1 += 1;
+    }
+
+    fn close_run(&mut self) {
+        let (response_ns, count) = self.run;
+        self.run.1 = 0;
+        if count > 0 {
+            self.histogram.saturating_record_n(response_ns, count);
+            self.count += count;
+            self.total_ns += u128::from(response_ns) * u128::from(count);
+            self.max_ns = self.max_ns.max(response_ns);
+        }
     }
 
     fn clear(&mut self) {
         self.histogram.clear();
-        (self.count, self.total_ns, self.max_ns) = (0, 0, 0);
+        (self.count, self.total_ns, self.max_ns, self.run) = (0, 0, 0, (0, 0));
     }
 
     /// Both together.
@@ -438,6 +452,8 @@ impl<'a> Driver<'a> {
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);
         }
+        self.outcome.reads.close_run();
+        self.outcome.writes.close_run();
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         self.outcome.metrics = self.metrics;

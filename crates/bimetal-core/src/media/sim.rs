@@ -257,6 +257,18 @@ impl SimMedia {
         self.completion = self.completion.max(die.free_at);
     }
 
+    /// A page was programmed in a region that can fail.
+    #[cold]
+    fn try_program(&mut self, region: RegionId, page: Ppa, ready: u64) {
+        let flash = &mut self.regions[region.index()];
+        let (block, index) = (flash.geometry.block_of(page), flash.geometry.page_of(page));
+        let replaced = flash.faults.as_mut().is_some_and(|faults| faults.program_fails());
+        self.note_faults(region);
+        if replaced {
+            self.replace_after_program(region, block, index, ready);
+        }
+    }
+
     /// A program failed: the block's pages so far and the new one go to a replacement block (data sheets: "block
     /// replacement"). The replacement takes the failed block's place and address.
     #[cold]
@@ -294,16 +306,10 @@ impl Media for SimMedia {
     #[inline]
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
         let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
-        let flash = &mut self.regions[region.index()];
-        let geometry = flash.geometry;
-        let block = geometry.block_of(page);
-        let failed = flash.faults.as_mut().map(|faults| faults.program_fails());
+        let block = self.regions[region.index()].geometry.block_of(page);
         self.program_page(region, block, ready, cause);
-        if let Some(replaced) = failed {
-            self.note_faults(region);
-            if replaced {
-                self.replace_after_program(region, block, geometry.page_of(page), ready);
-            }
+        if self.regions[region.index()].faults.is_some() {
+            self.try_program(region, page, ready);
         }
     }
 

@@ -35,16 +35,19 @@ pub enum Stream {
     Gc = 1,
 }
 
+/// Pages whose validity one word of the bitmap holds.
+const WORD: usize = u64::BITS as usize;
+
 /// Old places of the pages that one [`PageMap::relocate`] moves.
 #[derive(Debug)]
 pub struct Run {
-    pages: [Ppa; 64],
+    pages: [Ppa; WORD],
     len: usize,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { pages: [Ppa::NONE; 64], len: 0 }
+        Self { pages: [Ppa::NONE; WORD], len: 0 }
     }
 }
 
@@ -143,8 +146,9 @@ impl PageMap {
         Ok(Self {
             geometry,
             map: vec![NONE; logical_pages as usize],
-            owner: vec![NONE; geometry.page_slots()],
-            valid: vec![0; geometry.page_slots().div_ceil(64)],
+            // Whole words, so that the owners of a word's pages are one slice.
+            owner: vec![NONE; geometry.page_slots().next_multiple_of(WORD)],
+            valid: vec![0; geometry.page_slots().div_ceil(WORD)],
             counts: vec![UNSEALED; end],
             group_minima: vec![UNSEALED; end.div_ceil(GROUP)],
             places,
@@ -273,22 +277,23 @@ impl PageMap {
         let to = self.open_gc(die);
         let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
         let mut rest = word;
-        let mut moved = 0;
-        for entry in run.pages.iter_mut().take(room) {
+        let mut owners = [0; WORD];
+        let sources = &self.owner[base..base + WORD];
+        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room) {
             if rest == 0 {
                 break;
             }
-            let source = base + rest.trailing_zeros() as usize;
+            let bit = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            let logical = self.owner[source];
+            *owner = sources[bit % WORD];
             // Their map entries lie anywhere: fetch them all before the first is changed.
-            prefetch_index::prefetch_index(&self.map, logical as usize);
-            self.owner[to.index() + moved] = logical;
-            *entry = Ppa(source as u32);
-            moved += 1;
+            prefetch_index::prefetch_index(&self.map, *owner as usize);
+            *entry = Ppa((base + bit) as u32);
         }
+        let moved = (word.count_ones() - rest.count_ones()) as usize;
         run.len = moved;
-        for (&logical, target) in self.owner[to.index()..to.index() + moved].iter().zip(to.0..) {
+        self.owner[to.index()..to.index() + moved].copy_from_slice(&owners[..moved]);
+        for (&logical, target) in owners[..moved].iter().zip(to.0..) {
             self.map[logical as usize] = target;
         }
         self.valid[base / 64] &= !(word & !rest);
