@@ -32,6 +32,30 @@ pub(super) struct Profile {
     pub(super) read_sizes: Sizes,
 }
 
+/// The profile of a file system's parameters and sizes: both have parameters of the same names.
+macro_rules! profile {
+    ($parameters:expr, $small_sizes:expr, $large_sizes:expr, $read_sizes:expr) => {
+        $crate::workload::bimodal::Profile {
+            requests: $parameters.requests,
+            span: $parameters.span,
+            used: $parameters.used,
+            scale: $parameters.scale,
+            hot_set: $parameters.hot_set,
+            hot_extent: $parameters.hot_extent,
+            theta: $parameters.theta,
+            small_share: $parameters.small_share,
+            hot_share: $parameters.hot_share,
+            run: $parameters.run,
+            read_share: $parameters.read_share,
+            interval_us: $parameters.interval_us,
+            small_sizes: $small_sizes,
+            large_sizes: $large_sizes,
+            read_sizes: $read_sizes,
+        }
+    };
+}
+pub(super) use profile;
+
 /// The generator.
 #[derive(Debug)]
 pub(super) struct Bimodal {

@@ -8,7 +8,7 @@
 //! (they give 0.23), and `hot_share`, `hot_extent` and `run`, fitted to the conventional device of table 3: `p2` = 0.011
 //! folds per page write, 0.012 here.
 
-use super::bimodal::{Bimodal, Profile, Sizes};
+use super::bimodal::{Bimodal, Sizes, profile};
 use super::{Requests, WorkloadSpec};
 use crate::units::ByteSize;
 
@@ -60,26 +60,7 @@ const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.1), (64, 0.1), (128, 0.1), (25
 /// # Errors
 /// A span, used part or hot set that do not fit into each other.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
-    let Parameters { requests, span, used, scale, hot_set, hot_extent, .. } = *parameters;
-    let Parameters { theta, small_share, hot_share, run, read_share, interval_us, .. } = *parameters;
-    let profile = Profile {
-        requests,
-        span,
-        used,
-        scale,
-        hot_set,
-        hot_extent,
-        theta,
-        small_share,
-        hot_share,
-        run,
-        read_share,
-        interval_us,
-        small_sizes: SMALL,
-        large_sizes: LARGE,
-        read_sizes: READ,
-    };
-    Ok(Box::new(Bimodal::new(profile, seed)?))
+    Ok(Box::new(Bimodal::new(profile!(parameters, SMALL, LARGE, READ), seed)?))
 }
 
 #[cfg(test)]
