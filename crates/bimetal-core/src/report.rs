@@ -283,6 +283,10 @@ impl Report {
     }
 }
 
+fn square(x: f64) -> f64 {
+    x * x
+}
+
 /// `RS`, response speed-up (Chang 2010, section 5.1): total response of the conventional device by that of the hybrid
 /// one; above 1 the hybrid is faster. `None` where the hybrid has served nothing.
 pub fn response_speedup(conventional: &Report, hybrid: &Report) -> Option<f64> {
@@ -403,7 +407,7 @@ fn wear(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<WearFigures
         let blocks = counts.len().max(1) as f64;
         let erases_total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         let erases_mean = erases_total as f64 / blocks;
-        let variance = counts.iter().map(|&count| (f64::from(count) - erases_mean).powi(2)).sum::<f64>() / blocks;
+        let variance = counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
         let (erases, lives) = measured_wear(index, region.chip, &outcome.ledger.rows);
         let endurance = if erases == 0 { f64::from(region.chip.endurance.max(1)) } else { erases as f64 / lives };
         WearFigures {

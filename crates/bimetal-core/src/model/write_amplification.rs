@@ -100,6 +100,7 @@ fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "libm is what the tests compare with")]
 mod tests {
     use super::*;
 

@@ -43,6 +43,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "libm is what the tests compare with")]
 mod tests {
     use super::*;
 

@@ -138,6 +138,7 @@ pub(super) fn choose<T: Copy>(state: &mut u64, choices: &[(T, f64)]) -> Option<T
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "libm is what the tests compare with")]
 mod tests {
     use super::*;
 
