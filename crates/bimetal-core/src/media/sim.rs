@@ -169,7 +169,7 @@ impl SimMedia {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_page(&mut self, region: RegionId, block: BlockId, cause: Cause) -> u64 {
         let flash = &self.regions[region.index()];
         let SimBlock { die, mode } = flash.blocks[block.index()];
@@ -193,7 +193,7 @@ impl SimMedia {
         end
     }
 
-    #[inline]
+    #[inline(always)]
     fn program_page(&mut self, region: RegionId, block: BlockId, ready: u64, cause: Cause) {
         let flash = &self.regions[region.index()];
         let SimBlock { die, mode } = flash.blocks[block.index()];
@@ -297,13 +297,13 @@ impl Media for SimMedia {
         self.now
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
         let block = self.regions[region.index()].geometry.block_of(page);
         self.read_page(region, block, cause)
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
         let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
         let block = self.regions[region.index()].geometry.block_of(page);

@@ -168,7 +168,7 @@ impl PageMap {
     }
 
     /// Where a logical page is, if anywhere.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
         let ppa = self.map[logical as usize];
         (ppa != NONE).then_some(Ppa(ppa))
@@ -187,7 +187,7 @@ impl PageMap {
     }
 
     /// Forgets the copy of a logical page; what it occupied can be collected.
-    #[inline]
+    #[inline(always)]
     pub fn invalidate(&mut self, logical: u32) {
         let ppa = std::mem::replace(&mut self.map[logical as usize], NONE);
         if ppa != NONE {
@@ -196,7 +196,7 @@ impl PageMap {
     }
 
     /// The die that takes the next host page: in turn, past those that are full of valid data.
-    #[inline]
+    #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
         loop {
             let die = self.next_die;
@@ -221,7 +221,7 @@ impl PageMap {
     }
 
     /// Maps an unmapped logical page onto the next page of a stream's open block.
-    #[inline]
+    #[inline(always)]
     pub fn place(&mut self, logical: u32, die: u32, stream: Stream) -> Ppa {
         debug_assert_eq!(self.map[logical as usize], NONE);
         let pages = self.geometry.pages_per_block;
@@ -374,7 +374,7 @@ impl PageMap {
         if self.geometry.dies == 1 { Place { count: block.0, die: 0 } } else { self.places[block.index()] }
     }
 
-    #[inline]
+    #[inline(always)]
     fn drop_page(&mut self, ppa: Ppa) {
         self.valid[ppa.index() / 64] &= !(1 << (ppa.index() % 64));
         let Place { count, die } = self.place_of(ppa);
