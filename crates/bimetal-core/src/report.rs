@@ -10,13 +10,13 @@
 use serde::{Serialize, Serializer};
 
 use crate::chip::Chip;
-use crate::ledger::FaultCounts;
-use crate::ledger::Row;
+use crate::ledger::{FaultCounts, Row};
 use crate::media::{Cause, CellMode, FlashOp};
+use crate::model::chang::operation_uj;
 use crate::profile;
 use crate::replay::{Interval, Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::Geometry;
+use crate::units::{Geometry, Nanos};
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -316,9 +316,8 @@ pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
 pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
     rows.iter()
         .map(|row| {
-            let chip = regions[row.region].chip;
-            let busy_s: f64 = FlashOp::ALL.iter().map(|&op| (row.timing.of_op(op) * row.counts.total(op)).as_s()).sum();
-            chip.supply_v * chip.current_ma / 1e3 * busy_s
+            let busy: Nanos = FlashOp::ALL.iter().map(|&op| row.timing.of_op(op) * row.counts.total(op)).sum();
+            operation_uj(regions[row.region].chip, busy.as_us()) / 1e6
         })
         .sum()
 }

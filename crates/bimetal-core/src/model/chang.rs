@@ -46,9 +46,11 @@ pub fn hybrid_write_us(slc_share: f64, log_write_us: f64, chain_write_us: f64) -
     slc_share * log_write_us + (1.0 - slc_share) * chain_write_us
 }
 
-/// RAM of the block map and the log-block table in bytes: two bytes for each logical block and for each physical one.
+/// RAM of the block map and the log-block table in bytes: a physical block's number, in whole bytes (the paper: two), for
+/// each logical block and for each physical one.
 pub fn block_tables_bytes(logical_blocks: u64, physical_blocks: u64) -> u64 {
-    2 * (logical_blocks + physical_blocks)
+    let number_bits = 64 - physical_blocks.saturating_sub(1).leading_zeros();
+    u64::from(number_bits.div_ceil(8).max(1)) * (logical_blocks + physical_blocks)
 }
 
 /// RAM of the SLC's hash table in bytes, for entries of a sector key and a page number.

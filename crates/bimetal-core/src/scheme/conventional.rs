@@ -82,6 +82,7 @@ impl<M: Media> Scheme<M> for Conventional {
 
     fn metrics(&self, metrics: &mut Metrics) {
         self.blocks.metrics(metrics);
+        metrics.push("model_write_us", self.blocks.model_write_us());
         metrics.count("metadata_bytes", self.blocks.metadata_bytes());
     }
 

@@ -18,7 +18,9 @@ pub use span::{Span, Spans};
 use std::ops::Range;
 
 use super::Metrics;
+use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
+use crate::model::chang::{self as model, ChainFactors};
 use crate::part::dual_pool::{DualPool, Pool};
 use crate::part::lru::LruCache;
 use crate::part::page_merge::PageMerge;
@@ -26,6 +28,11 @@ use crate::region::chains::{Chains, Victims};
 use crate::request::Request;
 use crate::scheme::RegionShape;
 use crate::units::{BlockId, Ppa, RegionId};
+
+/// A part of a whole; 0 of nothing.
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
 
 /// What lies over the block-mapped region and may hold newer sectors than it.
 pub trait Overlay {
@@ -94,6 +101,7 @@ struct Counts {
 #[derive(Debug)]
 pub struct BlockMapped {
     region: RegionId,
+    chip: Chip,
     chains: Chains,
     map_cache: LruCache,
     pool: DualPool,
@@ -132,6 +140,7 @@ impl BlockMapped {
         }
         Ok(Self {
             region,
+            chip: shape.chip.clone(),
             chains: Chains::new(geometry, slc_pages, logical_blocks as u32, settings.gc_victim),
             map_cache: LruCache::new(logical_blocks as usize, settings.map_cache_chains),
             pool: DualPool::new(geometry.blocks, settings.wear_threshold),
@@ -441,14 +450,23 @@ impl BlockMapped {
 
     /// Bytes of `L2P` and `LB`, with block numbers of whole bytes as in §4.2.
     pub fn metadata_bytes(&self) -> u64 {
-        let blocks = self.chains.geometry().blocks;
-        let number_bytes = u64::from((32 - (blocks - 1).leading_zeros()).div_ceil(8).max(1));
-        (u64::from(self.chains.logical_blocks()) + u64::from(blocks)) * number_bytes
+        let (logical, physical) = (self.chains.logical_blocks(), self.chains.geometry().blocks);
+        model::block_tables_bytes(u64::from(logical), u64::from(physical))
+    }
+
+    /// What the paper's model (§4.1) makes of the factors measured so far: mean response of a page write, in microseconds.
+    pub fn model_write_us(&self) -> f64 {
+        let factors = ChainFactors {
+            scanned_pages: ratio(self.counts.scanned_pages, self.counts.map_misses),
+            erased_blocks: ratio(self.counts.folded_blocks, self.counts.folds),
+            miss_ratio: ratio(self.counts.write_misses, self.counts.page_writes),
+            fold_ratio: ratio(self.counts.folds, self.counts.page_writes),
+        };
+        model::chain_write_us(&self.chip, factors)
     }
 
     /// Figures of the region, the factors of the paper's Table 3 among them.
     pub fn metrics(&self, metrics: &mut Metrics) {
-        let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let counts = &self.counts;
         metrics.count("folds", counts.folds);
         metrics.count("forced_folds", counts.forced_folds);

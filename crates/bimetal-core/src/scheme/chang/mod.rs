@@ -20,9 +20,11 @@ mod tier;
 
 pub use parameters::{Key, Parameters};
 
-use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
+use super::block_mapped::{BlockMapped, Overlay, Settings, Span, ratio};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
+use crate::model::chang::{self as model, LogFactors};
 use crate::part::page_merge::PageMerge;
 use crate::part::probed_hash::{KEY_MAX, ProbedHash};
 use crate::part::two_means::SizeHistogram;
@@ -71,6 +73,7 @@ enum Admission {
 /// The state of `chang`.
 #[derive(Debug)]
 pub struct Chang {
+    fast: Chip,
     slow: BlockMapped,
     tier: Tier,
     sizes: SizeHistogram,
@@ -115,6 +118,7 @@ impl Chang {
         let tier = Self::tier(shape, &parameters, pages as usize)?;
         let Parameters { k_step, k_period, update_window, update_weight, update_low, update_high, .. } = parameters;
         Ok(Self {
+            fast: fast.chip.clone(),
             slow: blocks,
             tier,
             sizes: SizeHistogram::new(
@@ -428,8 +432,20 @@ impl Chang {
         let slow_pages =
             u64::from(self.slow.chains().logical_blocks()) * u64::from(self.slow.chains().pages(CellMode::Native));
         let keys = slow_pages * u64::from(self.slow.page_sectors() / self.tier.unit_sectors());
-        let entry_bits = Self::bits(keys) + Self::bits(self.tier.log.geometry().pages());
-        self.slow.metadata_bytes() + (u64::from(self.tier.hash.entries()) * entry_bits).div_ceil(8)
+        let (key_bits, page_bits) = (Self::bits(keys), Self::bits(self.tier.log.geometry().pages()));
+        let entries = u64::from(self.tier.hash.entries());
+        self.slow.metadata_bytes() + model::hash_table_bytes(entries, key_bits, page_bits)
+    }
+
+    /// What the paper's model (§4.1) makes of the factors measured so far: mean response of a page write, in microseconds.
+    fn model_write_us(&self) -> f64 {
+        let counts = &self.counts;
+        let factors = LogFactors {
+            tail_valid_pages: ratio(counts.tail_valid_pages, counts.erases),
+            copied_back_pages: ratio(counts.copied_back_pages, counts.erases),
+        };
+        let slc_share = ratio(counts.accepted_sectors, counts.written_sectors);
+        model::hybrid_write_us(slc_share, model::log_write_us(&self.fast, factors), self.slow.model_write_us())
     }
 }
 
@@ -452,7 +468,6 @@ impl<M: Media> Scheme<M> for Chang {
 
     fn metrics(&self, metrics: &mut Metrics) {
         let counts = &self.counts;
-        let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let (fast_wear, slow_wear) = self.wear.values(counts.erases, self.slow.erases());
         metrics.count("threshold_sectors", u64::from(self.sizes.threshold_sectors()));
         metrics.count("k_blocks", u64::from(self.bound.blocks()));
@@ -472,6 +487,7 @@ impl<M: Media> Scheme<M> for Chang {
         metrics.push("model_n1_valid_pages", ratio(counts.tail_valid_pages, counts.erases));
         metrics.push("model_n2_copied_pages", ratio(counts.copied_back_pages, counts.erases));
         self.slow.metrics(metrics);
+        metrics.push("model_write_us", self.model_write_us());
         metrics.count("metadata_bytes", self.metadata_bytes());
     }
 
