@@ -51,6 +51,11 @@ impl Metrics {
     }
 }
 
+/// A part of a whole, as metrics give it; 0 of nothing.
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
 /// A management scheme over a medium.
 pub trait Scheme<M: Media>: Send {
     /// Writes every logical unit once, in order and past all admission policy: the state in which measuring starts.

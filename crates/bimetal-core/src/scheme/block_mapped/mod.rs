@@ -10,14 +10,16 @@
 //! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
 //! freed, so that no block is set aside for it.
 
+mod overlay;
 mod span;
 mod wear;
 
+pub use overlay::{Bare, Overlay};
 pub use span::{Span, Spans};
 
 use std::ops::Range;
 
-use super::Metrics;
+use super::{Metrics, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::model::chang::{self as model, ChainFactors};
@@ -28,41 +30,6 @@ use crate::region::chains::{Chains, Victims};
 use crate::request::Request;
 use crate::scheme::RegionShape;
 use crate::units::{BlockId, Ppa, RegionId};
-
-/// A part of a whole; 0 of nothing.
-pub fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// What lies over the block-mapped region and may hold newer sectors than it.
-pub trait Overlay {
-    /// Sectors of a logical page of which the overlay holds the valid copy.
-    fn newer_sectors(&self, logical: u32) -> u32;
-
-    /// Whether a fold takes in what the overlay holds.
-    fn joins_folds(&self) -> bool;
-
-    /// Reads the newer sectors of a logical page into `merge` and gives them up: a fold writes them.
-    fn pull<M: Media>(&mut self, media: &mut M, logical: u32, merge: &mut PageMerge<M::Data>);
-}
-
-/// No overlay: the region holds everything.
-#[derive(Debug)]
-pub struct Bare;
-
-impl Overlay for Bare {
-    #[inline]
-    fn newer_sectors(&self, _logical: u32) -> u32 {
-        0
-    }
-
-    #[inline]
-    fn joins_folds(&self) -> bool {
-        false
-    }
-
-    fn pull<M: Media>(&mut self, _media: &mut M, _logical: u32, _merge: &mut PageMerge<M::Data>) {}
-}
 
 /// Choices for the region.
 #[derive(Clone, Debug)]

@@ -18,17 +18,15 @@ mod control;
 mod parameters;
 mod tier;
 
-pub use parameters::{Key, Parameters};
+pub use parameters::Parameters;
 
-use super::block_mapped::{BlockMapped, Overlay, Settings, Span, ratio};
-use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
+use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::model::chang::{self as model, LogFactors};
 use crate::part::page_merge::PageMerge;
-use crate::part::probed_hash::{KEY_MAX, ProbedHash};
 use crate::part::two_means::SizeHistogram;
-use crate::region::circular_log::CircularLog;
 use crate::request::{Op, Request};
 use crate::units::{Ppa, RegionId};
 use control::{LapGuard, LogBound, RelativeWear, UpdateMonitor};
@@ -115,7 +113,7 @@ impl Chang {
         }
         let least = (f64::from(geometry.blocks) * parameters.k_min_percent / 100.0).ceil().max(2.0) as u32;
         let pages = u64::from(blocks.chains().logical_blocks()) * u64::from(slow.geometry.pages_per_block);
-        let tier = Self::tier(shape, &parameters, pages as usize)?;
+        let tier = Tier::new(shape, &parameters, pages as usize)?;
         let Parameters { k_step, k_period, update_window, update_weight, update_low, update_high, .. } = parameters;
         Ok(Self {
             fast: fast.chip.clone(),
@@ -139,30 +137,6 @@ impl Chang {
             buckets: Vec::with_capacity(SMALL_UNITS_MAX),
             counts: Counts::default(),
         })
-    }
-
-    fn tier(shape: &Shape, parameters: &Parameters, slow_pages: usize) -> Result<Tier, String> {
-        let (fast, slow) = (shape.regions[0].geometry, shape.regions[shape.regions.len() - 1].geometry);
-        let unit_sectors = match parameters.hash_key {
-            Key::Sector => 1,
-            Key::Page => fast.page_sectors(),
-        };
-        if slow.page_sectors() % unit_sectors != 0 {
-            return Err(format!(
-                "hash_key=page takes slow pages of a multiple of the fast page's {} bytes, not {}",
-                fast.page_bytes, slow.page_bytes
-            ));
-        }
-        if shape.logical_sectors / u64::from(unit_sectors) > u64::from(KEY_MAX) {
-            return Err("the hash table's keys cannot number that many sectors".into());
-        }
-        let entries = match parameters.hash_entries {
-            0 => (fast.pages() / 2).min(1 << 30) as u32,
-            entries => entries,
-        };
-        let hash = ProbedHash::new(entries.max(3), fast.blocks, parameters.hash_probing, parameters.hash_probes);
-        let log = CircularLog::new(fast, fast.page_sectors() / unit_sectors)?;
-        Ok(Tier::new(RegionId(0), log, hash, slow, slow_pages, unit_sectors, parameters.mlc_writeback))
     }
 
     /// First unit of a request and their number, if it consists of whole units.

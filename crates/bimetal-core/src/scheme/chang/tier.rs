@@ -3,10 +3,12 @@
 //! Units are disk sectors, or fast pages where the table's keys are. A unit whose entry is regular has its valid copy
 //! here, whatever the slow region holds; the hash table comes before the block map.
 
+use super::parameters::{Key, Parameters};
 use crate::media::{Cause, Media};
 use crate::part::page_merge::PageMerge;
-use crate::part::probed_hash::{Entry, ProbedHash};
+use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
 use crate::region::circular_log::CircularLog;
+use crate::scheme::Shape;
 use crate::scheme::block_mapped::{Overlay, Span};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
@@ -33,19 +35,42 @@ pub struct Tier {
 pub type LastRead<D> = Option<(Ppa, D)>;
 
 impl Tier {
-    /// An empty tier in front of `slow_pages` logical pages.
-    pub fn new(
-        region: RegionId,
-        log: CircularLog,
-        hash: ProbedHash,
-        slow: Geometry,
-        slow_pages: usize,
-        unit_sectors: u32,
-        joins_folds: bool,
-    ) -> Self {
-        let units_per_slow_page = slow.page_sectors() / unit_sectors;
-        let newer = vec![0; slow_pages];
-        Self { region, log, hash, newer, slow, unit_sectors, units_per_slow_page, joins_folds, pulled_sectors: 0 }
+    /// An empty tier over a device's first region, in front of its last, which has `slow_pages` logical pages.
+    ///
+    /// # Errors
+    /// Pages or keys that do not suit each other.
+    pub fn new(shape: &Shape, parameters: &Parameters, slow_pages: usize) -> Result<Self, String> {
+        let (fast, slow) = (shape.regions[0].geometry, shape.regions[shape.regions.len() - 1].geometry);
+        let unit_sectors = match parameters.hash_key {
+            Key::Sector => 1,
+            Key::Page => fast.page_sectors(),
+        };
+        if slow.page_sectors() % unit_sectors != 0 {
+            return Err(format!(
+                "hash_key=page takes slow pages of a multiple of the fast page's {} bytes, not {}",
+                fast.page_bytes, slow.page_bytes
+            ));
+        }
+        if shape.logical_sectors / u64::from(unit_sectors) > u64::from(KEY_MAX) {
+            return Err("the hash table's keys cannot number that many sectors".into());
+        }
+        let entries = match parameters.hash_entries {
+            0 => (fast.pages() / 2).min(1 << 30) as u32,
+            entries => entries,
+        };
+        let hash = ProbedHash::new(entries.max(3), fast.blocks, parameters.hash_probing, parameters.hash_probes);
+        let log = CircularLog::new(fast, fast.page_sectors() / unit_sectors)?;
+        Ok(Self {
+            region: RegionId(0),
+            log,
+            hash,
+            newer: vec![0; slow_pages],
+            slow,
+            unit_sectors,
+            units_per_slow_page: slow.page_sectors() / unit_sectors,
+            joins_folds: parameters.mlc_writeback,
+            pulled_sectors: 0,
+        })
     }
 
     /// Sectors of a unit.
