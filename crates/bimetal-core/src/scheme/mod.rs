@@ -10,6 +10,7 @@ mod conventional;
 mod density_control;
 mod pagemap;
 mod parameters;
+mod space;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 

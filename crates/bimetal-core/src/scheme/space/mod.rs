@@ -1,0 +1,56 @@
+//! Regions that collect themselves: what page-mapped schemes are built over.
+//!
+//! A [`Space`] owns the map of a region, its erased blocks and its garbage collection. A scheme tells it to write or to
+//! forget logical pages, and keeps to its own business: which data belong there.
+
+mod one_region;
+mod page_space;
+
+pub use one_region::{OneRegion, logical_pages};
+pub use page_space::{PageSpace, Settings as PageSettings};
+
+use crate::media::{Cause, Media, Part};
+use crate::units::{Geometry, Ppa, RegionId};
+
+/// A region of flash that places logical pages anywhere and collects itself.
+pub trait Space: std::fmt::Debug + Send {
+    /// Which region of the device it is.
+    fn region(&self) -> RegionId;
+
+    /// Its blocks and pages.
+    fn geometry(&self) -> &Geometry;
+
+    /// Number of logical pages.
+    fn logical_pages(&self) -> u32;
+
+    /// Where a logical page is, if anywhere.
+    fn lookup(&self, logical: u32) -> Option<Ppa>;
+
+    /// Forgets the copy of a logical page.
+    fn invalidate(&mut self, logical: u32);
+
+    /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
+    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
+
+    /// Collects in idle time, about so many page copies. Returns how many it made.
+    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
+
+    /// Brings what an access will need into the processor's cache: first (`far` ahead) its map entry, later (`near`) what
+    /// that points to.
+    fn prefetch(&self, far: u32, near: u32);
+
+    /// Blocks erased so far.
+    fn erases(&self) -> u64;
+
+    /// Pages that collecting has copied so far.
+    fn copied_pages(&self) -> u64;
+
+    /// Bytes of mapping tables that a controller would keep.
+    fn metadata_bytes(&self) -> u64;
+
+    /// Checks all invariants.
+    ///
+    /// # Errors
+    /// The first one that is broken.
+    fn check(&self) -> Result<(), String>;
+}

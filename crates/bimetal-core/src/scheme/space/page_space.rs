@@ -1,0 +1,152 @@
+//! A page-mapped region with greedy garbage collection.
+//!
+//! Pages go to the dies in turn; each die is collected by itself, in the foreground, when it is down to
+//! `gc_free_blocks` erased blocks. The victim is the block with the fewest valid pages.
+
+use super::Space;
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::region::page_map::{PageMap, Run, Stream};
+use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+/// When a region is collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Erased blocks of a die at or below which it is collected before the next write.
+    pub gc_free_blocks: u32,
+    /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
+    pub idle_gc: bool,
+}
+
+/// The region's state.
+#[derive(Debug)]
+pub struct PageSpace {
+    region: RegionId,
+    pages: PageMap,
+    settings: Settings,
+    /// Erased blocks of a die up to which idle time is used.
+    idle_blocks: u32,
+    erases: u64,
+    copied_pages: u64,
+}
+
+impl PageSpace {
+    /// An erased region for `logical_pages` pages.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(region: RegionId, geometry: Geometry, logical_pages: u64, settings: Settings) -> Result<Self, String> {
+        let blocks = u64::from(geometry.blocks / geometry.dies);
+        let spare = blocks.saturating_sub(logical_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
+        if u64::from(settings.gc_free_blocks) + 2 > spare {
+            return Err(format!(
+                "keeping {} blocks erased takes {} spare blocks per die and there are {spare}; enlarge the spare area \
+                 or lower gc_free_blocks",
+                settings.gc_free_blocks,
+                settings.gc_free_blocks + 2
+            ));
+        }
+        let pages = PageMap::new(geometry, logical_pages)?;
+        // Two blocks of a die are open. Were all others of its spare area to be erased too, each block would be copied
+        // for the sake of its last invalid page, again and again.
+        let attainable = u32::try_from(spare - 2).unwrap_or(u32::MAX);
+        let idle_blocks = attainable.min(2 * settings.gc_free_blocks);
+        Ok(Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 })
+    }
+
+    /// Makes room on a die for one more page.
+    #[inline]
+    fn make_room<M: Media>(&mut self, media: &mut M, die: u32) {
+        if !self.pages.needs_block(die, Stream::Host) {
+            return;
+        }
+        while self.pages.free_blocks(die) <= self.settings.gc_free_blocks {
+            let Some(victim) = self.pages.victim(die) else { return };
+            self.collect(media, die, victim);
+        }
+    }
+
+    /// Moves the valid pages of a block away and erases it.
+    fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId) {
+        self.pages.unseal(victim);
+        let mut run = Run::default();
+        let mut page = 0;
+        while let Some((to, next)) = self.pages.relocate(victim, page, die, &mut run) {
+            media.copy_run(self.region, run.pages(), to, Cause::Gc);
+            self.copied_pages += run.pages().len() as u64;
+            page = next;
+        }
+        media.erase(self.region, victim, CellMode::Native, Cause::Gc);
+        self.pages.release(die, victim);
+        self.erases += 1;
+    }
+}
+
+impl Space for PageSpace {
+    fn region(&self) -> RegionId {
+        self.region
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        self.pages.geometry()
+    }
+
+    fn logical_pages(&self) -> u32 {
+        self.pages.logical_pages()
+    }
+
+    #[inline(always)]
+    fn lookup(&self, logical: u32) -> Option<Ppa> {
+        self.pages.lookup(logical)
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, logical: u32) {
+        self.pages.invalidate(logical);
+    }
+
+    #[inline]
+    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
+        self.pages.invalidate(logical);
+        let die = self.pages.next_die();
+        self.make_room(media, die);
+        let ppa = self.pages.place(logical, die, Stream::Host);
+        media.program(self.region, ppa, parts, cause);
+    }
+
+    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
+        if !self.settings.idle_gc {
+            return 0;
+        }
+        let before = self.copied_pages;
+        let budget = before + u64::from(budget_pages);
+        for die in 0..self.pages.geometry().dies {
+            while self.pages.free_blocks(die) < self.idle_blocks && self.copied_pages < budget {
+                let Some(victim) = self.pages.victim(die) else { break };
+                self.collect(media, die, victim);
+            }
+        }
+        (self.copied_pages - before) as u32
+    }
+
+    #[inline]
+    fn prefetch(&self, far: u32, near: u32) {
+        self.pages.prefetch(far, near);
+    }
+
+    fn erases(&self) -> u64 {
+        self.erases
+    }
+
+    fn copied_pages(&self) -> u64 {
+        self.copied_pages
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        u64::from(self.pages.logical_pages()) * 4
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.pages.check()
+    }
+}
