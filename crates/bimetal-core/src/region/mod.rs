@@ -2,5 +2,6 @@
 //! the schemes.
 
 pub mod chains;
-pub mod circular_log;
 pub mod page_map;
+pub mod ring;
+pub mod slot_table;

@@ -203,7 +203,7 @@ impl Chang {
     /// Rejects a write to data that are not all known, but remembers them: written again soon, they are accepted.
     #[cold]
     fn throttled<M: Media>(&mut self, media: &mut M, units: std::ops::Range<u32>) -> Admission {
-        let anchor = self.tier.log.head().0;
+        let anchor = self.tier.ring.head().map_or(0, |head| head.0);
         for unit in units {
             if let Some((bucket, true)) = self.tier.hash.reserve(unit) {
                 self.tier.hash.make_virtual(bucket, anchor);
@@ -227,11 +227,11 @@ impl Chang {
         self.counts.accepted_sectors += u64::from(request.sectors);
         let mut done = 0;
         while done < count {
-            let here = self.tier.log.slots().min(count - done);
+            let here = self.tier.slots.slots().min(count - done);
             let page = self.next_page(media);
             let part = Part { data: media.host(), from: done * unit_sectors, to: 0, sectors: here * unit_sectors };
             media.program(self.tier.region, page, &[part], Cause::Host);
-            let slot = self.tier.log.first_slot(page);
+            let slot = self.tier.slots.first_slot(page);
             for index in 0..here {
                 let (bucket, _) = self.buckets[(done + index) as usize];
                 self.tier.put(bucket, first + done + index, slot + index);
@@ -288,17 +288,23 @@ impl Chang {
     /// The fast page that the host's next data go to.
     #[inline]
     fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
-        while self.tier.log.head_full() {
-            self.tier.log.advance();
+        while self.tier.ring.needs_block() {
+            self.tier.ring.open_block();
             self.shorten(media);
         }
         self.guard.note_host_page();
-        self.tier.log.next_page()
+        self.take_page()
+    }
+
+    /// The next page of the head block.
+    fn take_page(&mut self) -> Ppa {
+        let (block, page) = self.tier.ring.next_page();
+        self.tier.slots.geometry().ppa(block, page)
     }
 
     /// Collects tail blocks until the log is no longer than its bound.
     fn shorten<M: Media>(&mut self, media: &mut M) {
-        while self.tier.log.distance() > self.bound.blocks() {
+        while self.tier.ring.written() > self.bound.blocks() + 1 {
             self.collect_tail(media);
         }
     }
@@ -306,10 +312,11 @@ impl Chang {
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let forced = self.guard.next_is_forced();
         let copies_back = self.slc_writeback && self.monitor.stable() && !forced;
-        let (block, geometry) = (self.tier.log.tail(), *self.tier.log.geometry());
+        let Some(block) = self.tier.ring.tail() else { return };
+        let geometry = *self.tier.slots.geometry();
         for page in 0..geometry.pages_per_block {
             let page = geometry.ppa(block, page);
-            if self.tier.log.is_valid(page) {
+            if self.tier.slots.is_valid(page) {
                 self.counts.tail_valid_pages += 1;
                 self.phase_out(media, page, copies_back);
             }
@@ -317,17 +324,17 @@ impl Chang {
         self.tier.hash.forget_anchored(block.0);
         media.erase(self.tier.region, block, CellMode::Native, Cause::Gc);
         self.counts.erases += 1;
-        self.tier.log.retire_tail();
+        self.tier.ring.retire_tail();
     }
 
     /// Moves what is valid in a tail page: down to the slow region, or back to the head where its logical block has no
     /// log block.
     fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, copies_back: bool) {
         let mut data = None;
-        let mut slot = self.tier.log.first_slot(page);
-        let end = slot + self.tier.log.slots();
+        let mut slot = self.tier.slots.first_slot(page);
+        let end = slot + self.tier.slots.slots();
         while slot < end {
-            let Some(unit) = self.tier.log.unit(slot) else {
+            let Some(unit) = self.tier.slots.unit(slot) else {
                 slot += 1;
                 continue;
             };
@@ -343,7 +350,7 @@ impl Chang {
             self.counts.demoted_sectors += u64::from(merge.sectors());
             self.slow.write(media, &mut self.tier, block, logical, &mut merge, Cause::MigrateDown);
         }
-        if self.tier.log.is_valid(page) {
+        if self.tier.slots.is_valid(page) {
             self.copy_back(media, page, data);
         }
     }
@@ -358,12 +365,12 @@ impl Chang {
     ) -> u32 {
         let unit_sectors = self.tier.unit_sectors();
         for slot in slots.clone() {
-            let Some(unit) = self.tier.log.unit(slot) else { continue };
+            let Some(unit) = self.tier.slots.unit(slot) else { continue };
             let (page, sector) = self.tier.slow_page(unit);
             if page != logical {
                 return slot;
             }
-            let (_, position) = self.tier.log.page_of(slot);
+            let (_, position) = self.tier.slots.page_of(slot);
             merge.fill(content, position * unit_sectors, sector, unit_sectors);
             if let Some(bucket) = self.tier.hash.find(unit) {
                 self.tier.give_up(bucket, unit, slot, None);
@@ -374,21 +381,21 @@ impl Chang {
 
     /// Copies a tail page to the head; its valid units keep their positions in the page.
     fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa, data: Option<M::Data>) {
-        if self.tier.log.head_full() {
-            self.tier.log.advance();
+        if self.tier.ring.needs_block() {
+            self.tier.ring.open_block();
         }
-        let to = self.tier.log.next_page();
+        let to = self.take_page();
         match data {
             None => media.copy(self.tier.region, page, to, Cause::Gc),
             Some(data) => {
-                let sectors = self.tier.log.geometry().page_sectors();
+                let sectors = self.tier.slots.geometry().page_sectors();
                 media.program(self.tier.region, to, &[Part { data, from: 0, to: 0, sectors }], Cause::Gc);
             }
         }
         self.counts.copied_back_pages += 1;
-        let (old, new) = (self.tier.log.first_slot(page), self.tier.log.first_slot(to));
-        for position in 0..self.tier.log.slots() {
-            let Some(unit) = self.tier.log.unit(old + position) else { continue };
+        let (old, new) = (self.tier.slots.first_slot(page), self.tier.slots.first_slot(to));
+        for position in 0..self.tier.slots.slots() {
+            let Some(unit) = self.tier.slots.unit(old + position) else { continue };
             if let Some(bucket) = self.tier.hash.find(unit) {
                 self.tier.invalidate(unit, old + position);
                 self.tier.put(bucket, unit, new + position);
@@ -406,7 +413,7 @@ impl Chang {
         let slow_pages =
             u64::from(self.slow.chains().logical_blocks()) * u64::from(self.slow.chains().pages(CellMode::Native));
         let keys = slow_pages * u64::from(self.slow.page_sectors() / self.tier.unit_sectors());
-        let (key_bits, page_bits) = (Self::bits(keys), Self::bits(self.tier.log.geometry().pages()));
+        let (key_bits, page_bits) = (Self::bits(keys), Self::bits(self.tier.slots.geometry().pages()));
         let entries = u64::from(self.tier.hash.entries());
         self.slow.metadata_bytes() + model::hash_table_bytes(entries, key_bits, page_bits)
     }
@@ -469,7 +476,7 @@ impl<M: Media> Scheme<M> for Chang {
         self.slow.check()?;
         self.tier.check()?;
         let (least, most) = self.bound.limits();
-        let (distance, bound) = (self.tier.log.distance(), self.bound.blocks());
+        let (distance, bound) = (self.tier.ring.written() - 1, self.bound.blocks());
         if bound < least || bound > most || distance > bound {
             return Err(format!("the log is {distance} blocks long; k is {bound}, from {least} to {most}"));
         }

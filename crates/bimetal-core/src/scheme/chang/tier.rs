@@ -7,18 +7,21 @@ use super::parameters::{Key, Parameters};
 use crate::media::{Cause, Media};
 use crate::part::page_merge::PageMerge;
 use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
-use crate::region::circular_log::CircularLog;
+use crate::region::ring::Ring;
+use crate::region::slot_table::SlotTable;
 use crate::scheme::Shape;
 use crate::scheme::block_mapped::{Overlay, Span};
-use crate::units::{BlockId, Geometry, Ppa, RegionId};
+use crate::units::{Geometry, Ppa, RegionId};
 
 /// The fast tier's state.
 #[derive(Debug)]
 pub struct Tier {
     /// Its region.
     pub region: RegionId,
-    /// Where its data lie.
-    pub log: CircularLog,
+    /// What the pages of the circular log hold.
+    pub slots: SlotTable,
+    /// The blocks of the circular log.
+    pub ring: Ring,
     /// Where each unit is.
     pub hash: ProbedHash,
     /// Sectors of each slow logical page whose valid copy is here.
@@ -59,10 +62,13 @@ impl Tier {
             entries => entries,
         };
         let hash = ProbedHash::new(entries.max(3), fast.blocks, parameters.hash_probing, parameters.hash_probes);
-        let log = CircularLog::new(fast, fast.page_sectors() / unit_sectors)?;
+        let slots = SlotTable::new(fast, fast.pages_per_block, fast.page_sectors() / unit_sectors)?;
+        let mut ring = Ring::new(0..fast.blocks, fast.blocks, fast.pages_per_block, 1);
+        ring.open_block();
         Ok(Self {
             region: RegionId(0),
-            log,
+            slots,
+            ring,
             hash,
             newer: vec![0; slow_pages],
             slow,
@@ -89,7 +95,7 @@ impl Tier {
     #[inline]
     pub fn put(&mut self, bucket: u32, unit: u32, slot: u32) {
         self.hash.make_regular(bucket, slot);
-        self.log.set(slot, unit);
+        self.slots.set(slot, unit);
         let (logical, _) = self.slow_page(unit);
         self.newer[logical as usize] += self.unit_sectors as u8;
     }
@@ -97,7 +103,7 @@ impl Tier {
     /// The unit's data at a slot are no longer valid; its bucket stays taken.
     #[inline]
     pub fn invalidate(&mut self, unit: u32, slot: u32) {
-        self.log.clear(slot);
+        self.slots.clear(slot);
         let (logical, _) = self.slow_page(unit);
         self.newer[logical as usize] -= self.unit_sectors as u8;
     }
@@ -126,7 +132,7 @@ impl Tier {
     /// Reads the page of a slot unless it was the last page read; returns it and the slot's first sector in it.
     #[inline]
     fn fetch<M: Media>(&self, media: &mut M, slot: u32, cause: Cause, last: &mut LastRead<M::Data>) -> (M::Data, u32) {
-        let (page, position) = self.log.page_of(slot);
+        let (page, position) = self.slots.page_of(slot);
         let data = match *last {
             Some((known, data)) if known == page => data,
             _ => media.read(self.region, page, cause),
@@ -189,17 +195,16 @@ impl Tier {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.hash.check()?;
-        let valid = self.log.check()?;
+        let valid = self.slots.check(self.ring.iter_written())?;
         if valid != self.hash.regular() {
             return Err(format!("{valid} units are valid in the log, {} regular entries", self.hash.regular()));
         }
-        let mut outside = (0..self.log.geometry().blocks).filter(|&block| !self.log.contains(BlockId(block)));
-        if let Some(block) = outside.find(|&block| self.hash.is_anchor(block)) {
-            return Err(format!("virtual entries are anchored at block {block}, which is erased"));
+        if let Some(block) = self.ring.iter_erased().find(|&block| self.hash.is_anchor(block.0)) {
+            return Err(format!("virtual entries are anchored at block {}, which is erased", block.0));
         }
         let mut newer = vec![0u32; self.newer.len()];
         for (unit, slot) in self.hash.iter_regular() {
-            if self.log.unit(slot) != Some(unit) {
+            if self.slots.unit(slot) != Some(unit) {
                 return Err(format!("unit {unit} is not where its entry says"));
             }
             newer[self.slow_page(unit).0 as usize] += self.unit_sectors;
@@ -231,7 +236,7 @@ impl Overlay for Tier {
             let Some((bucket, slot)) = self.hash.place(unit) else { continue };
             let (data, from) = self.fetch(media, slot, Cause::MigrateDown, &mut last);
             merge.fill(data, from, (unit - page_unit) * self.unit_sectors, self.unit_sectors);
-            let own_block = self.log.geometry().block_of(self.log.page_of(slot).0);
+            let own_block = self.slots.block_of(slot);
             self.give_up(bucket, unit, slot, Some(own_block.0));
             self.pulled_sectors += u64::from(self.unit_sectors);
         }

@@ -1,0 +1,184 @@
+//! Blocks written in turn and reclaimed in turn (Chang 2010 §3.3; the circular buffers of `ComboFTL` 2010 §4.1; the FIFO
+//! of WLAFTL 2018 §3.3).
+//!
+//! ```text
+//!   erased    tail ............... head    erased
+//!  |_______|#######|#######|#######|###___|_______|
+//! ```
+//!
+//! The oldest block is the tail; a new one is opened at the head. Since an erased block goes to the end of the erased
+//! ones, blocks are erased strictly in turn and their wear differs by one cycle at most. A ring may write to several
+//! blocks at once, page by page in turn, so that their dies work at the same time. Two rings can share a region and
+//! exchange erased blocks.
+
+use std::collections::VecDeque;
+
+use crate::units::BlockId;
+
+/// A block that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    block: u32,
+    /// Next page.
+    page: u32,
+}
+
+/// The ring's state.
+#[derive(Debug)]
+pub struct Ring {
+    pages_per_block: u32,
+    /// Erased blocks, the one to be opened next in front.
+    erased: VecDeque<u32>,
+    /// Blocks with data, oldest first; open ones are among them.
+    written: VecDeque<u32>,
+    /// The open blocks, or full ones until the next is opened in their place.
+    open: Vec<Open>,
+    /// Which of them takes the next page.
+    next: usize,
+}
+
+impl Ring {
+    /// A ring of these erased blocks, `width` of which are written at once. It can take up to `capacity` blocks.
+    pub fn new(blocks: impl Iterator<Item = u32>, capacity: u32, pages_per_block: u32, width: u32) -> Self {
+        let mut erased = VecDeque::with_capacity(capacity as usize);
+        erased.extend(blocks);
+        let full = Open { block: u32::MAX, page: pages_per_block };
+        let written = VecDeque::with_capacity(capacity as usize);
+        Self { pages_per_block, erased, written, open: vec![full; width as usize], next: 0 }
+    }
+
+    /// Erased blocks.
+    #[inline]
+    pub fn erased(&self) -> u32 {
+        self.erased.len() as u32
+    }
+
+    /// Blocks with data.
+    #[inline]
+    pub fn written(&self) -> u32 {
+        self.written.len() as u32
+    }
+
+    /// Whether the next page takes an erased block.
+    #[inline]
+    pub fn needs_block(&self) -> bool {
+        self.open[self.next].page == self.pages_per_block
+    }
+
+    /// Opens the next erased block for the pages to come.
+    pub fn open_block(&mut self) -> BlockId {
+        debug_assert!(self.needs_block());
+        let block =
+            self.erased.pop_front().unwrap_or_else(|| unreachable!("a scheme reclaims before it opens a block"));
+        self.written.push_back(block);
+        self.open[self.next] = Open { block, page: 0 };
+        BlockId(block)
+    }
+
+    /// Takes the next page: its block and its place in it. An open block has room for it.
+    #[inline]
+    pub fn next_page(&mut self) -> (BlockId, u32) {
+        let open = &mut self.open[self.next];
+        debug_assert!(open.page < self.pages_per_block);
+        let taken = (BlockId(open.block), open.page);
+        open.page += 1;
+        self.next = if self.next + 1 == self.open.len() { 0 } else { self.next + 1 };
+        taken
+    }
+
+    /// Pages that open blocks still have.
+    pub fn open_pages(&self) -> u32 {
+        self.open.iter().map(|open| self.pages_per_block - open.page).sum()
+    }
+
+    /// The block opened last.
+    #[inline]
+    pub fn head(&self) -> Option<BlockId> {
+        self.written.back().map(|&block| BlockId(block))
+    }
+
+    /// The block reclaimed next.
+    #[inline]
+    pub fn tail(&self) -> Option<BlockId> {
+        self.written.front().map(|&block| BlockId(block))
+    }
+
+    /// The tail block holds nothing valid any more and is erased: it comes last among the erased ones.
+    pub fn retire_tail(&mut self) {
+        let tail = self.remove_tail();
+        self.erased.push_back(tail.0);
+    }
+
+    /// Takes the tail block out of the ring.
+    pub fn remove_tail(&mut self) -> BlockId {
+        let tail = self.written.pop_front().unwrap_or_else(|| unreachable!("only a ring with data is reclaimed"));
+        debug_assert!(self.open.iter().all(|open| open.block != tail || open.page == self.pages_per_block));
+        BlockId(tail)
+    }
+
+    /// Takes the erased block that would be opened next out of the ring.
+    pub fn remove_erased(&mut self) -> Option<BlockId> {
+        self.erased.pop_front().map(BlockId)
+    }
+
+    /// Adds an erased block.
+    pub fn add_erased(&mut self, block: BlockId) {
+        self.erased.push_back(block.0);
+    }
+
+    /// Blocks with data, oldest first, each with the number of its programmed pages.
+    pub fn iter_written(&self) -> impl Iterator<Item = (BlockId, u32)> + '_ {
+        self.written.iter().map(|&block| {
+            let open = self.open.iter().find(|open| open.block == block);
+            (BlockId(block), open.map_or(self.pages_per_block, |open| open.page))
+        })
+    }
+
+    /// Erased blocks, in the order in which they will be opened.
+    pub fn iter_erased(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.erased.iter().map(|&block| BlockId(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(ring: &mut Ring, longest: u32) -> (u32, u32) {
+        if ring.needs_block() {
+            while ring.written() >= longest {
+                ring.retire_tail();
+            }
+            ring.open_block();
+        }
+        let (block, page) = ring.next_page();
+        (block.0, page)
+    }
+
+    #[test]
+    fn head_and_tail_go_round() {
+        let mut ring = Ring::new(0..4, 4, 2, 1);
+        let pages: Vec<_> = (0..10).map(|_| take(&mut ring, 3)).collect();
+        assert_eq!(pages, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1), (0, 0), (0, 1)]);
+        assert_eq!((ring.tail(), ring.head(), ring.erased()), (Some(BlockId(2)), Some(BlockId(0)), 1));
+        assert_eq!(ring.iter_written().collect::<Vec<_>>(), [(BlockId(2), 2), (BlockId(3), 2), (BlockId(0), 2)]);
+    }
+
+    #[test]
+    fn several_blocks_are_written_in_turn() {
+        let mut ring = Ring::new(0..8, 8, 2, 2);
+        let pages: Vec<_> = (0..6).map(|_| take(&mut ring, 6)).collect();
+        assert_eq!(pages, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (3, 0)]);
+        assert_eq!((ring.open_pages(), ring.written()), (2, 4));
+    }
+
+    #[test]
+    fn rings_exchange_erased_blocks() {
+        let (mut first, mut second) = (Ring::new(0..3, 6, 2, 1), Ring::new(3..6, 6, 2, 1));
+        let (given, taken) = (first.remove_erased().unwrap(), second.remove_erased().unwrap());
+        first.add_erased(taken);
+        second.add_erased(given);
+        assert_eq!(first.iter_erased().collect::<Vec<_>>(), [BlockId(1), BlockId(2), BlockId(3)]);
+        assert_eq!(second.iter_erased().collect::<Vec<_>>(), [BlockId(4), BlockId(5), BlockId(0)]);
+    }
+}

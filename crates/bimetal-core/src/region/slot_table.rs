@@ -1,0 +1,172 @@
+//! What the pages of a log hold: several units in a page, each in a slot of its own.
+//!
+//! A unit is what the log's map knows, a disk sector or a mapping unit. A slot's number is that of its page, shifted, and
+//! its position in the page; pages are numbered as the blocks' cell mode has them, so that a table for blocks with one
+//! bit per cell is no larger than it must be.
+
+use crate::units::{BlockId, Geometry, Ppa};
+
+const NONE: u32 = u32::MAX;
+
+/// The table's state.
+#[derive(Debug)]
+pub struct SlotTable {
+    geometry: Geometry,
+    pages_per_block: u32,
+    page_bits: u32,
+    slots: u32,
+    slot_bits: u32,
+    units: Vec<u32>,
+}
+
+impl SlotTable {
+    /// A table of invalid slots: `slots` of them in a page, `pages_per_block` pages of each block.
+    ///
+    /// # Errors
+    /// More slots than numbers.
+    pub fn new(geometry: Geometry, pages_per_block: u32, slots: u32) -> Result<Self, String> {
+        let page_bits = pages_per_block.next_power_of_two().trailing_zeros();
+        let slot_bits = slots.next_power_of_two().trailing_zeros();
+        let count = u64::from(geometry.blocks) << (page_bits + slot_bits);
+        if count >= 1 << 31 {
+            return Err(format!(
+                "{} blocks of {pages_per_block} pages with {slots} units each exceed the 2^31 units of a log",
+                geometry.blocks
+            ));
+        }
+        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, units: vec![NONE; count as usize] })
+    }
+
+    /// Blocks and pages of the region.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Pages of a block in the log's cell mode.
+    #[inline]
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
+    /// Units of a page.
+    #[inline]
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// One more than the largest slot number.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Whether there is no slot.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// The first slot of a page.
+    #[inline]
+    pub fn first_slot(&self, page: Ppa) -> u32 {
+        let (block, page) = (self.geometry.block_of(page), self.geometry.page_of(page));
+        (block.0 << self.page_bits | page) << self.slot_bits
+    }
+
+    /// The page of a slot, and its position in it.
+    #[inline]
+    pub fn page_of(&self, slot: u32) -> (Ppa, u32) {
+        let page = slot >> self.slot_bits;
+        let in_block = page & ((1 << self.page_bits) - 1);
+        (self.geometry.ppa(BlockId(page >> self.page_bits), in_block), slot & ((1 << self.slot_bits) - 1))
+    }
+
+    /// The block of a slot.
+    #[inline]
+    pub fn block_of(&self, slot: u32) -> BlockId {
+        BlockId(slot >> (self.slot_bits + self.page_bits))
+    }
+
+    /// The unit that a slot holds, if it is valid.
+    #[inline]
+    pub fn unit(&self, slot: u32) -> Option<u32> {
+        let unit = self.units[slot as usize];
+        (unit != NONE).then_some(unit)
+    }
+
+    /// Whether a page holds anything valid.
+    #[inline]
+    pub fn is_valid(&self, page: Ppa) -> bool {
+        let first = self.first_slot(page) as usize;
+        self.units[first..first + self.slots as usize].iter().any(|&unit| unit != NONE)
+    }
+
+    /// A slot holds a unit.
+    #[inline]
+    pub fn set(&mut self, slot: u32, unit: u32) {
+        self.units[slot as usize] = unit;
+    }
+
+    /// What a slot holds is no longer valid.
+    #[inline]
+    pub fn clear(&mut self, slot: u32) {
+        self.units[slot as usize] = NONE;
+    }
+
+    /// Brings a slot's entry into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        prefetch_index::prefetch_index(&self.units, slot as usize);
+    }
+
+    /// Checks that valid slots are in programmed pages, of which each block has `programmed` many; returns their number.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<u32, String> {
+        let mut programmed = vec![0; self.geometry.blocks as usize];
+        for (block, pages) in written {
+            programmed[block.index()] = pages;
+        }
+        let mut valid = 0;
+        for slot in 0..self.units.len() as u32 {
+            let Some(unit) = self.unit(slot) else { continue };
+            let (page, position) = self.page_of(slot);
+            let block = self.geometry.block_of(page);
+            if position >= self.slots || self.geometry.page_of(page) >= programmed[block.index()] {
+                return Err(format!("unit {unit} is in a page of block {} that is not in the log", block.0));
+            }
+            valid += 1;
+        }
+        Ok(valid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_know_their_page_and_their_unit() {
+        let geometry = Geometry::new(1536, 2, 4, 1).unwrap();
+        let mut table = SlotTable::new(geometry, 2, 3).unwrap();
+        let page = geometry.ppa(BlockId(0), 0);
+        let slot = table.first_slot(page) + 2;
+        table.set(slot, 77);
+        assert_eq!((table.page_of(slot), table.unit(slot), table.is_valid(page)), ((page, 2), Some(77), true));
+        assert_eq!(table.check([(BlockId(0), 1)].into_iter()), Ok(1));
+        table.clear(slot);
+        assert!(!table.is_valid(page));
+        table.set(table.first_slot(geometry.ppa(BlockId(1), 0)), 5);
+        assert!(table.check([(BlockId(0), 1)].into_iter()).is_err(), "block 1 is not written yet");
+    }
+
+    #[test]
+    fn blocks_with_one_bit_per_cell_take_a_smaller_table() {
+        let geometry = Geometry::new(16384, 1536, 10, 1).unwrap();
+        let table = SlotTable::new(geometry, 384, 4).unwrap();
+        assert_eq!(table.len(), 10 * 512 * 4);
+        let page = geometry.ppa(BlockId(7), 383);
+        let slot = table.first_slot(page) + 3;
+        assert_eq!((table.page_of(slot), table.block_of(slot)), ((page, 3), BlockId(7)));
+    }
+}
