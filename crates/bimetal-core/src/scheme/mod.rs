@@ -11,6 +11,7 @@ mod density_control;
 mod pagemap;
 mod parameters;
 mod space;
+mod tiered;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 

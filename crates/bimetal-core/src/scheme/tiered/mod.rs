@@ -1,0 +1,327 @@
+//! What the schemes with a log of fast pages in front of a page-mapped region share: where data are, and how they move.
+//!
+//! ```text
+//!  unit ──▶ has a slot in the fast log ──▶ fast page        (the latest copy, whatever the slow region holds)
+//!    │ no
+//!    └────▶ its slow page is mapped ─────▶ slow page
+//! ```
+//!
+//! The mapping unit is the largest that divides the page of either region and the 4-KiB block of hosts. A fast page holds
+//! units of one write; a slow page the units of its own address. Each unit has one valid copy (exclusive tiers): a slow
+//! page is forgotten once all its units are in the log, and what it still holds of units that are in the log is stale
+//! and never read.
+//!
+//! [`Tiers`] moves data as it is told. Which data go where, when the log is reclaimed and what survives is each scheme's
+//! own: `comboftl` and its baselines, `wlaftl` and its baselines, `pslc-static`, `pslc-dynamic`.
+
+mod fast;
+mod run;
+
+pub use fast::FastTier;
+pub use run::{Run, UnitSpan, units_of};
+
+use crate::media::{Cause, Media, Part};
+use crate::part::page_merge::PageMerge;
+use crate::request::{Request, SECTOR_BYTES};
+use crate::units::{BlockId, Geometry, Ppa};
+
+use super::space::Space;
+
+/// A fast page in the controller: units that follow each other in it are read once.
+type LastRead<D> = Option<(Ppa, D)>;
+
+/// Pages in the controller from which a host write is completed: one of each tier.
+struct OldPages<D> {
+    fast: LastRead<D>,
+    slow: Option<(u32, D)>,
+}
+
+/// Bytes that hosts write at once: file system and database pages.
+const HOST_BLOCK_BYTES: u32 = 4096;
+
+/// Bytes of the mapping unit of a device with pages of these sizes.
+pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
+    let divisor = |mut a: u32, mut b: u32| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    divisor(divisor(fast_page_bytes, slow_page_bytes), HOST_BLOCK_BYTES)
+}
+
+/// A log of fast pages in front of a page-mapped region.
+#[derive(Debug)]
+pub struct Tiers<S> {
+    /// The log's pages.
+    pub fast: FastTier,
+    /// The page-mapped region.
+    pub slow: S,
+    /// Mapping units, as pages of a geometry.
+    units: Geometry,
+    units_per_slow_page: u32,
+}
+
+impl<S: Space> Tiers<S> {
+    /// Tiers without data. The unit of `fast` must be [`unit_bytes`] of both regions' pages.
+    ///
+    /// # Errors
+    /// More units than numbers.
+    pub fn new(fast: FastTier, slow: S) -> Result<Self, String> {
+        let unit_bytes = fast.unit_sectors() * SECTOR_BYTES as u32;
+        let units_per_slow_page = slow.geometry().page_bytes / unit_bytes;
+        // One "block" is enough: the geometry only divides addresses.
+        let units = Geometry::new(unit_bytes, 1, 1, 1)?;
+        Ok(Self { fast, slow, units, units_per_slow_page })
+    }
+
+    /// Mapping units as pages of a geometry, to divide addresses.
+    #[inline]
+    pub fn units(&self) -> &Geometry {
+        &self.units
+    }
+
+    /// Mapping units of a slow page.
+    #[inline]
+    pub fn units_per_slow_page(&self) -> u32 {
+        self.units_per_slow_page
+    }
+
+    /// The slow logical page of a unit.
+    #[inline]
+    pub fn slow_page(&self, unit: u32) -> u32 {
+        if self.units_per_slow_page == 1 { unit } else { unit / self.units_per_slow_page }
+    }
+
+    /// Writes every slow logical page once.
+    pub fn fill<M: Media>(&mut self, media: &mut M) {
+        for logical in 0..self.slow.logical_pages() {
+            self.slow.write(media, logical, &[], Cause::Host);
+        }
+    }
+
+    /// Writes host data of up to [`FastTier::units_per_page`] units to a page of the log. What the host leaves of the
+    /// first and last unit comes from their old copies.
+    pub fn write_fast<M: Media>(&mut self, media: &mut M, run: &Run, page: Ppa, cause: Cause) {
+        debug_assert!(run.count <= self.fast.units_per_page());
+        let unit_sectors = self.fast.unit_sectors();
+        let host = Part { data: media.host(), from: run.at, to: run.first, sectors: run.sectors };
+        let after = run.count * unit_sectors - run.first - run.sectors;
+        if run.first == 0 && after == 0 {
+            media.program(self.fast.region(), page, &[host], cause);
+        } else {
+            let mut merge = PageMerge::default();
+            merge.fill(host.data, run.at, run.first, run.sectors);
+            let mut old = OldPages { fast: None, slow: None };
+            let last = run.count - 1;
+            for index in [0, last].into_iter().take(if last == 0 { 1 } else { 2 }) {
+                let is_whole = if index == 0 { run.first == 0 && (last > 0 || after == 0) } else { after == 0 };
+                if !is_whole && let Some((data, from)) = self.old_copy(media, run.unit + index, &mut old) {
+                    merge.fill(data, from, index * unit_sectors, unit_sectors);
+                }
+            }
+            media.program(self.fast.region(), page, merge.parts(), cause);
+        }
+        self.fast.put(run.unit, run.count, page);
+        self.forget_covered(run.unit, run.count);
+    }
+
+    /// Forgets the slow pages of these units that have none of them left.
+    #[inline]
+    fn forget_covered(&mut self, unit: u32, count: u32) {
+        let per_page = self.units_per_slow_page;
+        if per_page == 1 {
+            (unit..unit + count).for_each(|logical| self.slow.invalidate(logical));
+            return;
+        }
+        for logical in unit / per_page..=(unit + count - 1) / per_page {
+            if self.fast.slots_of(logical * per_page, per_page).iter().all(|&slot| slot != FastTier::NONE) {
+                self.slow.invalidate(logical);
+            }
+        }
+    }
+
+    /// Writes host data that lie within one slow page to the slow region. What the host leaves of it comes from the old
+    /// copies of its units; those in the log that the host touches are given up, the others stay there.
+    pub fn write_slow<M: Media>(&mut self, media: &mut M, run: &Run, cause: Cause) {
+        let unit_sectors = self.fast.unit_sectors();
+        let logical = self.slow_page(run.unit);
+        let base = logical * self.units_per_slow_page;
+        let first = (run.unit - base) * unit_sectors + run.first;
+        let data = media.host();
+        let touched = run.unit..run.unit + run.count;
+        if run.sectors == self.slow.geometry().page_sectors() {
+            touched.for_each(|unit| self.fast.drop_unit(unit));
+            self.slow.write(media, logical, &[Part { data, from: run.at, to: 0, sectors: run.sectors }], cause);
+            return;
+        }
+        let mut merge = PageMerge::default();
+        merge.fill(data, run.at, first, run.sectors);
+        let mut last = None;
+        let mut rest_is_slow = false;
+        for unit in base..base + self.units_per_slow_page {
+            let start = (unit - base) * unit_sectors;
+            let covered = first <= start && start + unit_sectors <= first + run.sectors;
+            match self.fast.slot(unit) {
+                None => rest_is_slow |= !covered,
+                Some(_) if !touched.contains(&unit) => {}
+                Some(slot) => {
+                    if !covered {
+                        let (data, from) = self.fast.read(media, slot, cause, &mut last);
+                        merge.fill(data, from, start, unit_sectors);
+                    }
+                    self.fast.drop_unit(unit);
+                }
+            }
+        }
+        if rest_is_slow {
+            self.add_old_page(media, logical, cause, &mut merge);
+        }
+        self.slow.write(media, logical, merge.parts(), cause);
+    }
+
+    /// Moves a unit of the log down, together with those units of its slow page that are in the log and for which `goes`
+    /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
+    pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
+        let cause = Cause::MigrateDown;
+        let unit_sectors = self.fast.unit_sectors();
+        let logical = self.slow_page(unit);
+        let base = logical * self.units_per_slow_page;
+        let mut merge = PageMerge::default();
+        let mut last = None;
+        let mut rest_is_slow = false;
+        let mut moved = 0;
+        for unit in base..base + self.units_per_slow_page {
+            match self.fast.slot(unit) {
+                None => rest_is_slow = true,
+                Some(slot) if goes(slot) => {
+                    let (data, from) = self.fast.read(media, slot, cause, &mut last);
+                    merge.fill(data, from, (unit - base) * unit_sectors, unit_sectors);
+                    self.fast.drop_unit(unit);
+                    moved += 1;
+                }
+                Some(_) => {}
+            }
+        }
+        if rest_is_slow {
+            self.add_old_page(media, logical, cause, &mut merge);
+        }
+        debug_assert!(moved > 0);
+        self.slow.write(media, logical, merge.parts(), cause);
+        moved
+    }
+
+    /// Copies a page of the log to another one of it; its valid units keep their positions. `moved` is told the old and
+    /// the new slot of each.
+    #[inline]
+    pub fn copy_fast<M: Media>(&mut self, media: &mut M, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
+        media.copy(self.fast.region(), from, to, Cause::Gc);
+        self.fast.relocate(from, to, moved);
+    }
+
+    /// Serves a read.
+    pub fn read<M: Media>(&self, media: &mut M, request: &Request) {
+        let unit_sectors = self.fast.unit_sectors();
+        let slow = *self.slow.geometry();
+        let mut last = None;
+        slow.for_each_page(request, |logical, first, sectors, at| {
+            let base = logical * self.units_per_slow_page;
+            let mut old = None;
+            let (mut sector, end) = (first, first + sectors);
+            while sector < end {
+                let index = sector / unit_sectors;
+                let stop = end.min((index + 1) * unit_sectors);
+                let (at, count) = (at + (sector - first), stop - sector);
+                match self.fast.slot(base + index) {
+                    Some(slot) => {
+                        let (data, from) = self.fast.read(media, slot, Cause::Host, &mut last);
+                        media.deliver(data, from + sector % unit_sectors, at, count);
+                    }
+                    None => {
+                        let page = *old.get_or_insert_with(|| {
+                            self.slow.lookup(logical).map(|ppa| media.read(self.slow.region(), ppa, Cause::Host))
+                        });
+                        match page {
+                            Some(data) => media.deliver(data, sector, at, count),
+                            None => media.deliver_zeros(at, count),
+                        }
+                    }
+                }
+                sector = stop;
+            }
+        });
+    }
+
+    /// Forgets what a trim covers: whole slow pages, and whole units of pages that the slow region does not hold. Anything
+    /// else keeps its content, because an older copy would come to light.
+    pub fn trim(&mut self, request: &Request) {
+        let unit_sectors = self.fast.unit_sectors();
+        let slow = *self.slow.geometry();
+        slow.for_each_page(request, |logical, first, sectors, _| {
+            if sectors == slow.page_sectors() {
+                self.slow.invalidate(logical);
+            } else if self.slow.lookup(logical).is_some() {
+                return;
+            }
+            let base = logical * self.units_per_slow_page;
+            let units = first.div_ceil(unit_sectors)..(first + sectors) / unit_sectors;
+            units.for_each(|index| self.fast.drop_unit(base + index));
+        });
+    }
+
+    /// See [`crate::scheme::Scheme::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, far: &Request, near: &Request) {
+        let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
+        self.fast.prefetch(far, near);
+        self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+    }
+
+    /// Bytes of the maps of both tiers.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.slow.metadata_bytes() + self.fast.metadata_bytes()
+    }
+
+    /// The latest copy of a unit, and its first sector in what was read; none where there is none.
+    fn old_copy<M: Media>(&self, media: &mut M, unit: u32, old: &mut OldPages<M::Data>) -> Option<(M::Data, u32)> {
+        if let Some(slot) = self.fast.slot(unit) {
+            return Some(self.fast.read(media, slot, Cause::Host, &mut old.fast));
+        }
+        let logical = self.slow_page(unit);
+        let data = match old.slow {
+            Some((known, data)) if known == logical => data,
+            _ => media.read(self.slow.region(), self.slow.lookup(logical)?, Cause::Host),
+        };
+        old.slow = Some((logical, data));
+        Some((data, (unit - logical * self.units_per_slow_page) * self.fast.unit_sectors()))
+    }
+
+    /// Fills what is missing of a slow page from its old copy, if there is one.
+    fn add_old_page<M: Media>(&self, media: &mut M, logical: u32, cause: Cause, merge: &mut PageMerge<M::Data>) {
+        if let Some(old) = self.slow.lookup(logical) {
+            let data = media.read(self.slow.region(), old, cause);
+            merge.fill(data, 0, 0, self.slow.geometry().page_sectors());
+        }
+    }
+
+    /// Checks the invariants of both tiers; `written` gives the log's blocks with the number of their programmed pages.
+    ///
+    /// # Errors
+    /// The first one that is broken.
+    pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<(), String> {
+        self.slow.check()?;
+        self.fast.check(written)?;
+        let per_page = self.units_per_slow_page;
+        let hidden = (0..self.slow.logical_pages()).find(|&logical| {
+            let slots = self.fast.slots_of(logical * per_page, per_page);
+            self.slow.lookup(logical).is_some() && slots.iter().all(|&slot| slot != FastTier::NONE)
+        });
+        match hidden {
+            Some(logical) => Err(format!("slow page {logical} is kept although all its units are in the log")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
