@@ -26,6 +26,8 @@ presets! {
     "chang-c2-mlc",
     "chang-c3",
     "chang-c3-mlc",
+    "comboftl-5",
+    "comboftl-10",
 }
 
 /// The preset of that name.

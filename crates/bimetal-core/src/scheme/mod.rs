@@ -6,12 +6,16 @@
 
 mod block_mapped;
 mod chang;
+mod combo;
+mod combo_static;
+mod comboftl;
 mod conventional;
 mod density_control;
 mod pagemap;
 mod parameters;
 mod space;
 mod tiered;
+mod two_queue_gclock;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -199,6 +203,9 @@ registry! {
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    comboftl::ComboFtl,
+    combo_static::ComboStatic,
+    two_queue_gclock::TwoQueueGclock,
 }
 
 /// The scheme of that name.
