@@ -4,3 +4,5 @@
 pub mod chains;
 pub mod circular_log;
 pub mod page_map;
+pub mod page_table;
+pub mod valid_counts;
