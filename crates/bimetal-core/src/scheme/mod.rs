@@ -8,10 +8,12 @@ mod block_mapped;
 mod chang;
 mod conventional;
 mod density_control;
+mod fifo_log;
 mod pagemap;
 mod parameters;
 mod space;
 mod tiered;
+mod wlaftl;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -199,6 +201,7 @@ registry! {
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    wlaftl::Wlaftl,
 }
 
 /// The scheme of that name.
