@@ -242,6 +242,11 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("2q-gclock", &[("hot_percent", "1"), ("update_low", "1"), ("chances", "16")]),
     ("2q-gclock", &[("hot_percent", "99"), ("update_high", "0"), ("boundary_shift", "false")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
+    // Everything to the log, pages that go round up to 15 times or never, the threshold at rest and in motion.
+    ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
+    ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
+    ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
+    ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

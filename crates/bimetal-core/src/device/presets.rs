@@ -28,6 +28,7 @@ presets! {
     "chang-c3-mlc",
     "comboftl-5",
     "comboftl-10",
+    "wlaftl",
 }
 
 /// The preset of that name.

@@ -11,11 +11,13 @@ mod combo_static;
 mod comboftl;
 mod conventional;
 mod density_control;
+mod fifo_log;
 mod pagemap;
 mod parameters;
 mod space;
 mod tiered;
 mod two_queue_gclock;
+mod wlaftl;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -206,6 +208,7 @@ registry! {
     comboftl::ComboFtl,
     combo_static::ComboStatic,
     two_queue_gclock::TwoQueueGclock,
+    wlaftl::Wlaftl,
 }
 
 /// The scheme of that name.
