@@ -12,6 +12,7 @@ mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod mixedftl;
 mod pagemap;
 mod parameters;
 mod space;
@@ -208,6 +209,7 @@ registry! {
     comboftl::ComboFtl,
     combo_static::ComboStatic,
     two_queue_gclock::TwoQueueGclock,
+    mixedftl::MixedFtl,
     wlaftl::Wlaftl,
 }
 
