@@ -218,6 +218,10 @@ fn choices(spec: &SchemeSpec) -> Vec<(&'static str, String)> {
 
 /// Settings that bring a scheme into situations which its defaults avoid on a small device.
 const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
+    // Every logical block for itself, units of two, and all of the region as one unit.
+    ("unitmap", &[("unit_blocks", "1")]),
+    ("unitmap", &[("unit_blocks", "2"), ("reserve_blocks", "1"), ("idle_gc", "true")]),
+    ("unitmap", &[("unit_blocks", "1000"), ("idle_gc", "true")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
     // The hash table never full: the log fills with valid data, tail data go round and are forced down.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),

@@ -13,6 +13,7 @@ mod pagemap;
 mod parameters;
 mod space;
 mod tiered;
+mod unitmap;
 mod wlaftl;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
@@ -198,6 +199,7 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
