@@ -238,6 +238,8 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
     ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
     ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
+    ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
+    ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
 ];
 

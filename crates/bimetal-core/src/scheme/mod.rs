@@ -5,6 +5,7 @@
 //! model, determinism and allocation tests iterate the registry.
 
 mod block_mapped;
+mod cftl;
 mod chang;
 mod conventional;
 mod density_control;
@@ -15,6 +16,7 @@ mod space;
 mod tiered;
 mod unitmap;
 mod wlaftl;
+mod wlaftl_static;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -204,6 +206,8 @@ registry! {
     chang::Chang,
     density_control::DensityControl,
     wlaftl::Wlaftl,
+    wlaftl_static::WlaftlStatic,
+    cftl::Cftl,
 }
 
 /// The scheme of that name.
