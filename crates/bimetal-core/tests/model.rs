@@ -233,6 +233,18 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     // Logical blocks change modes all the time.
     ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
     ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
+    // The log takes everything, or hardly anything; each kind of detection with units of all sizes.
+    ("comboftl", &[("threshold_mode", "fixed"), ("threshold", "64KiB"), ("unit_blocks", "1")]),
+    ("comboftl", &[("threshold_mode", "fixed"), ("threshold", "512"), ("detection", "page")]),
+    ("comboftl", &[("threshold", "64KiB"), ("hot_hits_low", "0"), ("hot_hits_high", "0"), ("unit_blocks", "2")]),
+    // One ring, a lap, all laps; partitions at their extremes.
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "0")]),
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "1"), ("hot_percent", "99")]),
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "16"), ("early_migration", "false"), ("hot_percent", "1")]),
+    ("comboftl", &[("update_low", "0"), ("update_high", "0"), ("chances", "15"), ("observation_window", "16")]),
+    ("combo-static", &[("threshold", "1GiB")]),
+    ("2q-gclock", &[("hot_percent", "1"), ("update_low", "1"), ("chances", "16")]),
+    ("2q-gclock", &[("hot_percent", "99"), ("update_high", "0"), ("boundary_shift", "false")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
     // Everything to the log, pages that go round up to 15 times or never, the threshold at rest and in motion.
     ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),

@@ -28,6 +28,8 @@ presets! {
     "chang-c3-mlc",
     "comboftl-slc-only",
     "comboftl-mlc-only",
+    "comboftl-5",
+    "comboftl-10",
     "wlaftl",
 }
 

@@ -7,6 +7,9 @@
 mod block_mapped;
 mod cftl;
 mod chang;
+mod combo;
+mod combo_static;
+mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
@@ -14,6 +17,7 @@ mod pagemap;
 mod parameters;
 mod space;
 mod tiered;
+mod two_queue_gclock;
 mod unitmap;
 mod wlaftl;
 mod wlaftl_static;
@@ -205,6 +209,9 @@ registry! {
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    comboftl::ComboFtl,
+    combo_static::ComboStatic,
+    two_queue_gclock::TwoQueueGclock,
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,
