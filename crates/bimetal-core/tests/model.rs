@@ -230,6 +230,17 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
     ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
+    // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
+    ("pslc-static", &[("usual_spare_percent", "40")]),
+    ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),
+    ("pslc-static", &[("when_full", "direct"), ("idle_fold_percent", "50"), ("idle_gc", "true")]),
+    // A cache that grows and shrinks with what is written and trimmed, to the last block.
+    ("pslc-dynamic", &[("usual_spare_percent", "0")]),
+    ("pslc-dynamic", &[("usual_spare_percent", "40"), ("idle_fold", "false")]),
+    (
+        "pslc-dynamic",
+        &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
+    ),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -10,6 +10,9 @@ mod conventional;
 mod density_control;
 mod pagemap;
 mod parameters;
+mod pslc_dynamic;
+mod pslc_static;
+mod slc_cached;
 mod space;
 mod tiered;
 
@@ -199,6 +202,8 @@ registry! {
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    pslc_static::PslcStatic,
+    pslc_dynamic::PslcDynamic,
 }
 
 /// The scheme of that name.
