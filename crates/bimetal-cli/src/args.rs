@@ -159,6 +159,9 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub jobs: Option<u16>,
+    /// Add all that was counted: devices, wear, energy, every operation by region and cause
+    #[arg(long, help_heading = "Output options")]
+    pub details: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,17 +1,19 @@
 //! `bimetal compare`: schemes side by side.
-
-use std::collections::BTreeSet;
+//!
+//! One screen: a line for each scheme with what it comes down to, and what its page operations were for. `--details` adds
+//! all that was counted.
 
 use bimetal_core::media::{Cause, FlashOp};
-use bimetal_core::report::{OpFigures, Report};
-use bimetal_study::compare::{self, Comparison, Entry, Relative};
+use bimetal_core::report::Report;
+use bimetal_study::compare::{self, Comparison, Entry};
 use bimetal_study::prepare::{Schemes, prepare};
 
 use crate::args::CompareArgs;
+use crate::details::{self, LIVES};
 use crate::failure::Failure;
-use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
+use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, significant, thousands, with_unit};
 use crate::progress::Bars;
-use crate::table::{Grid, remark, width};
+use crate::table::{plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
 
 /// Runs the command.
@@ -25,10 +27,10 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     for warning in &comparison.warnings {
         warn(warning);
     }
-    output::emit(&args.run.json, &comparison, || text(&comparison))
+    output::emit(&args.run.json, &comparison, || text(&comparison, args.details))
 }
 
-fn text(comparison: &Comparison) -> String {
+fn text(comparison: &Comparison, with_details: bool) -> String {
     let mut text = header::replay(comparison);
     let entries = &comparison.results;
     if let Some(entry) = entries.first() {
@@ -36,16 +38,14 @@ fn text(comparison: &Comparison) -> String {
         text.push_str(&remark(&format!("device {}: {logical} logical capacity for each scheme", entry.device.name)));
     }
     text.push_str(&notes(entries));
-    let mut grid = Grid::new(entries.iter().map(|entry| entry.report.scheme.clone()).collect());
-    devices(&mut grid, entries);
-    responses(&mut grid, entries);
-    wear_and_cost(&mut grid, entries);
-    operations(&mut grid, entries);
-    grid.section("Simulation");
-    let speed = |entry: &Entry| with_unit(RATES, entry.speed.requests_per_s);
-    grid.row("requests per second", entries.iter().map(speed).collect());
     text.push('\n');
-    text.push_str(&grid.render(width()));
+    text.push_str(&summary(entries));
+    text.push('\n');
+    text.push_str(&page_operations(entries));
+    if with_details {
+        text.push('\n');
+        text.push_str(&details::text(entries));
+    }
     text
 }
 
@@ -63,136 +63,84 @@ fn notes(entries: &[Entry]) -> String {
     notes.iter().map(|(note, schemes)| remark(&format!("{}: {note}", schemes.join(", ")))).collect()
 }
 
-/// Names of all regions, those of the first devices first.
-fn region_names(entries: &[Entry]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    // A device of more regions says in which order they come.
-    let mut ordered: Vec<&Entry> = entries.iter().collect();
-    ordered.sort_by_key(|entry| std::cmp::Reverse(entry.regions.len()));
-    for name in ordered.iter().flat_map(|entry| entry.regions.iter().map(|region| region.name.as_str())) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
+/// A column: its head and a value for each scheme.
+type Column = (String, Vec<String>);
 
-fn devices(grid: &mut Grid, entries: &[Entry]) {
-    grid.section("Device");
-    for name in region_names(entries) {
-        let capacity = |entry: &Entry| {
-            let region = entry.regions.iter().find(|region| region.name == name);
-            region.map_or_else(|| NOTHING.to_owned(), |region| with_unit(SIZES, region.capacity_bytes as f64))
-        };
-        grid.row(format!("{name}, raw"), entries.iter().map(capacity).collect());
-    }
-    grid.row("spare area", entries.iter().map(|entry| percent(entry.spare)).collect());
-    let cost = |entry: &Entry| format!("{:.2}", entry.report.cost_usd);
-    grid.row("flash cost (USD)", entries.iter().map(cost).collect());
-    beside_the_first(grid, "cost by that of", entries, |relative| relative.cost);
-}
-
-/// A row of figures that share a unit, named in the label.
+/// Figures that share a unit, which is in the head.
 fn scaled(
-    grid: &mut Grid,
-    label: &str,
+    head: &str,
     units: &'static [(&'static str, f64)],
     entries: &[Entry],
     value: impl Fn(&Report) -> Option<f64>,
-) {
+) -> Column {
     let values: Vec<Option<f64>> = entries.iter().map(|entry| value(&entry.report)).collect();
-    if values.iter().all(Option::is_none) {
-        return;
-    }
     let (unit, size) = common_unit(units, values.iter().copied().flatten(), 1.0);
     let shown = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| significant(value / size));
-    grid.row(format!("{label} ({unit})"), values.into_iter().map(shown).collect());
+    (format!("{head} ({unit})"), values.into_iter().map(shown).collect())
 }
 
-fn responses(grid: &mut Grid, entries: &[Entry]) {
-    grid.section("Response");
-    scaled(grid, "mean", TIMES, entries, |report| Some(report.response_us.mean));
-    scaled(grid, "99th percentile", TIMES, entries, |report| Some(report.response_us.p99));
-    scaled(grid, "longest", TIMES, entries, |report| Some(report.response_us.max));
-    let served = |count: u64, value: f64| (count > 0).then_some(value);
-    scaled(grid, "mean of reads", TIMES, entries, |report| served(report.read_us.count, report.read_us.mean));
-    scaled(grid, "mean of writes", TIMES, entries, |report| served(report.write_us.count, report.write_us.mean));
-    beside_the_first(grid, "speed-up over", entries, |relative| relative.response_speedup);
-}
-
-/// A ratio of every scheme to the first, which is 1.
-fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl Fn(&Relative) -> Option<f64>) {
-    let Some((first, [_, ..])) = entries.split_first() else { return };
-    let shown = |entry: &Entry| {
-        let value = entry.relative.as_ref().map_or(Some(1.0), &ratio);
-        value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.2} x"))
+/// A line for each scheme.
+fn lines(entries: &[Entry], columns: Vec<Column>) -> String {
+    let heads: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|(head, _)| head.as_str())).collect();
+    let row = |(index, entry): (usize, &Entry)| {
+        std::iter::once(entry.report.scheme.clone())
+            .chain(columns.iter().map(|(_, values)| values[index].clone()))
+            .collect()
     };
-    grid.row(format!("{label} {}", first.report.scheme), entries.iter().map(shown).collect());
+    plain(&right_aligned(&heads, 1), entries.iter().enumerate().map(row).collect())
 }
 
-/// Lives; the base unit is the year.
-const LIVES: &[(&str, f64)] = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
-
-fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
-    grid.section("Wear and energy");
-    scaled(grid, "write amplification", &[("x", 1.0)], entries, |report| report.write_amplification);
-    for name in region_names(entries) {
-        let has = |report: &Report| report.wear_of(name).is_some();
-        let erases = |entry: &Entry| {
-            if has(&entry.report) { thousands(entry.report.count(name, FlashOp::Erase)) } else { NOTHING.to_owned() }
-        };
-        grid.row(format!("erases of {name}"), entries.iter().map(erases).collect());
-        let evenness = |entry: &Entry| {
-            let wear = entry.report.wear_of(name);
-            wear.map_or_else(
-                || NOTHING.to_owned(),
-                |wear| format!("{} / {}", significant(wear.erases_mean), wear.erases_max),
-            )
-        };
-        grid.row(format!("cycles of {name}, mean / most"), entries.iter().map(evenness).collect());
-    }
-    if entries.iter().any(|entry| entry.block_wearing.is_some()) {
-        let ratio = |entry: &Entry| entry.block_wearing.map_or_else(|| NOTHING.to_owned(), significant);
-        grid.row("cycles, fast by slow region", entries.iter().map(ratio).collect());
-    }
-    scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
-    scaled(grid, "life at the trace's rate", LIVES, entries, |report| report.lifetime_years);
-    scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
-    beside_the_first(grid, "energy by that of", entries, |relative| relative.energy);
+/// What each scheme comes down to.
+fn summary(entries: &[Entry]) -> String {
+    let speed_up = |entry: &Entry| {
+        let ratio = entry.relative.as_ref().map_or(Some(1.0), |relative| relative.response_speedup);
+        ratio.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2}"))
+    };
+    let amplification = |entry: &Entry| entry.report.write_amplification.map_or_else(|| NOTHING.into(), significant);
+    lines(
+        entries,
+        vec![
+            scaled("mean", TIMES, entries, |report| Some(report.response_us.mean)),
+            scaled("99 %", TIMES, entries, |report| Some(report.response_us.p99)),
+            ("speed-up".into(), entries.iter().map(speed_up).collect()),
+            ("write amp.".into(), entries.iter().map(amplification).collect()),
+            scaled("life", LIVES, entries, |report| report.lifetime_years),
+            ("flash (USD)".into(), entries.iter().map(|entry| format!("{:.2}", entry.report.cost_usd)).collect()),
+            ("requests/s".into(), entries.iter().map(|entry| with_unit(RATES, entry.speed.requests_per_s)).collect()),
+        ],
+    )
 }
 
-/// Every kind of operation that any scheme did, so that one sees why they differ.
-fn operations(grid: &mut Grid, entries: &[Entry]) {
-    let rows = |entry: &Entry| entry.report.ops.iter().map(|row| row.region.clone()).collect::<Vec<_>>();
-    let worked: BTreeSet<String> = entries.iter().flat_map(rows).collect();
-    let mut regions: Vec<String> = Vec::new();
-    for name in region_names(entries) {
-        regions.extend(worked.iter().filter(|row| row.split(':').next() == Some(name)).cloned());
-    }
-    for op in FlashOp::ALL {
-        let of_op = |row: &&OpFigures| row.op == op.name();
-        let sum = |entry: &Entry| entry.report.ops.iter().filter(of_op).map(|row| row.count).sum::<u64>();
-        if entries.iter().map(sum).all(|count| count == 0) {
-            continue;
-        }
-        grid.section(match op {
-            FlashOp::Read => "Page reads",
-            FlashOp::Program => "Page programs",
-            FlashOp::Erase => "Block erases",
-        });
-        for region in &regions {
-            for cause in Cause::ALL {
-                let is_row = |row: &&OpFigures| of_op(row) && row.region == *region && row.cause == cause.name();
-                let counts = entries.iter().map(|entry| entry.report.ops.iter().find(is_row).map(|row| row.count));
-                let counts: Vec<Option<u64>> = counts.collect();
-                if counts.iter().any(Option::is_some) {
-                    let shown = counts.into_iter().map(|count| count.map_or_else(|| NOTHING.to_owned(), thousands));
-                    grid.row(format!("{region} {}", cause.name().replace('_', " ")), shown.collect());
-                }
-            }
-        }
-        grid.row("all", entries.iter().map(|entry| thousands(sum(entry))).collect());
-        let time = |report: &Report| Some(report.ops.iter().filter(of_op).map(|row| row.time_us).sum());
-        scaled(grid, "time", TIMES, entries, time);
+/// What page reads and programs are for.
+const PURPOSES: &[(&str, &[Cause])] = &[
+    ("host", &[Cause::Host]),
+    ("collecting", &[Cause::Gc, Cause::Fold]),
+    ("migrating", &[Cause::MigrateUp, Cause::MigrateDown]),
+    ("other", &[Cause::WearLevel, Cause::Scan, Cause::Meta]),
+];
+
+/// What the page operations of each scheme were for; the purposes add up to all.
+fn page_operations(entries: &[Entry]) -> String {
+    let count = |entry: &Entry, causes: &[Cause]| -> u64 {
+        let counted = entry.report.ops.iter().filter(|row| row.op != FlashOp::Erase.name());
+        counted.filter(|row| causes.iter().any(|cause| cause.name() == row.cause)).map(|row| row.count).sum()
+    };
+    let column = |head: &str, causes: &[Cause]| {
+        (head.to_owned(), entries.iter().map(|entry| thousands(count(entry, causes))).collect())
+    };
+    let mut columns: Vec<Column> = PURPOSES.iter().map(|&(head, causes)| column(head, causes)).collect();
+    columns.push(column("= page reads + programs", &Cause::ALL));
+    lines(entries, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_one_purpose() {
+        let mut causes: Vec<Cause> = PURPOSES.iter().flat_map(|&(_, causes)| causes).copied().collect();
+        causes.sort_by_key(|&cause| cause as u8);
+        assert_eq!(causes, Cause::ALL);
     }
 }

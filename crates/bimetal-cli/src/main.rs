@@ -6,6 +6,7 @@
 mod args;
 mod compare;
 mod convert;
+mod details;
 mod failure;
 mod figures;
 mod generate;

@@ -116,13 +116,21 @@ fn the_table_shows_what_the_json_says() {
     for line in ran.stdout.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    let row = |label: &str| ran.stdout.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
     for result in items(&compared["results"]) {
         let name = result["scheme"].as_str().unwrap();
-        assert!(row("pagemap").contains(name));
+        let lines: Vec<&str> = ran.stdout.lines().filter(|line| line.split_whitespace().next() == Some(name)).collect();
         let cost = format!("{:.2}", result["cost_usd"].as_f64().unwrap());
-        assert!(row("flash cost").contains(&cost), "{name}: {cost}");
+        assert!(lines[0].contains(&cost), "{name}: {cost}");
+        let shown: Vec<u64> =
+            lines[1].split_whitespace().skip(1).map(|count| count.replace(',', "").parse().unwrap()).collect();
+        let (all, purposes) = shown.split_last().unwrap();
+        assert_eq!(purposes.iter().sum::<u64>(), *all, "{name}: purposes add up");
+        let counted = items(&result["ops"]).iter().filter(|row| row["op"] != "erase");
+        assert_eq!(counted.map(|row| row["count"].as_u64().unwrap()).sum::<u64>(), *all, "{name}");
     }
+    let detailed = bench.succeed(&["compare", &trace, "--details"]);
+    assert!(detailed.stdout.starts_with(ran.stdout.split("\n\n").next().unwrap()));
+    assert!(detailed.stdout.contains("Block erases") && !ran.stdout.contains("Block erases"));
 }
 
 #[test]

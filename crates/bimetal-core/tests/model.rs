@@ -230,6 +230,11 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
     ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
+    // Everything to the log, pages that go round up to 15 times or never, the threshold at rest and in motion.
+    ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
+    ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
+    ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
+    ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
     // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
     ("pslc-static", &[("usual_spare_percent", "40")]),
     ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),

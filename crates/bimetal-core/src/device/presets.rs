@@ -26,6 +26,7 @@ presets! {
     "chang-c2-mlc",
     "chang-c3",
     "chang-c3-mlc",
+    "wlaftl",
 }
 
 /// The preset of that name.

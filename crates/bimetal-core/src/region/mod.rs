@@ -3,5 +3,7 @@
 
 pub mod chains;
 pub mod page_map;
+pub mod page_table;
 pub mod ring;
 pub mod slot_table;
+pub mod valid_counts;

@@ -8,6 +8,7 @@ mod block_mapped;
 mod chang;
 mod conventional;
 mod density_control;
+mod fifo_log;
 mod pagemap;
 mod parameters;
 mod pslc_dynamic;
@@ -15,6 +16,7 @@ mod pslc_static;
 mod slc_cached;
 mod space;
 mod tiered;
+mod wlaftl;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -202,6 +204,7 @@ registry! {
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    wlaftl::Wlaftl,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }

@@ -1,41 +1,6 @@
 //! What steers the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
 //! monitor that suspends the write-back policy (§3.6), and the guard against copying round in circles.
 
-/// Relative wear of the two regions: erases per block over endurance.
-#[derive(Debug)]
-pub struct RelativeWear {
-    /// Weight of an erase of the fast region: slow blocks x slow endurance.
-    fast_weight: u64,
-    /// Weight of an erase of the slow region: fast blocks x fast endurance.
-    slow_weight: u64,
-    fast_share: f64,
-    slow_share: f64,
-}
-
-impl RelativeWear {
-    /// From blocks and endurance of the fast and of the slow region.
-    pub fn new((fast_blocks, fast_endurance): (u32, u32), (slow_blocks, slow_endurance): (u32, u32)) -> Self {
-        Self {
-            fast_weight: u64::from(slow_blocks) * u64::from(slow_endurance),
-            slow_weight: u64::from(fast_blocks) * u64::from(fast_endurance),
-            fast_share: f64::from(slow_endurance) / (f64::from(fast_blocks) * f64::from(fast_endurance)),
-            slow_share: 1.0 / f64::from(slow_blocks),
-        }
-    }
-
-    /// Whether the fast region is worn at least as much as the slow one; not while nothing is worn.
-    #[inline]
-    pub fn fast_leads(&self, fast_erases: u64, slow_erases: u64) -> bool {
-        let fast = u128::from(fast_erases) * u128::from(self.fast_weight);
-        fast > 0 && fast >= u128::from(slow_erases) * u128::from(self.slow_weight)
-    }
-
-    /// `rw_s` and `rw_m`, in erases per slow block.
-    pub fn values(&self, fast_erases: u64, slow_erases: u64) -> (f64, f64) {
-        (fast_erases as f64 * self.fast_share, slow_erases as f64 * self.slow_share)
-    }
-}
-
 /// The bound on the log's length (`k`), lowered while the throttle is active and raised while it is not.
 #[derive(Debug)]
 pub struct LogBound {
@@ -182,15 +147,6 @@ impl LapGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wear_is_relative_to_endurance_and_size() {
-        // 16 fast blocks of 100,000 cycles, 160 slow ones of 10,000: ten to one each way.
-        let wear = RelativeWear::new((16, 100_000), (160, 10_000));
-        assert!(!wear.fast_leads(0, 0));
-        assert!(wear.fast_leads(1, 0) && wear.fast_leads(100, 100) && !wear.fast_leads(99, 100));
-        assert_eq!(wear.values(160, 160), (1.0, 1.0));
-    }
 
     #[test]
     fn the_bound_steps_once_a_period_between_its_limits() {

@@ -25,11 +25,12 @@ use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::model::chang::{self as model, LogFactors};
+use crate::model::wear_balance::RelativeWear;
 use crate::part::page_merge::PageMerge;
 use crate::part::two_means::SizeHistogram;
 use crate::request::{Op, Request};
 use crate::units::{Ppa, RegionId};
-use control::{LapGuard, LogBound, RelativeWear, UpdateMonitor};
+use control::{LapGuard, LogBound, UpdateMonitor};
 use tier::Tier;
 
 /// Registry line.

@@ -5,7 +5,8 @@
 
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
-use crate::region::page_map::{PageMap, Run, Stream};
+use crate::region::page_map::{PageMap, Stream};
+use crate::region::page_table::Run;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// When a region is collected.

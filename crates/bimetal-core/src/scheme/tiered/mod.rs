@@ -18,7 +18,7 @@ mod fast;
 mod run;
 
 pub use fast::FastTier;
-pub use run::{Run, UnitSpan, units_of};
+pub use run::{Run, units_of};
 
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;

@@ -1,0 +1,342 @@
+//! What `wlaftl`, `wlaftl-static` and `cftl` share: a circular log of fast blocks, written and reclaimed in turn, in front
+//! of a page-mapped region (Wang et al., *WLAFTL*, Chinese Journal of Computers 2018, §3; Chang, IEEE Trans. Computers
+//! 2010, §3.3).
+//!
+//! ```text
+//! write ─▶ admission ─▶ small, or an update ─▶ head  fast log  tail ─▶ valid pages: once more round, or down
+//!              └──────▶ the rest ────────────────────────────────────▶ slow region
+//! ```
+//!
+//! A write whose data are all in the log can be an update of them, which stays there whatever its size; data that are not
+//! there follow the scheme's [`Admission`]. When erased blocks are short, the oldest block is collected (WLAFTL's
+//! Algorithm 2): while the fast region is worn more than the slow one, its valid pages go down at once; else a page goes
+//! round until it has done so [`Settings::max_cycle_time`] times. That bounds the copying: no page goes round for ever.
+//!
+//! Readings: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
+//! `Cycle_Time` 0; half a slow page that goes down is completed from its old copy. `docs/papers/wlaftl-2018.md` has all.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::space::{PageSettings, PageSpace, Space};
+use super::tiered::{FastTier, Run, Tiers, unit_bytes, units_of};
+use super::{Metrics, Scheme, Shape, ratio};
+use crate::media::{Cause, CellMode, Media};
+use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
+use crate::region::ring::Ring;
+use crate::request::{Op, Request};
+use crate::units::{Ppa, RegionId};
+
+/// Which data go to the log.
+pub trait Admission: std::fmt::Debug + Send {
+    /// Whether data that are in the log are written there however large the write is.
+    const KEEPS_UPDATES: bool;
+
+    /// A host write of so many sectors came.
+    fn note_write(&mut self, _sectors: u32) {}
+
+    /// Whether a host write of so many sectors is small enough for the log. It has data that are not in the log; `wear` is
+    /// that of the fast region against that of the slow one.
+    fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool;
+
+    /// Size of the largest write that is admitted, in bytes.
+    fn threshold_bytes(&self) -> u64;
+}
+
+/// What the schemes have in common to set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Erased blocks of the log below which its oldest block is collected.
+    pub free_blocks: u32,
+    /// How often a page goes round before it goes down.
+    pub max_cycle_time: u8,
+    /// How wear is compared.
+    pub wear_compare: WearCompare,
+    /// Erased blocks of a die of the slow region at or below which it is collected.
+    pub gc_free_blocks: u32,
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+struct Counts {
+    writes: u64,
+    units: u64,
+    fast_writes: u64,
+    fast_units: u64,
+    update_units: u64,
+    tail_units: u64,
+    copied_back_pages: u64,
+    worn_units: u64,
+    demoted_units: u64,
+}
+
+/// The state of a scheme.
+#[derive(Debug)]
+pub struct FifoLog<A> {
+    tiers: Tiers<PageSpace>,
+    ring: Ring,
+    wear: RelativeWear,
+    settings: Settings,
+    admission: A,
+    /// `Cycle_Time`: by slot, how often it has gone round.
+    cycles: Vec<u8>,
+    blocks: u32,
+    counts: Counts,
+}
+
+impl<A: Admission> FifoLog<A> {
+    /// A scheme over the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Too few blocks in either.
+    pub fn over(shape: &Shape, admission: A, settings: Settings) -> Result<Self, String> {
+        let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
+        let (log, slow_geometry) = (fast.geometry, slow.geometry);
+        let least = settings.free_blocks + 2;
+        if log.blocks < least {
+            return Err(format!(
+                "keeping {} fast blocks erased takes at least {least} and there are {}; enlarge the fast region or lower \
+                 free_blocks",
+                settings.free_blocks, log.blocks
+            ));
+        }
+        let pages = shape.logical_sectors.div_ceil(u64::from(slow_geometry.page_sectors()));
+        let space = PageSettings { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
+        let slow_id = RegionId((shape.regions.len() - 1) as u8);
+        let space = PageSpace::new(slow_id, slow_geometry, pages, space)?;
+        let unit = unit_bytes(log.page_bytes, slow_geometry.page_bytes);
+        let units = pages * u64::from(slow_geometry.page_bytes / unit);
+        let tier = FastTier::new(RegionId(0), log, (CellMode::Native, log.pages_per_block), units, unit)?;
+        let cycles = vec![0; tier.slots().len()];
+        let wear = RelativeWear::new((log.blocks, fast.chip.endurance), (slow_geometry.blocks, slow.chip.endurance));
+        Ok(Self {
+            tiers: Tiers::new(tier, space)?,
+            ring: Ring::new(0..log.blocks, log.blocks, log.pages_per_block, 1),
+            wear,
+            settings,
+            admission,
+            cycles,
+            blocks: log.blocks,
+            counts: Counts::default(),
+        })
+    }
+
+    fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
+        let whole = Run::whole(self.tiers.units(), request);
+        let slots = self.tiers.fast.slots_of(whole.unit, whole.count);
+        let known = slots.iter().filter(|&&slot| slot != FastTier::NONE).count() as u32;
+        self.admission.note_write(request.sectors);
+        let is_update = A::KEEPS_UPDATES && known == whole.count;
+        let is_fast = is_update || {
+            let (wear, tiers, compare) = (&self.wear, &self.tiers, self.settings.wear_compare);
+            self.admission.admits(request.sectors, || wear.order(tiers.fast.erases(), tiers.slow.erases(), compare))
+        };
+        let counts = &mut self.counts;
+        counts.writes += 1;
+        counts.units += u64::from(whole.count);
+        counts.fast_writes += u64::from(is_fast);
+        if is_fast || A::KEEPS_UPDATES {
+            counts.update_units += u64::from(known);
+        }
+        if is_fast {
+            self.write_fast(media, whole);
+        } else if A::KEEPS_UPDATES && known > 0 {
+            self.write_apart(media, request);
+        } else {
+            self.write_slow(media, whole);
+        }
+    }
+
+    /// Updates what is in the log there, and writes the rest to the slow region.
+    fn write_apart<M: Media>(&mut self, media: &mut M, request: &Request) {
+        let mut open: Option<(Run, bool)> = None;
+        for span in units_of(self.tiers.units(), request) {
+            let is_known = self.tiers.fast.slot(span.unit).is_some();
+            match &mut open {
+                Some((run, known)) if *known == is_known => run.push(span),
+                _ => {
+                    if let Some((run, known)) = open.replace((Run::of(span), is_known)) {
+                        self.write_run(media, run, known);
+                    }
+                }
+            }
+        }
+        if let Some((run, known)) = open {
+            self.write_run(media, run, known);
+        }
+    }
+
+    fn write_run<M: Media>(&mut self, media: &mut M, run: Run, known: bool) {
+        if known {
+            self.write_fast(media, run);
+        } else {
+            self.write_slow(media, run);
+        }
+    }
+
+    #[inline]
+    fn write_fast<M: Media>(&mut self, media: &mut M, mut run: Run) {
+        self.counts.fast_units += u64::from(run.count);
+        let (per_page, unit_sectors) = (self.tiers.fast.units_per_page(), self.tiers.fast.unit_sectors());
+        while let Some(piece) = run.take(per_page, unit_sectors) {
+            let page = self.next_page(media);
+            let slot = self.tiers.fast.slots().first_slot(page) as usize;
+            self.cycles[slot..slot + piece.count as usize].fill(0);
+            self.tiers.write_fast(media, &piece, page, Cause::Host);
+        }
+    }
+
+    #[inline]
+    fn write_slow<M: Media>(&mut self, media: &mut M, mut run: Run) {
+        let (per_page, unit_sectors) = (self.tiers.units_per_slow_page(), self.tiers.fast.unit_sectors());
+        while let Some(piece) = run.take_group(per_page, unit_sectors) {
+            self.tiers.write_slow(media, &piece, Cause::Host);
+        }
+    }
+
+    /// The page of the log that the host's next data go to.
+    #[inline]
+    fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
+        // A whole block is open when the tail is collected, so that what goes round has room.
+        while self.ring.needs_block() {
+            self.ring.open_block();
+            while self.ring.erased() < self.settings.free_blocks {
+                self.collect_tail(media);
+            }
+        }
+        self.take_page()
+    }
+
+    /// The next page of the head block.
+    #[inline]
+    fn take_page(&mut self) -> Ppa {
+        let (block, page) = self.ring.next_page();
+        self.tiers.fast.slots().geometry().ppa(block, page)
+    }
+
+    /// Moves what is valid in the oldest block to the head or down, and erases it.
+    fn collect_tail<M: Media>(&mut self, media: &mut M) {
+        let Some(block) = self.ring.tail() else { return };
+        let geometry = *self.tiers.fast.slots().geometry();
+        let page = |index| geometry.ppa(block, index);
+        let per_page = self.tiers.fast.units_per_page();
+        let end = self.tiers.fast.slots().first_slot(page(geometry.pages_per_block - 1)) + per_page;
+        for page in (0..geometry.pages_per_block).map(page) {
+            let first = self.tiers.fast.slots().first_slot(page);
+            for slot in first..first + per_page {
+                let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
+                let is_worn = self.wear_order().is_gt();
+                if is_worn || self.cycles[slot as usize] >= self.settings.max_cycle_time {
+                    self.demote(media, unit, slot..end, is_worn);
+                } else {
+                    self.copy_back(media, page);
+                }
+            }
+        }
+        self.tiers.fast.erase(media, block, Cause::Gc);
+        self.ring.retire_tail();
+    }
+
+    /// Moves a unit down, and with it those of the same slow page that are due, too, among the given slots.
+    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>, is_worn: bool) {
+        let (cycles, most) = (&self.cycles, self.settings.max_cycle_time);
+        let is_due = |slot: u32| slots.contains(&slot) && (is_worn || cycles[slot as usize] >= most);
+        let moved = u64::from(self.tiers.demote(media, unit, is_due));
+        self.counts.tail_units += moved;
+        self.counts.demoted_units += moved;
+        self.counts.worn_units += if is_worn { moved } else { 0 };
+    }
+
+    /// Copies a page to the head; its units have gone round once more.
+    fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa) {
+        if self.ring.needs_block() {
+            self.ring.open_block();
+        }
+        let to = self.take_page();
+        let (cycles, tail_units) = (&mut self.cycles, &mut self.counts.tail_units);
+        self.tiers.copy_fast(media, page, to, |old, new| {
+            cycles[new as usize] = cycles[old as usize] + 1;
+            *tail_units += 1;
+        });
+        self.counts.copied_back_pages += 1;
+    }
+
+    /// Relative wear of the fast region against that of the slow one.
+    #[inline]
+    fn wear_order(&self) -> Ordering {
+        self.wear.order(self.tiers.fast.erases(), self.tiers.slow.erases(), self.settings.wear_compare)
+    }
+
+    /// Bits of a page's `Cycle_Time`.
+    const CYCLE_BITS: u64 = 4;
+
+    /// Bytes of both maps and of the log's cycle times.
+    fn metadata_bytes(&self) -> u64 {
+        let pages = self.tiers.fast.slots().geometry().pages();
+        let cycles = if self.settings.max_cycle_time == 0 { 0 } else { (pages * Self::CYCLE_BITS).div_ceil(8) };
+        self.tiers.metadata_bytes() + cycles
+    }
+}
+
+impl<M: Media, A: Admission> Scheme<M> for FifoLog<A> {
+    fn fill(&mut self, media: &mut M) {
+        self.tiers.fill(media);
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        match request.op {
+            Op::Write => self.write(media, request),
+            Op::Read => self.tiers.read(media, request),
+            Op::Trim => self.tiers.trim(request),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, far: &Request, near: &Request) {
+        self.tiers.prefetch(far, near);
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let counts = &self.counts;
+        let (fast, slow) = (self.tiers.fast.erases(), self.tiers.slow.erases());
+        let (fast_wear, slow_wear) = self.wear.values(fast, slow);
+        let slots = self.tiers.fast.slots();
+        let collected_units = fast * u64::from(slots.pages_per_block() * slots.slots());
+        let sectors = u64::from(self.tiers.fast.unit_sectors());
+        metrics.push("threshold_kib", self.admission.threshold_bytes() as f64 / 1024.0);
+        metrics.push("phi", phi(fast_wear, slow_wear).unwrap_or(f64::INFINITY));
+        metrics.push("relative_wear_slc", fast_wear);
+        metrics.push("relative_wear_mlc", slow_wear);
+        metrics.push("erases_mean_slc", ratio(fast, u64::from(self.blocks)));
+        metrics.push("erases_mean_mlc", slow_wear);
+        metrics.push("slc_write_share", ratio(counts.fast_units, counts.units));
+        metrics.push("slc_request_share", ratio(counts.fast_writes, counts.writes));
+        metrics.count("updated_sectors", counts.update_units * sectors);
+        metrics.count("copied_back_pages", counts.copied_back_pages);
+        metrics.count("demoted_sectors", counts.demoted_units * sectors);
+        metrics.count("demoted_by_wear_sectors", counts.worn_units * sectors);
+        metrics.push("tail_valid_ratio", ratio(counts.tail_units, collected_units));
+        metrics.count("slc_erases", fast);
+        metrics.count("mlc_erases", slow);
+        metrics.count("gc_copied_pages", self.tiers.slow.copied_pages());
+        metrics.count("metadata_bytes", self.metadata_bytes());
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.tiers.check(self.ring.iter_written())?;
+        if self.ring.erased() + self.ring.written() != self.blocks || self.ring.erased() < self.settings.free_blocks {
+            return Err(format!(
+                "{} blocks of the log are erased, {} written",
+                self.ring.erased(),
+                self.ring.written()
+            ));
+        }
+        match self.cycles.iter().find(|&&cycles| cycles > self.settings.max_cycle_time) {
+            Some(cycles) => Err(format!("a page has gone round {cycles} times")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

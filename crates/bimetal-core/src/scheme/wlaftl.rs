@@ -1,0 +1,111 @@
+//! `wlaftl`: SLC in front of page-mapped MLC, both worn in step (Wang et al., *WLAFTL*, Chinese Journal of Computers 2018).
+//!
+//! Algorithm 1: updates of what is in SLC stay there; of the rest, writes up to the threshold θ go to SLC. On each write
+//! that is not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, what
+//! becomes of the oldest data in SLC, is [`super::fifo_log`].
+//!
+//! Readings: sizes up to and including θ are small; a write is an update if all its data are in SLC, and of a write that
+//! is not, the data in SLC are updated there all the same; θ is bounded so that it can come back. The first lines of
+//! Algorithm 1 are lost; `docs/papers/wlaftl-2018.md` gives the evidence.
+
+use std::cmp::Ordering;
+
+use super::fifo_log::{Admission, FifoLog, Settings};
+use super::{Regions, SchemeSpec, Shape};
+use crate::model::wear_balance::WearCompare;
+use crate::request::SECTOR_BYTES;
+use crate::units::ByteSize;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "wlaftl",
+    summary: "updates and writes up to a threshold to a FIFO of SLC, threshold and demotion steered by relative wear",
+    source: "WLAFTL, Chinese Journal of Computers 2018",
+    regions: Regions::FastAndSlow,
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `wlaftl`.
+    pub struct Parameters {
+        /// Largest write that is small, at first: θ (section 4.1).
+        pub threshold: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
+        /// What it moves by: Δθ (section 4.1).
+        pub threshold_step: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
+        /// Bound of θ; at least its first value.
+        pub threshold_max: ByteSize = ByteSize(1 << 20), in ByteSize(0)..=ByteSize(1 << 30);
+        /// Writes of data not in SLC after which θ moves (Algorithm 1: each).
+        pub threshold_interval: u32 = 1, in 1..=1_000_000_000;
+        /// How often an SLC page goes round before it goes down: Max_Cycle_Time (Algorithm 2, section 4.2).
+        pub max_cycle_time: u32 = 3, in 0..=15;
+        /// Erased SLC blocks below which the oldest block is collected: SLC_Free_Block (Algorithm 2).
+        pub free_blocks: u32 = 4, in 1..=1_000_000;
+        /// How the regions' relative wear is compared: `[RW]` (Algorithms 1 and 2).
+        pub wear_compare: WearCompare = WearCompare::Integer;
+        /// Erased MLC blocks of a die at or below which it is collected before the next write (FlashSim: 3).
+        pub gc_free_blocks: u32 = 3, in 1..=1024;
+    }
+}
+
+/// θ and what moves it.
+#[derive(Debug)]
+pub struct Adaptive {
+    bytes: u64,
+    step: u64,
+    most: u64,
+    interval: u32,
+    writes: u32,
+}
+
+impl Admission for Adaptive {
+    const KEEPS_UPDATES: bool = true;
+
+    #[inline]
+    fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool {
+        self.writes += 1;
+        if self.writes >= self.interval {
+            self.writes = 0;
+            self.bytes = match wear() {
+                Ordering::Equal => self.bytes,
+                Ordering::Greater => self.bytes.saturating_sub(self.step),
+                Ordering::Less => (self.bytes + self.step).min(self.most),
+            };
+        }
+        u64::from(sectors) * SECTOR_BYTES <= self.bytes
+    }
+
+    fn threshold_bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// The state of `wlaftl`.
+pub type Wlaftl = FifoLog<Adaptive>;
+
+impl Wlaftl {
+    /// A scheme over the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Too few blocks in either, or a threshold above its bound.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let Parameters { threshold, threshold_max, .. } = parameters;
+        if threshold > threshold_max {
+            return Err(format!("threshold {threshold} is above threshold_max {threshold_max}"));
+        }
+        let admission = Adaptive {
+            bytes: threshold.0,
+            step: parameters.threshold_step.0,
+            most: threshold_max.0,
+            interval: parameters.threshold_interval,
+            writes: 0,
+        };
+        let settings = Settings {
+            free_blocks: parameters.free_blocks,
+            max_cycle_time: parameters.max_cycle_time as u8,
+            wear_compare: parameters.wear_compare,
+            gc_free_blocks: parameters.gc_free_blocks,
+        };
+        Self::over(shape, admission, settings)
+    }
+}
