@@ -253,6 +253,17 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
     ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
+    // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
+    ("pslc-static", &[("usual_spare_percent", "40")]),
+    ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),
+    ("pslc-static", &[("when_full", "direct"), ("idle_fold_percent", "50"), ("idle_gc", "true")]),
+    // A cache that grows and shrinks with what is written and trimmed, to the last block.
+    ("pslc-dynamic", &[("usual_spare_percent", "0")]),
+    ("pslc-dynamic", &[("usual_spare_percent", "40"), ("idle_fold", "false")]),
+    (
+        "pslc-dynamic",
+        &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
+    ),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -15,6 +15,9 @@ mod density_control;
 mod fifo_log;
 mod pagemap;
 mod parameters;
+mod pslc_dynamic;
+mod pslc_static;
+mod slc_cached;
 mod space;
 mod tiered;
 mod two_queue_gclock;
@@ -215,6 +218,8 @@ registry! {
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,
+    pslc_static::PslcStatic,
+    pslc_dynamic::PslcDynamic,
 }
 
 /// The scheme of that name.
