@@ -218,6 +218,10 @@ fn choices(spec: &SchemeSpec) -> Vec<(&'static str, String)> {
 
 /// Settings that bring a scheme into situations which its defaults avoid on a small device.
 const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
+    // Every logical block for itself, units of two, and all of the region as one unit.
+    ("unitmap", &[("unit_blocks", "1")]),
+    ("unitmap", &[("unit_blocks", "2"), ("reserve_blocks", "1"), ("idle_gc", "true")]),
+    ("unitmap", &[("unit_blocks", "1000"), ("idle_gc", "true")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
     // The hash table never full: the log fills with valid data, tail data go round and are forced down.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),
@@ -248,7 +252,20 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
     ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
     ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
+    ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
+    ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
+    // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
+    ("pslc-static", &[("usual_spare_percent", "40")]),
+    ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),
+    ("pslc-static", &[("when_full", "direct"), ("idle_fold_percent", "50"), ("idle_gc", "true")]),
+    // A cache that grows and shrinks with what is written and trimmed, to the last block.
+    ("pslc-dynamic", &[("usual_spare_percent", "0")]),
+    ("pslc-dynamic", &[("usual_spare_percent", "40"), ("idle_fold", "false")]),
+    (
+        "pslc-dynamic",
+        &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
+    ),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -61,6 +61,8 @@ pub struct Entry {
     pub spare: f64,
     /// Wear of the fast region by that of the slow one: Chang's BW.
     pub block_wearing: Option<f64>,
+    /// Share of life used of the more worn region by that of the other: WLAFTL's Φ.
+    pub phi: Option<f64>,
     /// Beside the first scheme of the comparison; none for that one itself.
     pub relative: Option<Relative>,
     /// What was rounded or adapted.
@@ -232,13 +234,14 @@ fn entry(
         dies: region.geometry.dies,
         busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(region.geometry.dies)),
     });
-    let block_wearing = match report.wear.as_slice() {
-        [fast, .., slow] => report::block_wearing(fast, slow),
-        _ => None,
+    let (block_wearing, phi) = match report.wear.as_slice() {
+        [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
+        _ => (None, None),
     };
     Ok(Entry {
         report,
         block_wearing,
+        phi,
         relative: None,
         device: resolved.device.clone(),
         regions: regions.collect(),

@@ -250,6 +250,30 @@ impl PageMap {
         self.dies[die as usize].free.push_back(block.0);
     }
 
+    /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
+    #[inline]
+    pub fn can_lend(&self, die: u32) -> bool {
+        let space = &self.dies[die as usize];
+        space.valid_pages + self.geometry().pages_per_block <= space.valid_limit
+    }
+
+    /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
+    pub fn lend(&mut self, die: u32) -> BlockId {
+        debug_assert!(self.can_lend(die));
+        let pages = self.geometry().pages_per_block;
+        let space = &mut self.dies[die as usize];
+        space.valid_limit -= pages;
+        BlockId(pop_erased(&mut space.free))
+    }
+
+    /// A block that was lent comes back, erased.
+    pub fn give_back(&mut self, block: BlockId) {
+        let (die, pages) = (self.geometry().die_of(block), self.geometry().pages_per_block);
+        let space = &mut self.dies[die as usize];
+        space.valid_limit += pages;
+        space.free.push_back(block.0);
+    }
+
     /// A full open block becomes a candidate for collection.
     fn seal(&mut self, die: u32, stream: Stream) {
         let open = &mut self.dies[die as usize].open[stream as usize];
@@ -352,6 +376,26 @@ mod tests {
         pages.release(0, victim);
         assert_eq!(pages.free_blocks(0), 4);
         pages.check().unwrap();
+    }
+
+    #[test]
+    fn a_lent_block_takes_no_page_and_leaves_room_for_fewer() {
+        let mut pages = pages();
+        // The second die has 5 blocks of 4 pages, 3 of them reserved.
+        assert!(pages.can_lend(1));
+        let lent = [pages.lend(1), pages.lend(1)];
+        assert_eq!((lent, pages.can_lend(1), pages.free_blocks(1)), ([BlockId(1), BlockId(3)], false, 3));
+        let placed: Vec<Ppa> = (0..8)
+            .map(|logical| {
+                let die = pages.next_die();
+                pages.place(logical, die, Stream::Host)
+            })
+            .collect();
+        assert!(placed.iter().all(|&ppa| pages.geometry().block_of(ppa).0.is_multiple_of(2)), "die 1 takes none");
+        pages.check().unwrap();
+        pages.give_back(BlockId(3));
+        assert_eq!((pages.next_die(), pages.free_blocks(1)), (1, 4));
+        assert!(pages.can_lend(1) && !pages.can_lend(0));
     }
 
     #[test]

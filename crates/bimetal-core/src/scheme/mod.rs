@@ -5,6 +5,7 @@
 //! model, determinism and allocation tests iterate the registry.
 
 mod block_mapped;
+mod cftl;
 mod chang;
 mod combo;
 mod combo_static;
@@ -15,10 +16,15 @@ mod fifo_log;
 mod mixedftl;
 mod pagemap;
 mod parameters;
+mod pslc_dynamic;
+mod pslc_static;
+mod slc_cached;
 mod space;
 mod tiered;
 mod two_queue_gclock;
+mod unitmap;
 mod wlaftl;
+mod wlaftl_static;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -203,6 +209,7 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
@@ -211,6 +218,10 @@ registry! {
     two_queue_gclock::TwoQueueGclock,
     mixedftl::MixedFtl,
     wlaftl::Wlaftl,
+    wlaftl_static::WlaftlStatic,
+    cftl::Cftl,
+    pslc_static::PslcStatic,
+    pslc_dynamic::PslcDynamic,
 }
 
 /// The scheme of that name.

@@ -5,9 +5,11 @@
 
 mod one_region;
 mod page_space;
+mod unit_space;
 
 pub use one_region::{OneRegion, logical_pages};
 pub use page_space::{PageSpace, Settings as PageSettings};
+pub use unit_space::{Settings as UnitSettings, UnitSpace};
 
 use crate::media::{Cause, Media, Part};
 use crate::units::{Geometry, Ppa, RegionId};
