@@ -14,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use super::combo::slow_space;
-use super::space::{PageSpace, Space};
+use super::combo::SlowSettings;
+use super::space::{Map, MappedSpace, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
@@ -38,6 +38,10 @@ crate::parameters! {
     pub struct Parameters {
         /// Valid pages of a full SLC block, in percent, up to which they go to a fresh one and not to MLC.
         pub compact_percent: u32 = 50, in 0..=99;
+        /// How MLC is mapped (section 3.1).
+        pub slow_map: Map = Map::Unit;
+        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 8, in 1..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -73,7 +77,7 @@ struct Counts {
 /// The state of `mixedftl`.
 #[derive(Debug)]
 pub struct MixedFtl {
-    tiers: Tiers<PageSpace>,
+    tiers: Tiers<MappedSpace>,
     /// Erased fast blocks, the one erased first in front.
     erased: VecDeque<u32>,
     /// By logical block.
@@ -94,7 +98,8 @@ impl MixedFtl {
     /// Too few blocks in either.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
-        let slow = slow_space(shape, parameters.reserve_blocks)?;
+        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
+        let slow = SlowSettings { map, unit_blocks, reserve_blocks }.space(shape)?;
         let geometry = fast.geometry;
         let least = ERASED_MIN as u32 + 1;
         if geometry.blocks < least {
