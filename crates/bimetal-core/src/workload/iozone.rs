@@ -3,11 +3,12 @@
 //! From the paper: `iozone -automatic`, 1,416 MB of address space, 18,640 MB written (table 3); many updates in large
 //! requests, high temporal and spatial locality (section 6).
 //!
-//! From the manual of IOzone: `-a` takes files of 64 KiB to 512 MiB, each size twice the one before, and writes each anew
-//! for every record size from 4 KiB to 16 MiB that fits, doubling too; from 32 MiB on, records begin at 64 KiB. Each test
-//! ends with `fsync`, so that caches merge records, but not tests. All files, written and then rewritten, are 18,624 MB;
-//! so those two of the tests are what the trace can hold, its MB are 2^20 bytes, and 16 MB are left. FAT32 with clusters
-//! of 4 KiB writes 18 MB of its two tables for these files, four bytes for each new cluster, which gives 18,642 MB.
+//! From the manual and the source of IOzone 3: `-a` takes files of 64 KiB to 512 MiB, each size twice the one before, and
+//! writes each anew for every record size from 4 KiB to 16 MiB that fits, doubling too; from 32 MiB on, records begin at
+//! 64 KiB. Each test ends with `fsync`, so that caches merge records, but not tests. All files, written and then
+//! rewritten, are 18,624 MB; so those two of the tests are what the trace can hold, its MB are 2^20 bytes, and 16 MB are
+//! left. FAT32 with clusters of 4 KiB writes 18 MB of its two tables for these files, four bytes for each new cluster,
+//! which gives 18,642 MB.
 //!
 //! Chosen, before any scheme was run on it:
 //! - The file system is FAT32, as on the paper's phone: both tables at the start of the address space, and each new file
@@ -31,7 +32,7 @@ use crate::units::ByteSize;
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "iozone",
     summary: "`iozone -a` on FAT32: files of 64 KiB to 512 MiB, each written and rewritten 5 to 13 times",
-    source: "ComboFTL, JSA 2010, section 6, table 3: stands in for IOzoneTrace; manual of IOzone 3",
+    source: "ComboFTL, JSA 2010, section 6, table 3: stands in for IOzoneTrace; manual and source of IOzone 3",
     parameters: Parameters::specs,
 };
 
@@ -133,7 +134,10 @@ impl Writes {
         let table = span.0.div_ceil(TABLE_PAGE_COVERS) * TABLE_PAGE;
         let data = span.0.saturating_sub(TABLES * table) / TABLE_PAGE * TABLE_PAGE;
         if file.min(data) < FILE_FIRST {
-            return Err(format!("the smallest file, of {}, does not fit into {span}", ByteSize(FILE_FIRST)));
+            return Err(format!(
+                "the smallest file, of {}, does not fit into {span}; set a larger `span` or `file`, or a smaller `scale`",
+                ByteSize(FILE_FIRST)
+            ));
         }
         let program = Program::new(file.min(data));
         Ok(Self { table, data, request_bytes, program, next_free: 0, due: VecDeque::new() })
