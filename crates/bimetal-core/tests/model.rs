@@ -243,6 +243,8 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("comboftl", &[("chances_mode", "fixed"), ("chances", "16"), ("early_migration", "false"), ("hot_percent", "1")]),
     ("comboftl", &[("update_low", "0"), ("update_high", "0"), ("chances", "15"), ("observation_window", "16")]),
     ("combo-static", &[("threshold", "1GiB")]),
+    ("mixedftl", &[("compact_percent", "0")]),
+    ("mixedftl", &[("compact_percent", "99")]),
     ("2q-gclock", &[("hot_percent", "1"), ("update_low", "1"), ("chances", "16")]),
     ("2q-gclock", &[("hot_percent", "99"), ("update_high", "0"), ("boundary_shift", "false")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),

@@ -4,8 +4,8 @@
 //! The paper has it with 8 KB, the default, and with 64 KB.
 
 use super::combo::threshold::Threshold;
-use super::combo::{self, Combo, Settings};
-use super::space::PageSpace;
+use super::combo::{Combo, Settings, SlowSettings};
+use super::space::{Map, MappedSpace};
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
@@ -24,6 +24,10 @@ crate::parameters! {
     pub struct Parameters {
         /// Largest write that goes to SLC; 8 and 64 KiB in the paper (section 6.1).
         pub threshold: ByteSize = ByteSize(8 << 10);
+        /// How MLC is mapped (section 3.1).
+        pub slow_map: Map = Map::Unit;
+        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 8, in 1..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -39,8 +43,10 @@ impl ComboStatic {
     /// # Errors
     /// Too few blocks in either.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
-    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<PageSpace>, String> {
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<MappedSpace>, String> {
         let settings = Settings::clock(Threshold::fixed(parameters.threshold));
-        Combo::new(shape, combo::slow_space(shape, parameters.reserve_blocks)?, &settings)
+        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
+        let slow = SlowSettings { map, unit_blocks, reserve_blocks };
+        Combo::new(shape, slow.space(shape)?, &settings)
     }
 }

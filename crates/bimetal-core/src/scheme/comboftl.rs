@@ -6,8 +6,8 @@
 use super::combo::chances::CHANCES_MAX;
 use super::combo::detection::Granularity;
 use super::combo::threshold::{Mode, Threshold};
-use super::combo::{self, Combo, HotTail, StayingTime, WarmBit};
-use super::space::PageSpace;
+use super::combo::{self, Combo, HotTail, SlowSettings, StayingTime, WarmBit};
+use super::space::{Map, MappedSpace};
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
@@ -58,6 +58,8 @@ crate::parameters! {
         pub hot_hits_high: f64 = 0.7, in 0.0..=1.0;
         /// How long a cold page is taken to stay in SLC: the period in which counters of hot data are halved (section 4.1).
         pub staying_time: StayingTime = StayingTime::Corrected;
+        /// How MLC is mapped (section 3.1).
+        pub slow_map: Map = Map::Unit;
         /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
         pub unit_blocks: u32 = 8, in 1..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
@@ -75,7 +77,7 @@ impl ComboFtl {
     /// # Errors
     /// Too few blocks in either, or parameters that do not go together.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
-    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<PageSpace>, String> {
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<MappedSpace>, String> {
         let threshold = match parameters.threshold_mode {
             Mode::Fixed => Threshold::fixed(parameters.threshold),
             Mode::Dynamic => {
@@ -109,6 +111,8 @@ impl ComboFtl {
             unit_blocks: parameters.unit_blocks,
             staying_time: parameters.staying_time,
         };
-        Combo::new(shape, combo::slow_space(shape, parameters.reserve_blocks)?, &settings)
+        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
+        let slow = SlowSettings { map, unit_blocks, reserve_blocks };
+        Combo::new(shape, slow.space(shape)?, &settings)
     }
 }

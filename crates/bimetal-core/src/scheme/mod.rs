@@ -13,6 +13,7 @@ mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod mixedftl;
 mod pagemap;
 mod parameters;
 mod pslc_dynamic;
@@ -215,6 +216,7 @@ registry! {
     comboftl::ComboFtl,
     combo_static::ComboStatic,
     two_queue_gclock::TwoQueueGclock,
+    mixedftl::MixedFtl,
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,

@@ -7,8 +7,8 @@
 
 use super::combo::chances::{self, CHANCES_MAX};
 use super::combo::threshold::{Mode, Threshold};
-use super::combo::{self, Combo, HotTail, Settings};
-use super::space::PageSpace;
+use super::combo::{Combo, HotTail, Settings, SlowSettings};
+use super::space::{Map, MappedSpace};
 use super::{Regions, SchemeSpec, Shape};
 
 /// Registry line.
@@ -38,6 +38,10 @@ crate::parameters! {
         pub hot_percent: u32 = 50, in 1..=99;
         /// Whether the partitions exchange blocks to wear evenly (section 4.1).
         pub boundary_shift: bool = true;
+        /// How MLC is mapped (section 3.1).
+        pub slow_map: Map = Map::Unit;
+        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 8, in 1..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -53,7 +57,7 @@ impl TwoQueueGclock {
     /// # Errors
     /// Too few blocks in either.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
-    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<PageSpace>, String> {
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<MappedSpace>, String> {
         let settings = Settings {
             hot_tail: HotTail::StaysIfUpdated,
             hot_percent: parameters.hot_percent,
@@ -68,6 +72,8 @@ impl TwoQueueGclock {
             boundary_shift: parameters.boundary_shift,
             ..Settings::clock(Threshold::UNBOUNDED)
         };
-        Combo::new(shape, combo::slow_space(shape, parameters.reserve_blocks)?, &settings)
+        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
+        let slow = SlowSettings { map, unit_blocks, reserve_blocks };
+        Combo::new(shape, slow.space(shape)?, &settings)
     }
 }

@@ -25,7 +25,7 @@ pub mod threshold;
 pub use partitions::Partition;
 pub use reclaim::{HotTail, StayingTime};
 
-use super::space::{PageSettings, PageSpace, Space};
+use super::space::{Map, MappedSpace, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
@@ -64,7 +64,7 @@ pub struct Settings {
     pub boundary_shift: bool,
     /// Hot data in the slow region.
     pub detection: detection::Settings,
-    /// Logical blocks of a unit of the slow region.
+    /// Logical blocks of a unit that is found to be hot as a whole.
     pub unit_blocks: u32,
     /// How long a cold page is taken to stay in the log.
     pub staying_time: StayingTime,
@@ -94,15 +94,28 @@ impl Settings {
     }
 }
 
-/// The region that takes what does not go to the log: the device's last.
-///
-/// # Errors
-/// Too little spare area.
-pub fn slow_space(shape: &Shape, reserve_blocks: u32) -> Result<PageSpace, String> {
-    let slow = shape.regions.last().ok_or("it has no region")?;
-    let logical_pages = shape.logical_sectors.div_ceil(u64::from(slow.geometry.page_sectors()));
-    let settings = PageSettings { gc_free_blocks: reserve_blocks, idle_gc: false };
-    PageSpace::new(RegionId((shape.regions.len() - 1) as u8), slow.geometry, logical_pages, settings)
+/// How the slow region is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowSettings {
+    /// How it is mapped.
+    pub map: Map,
+    /// Logical blocks of a unit (q).
+    pub unit_blocks: u32,
+    /// Erased blocks at or below which it is collected.
+    pub reserve_blocks: u32,
+}
+
+impl SlowSettings {
+    /// The region that takes what does not go to the log: the device's last.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn space(self, shape: &Shape) -> Result<MappedSpace, String> {
+        let slow = shape.regions.last().ok_or("it has no region")?;
+        let logical_pages = shape.logical_sectors.div_ceil(u64::from(slow.geometry.page_sectors()));
+        let region = RegionId((shape.regions.len() - 1) as u8);
+        MappedSpace::new(region, slow.geometry, logical_pages, self.map, (self.unit_blocks, self.reserve_blocks))
+    }
 }
 
 /// What happened so far.

@@ -1,6 +1,8 @@
 //! Reclaiming the log: `GC_hot`, `GC_warm`, early migration (`ComboFTL` 2010 §4.1, §4.3), and the staying time.
 
 use super::Combo;
+use std::ops::Range;
+
 use super::chances::{Chances, State};
 use super::partitions::Partition;
 use crate::media::{Cause, Media};
@@ -123,13 +125,20 @@ impl<S: Space> Combo<S> {
     /// Empties a partition's tail block: what has had its chances goes down, the rest to the head of the warm partition.
     fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
         let Some(block) = self.partitions.tail(partition) else { return };
-        let geometry = *self.tiers.fast.slots().geometry();
+        let slots = self.tiers.fast.slots();
+        let geometry = *slots.geometry();
+        let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
         let mut valid_pages = 0;
         for page in 0..geometry.pages_per_block {
             let page = geometry.ppa(block, page);
+            let first = self.tiers.fast.slots().first_slot(page);
+            for slot in first..first + self.tiers.fast.units_per_page() {
+                let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
+                self.tiers.prefetch_slots(slot, end, goes_down);
+            }
             if self.tiers.fast.slots().is_valid(page) {
                 valid_pages += 1;
-                self.phase_out(media, page, partition);
+                self.phase_out(media, page, first..end, partition);
             }
         }
         self.valid_shares.note(partition, valid_pages);
@@ -137,14 +146,13 @@ impl<S: Space> Combo<S> {
         self.partitions.retire_tail(partition);
     }
 
-    /// Moves what is valid in a page of a tail block.
-    fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, partition: Partition) {
-        let first = self.tiers.fast.slots().first_slot(page);
-        for slot in first..first + self.tiers.fast.units_per_page() {
+    /// Moves what is valid in a page of a tail block, whose slots from this page on are `slots`.
+    fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, slots: Range<u32>, partition: Partition) {
+        for slot in slots.start..slots.start + self.tiers.fast.units_per_page() {
             if let Some(unit) = self.tiers.fast.slots().unit(slot)
                 && self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
             {
-                self.demote(media, unit, page);
+                self.demote(media, unit, slot..slots.end);
             }
         }
         if !self.tiers.fast.slots().is_valid(page) {
@@ -160,17 +168,11 @@ impl<S: Space> Combo<S> {
         self.counts.slc_to_slc_pages += 1;
     }
 
-    /// Moves a unit down, together with others of its slow page in the same tail block that go down as well.
-    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, page: Ppa) {
-        let slots = self.tiers.fast.slots();
-        let geometry = *slots.geometry();
-        let block = geometry.block_of(page);
-        let slots = slots.first_slot(geometry.ppa(block, 0))
-            ..=slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots() - 1;
+    /// Moves a unit down, together with those of its slow page among these slots that go down as well.
+    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>) {
         let Self { states, chances, hot_tail, .. } = self;
-        let moved = self
-            .tiers
-            .demote(media, unit, |slot| slots.contains(&slot) && hot_tail.goes_down(chances, states[slot as usize]));
+        let goes_down = |slot| slots.contains(&slot) && hot_tail.goes_down(chances, states[slot as usize]);
+        let moved = self.tiers.demote(media, unit, goes_down);
         self.counts.slc_to_mlc_pages += 1;
         self.period.moved_units += u64::from(moved);
         self.counts.demoted_units += u64::from(moved);
