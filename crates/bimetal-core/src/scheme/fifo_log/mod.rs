@@ -56,6 +56,10 @@ pub struct Settings {
     pub gc_free_blocks: u32,
 }
 
+/// How many slots ahead of those being collected the maps are prefetched: memory latency over the time of a move.
+const PREFETCH_FAR: u32 = 16;
+const PREFETCH_NEAR: u32 = 8;
+
 /// What happened so far.
 #[derive(Debug, Default)]
 struct Counts {
@@ -224,9 +228,13 @@ impl<A: Admission> FifoLog<A> {
         for page in (0..geometry.pages_per_block).map(page) {
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + per_page {
-                let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
-                let is_worn = self.wear_order().is_gt();
-                if is_worn || self.cycles[slot as usize] >= self.settings.max_cycle_time {
+                let slots = self.tiers.fast.slots();
+                let Some(unit) = slots.unit(slot) else { continue };
+                let ahead = |distance: u32| slots.unit((slot + distance).min(end - 1)).unwrap_or(unit);
+                self.tiers.prefetch_units(ahead(PREFETCH_FAR), ahead(PREFETCH_NEAR));
+                let is_spent = self.cycles[slot as usize] >= self.settings.max_cycle_time;
+                let is_worn = self.settings.max_cycle_time > 0 && self.wear_order().is_gt();
+                if is_worn || is_spent {
                     self.demote(media, unit, slot..end, is_worn);
                 } else {
                     self.copy_back(media, page);

@@ -90,7 +90,8 @@ impl<S: Space> Tiers<S> {
     /// The slow logical page of a unit.
     #[inline]
     pub fn slow_page(&self, unit: u32) -> u32 {
-        if self.units_per_slow_page == 1 { unit } else { unit / self.units_per_slow_page }
+        // The geometry divides without a division.
+        self.slow.geometry().logical_page(u64::from(unit) * u64::from(self.fast.unit_sectors())).0
     }
 
     /// Writes every slow logical page once.
@@ -134,7 +135,7 @@ impl<S: Space> Tiers<S> {
             (unit..unit + count).for_each(|logical| self.slow.invalidate(logical));
             return;
         }
-        for logical in unit / per_page..=(unit + count - 1) / per_page {
+        for logical in self.slow_page(unit)..=self.slow_page(unit + count - 1) {
             if self.fast.slots_of(logical * per_page, per_page).iter().all(|&slot| slot != FastTier::NONE) {
                 self.slow.invalidate(logical);
             }
@@ -272,7 +273,12 @@ impl<S: Space> Tiers<S> {
     /// See [`crate::scheme::Scheme::prefetch`].
     #[inline]
     pub fn prefetch(&self, far: &Request, near: &Request) {
-        let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
+        self.prefetch_units(self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
+    }
+
+    /// The same for units that will soon be moved: collecting a block of the log jumps about in the maps.
+    #[inline]
+    pub fn prefetch_units(&self, far: u32, near: u32) {
         self.fast.prefetch(far, near);
         self.slow.prefetch(self.slow_page(far), self.slow_page(near));
     }
