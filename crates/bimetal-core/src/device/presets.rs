@@ -26,6 +26,10 @@ presets! {
     "chang-c2-mlc",
     "chang-c3",
     "chang-c3-mlc",
+    "comboftl-slc-only",
+    "comboftl-mlc-only",
+    "comboftl-5",
+    "comboftl-10",
     "wlaftl",
 }
 

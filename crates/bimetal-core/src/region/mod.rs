@@ -3,5 +3,8 @@
 
 pub mod chains;
 pub mod page_map;
+pub mod page_table;
 pub mod ring;
 pub mod slot_table;
+pub mod unit_map;
+pub mod valid_counts;

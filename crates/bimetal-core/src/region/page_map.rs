@@ -1,23 +1,15 @@
 //! A page-mapped region: any logical page on any physical page.
 //!
-//! ```text
-//! map    logical page -> physical page        4 bytes
-//! owner  physical page -> logical page        4 bytes
-//! valid  one bit per physical page
-//! dies   free blocks, one open block per stream, sealed blocks by their number of valid pages
-//! ```
-//!
-//! Each die is collected by itself: its open blocks are filled page by page, full ones are sealed, and the victim of
-//! garbage collection is the sealed block with the fewest valid pages (greedy). A die never holds more valid pages than
-//! all its blocks but [`RESERVED_BLOCKS`], so that a victim always has an invalid page and collection always makes
-//! progress.
-//!
-//! The victim is found without lists: valid counts lie in one dense table, ordered by die, and the minimum of every 64
-//! of them is kept beside it. An invalidation is then one decrement and one minimum.
+//! A [`PageTable`] says where pages are, [`ValidCounts`] how many of each block are valid. Each die has its erased blocks
+//! and one open block per stream, and is collected by itself: its open blocks are filled page by page, full ones are
+//! sealed, and the victim of garbage collection is the sealed block with the fewest valid pages (greedy). A die never
+//! holds more valid pages than all its blocks but [`RESERVED_BLOCKS`], so that a victim always has an invalid page and
+//! collection always makes progress.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
+use super::page_table::{PageTable, Run};
+use super::valid_counts::{GROUP, ValidCounts};
 use crate::units::{BlockId, Geometry, Ppa};
 
 /// Blocks of each die that can hold no valid page at rest: the open block of each stream and one erased block.
@@ -34,35 +26,6 @@ pub enum Stream {
     /// Data that garbage collection found still valid: colder.
     Gc = 1,
 }
-
-/// Pages whose validity one word of the bitmap holds.
-const WORD: usize = u64::BITS as usize;
-
-/// Old places of the pages that one [`PageMap::relocate`] moves.
-#[derive(Debug)]
-pub struct Run {
-    pages: [Ppa; WORD],
-    len: usize,
-}
-
-impl Default for Run {
-    fn default() -> Self {
-        Self { pages: [Ppa::NONE; WORD], len: 0 }
-    }
-}
-
-impl Run {
-    /// The pages, in the order in which they go to consecutive new places.
-    pub fn pages(&self) -> &[Ppa] {
-        &self.pages[..self.len]
-    }
-}
-
-/// Set in the valid count of a block that is open or erased: it cannot be a victim.
-const UNSEALED: u16 = 1 << 15;
-
-/// Blocks whose minimum valid count is kept together.
-const GROUP: usize = 64;
 
 /// The block that a stream fills on a die.
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +50,9 @@ struct Die {
 /// The region's state.
 #[derive(Debug)]
 pub struct PageMap {
-    geometry: Geometry,
-    map: Vec<u32>,
-    owner: Vec<u32>,
-    valid: Vec<u64>,
-    /// Number of valid pages of each block, in the order of dies; [`UNSEALED`] is added while it is open or erased.
-    counts: Vec<u16>,
-    /// A lower bound of each [`GROUP`] of `counts`, exact after [`PageMap::victim`] looked at it.
-    group_minima: Vec<u16>,
+    table: PageTable,
+    /// In the order of dies.
+    counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
     places: Vec<Place>,
     dies: Vec<Die>,
@@ -114,9 +72,6 @@ impl PageMap {
     /// Too little spare area for garbage collection to make progress, and how much it takes.
     pub fn new(geometry: Geometry, logical_pages: u64) -> Result<Self, String> {
         let pages = geometry.pages_per_block;
-        if pages >= u32::from(UNSEALED) {
-            return Err(format!("a page map counts up to {} pages in a block, not {pages}", UNSEALED - 1));
-        }
         let mut places = vec![Place { count: 0, die: 0 }; geometry.blocks as usize];
         let mut end = 0usize;
         let dies: Vec<Die> = (0..geometry.dies)
@@ -144,13 +99,8 @@ impl PageMap {
             ));
         }
         Ok(Self {
-            geometry,
-            map: vec![NONE; logical_pages as usize],
-            // Whole words, so that the owners of a word's pages are one slice.
-            owner: vec![NONE; geometry.page_slots().next_multiple_of(WORD)],
-            valid: vec![0; geometry.page_slots().div_ceil(WORD)],
-            counts: vec![UNSEALED; end],
-            group_minima: vec![UNSEALED; end.div_ceil(GROUP)],
+            table: PageTable::new(geometry, logical_pages),
+            counts: ValidCounts::new(end, pages)?,
             places,
             dies,
             next_die: 0,
@@ -158,40 +108,40 @@ impl PageMap {
     }
 
     /// Blocks and pages.
+    #[inline(always)]
     pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+        self.table.geometry()
     }
 
     /// Number of logical pages.
     pub fn logical_pages(&self) -> u32 {
-        self.map.len() as u32
+        self.table.logical_pages()
     }
 
     /// Where a logical page is, if anywhere.
     #[inline(always)]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
-        let ppa = self.map[logical as usize];
-        (ppa != NONE).then_some(Ppa(ppa))
+        self.table.lookup(logical)
     }
 
     /// Brings what an access to a logical page will need into the processor's cache: first (`far` ahead) its map entry,
     /// later (`near`) what that points to.
     #[inline]
     pub fn prefetch(&self, far: u32, near: u32) {
-        prefetch_index::prefetch_index(&self.map, far as usize);
-        let ppa = self.map[near as usize];
-        if ppa != NONE {
-            prefetch_index::prefetch_index(&self.valid, ppa as usize / 64);
-            prefetch_index::prefetch_index(&self.counts, self.place_of(Ppa(ppa)).count as usize);
+        self.table.prefetch_map(far);
+        if let Some(ppa) = self.table.lookup(near) {
+            self.table.prefetch_valid(ppa);
+            self.counts.prefetch(self.place_of(ppa).count as usize);
         }
     }
 
     /// Forgets the copy of a logical page; what it occupied can be collected.
     #[inline(always)]
     pub fn invalidate(&mut self, logical: u32) {
-        let ppa = std::mem::replace(&mut self.map[logical as usize], NONE);
-        if ppa != NONE {
-            self.drop_page(Ppa(ppa));
+        if let Some(ppa) = self.table.clear(logical) {
+            let Place { count, die } = self.place_of(ppa);
+            self.dies[die as usize].valid_pages -= 1;
+            self.counts.invalidate(count as usize);
         }
     }
 
@@ -200,7 +150,7 @@ impl PageMap {
     pub fn next_die(&mut self) -> u32 {
         loop {
             let die = self.next_die;
-            self.next_die = if die + 1 == self.geometry.dies { 0 } else { die + 1 };
+            self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
             let space = &self.dies[die as usize];
             if space.valid_pages < space.valid_limit {
                 return die;
@@ -217,28 +167,25 @@ impl PageMap {
     /// Whether the next page of a stream takes an erased block.
     #[inline]
     pub fn needs_block(&self, die: u32, stream: Stream) -> bool {
-        self.dies[die as usize].open[stream as usize].page == self.geometry.pages_per_block
+        self.dies[die as usize].open[stream as usize].page == self.geometry().pages_per_block
     }
 
     /// Maps an unmapped logical page onto the next page of a stream's open block.
     #[inline(always)]
     pub fn place(&mut self, logical: u32, die: u32, stream: Stream) -> Ppa {
-        debug_assert_eq!(self.map[logical as usize], NONE);
-        let pages = self.geometry.pages_per_block;
+        let pages = self.geometry().pages_per_block;
         let space = &mut self.dies[die as usize];
         let open = &mut space.open[stream as usize];
         if open.page == pages {
             *open = Open { block: pop_erased(&mut space.free), page: 0 };
         }
         let block = open.block;
-        let ppa = self.geometry.ppa(BlockId(block), open.page);
+        let ppa = self.table.geometry().ppa(BlockId(block), open.page);
         open.page += 1;
         let sealed = open.page == pages;
         space.valid_pages += 1;
-        self.map[logical as usize] = ppa.0;
-        self.owner[ppa.index()] = logical;
-        self.valid[ppa.index() / 64] |= 1 << (ppa.index() % 64);
-        self.counts[self.places[block as usize].count as usize] += 1;
+        self.table.assign(logical, ppa);
+        self.counts.add(self.places[block as usize].count as usize, 1);
         if sealed {
             self.seal(die, stream);
         }
@@ -248,24 +195,13 @@ impl PageMap {
     /// The sealed block of a die with the fewest valid pages, the first of equals; none if all are full of valid pages.
     pub fn victim(&mut self, die: u32) -> Option<BlockId> {
         let Die { first, end, .. } = self.dies[die as usize];
-        loop {
-            let groups = first / GROUP..end.div_ceil(GROUP);
-            let (group, bound) = first_minimum(&self.group_minima, groups)?;
-            let counts = group * GROUP..((group + 1) * GROUP).min(end);
-            let (count, valid) = first_minimum(&self.counts, counts)?;
-            if u32::from(bound.min(valid)) >= self.geometry.pages_per_block {
-                return None;
-            }
-            if valid == bound {
-                return Some(BlockId((count - first) as u32 * self.geometry.dies + die));
-            }
-            self.group_minima[group] = valid;
-        }
+        let count = self.counts.fewest(first..end)?;
+        Some(BlockId((count - first) as u32 * self.geometry().dies + die))
     }
 
     /// Valid pages of a block.
     pub fn valid_pages(&self, block: BlockId) -> u32 {
-        u32::from(self.counts[self.places[block.index()].count as usize] & !UNSEALED)
+        self.counts.valid_pages(self.places[block.index()].count as usize)
     }
 
     /// Moves valid pages of a victim from page `page` on to consecutive pages of its die's open `Gc` block, as many as a
@@ -273,74 +209,31 @@ impl PageMap {
     /// or nothing if no valid page is left.
     #[inline]
     pub fn relocate(&mut self, victim: BlockId, page: u32, die: u32, run: &mut Run) -> Option<(Ppa, u32)> {
-        let (base, word) = self.valid_word(victim, page)?;
+        let pages = self.table.valid_word(victim, page)?;
         let to = self.open_gc(die);
-        let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
-        let mut rest = word;
-        let mut owners = [0; WORD];
-        let sources = &self.owner[base..base + WORD];
-        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room) {
-            if rest == 0 {
-                break;
-            }
-            let bit = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            *owner = sources[bit % WORD];
-            // Their map entries lie anywhere: fetch them all before the first is changed.
-            prefetch_index::prefetch_index(&self.map, *owner as usize);
-            *entry = Ppa((base + bit) as u32);
-        }
-        let moved = (word.count_ones() - rest.count_ones()) as usize;
-        run.len = moved;
-        self.owner[to.index()..to.index() + moved].copy_from_slice(&owners[..moved]);
-        for (&logical, target) in owners[..moved].iter().zip(to.0..) {
-            self.map[logical as usize] = target;
-        }
-        self.valid[base / 64] &= !(word & !rest);
-        self.moved(victim, to, moved, die);
-        let last = run.pages[moved - 1];
-        Some((to, self.geometry.page_of(last) + 1))
-    }
-
-    /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any: the word's first
-    /// page slot, and its bits.
-    #[inline]
-    fn valid_word(&self, block: BlockId, page: u32) -> Option<(usize, u64)> {
-        let first = self.geometry.ppa(block, 0).index();
-        let end = first + self.geometry.pages_per_block as usize;
-        let mut slot = first + page as usize;
-        while slot < end {
-            let base = slot / 64 * 64;
-            let mut word = self.valid[base / 64] & (u64::MAX << (slot - base));
-            if end < base + 64 {
-                word &= (1 << (end - base)) - 1;
-            }
-            if word != 0 {
-                return Some((base, word));
-            }
-            slot = base + 64;
-        }
-        None
+        self.table.move_run(pages, to, run);
+        self.moved(victim, run.pages().len(), die);
+        let last = run.pages()[run.pages().len() - 1];
+        Some((to, self.geometry().page_of(last) + 1))
     }
 
     /// The next page of a die's open `Gc` block.
     fn open_gc(&mut self, die: u32) -> Ppa {
         let space = &mut self.dies[die as usize];
         let open = &mut space.open[Stream::Gc as usize];
-        if open.page == self.geometry.pages_per_block {
+        if open.page == self.table.geometry().pages_per_block {
             *open = Open { block: pop_erased(&mut space.free), page: 0 };
         }
-        self.geometry.ppa(BlockId(open.block), open.page)
+        self.table.geometry().ppa(BlockId(open.block), open.page)
     }
 
-    /// Accounts for `pages` pages moved from a victim to `to` and the pages after it.
-    fn moved(&mut self, victim: BlockId, to: Ppa, pages: usize, die: u32) {
-        set_bits(&mut self.valid, to.index(), pages);
-        self.counts[self.places[victim.index()].count as usize] -= pages as u16;
+    /// Accounts for `pages` pages moved from a victim to the open `Gc` block.
+    fn moved(&mut self, victim: BlockId, pages: usize, die: u32) {
+        self.counts.subtract(self.places[victim.index()].count as usize, pages);
         let open = &mut self.dies[die as usize].open[Stream::Gc as usize];
         open.page += pages as u32;
-        let sealed = open.page == self.geometry.pages_per_block;
-        self.counts[self.places[open.block as usize].count as usize] += pages as u16;
+        let sealed = open.page == self.table.geometry().pages_per_block;
+        self.counts.add(self.places[open.block as usize].count as usize, pages);
         if sealed {
             self.seal(die, Stream::Gc);
         }
@@ -348,41 +241,51 @@ impl PageMap {
 
     /// Takes a victim out of the candidates before its pages are moved.
     pub fn unseal(&mut self, block: BlockId) {
-        self.counts[self.places[block.index()].count as usize] |= UNSEALED;
+        self.counts.unseal(self.places[block.index()].count as usize);
     }
 
     /// An emptied victim is erased and free again.
     pub fn release(&mut self, die: u32, block: BlockId) {
-        debug_assert_eq!(self.counts[self.places[block.index()].count as usize], UNSEALED);
+        debug_assert_eq!(self.valid_pages(block), 0);
         self.dies[die as usize].free.push_back(block.0);
+    }
+
+    /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
+    #[inline]
+    pub fn can_lend(&self, die: u32) -> bool {
+        let space = &self.dies[die as usize];
+        space.valid_pages + self.geometry().pages_per_block <= space.valid_limit
+    }
+
+    /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
+    pub fn lend(&mut self, die: u32) -> BlockId {
+        debug_assert!(self.can_lend(die));
+        let pages = self.geometry().pages_per_block;
+        let space = &mut self.dies[die as usize];
+        space.valid_limit -= pages;
+        BlockId(pop_erased(&mut space.free))
+    }
+
+    /// A block that was lent comes back, erased.
+    pub fn give_back(&mut self, block: BlockId) {
+        let (die, pages) = (self.geometry().die_of(block), self.geometry().pages_per_block);
+        let space = &mut self.dies[die as usize];
+        space.valid_limit += pages;
+        space.free.push_back(block.0);
     }
 
     /// A full open block becomes a candidate for collection.
     fn seal(&mut self, die: u32, stream: Stream) {
         let open = &mut self.dies[die as usize].open[stream as usize];
         let block = std::mem::replace(&mut open.block, NONE);
-        let count = self.places[block as usize].count as usize;
-        self.counts[count] &= !UNSEALED;
-        let minimum = &mut self.group_minima[count / GROUP];
-        *minimum = (*minimum).min(self.counts[count]);
+        self.counts.seal(self.places[block as usize].count as usize);
     }
 
     /// Where the counts of a page's block are kept.
     #[inline]
     fn place_of(&self, ppa: Ppa) -> Place {
-        let block = self.geometry.block_of(ppa);
-        if self.geometry.dies == 1 { Place { count: block.0, die: 0 } } else { self.places[block.index()] }
-    }
-
-    #[inline(always)]
-    fn drop_page(&mut self, ppa: Ppa) {
-        self.valid[ppa.index() / 64] &= !(1 << (ppa.index() % 64));
-        let Place { count, die } = self.place_of(ppa);
-        self.dies[die as usize].valid_pages -= 1;
-        let valid = &mut self.counts[count as usize];
-        *valid -= 1;
-        let minimum = &mut self.group_minima[count as usize / GROUP];
-        *minimum = (*minimum).min(*valid);
+        let block = self.geometry().block_of(ppa);
+        if self.geometry().dies == 1 { Place { count: block.0, die: 0 } } else { self.places[block.index()] }
     }
 
     /// Checks that map, owners, validity and counts agree.
@@ -390,61 +293,22 @@ impl PageMap {
     /// # Errors
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
-        let mut valid = vec![0u32; self.geometry.blocks as usize];
-        for (logical, &ppa) in self.map.iter().enumerate() {
-            if ppa == NONE {
-                continue;
-            }
-            let ppa = Ppa(ppa);
-            if self.owner[ppa.index()] as usize != logical {
-                return Err(format!("logical page {logical} maps to a page owned by {}", self.owner[ppa.index()]));
-            }
-            if self.valid[ppa.index() / 64] >> (ppa.index() % 64) & 1 == 0 {
-                return Err(format!("logical page {logical} maps to an invalid page"));
-            }
-            valid[self.geometry.block_of(ppa).index()] += 1;
-        }
-        let bits: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
-        if bits != valid.iter().map(|&count| u64::from(count)).sum::<u64>() {
-            return Err("there are valid pages that no logical page maps to".into());
-        }
+        let valid = self.table.check()?;
         for (block, &counted) in valid.iter().enumerate() {
             let kept = self.valid_pages(BlockId(block as u32));
             if counted != kept {
                 return Err(format!("block {block} has {counted} valid pages and counts {kept}"));
             }
         }
-        for (group, counts) in self.counts.chunks(GROUP).enumerate() {
-            if counts.iter().any(|&count| count < self.group_minima[group]) {
-                return Err(format!("a block of group {group} has fewer valid pages than the group's bound"));
-            }
-        }
+        self.counts.check()?;
         for (die, space) in self.dies.iter().enumerate() {
-            let counted: u32 = valid.iter().skip(die).step_by(self.geometry.dies as usize).sum();
+            let counted: u32 = valid.iter().skip(die).step_by(self.geometry().dies as usize).sum();
             if counted != space.valid_pages || counted > space.valid_limit {
                 return Err(format!("die {die} has {counted} valid pages and counts {}", space.valid_pages));
             }
         }
         Ok(())
     }
-}
-
-/// Sets `count` bits, at most 64, from `first` on.
-fn set_bits(words: &mut [u64], first: usize, count: usize) {
-    let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
-    words[first / 64] |= ones as u64;
-    if (ones >> 64) != 0 {
-        words[first / 64 + 1] |= (ones >> 64) as u64;
-    }
-}
-
-/// Index and value of the first of the smallest values in a range: two passes, each of which the compiler vectorises.
-fn first_minimum(values: &[u16], range: Range<usize>) -> Option<(usize, u16)> {
-    let start = range.start;
-    let values = &values[range];
-    let minimum = *values.iter().min()?;
-    let index = values.iter().position(|&value| value == minimum)?;
-    Some((start + index, minimum))
 }
 
 /// Takes the block that has been erased for longest: a simple dynamic wear levelling.
@@ -515,12 +379,23 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_set_across_words() {
-        let mut words = [0; 3];
-        set_bits(&mut words, 60, 64);
-        assert_eq!(words, [0xf << 60, u64::MAX >> 4, 0]);
-        set_bits(&mut words, 124, 4);
-        assert_eq!(words[1], u64::MAX);
+    fn a_lent_block_takes_no_page_and_leaves_room_for_fewer() {
+        let mut pages = pages();
+        // The second die has 5 blocks of 4 pages, 3 of them reserved.
+        assert!(pages.can_lend(1));
+        let lent = [pages.lend(1), pages.lend(1)];
+        assert_eq!((lent, pages.can_lend(1), pages.free_blocks(1)), ([BlockId(1), BlockId(3)], false, 3));
+        let placed: Vec<Ppa> = (0..8)
+            .map(|logical| {
+                let die = pages.next_die();
+                pages.place(logical, die, Stream::Host)
+            })
+            .collect();
+        assert!(placed.iter().all(|&ppa| pages.geometry().block_of(ppa).0.is_multiple_of(2)), "die 1 takes none");
+        pages.check().unwrap();
+        pages.give_back(BlockId(3));
+        assert_eq!((pages.next_die(), pages.free_blocks(1)), (1, 4));
+        assert!(pages.can_lend(1) && !pages.can_lend(0));
     }
 
     #[test]

@@ -91,6 +91,13 @@ impl Ring {
         self.open.iter().map(|open| self.pages_per_block - open.page).sum()
     }
 
+    /// Whether there is a tail block and it is not being written any more.
+    #[inline]
+    pub fn tail_is_full(&self) -> bool {
+        let is_full = |tail| self.open.iter().all(|open| open.block != tail || open.page == self.pages_per_block);
+        self.written.front().is_some_and(|&tail| is_full(tail))
+    }
+
     /// The block opened last.
     #[inline]
     pub fn head(&self) -> Option<BlockId> {
@@ -111,8 +118,8 @@ impl Ring {
 
     /// Takes the tail block out of the ring.
     pub fn remove_tail(&mut self) -> BlockId {
+        debug_assert!(self.tail_is_full());
         let tail = self.written.pop_front().unwrap_or_else(|| unreachable!("only a ring with data is reclaimed"));
-        debug_assert!(self.open.iter().all(|open| open.block != tail || open.page == self.pages_per_block));
         BlockId(tail)
     }
 
@@ -170,6 +177,9 @@ mod tests {
         let pages: Vec<_> = (0..6).map(|_| take(&mut ring, 6)).collect();
         assert_eq!(pages, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (3, 0)]);
         assert_eq!((ring.open_pages(), ring.written()), (2, 4));
+        assert!(ring.tail_is_full());
+        (0..2).for_each(|_| ring.retire_tail());
+        assert!(!ring.tail_is_full(), "block 2 has a page left");
     }
 
     #[test]

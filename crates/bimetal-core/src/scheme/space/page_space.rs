@@ -5,7 +5,8 @@
 
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
-use crate::region::page_map::{PageMap, Run, Stream};
+use crate::region::page_map::{PageMap, Stream};
+use crate::region::page_table::Run;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// When a region is collected.
@@ -35,7 +36,21 @@ impl PageSpace {
     /// # Errors
     /// Too little spare area.
     pub fn new(region: RegionId, geometry: Geometry, logical_pages: u64, settings: Settings) -> Result<Self, String> {
-        let blocks = u64::from(geometry.blocks / geometry.dies);
+        Self::lending(region, geometry, logical_pages, settings, 0)
+    }
+
+    /// The same with its first `lent` blocks lent from the beginning.
+    ///
+    /// # Errors
+    /// Too little spare area without them.
+    pub fn lending(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        settings: Settings,
+        lent: u32,
+    ) -> Result<Self, String> {
+        let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
         let spare = blocks.saturating_sub(logical_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
         if u64::from(settings.gc_free_blocks) + 2 > spare {
             return Err(format!(
@@ -45,12 +60,36 @@ impl PageSpace {
                 settings.gc_free_blocks + 2
             ));
         }
-        let pages = PageMap::new(geometry, logical_pages)?;
+        let mut pages = PageMap::new(geometry, logical_pages)?;
+        for number in 0..lent {
+            let block = pages.lend(number % geometry.dies);
+            debug_assert_eq!(block.0, number);
+        }
         // Two blocks of a die are open. Were all others of its spare area to be erased too, each block would be copied
         // for the sake of its last invalid page, again and again.
         let attainable = u32::try_from(spare - 2).unwrap_or(u32::MAX);
         let idle_blocks = attainable.min(2 * settings.gc_free_blocks);
         Ok(Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 })
+    }
+
+    /// Lends an erased block of a die, which is collected if it must be; none if its valid pages would not fit into the
+    /// others.
+    pub fn lend<M: Media>(&mut self, media: &mut M, die: u32) -> Option<BlockId> {
+        if !self.pages.can_lend(die) {
+            return None;
+        }
+        // Its valid pages fit into all its blocks but the reserved ones and the one to be lent, so a block with an
+        // invalid page is found until there are more erased blocks than the reserve has.
+        while self.pages.free_blocks(die) <= self.settings.gc_free_blocks + 1 {
+            let Some(victim) = self.pages.victim(die) else { break };
+            self.collect(media, die, victim);
+        }
+        Some(self.pages.lend(die))
+    }
+
+    /// A lent block comes back, erased in its native mode.
+    pub fn give_back(&mut self, block: BlockId) {
+        self.pages.give_back(block);
     }
 
     /// Makes room on a die for one more page.

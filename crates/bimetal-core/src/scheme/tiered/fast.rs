@@ -14,6 +14,7 @@ pub struct FastTier {
     /// Slot of each unit that is in the log.
     slot_of: Vec<u32>,
     unit_sectors: u32,
+    valid_units: u32,
     erases: u64,
 }
 
@@ -38,7 +39,7 @@ impl FastTier {
         }
         let slots = SlotTable::new(geometry, pages_per_block, geometry.page_bytes / unit_bytes)?;
         let slot_of = vec![Self::NONE; units as usize];
-        Ok(Self { region, mode, slots, slot_of, unit_sectors: unit_bytes / 512, erases: 0 })
+        Ok(Self { region, mode, slots, slot_of, unit_sectors: unit_bytes / 512, valid_units: 0, erases: 0 })
     }
 
     /// The region that the log is in.
@@ -65,6 +66,12 @@ impl FastTier {
         self.unit_sectors
     }
 
+    /// Units that are in the log.
+    #[inline]
+    pub fn valid_units(&self) -> u32 {
+        self.valid_units
+    }
+
     /// Blocks of the log erased so far.
     pub fn erases(&self) -> u64 {
         self.erases
@@ -88,7 +95,9 @@ impl FastTier {
     pub fn put(&mut self, unit: u32, count: u32, page: Ppa) {
         for (unit, slot) in (unit..unit + count).zip(self.slots.first_slot(page)..) {
             let old = std::mem::replace(&mut self.slot_of[unit as usize], slot);
-            if old != Self::NONE {
+            if old == Self::NONE {
+                self.valid_units += 1;
+            } else {
                 self.slots.clear(old);
             }
             self.slots.set(slot, unit);
@@ -101,6 +110,7 @@ impl FastTier {
         let slot = std::mem::replace(&mut self.slot_of[unit as usize], Self::NONE);
         if slot != Self::NONE {
             self.slots.clear(slot);
+            self.valid_units -= 1;
         }
     }
 
@@ -174,10 +184,13 @@ impl FastTier {
                 return Err(format!("unit {unit} is not in the slot that it is said to be in"));
             }
         }
-        if counted == valid {
+        if counted == valid && counted == self.valid_units {
             Ok(())
         } else {
-            Err(format!("{valid} slots are valid and {counted} units are in the log"))
+            Err(format!(
+                "{valid} slots are valid, {counted} units are in the log and {} were counted",
+                self.valid_units
+            ))
         }
     }
 }

@@ -36,6 +36,9 @@ struct OldPages<D> {
     slow: Option<(u32, D)>,
 }
 
+/// How far ahead of the unit being moved the entries of others are fetched.
+const SLOTS_AHEAD: u32 = 8;
+
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
 
@@ -281,6 +284,18 @@ impl<S: Space> Tiers<S> {
     pub fn prefetch_units(&self, far: u32, near: u32) {
         self.fast.prefetch(far, near);
         self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+    }
+
+    /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
+    /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    #[inline]
+    pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+        // Unit 0 stands for none: its entries are soon at hand.
+        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
+        let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
+        self.fast.prefetch(unit(far), 0);
+        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
+        self.slow.prefetch(page(far), page(near));
     }
 
     /// Bytes of the maps of both tiers.

@@ -1,0 +1,248 @@
+//! Which logical page lies where: map, owners and validity of a region's pages.
+//!
+//! ```text
+//! map    logical page -> physical page        4 bytes
+//! owner  physical page -> logical page        4 bytes
+//! valid  one bit per physical page
+//! ```
+
+use crate::units::{BlockId, Geometry, Ppa};
+
+const NONE: u32 = u32::MAX;
+
+/// Pages whose validity one word of the bitmap holds.
+const WORD: usize = u64::BITS as usize;
+
+/// Old places of pages that move together.
+#[derive(Debug)]
+pub struct Run {
+    pages: [Ppa; WORD],
+    len: usize,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { pages: [Ppa::NONE; WORD], len: 0 }
+    }
+}
+
+impl Run {
+    /// The pages, in the order in which they go to consecutive new places.
+    pub fn pages(&self) -> &[Ppa] {
+        &self.pages[..self.len]
+    }
+}
+
+/// Valid pages of a block within one word of the bitmap; at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct ValidWord {
+    /// Page slot of the word's first bit.
+    base: usize,
+    bits: u64,
+}
+
+/// The state of all pages.
+#[derive(Debug)]
+pub struct PageTable {
+    geometry: Geometry,
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    valid: Vec<u64>,
+}
+
+impl PageTable {
+    /// A region without valid pages.
+    pub fn new(geometry: Geometry, logical_pages: u64) -> Self {
+        Self {
+            geometry,
+            map: vec![NONE; logical_pages as usize],
+            // Whole words, so that the owners of a word's pages are one slice.
+            owner: vec![NONE; geometry.page_slots().next_multiple_of(WORD)],
+            valid: vec![0; geometry.page_slots().div_ceil(WORD)],
+        }
+    }
+
+    /// Blocks and pages.
+    #[inline(always)]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Number of logical pages.
+    pub fn logical_pages(&self) -> u32 {
+        self.map.len() as u32
+    }
+
+    /// Where a logical page is, if anywhere.
+    #[inline(always)]
+    pub fn lookup(&self, logical: u32) -> Option<Ppa> {
+        let ppa = self.map[logical as usize];
+        (ppa != NONE).then_some(Ppa(ppa))
+    }
+
+    /// Brings a logical page's map entry into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch_map(&self, logical: u32) {
+        prefetch_index::prefetch_index(&self.map, logical as usize);
+    }
+
+    /// Brings a page's validity into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch_valid(&self, ppa: Ppa) {
+        prefetch_index::prefetch_index(&self.valid, ppa.index() / WORD);
+    }
+
+    /// Maps an unmapped logical page.
+    #[inline(always)]
+    pub fn assign(&mut self, logical: u32, ppa: Ppa) {
+        debug_assert_eq!(self.map[logical as usize], NONE);
+        self.map[logical as usize] = ppa.0;
+        self.owner[ppa.index()] = logical;
+        self.valid[ppa.index() / WORD] |= 1 << (ppa.index() % WORD);
+    }
+
+    /// Forgets where a logical page is. Returns the page that is no longer valid.
+    #[inline(always)]
+    pub fn clear(&mut self, logical: u32) -> Option<Ppa> {
+        let ppa = std::mem::replace(&mut self.map[logical as usize], NONE);
+        if ppa == NONE {
+            return None;
+        }
+        self.valid[ppa as usize / WORD] &= !(1 << (ppa as usize % WORD));
+        Some(Ppa(ppa))
+    }
+
+    /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any.
+    #[inline]
+    pub fn valid_word(&self, block: BlockId, page: u32) -> Option<ValidWord> {
+        let first = self.geometry.ppa(block, 0).index();
+        let end = first + self.geometry.pages_per_block as usize;
+        let mut slot = first + page as usize;
+        while slot < end {
+            let base = slot / WORD * WORD;
+            let mut bits = self.valid[base / WORD] & (u64::MAX << (slot - base));
+            if end < base + WORD {
+                bits &= (1 << (end - base)) - 1;
+            }
+            if bits != 0 {
+                return Some(ValidWord { base, bits });
+            }
+            slot = base + WORD;
+        }
+        None
+    }
+
+    /// Moves valid pages to `to` and the pages after it, as many as its block has left. Puts their old places into `run`.
+    #[inline]
+    pub fn move_run(&mut self, pages: ValidWord, to: Ppa, run: &mut Run) {
+        let ValidWord { base, bits } = pages;
+        let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
+        let mut rest = bits;
+        let mut owners = [0; WORD];
+        let sources = &self.owner[base..base + WORD];
+        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room) {
+            if rest == 0 {
+                break;
+            }
+            let bit = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            *owner = sources[bit % WORD];
+            // Their map entries lie anywhere: fetch them all before the first is changed.
+            prefetch_index::prefetch_index(&self.map, *owner as usize);
+            *entry = Ppa((base + bit) as u32);
+        }
+        let moved = (bits.count_ones() - rest.count_ones()) as usize;
+        run.len = moved;
+        self.owner[to.index()..to.index() + moved].copy_from_slice(&owners[..moved]);
+        for (&logical, target) in owners[..moved].iter().zip(to.0..) {
+            self.map[logical as usize] = target;
+        }
+        self.valid[base / WORD] &= !(bits & !rest);
+        set_bits(&mut self.valid, to.index(), moved);
+    }
+
+    /// Checks that map, owners and validity agree; returns the valid pages of each block.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<Vec<u32>, String> {
+        let mut valid = vec![0u32; self.geometry.blocks as usize];
+        for (logical, &ppa) in self.map.iter().enumerate() {
+            if ppa == NONE {
+                continue;
+            }
+            let ppa = Ppa(ppa);
+            if self.owner[ppa.index()] as usize != logical {
+                return Err(format!("logical page {logical} maps to a page owned by {}", self.owner[ppa.index()]));
+            }
+            if self.valid[ppa.index() / WORD] >> (ppa.index() % WORD) & 1 == 0 {
+                return Err(format!("logical page {logical} maps to an invalid page"));
+            }
+            valid[self.geometry.block_of(ppa).index()] += 1;
+        }
+        let bits: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
+        if bits != valid.iter().map(|&count| u64::from(count)).sum::<u64>() {
+            return Err("there are valid pages that no logical page maps to".into());
+        }
+        Ok(valid)
+    }
+}
+
+/// Sets `count` bits, at most 64, from `first` on.
+fn set_bits(words: &mut [u64], first: usize, count: usize) {
+    let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
+    words[first / 64] |= ones as u64;
+    if (ones >> 64) != 0 {
+        words[first / 64 + 1] |= (ones >> 64) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 96 pages in blocks of 24, which begin within a word of the bitmap.
+    fn table() -> PageTable {
+        let mut table = PageTable::new(Geometry::new(4096, 24, 4, 1).unwrap(), 48);
+        let geometry = *table.geometry();
+        for logical in 0..48 {
+            table.assign(logical, geometry.ppa(BlockId(logical / 24), logical % 24));
+        }
+        table
+    }
+
+    #[test]
+    fn a_page_is_mapped_until_it_is_cleared() {
+        let mut table = table();
+        let ppa = table.geometry().ppa(BlockId(1), 2);
+        assert_eq!(table.lookup(26), Some(ppa));
+        assert_eq!(table.clear(26), Some(ppa));
+        assert_eq!((table.clear(26), table.lookup(26)), (None, None));
+        assert_eq!(table.check(), Ok(vec![24, 23, 0, 0]));
+    }
+
+    #[test]
+    fn valid_pages_move_as_far_as_there_is_room() {
+        let mut table = table();
+        let geometry = *table.geometry();
+        table.clear(24);
+        table.clear(26);
+        let to = geometry.ppa(BlockId(3), 22);
+        let mut run = Run::default();
+        let word = table.valid_word(BlockId(1), 0).unwrap();
+        table.move_run(word, to, &mut run);
+        assert_eq!(run.pages(), [geometry.ppa(BlockId(1), 1), geometry.ppa(BlockId(1), 3)]);
+        assert_eq!((table.lookup(25), table.lookup(27)), (Some(to), Some(Ppa(to.0 + 1))));
+        assert_eq!(table.check(), Ok(vec![24, 20, 0, 2]));
+        assert!(table.valid_word(BlockId(1), 4).is_some() && table.valid_word(BlockId(2), 0).is_none());
+    }
+
+    #[test]
+    fn bits_are_set_across_words() {
+        let mut words = [0; 3];
+        set_bits(&mut words, 60, 64);
+        assert_eq!(words, [0xf << 60, u64::MAX >> 4, 0]);
+        set_bits(&mut words, 124, 4);
+        assert_eq!(words[1], u64::MAX);
+    }
+}

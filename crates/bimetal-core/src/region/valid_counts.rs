@@ -1,0 +1,171 @@
+//! How many pages of each block are valid, and which block has the fewest.
+//!
+//! A block that can be a victim is *sealed*: it is full, and being written or erased no longer. The victim is found without
+//! lists: counts lie in one dense table, and the minimum of every [`GROUP`] of them is kept beside it. An invalidation is
+//! then one decrement and one minimum.
+
+use std::ops::Range;
+
+/// Set in the count of a block that is not sealed.
+const UNSEALED: u16 = 1 << 15;
+
+/// Blocks whose minimum is kept together.
+pub const GROUP: usize = 64;
+
+/// Valid pages of each block of a table. Its entries are numbered as whoever holds it likes.
+#[derive(Debug)]
+pub struct ValidCounts {
+    /// [`UNSEALED`] is added while a block is not sealed.
+    counts: Vec<u16>,
+    /// A lower bound of each [`GROUP`] of `counts`, exact after [`ValidCounts::fewest`] looked at it.
+    group_minima: Vec<u16>,
+    pages_per_block: u32,
+}
+
+impl ValidCounts {
+    /// Empty blocks, none sealed.
+    ///
+    /// # Errors
+    /// Blocks with more pages than are counted.
+    pub fn new(entries: usize, pages_per_block: u32) -> Result<Self, String> {
+        if pages_per_block >= u32::from(UNSEALED) {
+            return Err(format!("a page map counts up to {} pages in a block, not {pages_per_block}", UNSEALED - 1));
+        }
+        let group_minima = vec![UNSEALED; entries.div_ceil(GROUP)];
+        Ok(Self { counts: vec![UNSEALED; entries], group_minima, pages_per_block })
+    }
+
+    /// Valid pages of a block.
+    #[inline]
+    pub fn valid_pages(&self, entry: usize) -> u32 {
+        u32::from(self.counts[entry] & !UNSEALED)
+    }
+
+    /// Whether a block can be a victim.
+    #[inline]
+    pub fn is_sealed(&self, entry: usize) -> bool {
+        self.counts[entry] & UNSEALED == 0
+    }
+
+    /// Pages to be copied if a block were the victim; more than it can have while it is not sealed.
+    #[inline]
+    pub fn cost(&self, entry: usize) -> u32 {
+        u32::from(self.counts[entry])
+    }
+
+    /// Brings a block's count into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch(&self, entry: usize) {
+        prefetch_index::prefetch_index(&self.counts, entry);
+    }
+
+    /// Pages of a block that is not sealed became valid.
+    #[inline(always)]
+    pub fn add(&mut self, entry: usize, pages: usize) {
+        self.counts[entry] += pages as u16;
+    }
+
+    /// Pages of a block that is not sealed have moved away.
+    #[inline]
+    pub fn subtract(&mut self, entry: usize, pages: usize) {
+        self.counts[entry] -= pages as u16;
+    }
+
+    /// A page of any block became invalid.
+    #[inline(always)]
+    pub fn invalidate(&mut self, entry: usize) {
+        let valid = &mut self.counts[entry];
+        *valid -= 1;
+        let minimum = &mut self.group_minima[entry / GROUP];
+        *minimum = (*minimum).min(*valid);
+    }
+
+    /// A block is full: it can be a victim.
+    #[inline]
+    pub fn seal(&mut self, entry: usize) {
+        self.counts[entry] &= !UNSEALED;
+        let minimum = &mut self.group_minima[entry / GROUP];
+        *minimum = (*minimum).min(self.counts[entry]);
+    }
+
+    /// Takes a victim out of the candidates.
+    #[inline]
+    pub fn unseal(&mut self, entry: usize) {
+        self.counts[entry] |= UNSEALED;
+    }
+
+    /// The sealed block with the fewest valid pages, the first of equals; none if all are full of valid pages. The range
+    /// begins with a group, and no other range has blocks of its last group.
+    pub fn fewest(&mut self, entries: Range<usize>) -> Option<usize> {
+        loop {
+            let groups = entries.start / GROUP..entries.end.div_ceil(GROUP);
+            let (group, bound) = first_minimum(&self.group_minima, groups)?;
+            let counts = group * GROUP..((group + 1) * GROUP).min(entries.end);
+            let (entry, valid) = first_minimum(&self.counts, counts)?;
+            if u32::from(bound.min(valid)) >= self.pages_per_block {
+                return None;
+            }
+            if valid == bound {
+                return Some(entry);
+            }
+            self.group_minima[group] = valid;
+        }
+    }
+
+    /// Checks that no bound exceeds a count of its group.
+    ///
+    /// # Errors
+    /// The first that does.
+    pub fn check(&self) -> Result<(), String> {
+        for (group, counts) in self.counts.chunks(GROUP).enumerate() {
+            if counts.iter().any(|&count| count < self.group_minima[group]) {
+                return Err(format!("a block of group {group} has fewer valid pages than the group's bound"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Index and value of the first of the smallest values in a range: two passes, each of which the compiler vectorises.
+fn first_minimum(values: &[u16], range: Range<usize>) -> Option<(usize, u16)> {
+    let start = range.start;
+    let values = &values[range];
+    let minimum = *values.iter().min()?;
+    let index = values.iter().position(|&value| value == minimum)?;
+    Some((start + index, minimum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_are_found_among_sealed_blocks_only() {
+        let mut counts = ValidCounts::new(200, 8).unwrap();
+        for entry in 0..200 {
+            counts.add(entry, 8);
+        }
+        assert_eq!(counts.fewest(0..200), None, "no block is sealed");
+        for entry in 0..199 {
+            counts.seal(entry);
+        }
+        assert_eq!(counts.fewest(0..200), None, "all are full of valid pages");
+        for (entry, invalid) in [(150, 3), (70, 2), (199, 7), (151, 3)] {
+            for _ in 0..invalid {
+                counts.invalidate(entry);
+            }
+        }
+        assert_eq!(counts.fewest(0..200), Some(150));
+        assert_eq!(counts.fewest(64..128), Some(70));
+        counts.unseal(150);
+        assert_eq!(counts.fewest(0..200), Some(151));
+        counts.seal(199);
+        assert_eq!((counts.fewest(0..200), counts.valid_pages(199)), (Some(199), 1));
+        counts.check().unwrap();
+    }
+
+    #[test]
+    fn blocks_with_more_pages_than_are_counted_are_refused() {
+        assert!(ValidCounts::new(10, 1 << 15).is_err());
+    }
+}
