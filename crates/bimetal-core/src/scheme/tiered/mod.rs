@@ -276,12 +276,7 @@ impl<S: Space> Tiers<S> {
     /// See [`crate::scheme::Scheme::prefetch`].
     #[inline]
     pub fn prefetch(&self, far: &Request, near: &Request) {
-        self.prefetch_units(self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
-    }
-
-    /// The same for units that will soon be moved: collecting a block of the log jumps about in the maps.
-    #[inline]
-    pub fn prefetch_units(&self, far: u32, near: u32) {
+        let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
         self.fast.prefetch(far, near);
         self.slow.prefetch(self.slow_page(far), self.slow_page(near));
     }
