@@ -165,18 +165,10 @@ impl UnitMap {
         ppa
     }
 
-    /// The sealed block with the fewest valid pages, the first of equals. Where all are full of valid pages, an open block
-    /// without any. None if there is none of these either: then no unit has more blocks than its valid pages fill.
+    /// The sealed block with the fewest valid pages of all units, the first of equals; none if all are full of valid pages.
     pub fn victim(&mut self) -> Option<BlockId> {
-        let sealed = self.counts.fewest(0..self.geometry().blocks as usize);
-        sealed.map(|block| BlockId(block as u32)).or_else(|| self.emptied())
-    }
-
-    /// An open block without valid pages. The search takes long and is rare: nothing else is left to be collected.
-    #[cold]
-    fn emptied(&self) -> Option<BlockId> {
-        let open = self.units.iter().filter(|unit| unit.next != Ppa::NONE);
-        open.map(|unit| self.geometry().block_of(unit.next)).find(|&block| self.valid_pages(block) == 0)
+        let block = self.counts.fewest(0..self.holders.len())?;
+        Some(BlockId(block as u32))
     }
 
     /// The sealed block of a unit with the fewest valid pages; none if all are full of valid pages.
@@ -188,13 +180,11 @@ impl UnitMap {
     /// Takes a victim out of its unit before its pages are moved: it counts towards the unit's limit no longer. Returns
     /// the unit.
     pub fn detach(&mut self, victim: BlockId) -> u32 {
+        debug_assert!(self.counts.is_sealed(victim.index()));
         let Holder { unit, position } =
             std::mem::replace(&mut self.holders[victim.index()], Holder { unit: NONE, position: 0 });
         let space = &mut self.units[unit as usize];
         space.blocks -= 1;
-        if space.next != Ppa::NONE && self.table.geometry().block_of(space.next) == victim {
-            space.next = Ppa::NONE;
-        }
         let first = unit as usize * self.blocks_max as usize;
         let last = self.blocks[first + space.blocks as usize];
         self.blocks[first + position as usize] = last;
@@ -410,20 +400,6 @@ mod tests {
             (units.victim(), units.victim_of(0), units.victim_of(1)),
             (Some(BlockId(1)), Some(BlockId(0)), Some(BlockId(1)))
         );
-    }
-
-    #[test]
-    fn an_open_block_without_valid_pages_is_the_last_resort() {
-        let mut units = units(1, 3);
-        write(&mut units, &[0, 1, 2, 3, 4, 5, 6]);
-        units.invalidate(4);
-        assert_eq!(units.victim(), None, "the open block has two valid pages");
-        units.invalidate(5);
-        units.invalidate(6);
-        assert_eq!(units.victim(), Some(BlockId(1)));
-        collect(&mut units, BlockId(1));
-        assert!(units.needs_block(1) && units.blocks_of(1).is_empty());
-        assert_eq!((units.victim(), units.free_blocks()), (None, 7));
     }
 
     #[test]

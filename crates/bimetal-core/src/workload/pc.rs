@@ -1,7 +1,7 @@
 //! `pc`: stands in for PCTrace of ComboFTL (2010), a desktop's applications on Windows XP.
 //!
 //! From the paper: 2,005 MB of address space, 7,837 MB written (table 3); sizes and times between writes as `phone`
-//! (section 6, figure 9), but no two sizes stand out (figure 2).
+//! (section 6, figure 9), but two majorities of sizes are hard to find (section 2, figure 2).
 //!
 //! Chosen, before any scheme was run on it: as [`phone`](super::phone), with the request sizes of the Windows disk of
 //! Chang (2010, figure 7a, table 3 and section 5.3.2; [`bimodal_ntfs`](super::bimodal_ntfs)) in whole pages: 68 % of the
@@ -30,7 +30,7 @@ crate::parameters! {
         /// Bytes of the address space (table 3: 2,005 MB).
         pub span: ByteSize = ByteSize(2005 << 20);
         /// Divides `span` and the bytes between two writes of the same data; request sizes and number stay.
-        pub scale: u32 = 1, in 1..=1024;
+        pub scale: u32 = 1, in 1..=512;
         /// Share of requests that read (the paper ignores reads).
         pub read_share: f64 = 0.0, in 0.0..=1.0;
         /// Mean time between arrivals in microseconds: as `phone`.

@@ -2,8 +2,8 @@
 //!
 //! From the paper: 2,036 MB of address space, 10,475 MB written (table 3); many requests are smaller than 8 KB, and most
 //! of their data are updated before the host has written 2 MB; data of requests larger than 32 KB come back after more
-//! than 1,024 MB (section 6, figure 9); requests of two sizes make up the most (figure 2, Phone-1); reads are ignored.
-//! A MB is 2^20 bytes, as for `iozone`, whose amount that settles.
+//! than 1,024 MB (section 6, figure 9); one of its phones has two majorities of sizes (section 2, figure 2);
+//! reads are ignored. A MB is 2^20 bytes: the amount of [`iozone`](super::iozone) comes out so.
 //!
 //! Chosen, before any scheme was run on it:
 //! - Between the two bounds the MTBW grows evenly on logarithmic scales: 2 MB at 8 KiB, 45 MB at 16 KiB, 1,024 MB at
@@ -39,7 +39,7 @@ crate::parameters! {
         /// Bytes of the address space (table 3: 2,036 MB).
         pub span: ByteSize = ByteSize(2036 << 20);
         /// Divides `span` and the bytes between two writes of the same data; request sizes and number stay.
-        pub scale: u32 = 1, in 1..=1024;
+        pub scale: u32 = 1, in 1..=512;
         /// Share of requests that read (the paper ignores reads).
         pub read_share: f64 = 0.0, in 0.0..=1.0;
         /// Mean time between arrivals in microseconds.

@@ -169,8 +169,8 @@ fn extents(classes: &[Class], span: u64) -> Result<Vec<u64>, String> {
     counts[0] = (span / first).saturating_sub(of_others.div_ceil(first));
     if counts[0] == 0 {
         return Err(format!(
-            "the address space of {} is too small: the data of small requests need {}, and those of large ones an \
-             extent of {} more",
+            "after scaling, the address space is {}; small data need {} of it and large ones at least {} more; set a \
+             larger `span` or a smaller `scale`",
             ByteSize(span),
             ByteSize(of_others.next_multiple_of(first)),
             ByteSize(first)
@@ -317,7 +317,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_address_space_that_is_too_small_is_refused() {
-        assert!(rewrites(1, 300 << 10).unwrap_err().contains("too small"));
+        assert!(rewrites(1, 300 << 10).unwrap_err().contains("smaller `scale`"));
     }
 
     #[test]

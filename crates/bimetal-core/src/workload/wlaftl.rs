@@ -82,7 +82,7 @@ crate::parameters! {
         /// Bytes of the address space: 2 GB of MLC with 7 % in reserve.
         pub span: ByteSize = ByteSize(1904 << 20);
         /// Divides `span`; request sizes and number stay.
-        pub scale: u32 = 1, in 1..=1024;
+        pub scale: u32 = 1, in 1..=128;
         /// Exponent of the popularity of data written in requests of up to 16 KB.
         pub theta: f64 = 0.99, in 0.0..=4.0;
         /// Mean time between arrivals in microseconds.
@@ -255,6 +255,14 @@ mod tests {
         for (name, gib) in [(Name::Sys, 7.89), (Name::Test2, 15.64), (Name::Iotrace1, 13.68)] {
             let written: f64 = name.known().written_kib().iter().sum();
             assert!((written / f64::from(1 << 20) - gib).abs() < 0.01, "{name}: {written}");
+        }
+    }
+
+    #[test]
+    fn each_can_be_scaled_to_the_end() {
+        for trace in NAMES {
+            let parameters = Parameters { trace, scale: 128, requests: 100, ..Parameters::default() };
+            assert_eq!(generate(&parameters, 1).unwrap().count(), 100, "{trace}");
         }
     }
 

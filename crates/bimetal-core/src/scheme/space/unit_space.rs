@@ -12,12 +12,13 @@
 //!
 //! # Progress
 //!
-//! Collecting begins with at least `reserve_blocks` erased blocks; a victim takes at most one and gives one back. Collecting
-//! a sealed block with an invalid page leaves fewer invalid pages than before, and so does erasing an open block without
-//! valid ones; so collecting ends. It ends at the latest where all sealed blocks are full of valid pages and each open block
-//! has at least one. Then a unit has no more blocks than its valid pages fill, its open block included, and all units
-//! together have no more than there are logical blocks; all others are erased. A region therefore works with
-//! `reserve_blocks` and one more block beyond its logical ones.
+//! Collecting begins with at least `reserve_blocks` erased blocks; a victim takes at most one and gives one back, and fewer
+//! pages are invalid than before. So it ends, at the latest where all sealed blocks are full of valid pages. The unit that
+//! wants to write then has fewer of them than logical blocks, because the page to be written is not mapped. Were no more
+//! than `reserve_blocks` erased, and the region had as many beyond its logical blocks, another unit would have a block too
+//! many: all its pages valid in sealed blocks, and an open block. But the page last placed in a unit lies in its open
+//! block, if it has one, and is valid there if all pages of the unit are mapped. So more than `reserve_blocks` are erased:
+//! that many blocks beyond the logical ones suffice, and open blocks need never be victims.
 //!
 //! A unit at its limit has more blocks than its data fill, and all are sealed: one has an invalid page, and collecting it
 //! leaves room in a new open block.
@@ -65,12 +66,12 @@ impl UnitSpace {
     /// Too little spare area, and how much it takes.
     pub fn new(region: RegionId, geometry: Geometry, logical_pages: u64, settings: Settings) -> Result<Self, String> {
         let logical_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
-        let needed = logical_blocks + u64::from(settings.reserve_blocks) + 1;
+        let needed = logical_blocks + u64::from(settings.reserve_blocks);
         let blocks = u64::from(geometry.blocks);
         if needed > blocks {
             return Err(format!(
-                "{blocks} blocks leave too little spare area: {logical_blocks} logical blocks, {} that are kept erased and \
-                 one to write to make {needed}; enlarge the spare area or lower reserve_blocks",
+                "{blocks} blocks leave too little spare area: {logical_blocks} logical blocks and {} that are kept erased \
+                 make {needed}; enlarge the spare area or lower reserve_blocks",
                 settings.reserve_blocks
             ));
         }
@@ -216,18 +217,21 @@ mod tests {
         space.write(media, logical, &[host], Cause::Host);
     }
 
-    /// With one block more than `reserve_blocks` everything still works, whatever the units: random writes, the same pages
-    /// again and again, and invalidations that leave open blocks empty.
+    /// With `reserve_blocks` beyond the logical blocks everything still works, whatever the units: random writes, the same
+    /// pages again and again, and invalidations that empty blocks.
     #[test]
     fn the_least_spare_area_is_enough_and_less_is_refused() {
-        let (pages_per_block, logical_pages, reserve_blocks) = (16, 16 * 20 - 5, 2);
-        for (unit_blocks, dies) in [(1, 1), (2, 2), (3, 1), (8, 3), (20, 1), (1000, 2)] {
-            let settings = Settings { unit_blocks, reserve_blocks, idle_gc: true };
-            let tight = |blocks| Geometry::new(4096, pages_per_block, blocks, dies).unwrap();
-            let error = UnitSpace::new(REGION, tight(22), logical_pages, settings).unwrap_err();
-            assert!(error.contains("make 23"), "{error}");
-            let mut space = UnitSpace::new(REGION, tight(23), logical_pages, settings).unwrap();
-            let mut media = media(tight(23));
+        let (pages_per_block, logical_pages) = (16, 16 * 20 - 5);
+        for (unit_blocks, reserve_blocks, dies) in
+            [(1, 1, 1), (1, 2, 2), (3, 1, 1), (8, 3, 3), (20, 1, 1), (1000, 2, 2)]
+        {
+            let settings = Settings { unit_blocks, reserve_blocks, idle_gc: false };
+            let geometry = |blocks| Geometry::new(4096, pages_per_block, blocks, dies).unwrap();
+            let error = UnitSpace::new(REGION, geometry(19 + reserve_blocks), logical_pages, settings).unwrap_err();
+            assert!(error.contains(&format!("make {}", 20 + reserve_blocks)), "{error}");
+            let geometry = geometry(20 + reserve_blocks);
+            let mut space = UnitSpace::new(REGION, geometry, logical_pages, settings).unwrap();
+            let mut media = media(geometry);
             let mut state = u64::from(unit_blocks);
             let mut draw = |bound: u64| random::below(&mut state, bound) as u32;
             for logical in 0..logical_pages as u32 {
@@ -241,8 +245,6 @@ mod tests {
                     2 => (0..40.min(logical)).for_each(|page| space.invalidate(page)),
                     _ => write(&mut media, &mut space, logical),
                 }
-                media.begin_background();
-                space.idle(&mut media, 4);
                 if step % 50 == 0 {
                     space.check().unwrap();
                 }
@@ -278,6 +280,29 @@ mod tests {
         assert_eq!((space.units.blocks_of(2).len(), space.units.free_blocks()), (12, 80 - 12));
         assert!(space.erases() > 100);
         space.check().unwrap();
+    }
+
+    #[test]
+    fn idle_time_erases_up_to_twice_the_reserve_and_no_more_than_it_lasts() {
+        let geometry = Geometry::new(4096, 16, 80, 1).unwrap();
+        let idle = |idle_gc, unit_blocks, budget_pages| {
+            let settings = Settings { unit_blocks, reserve_blocks: 4, idle_gc };
+            let mut space = UnitSpace::new(REGION, geometry, 64 * 16, settings).unwrap();
+            let (mut media, mut state) = (media(geometry), 3);
+            for _ in 0..5000 {
+                write(&mut media, &mut space, random::below(&mut state, 64 * 16) as u32);
+            }
+            assert_eq!(space.units.free_blocks(), 4);
+            media.begin_background();
+            let copied = space.idle(&mut media, budget_pages);
+            space.check().unwrap();
+            (copied, space.units.free_blocks())
+        };
+        assert_eq!(idle(false, 16, 1000), (0, 4));
+        assert_eq!(idle(true, 16, 1000).1, 8);
+        let (copied, free) = idle(true, 16, 10);
+        assert!((10..26).contains(&copied) && free < 8, "a block has up to 15 valid pages: {copied}, {free}");
+        assert_eq!(idle(true, 1, 1000), (0, 4), "the spare area goes into open blocks");
     }
 
     /// Fig. 16: collecting costs less the larger the unit, and more memory.

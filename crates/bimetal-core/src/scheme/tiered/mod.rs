@@ -93,7 +93,8 @@ impl<S: Space> Tiers<S> {
     /// The slow logical page of a unit.
     #[inline]
     pub fn slow_page(&self, unit: u32) -> u32 {
-        if self.units_per_slow_page == 1 { unit } else { unit / self.units_per_slow_page }
+        // The geometry divides without a division.
+        self.slow.geometry().logical_page(u64::from(unit) * u64::from(self.fast.unit_sectors())).0
     }
 
     /// Writes every slow logical page once.
@@ -137,7 +138,7 @@ impl<S: Space> Tiers<S> {
             (unit..unit + count).for_each(|logical| self.slow.invalidate(logical));
             return;
         }
-        for logical in unit / per_page..=(unit + count - 1) / per_page {
+        for logical in self.slow_page(unit)..=self.slow_page(unit + count - 1) {
             if self.fast.slots_of(logical * per_page, per_page).iter().all(|&slot| slot != FastTier::NONE) {
                 self.slow.invalidate(logical);
             }
