@@ -4,8 +4,8 @@
 //! The paper has it with 8 KB, the default, and with 64 KB.
 
 use super::combo::threshold::Threshold;
-use super::combo::{Combo, Settings, SlowSettings};
-use super::space::{Map, MappedSpace};
+use super::combo::{Combo, Settings};
+use super::space::{Map, SlowRegion};
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
@@ -26,8 +26,8 @@ crate::parameters! {
         pub threshold: ByteSize = ByteSize(8 << 10);
         /// How MLC is mapped (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
-        pub unit_blocks: u32 = 8, in 1..=65_536;
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -43,10 +43,10 @@ impl ComboStatic {
     /// # Errors
     /// Too few blocks in either.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
-    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<MappedSpace>, String> {
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo, String> {
         let settings = Settings::clock(Threshold::fixed(parameters.threshold));
         let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
-        let slow = SlowSettings { map, unit_blocks, reserve_blocks };
-        Combo::new(shape, slow.space(shape)?, &settings)
+        let slow = SlowRegion::of(shape, map, unit_blocks, reserve_blocks)?;
+        Combo::new(shape, &slow, &settings)
     }
 }

@@ -6,8 +6,8 @@
 use super::combo::chances::CHANCES_MAX;
 use super::combo::detection::Granularity;
 use super::combo::threshold::{Mode, Threshold};
-use super::combo::{self, Combo, HotTail, SlowSettings, StayingTime, WarmBit};
-use super::space::{Map, MappedSpace};
+use super::combo::{self, Combo, HotTail, StayingTime, WarmBit};
+use super::space::{Map, SlowRegion};
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
@@ -60,8 +60,8 @@ crate::parameters! {
         pub staying_time: StayingTime = StayingTime::Corrected;
         /// How MLC is mapped (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
-        pub unit_blocks: u32 = 8, in 1..=65_536;
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -77,7 +77,7 @@ impl ComboFtl {
     /// # Errors
     /// Too few blocks in either, or parameters that do not go together.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
-    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo<MappedSpace>, String> {
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo, String> {
         let threshold = match parameters.threshold_mode {
             Mode::Fixed => Threshold::fixed(parameters.threshold),
             Mode::Dynamic => {
@@ -108,11 +108,10 @@ impl ComboFtl {
                 low: parameters.hot_hits_low,
                 high: parameters.hot_hits_high,
             },
-            unit_blocks: parameters.unit_blocks,
             staying_time: parameters.staying_time,
         };
         let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
-        let slow = SlowSettings { map, unit_blocks, reserve_blocks };
-        Combo::new(shape, slow.space(shape)?, &settings)
+        let slow = SlowRegion::of(shape, map, unit_blocks, reserve_blocks)?;
+        Combo::new(shape, &slow, &settings)
     }
 }

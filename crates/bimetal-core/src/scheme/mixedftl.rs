@@ -14,8 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::combo::SlowSettings;
-use super::space::{Map, MappedSpace, Space};
+use super::space::{Map, MappedSpace, SlowRegion, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
@@ -40,8 +39,8 @@ crate::parameters! {
         pub compact_percent: u32 = 50, in 0..=99;
         /// How MLC is mapped (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q (sections 3.1, 5.1).
-        pub unit_blocks: u32 = 8, in 1..=65_536;
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
     }
@@ -99,7 +98,7 @@ impl MixedFtl {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
-        let slow = SlowSettings { map, unit_blocks, reserve_blocks }.space(shape)?;
+        let slow = SlowRegion::of(shape, map, unit_blocks, reserve_blocks)?.space()?;
         let geometry = fast.geometry;
         let least = ERASED_MIN as u32 + 1;
         if geometry.blocks < least {

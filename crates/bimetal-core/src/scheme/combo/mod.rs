@@ -25,7 +25,7 @@ pub mod threshold;
 pub use partitions::Partition;
 pub use reclaim::{HotTail, StayingTime};
 
-use super::space::{Map, MappedSpace, Space};
+use super::space::{MappedSpace, SlowRegion, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
@@ -64,8 +64,6 @@ pub struct Settings {
     pub boundary_shift: bool,
     /// Hot data in the slow region.
     pub detection: detection::Settings,
-    /// Logical blocks of a unit that is found to be hot as a whole.
-    pub unit_blocks: u32,
     /// How long a cold page is taken to stay in the log.
     pub staying_time: StayingTime,
 }
@@ -88,33 +86,8 @@ impl Settings {
             hot_percent: 100,
             boundary_shift: false,
             detection: detection::Settings { granularity: Granularity::None, low: 0.0, high: 1.0 },
-            unit_blocks: 1,
             staying_time: StayingTime::Corrected,
         }
-    }
-}
-
-/// How the slow region is kept.
-#[derive(Clone, Copy, Debug)]
-pub struct SlowSettings {
-    /// How it is mapped.
-    pub map: Map,
-    /// Logical blocks of a unit (q).
-    pub unit_blocks: u32,
-    /// Erased blocks at or below which it is collected.
-    pub reserve_blocks: u32,
-}
-
-impl SlowSettings {
-    /// The region that takes what does not go to the log: the device's last.
-    ///
-    /// # Errors
-    /// Too little spare area.
-    pub fn space(self, shape: &Shape) -> Result<MappedSpace, String> {
-        let slow = shape.regions.last().ok_or("it has no region")?;
-        let logical_pages = shape.logical_sectors.div_ceil(u64::from(slow.geometry.page_sectors()));
-        let region = RegionId((shape.regions.len() - 1) as u8);
-        MappedSpace::new(region, slow.geometry, logical_pages, self.map, (self.unit_blocks, self.reserve_blocks))
     }
 }
 
@@ -147,8 +120,8 @@ struct Period {
 
 /// The state.
 #[derive(Debug)]
-pub struct Combo<S> {
-    tiers: Tiers<S>,
+pub struct Combo {
+    tiers: Tiers<MappedSpace>,
     partitions: Partitions,
     /// What is known of the unit in each slot.
     states: Vec<State>,
@@ -166,13 +139,15 @@ pub struct Combo<S> {
     counts: Counts,
 }
 
-impl<S: Space> Combo<S> {
-    /// A scheme with its log in the device's first region, in front of `slow`, its last.
+impl Combo {
+    /// A scheme with its log in the device's first region, in front of its last, `slow`.
     ///
     /// # Errors
-    /// Too few blocks in the fast region.
-    pub fn new(shape: &Shape, slow: S, settings: &Settings) -> Result<Self, String> {
+    /// Too few blocks in either.
+    pub fn new(shape: &Shape, slow: &SlowRegion, settings: &Settings) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
+        let unit_blocks = slow.unit_blocks();
+        let slow = slow.space()?;
         let geometry = fast.geometry;
         let unit_bytes = unit_bytes(geometry.page_bytes, slow.geometry().page_bytes);
         let page_units = slow.geometry().page_bytes / unit_bytes;
@@ -180,7 +155,7 @@ impl<S: Space> Combo<S> {
         let pages_per_block = geometry.pages_per_block;
         let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), units, unit_bytes)?;
         let partitions = Partitions::new(geometry.blocks, settings.hot_percent, pages_per_block)?;
-        let unit_pages = settings.unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
+        let unit_pages = unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
         let valid_shares = ValidShares::new(pages_per_block);
         let mut combo = Self {
             states: vec![State::default(); tier.slots().len()],
@@ -378,7 +353,7 @@ impl<S: Space> Combo<S> {
     }
 }
 
-impl<M: Media, S: Space> Scheme<M> for Combo<S> {
+impl<M: Media> Scheme<M> for Combo {
     fn fill(&mut self, media: &mut M) {
         self.tiers.fill(media);
     }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use super::chances::{Chances, State};
 use super::partitions::Partition;
 use crate::media::{Cause, Media};
-use crate::scheme::space::Space;
 use crate::units::Ppa;
 
 crate::choices! {
@@ -95,7 +94,7 @@ impl ValidShares {
     }
 }
 
-impl<S: Space> Combo<S> {
+impl Combo {
     /// The page of the hot partition that the host's next data go to.
     #[inline]
     pub(super) fn hot_page<M: Media>(&mut self, media: &mut M) -> Ppa {

@@ -1,7 +1,8 @@
 //! A region with the map that its scheme is set to: by units, as `ComboFTL` has it, or by pages.
 
-use super::{PageSettings, PageSpace, Space, UnitSettings, UnitSpace};
+use super::{PageSettings, PageSpace, Space, UnitSettings, UnitSpace, default_unit_blocks};
 use crate::media::{Cause, Media, Part};
+use crate::scheme::Shape;
 use crate::units::{Geometry, Ppa, RegionId};
 
 crate::choices! {
@@ -23,28 +24,54 @@ pub enum MappedSpace {
     Page(PageSpace),
 }
 
-impl MappedSpace {
-    /// An erased region for `logical_pages` pages. Units have `unit_blocks` logical blocks; the region is collected when it is
-    /// down to `reserve_blocks` erased blocks, or each of its dies where it is mapped by pages.
+/// A device's last region, as a scheme is to keep it.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowRegion {
+    region: RegionId,
+    geometry: Geometry,
+    logical_pages: u64,
+    map: Map,
+    unit_blocks: u32,
+    reserve_blocks: u32,
+}
+
+impl SlowRegion {
+    /// The last region of `shape`. Units have `unit_blocks` logical blocks, or [`default_unit_blocks`] where that is 0. The
+    /// region is collected when it is down to `reserve_blocks` erased blocks, each of its dies where it is mapped by pages.
+    ///
+    /// # Errors
+    /// A device without regions.
+    pub fn of(shape: &Shape, map: Map, unit_blocks: u32, reserve_blocks: u32) -> Result<Self, String> {
+        let geometry = shape.regions.last().ok_or("it has no region")?.geometry;
+        let region = RegionId((shape.regions.len() - 1) as u8);
+        let logical_pages = shape.logical_sectors.div_ceil(u64::from(geometry.page_sectors()));
+        let unit_blocks = match unit_blocks {
+            0 => default_unit_blocks(&geometry, logical_pages),
+            blocks => blocks,
+        };
+        Ok(Self { region, geometry, logical_pages, map, unit_blocks, reserve_blocks })
+    }
+
+    /// Logical blocks of a unit, whether or not it is mapped by units.
+    pub fn unit_blocks(&self) -> u32 {
+        self.unit_blocks
+    }
+
+    /// The region, erased.
     ///
     /// # Errors
     /// Too little spare area.
-    pub fn new(
-        region: RegionId,
-        geometry: Geometry,
-        logical_pages: u64,
-        map: Map,
-        (unit_blocks, reserve_blocks): (u32, u32),
-    ) -> Result<Self, String> {
+    pub fn space(&self) -> Result<MappedSpace, String> {
+        let Self { region, geometry, logical_pages, unit_blocks, reserve_blocks, .. } = *self;
         let idle_gc = false;
-        match map {
+        match self.map {
             Map::Unit => {
                 let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
-                UnitSpace::new(region, geometry, logical_pages, settings).map(Self::Unit)
+                UnitSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Unit)
             }
             Map::Page => {
                 let settings = PageSettings { gc_free_blocks: reserve_blocks, idle_gc };
-                PageSpace::new(region, geometry, logical_pages, settings).map(Self::Page)
+                PageSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Page)
             }
         }
     }

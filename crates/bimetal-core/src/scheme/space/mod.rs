@@ -8,10 +8,10 @@ mod one_region;
 mod page_space;
 mod unit_space;
 
-pub use mapped::{Map, MappedSpace};
+pub use mapped::{Map, MappedSpace, SlowRegion};
 pub use one_region::{OneRegion, logical_pages};
 pub use page_space::{PageSpace, Settings as PageSettings};
-pub use unit_space::{Settings as UnitSettings, UnitSpace};
+pub use unit_space::{Settings as UnitSettings, UnitSpace, default_unit_blocks};
 
 use crate::media::{Cause, Media, Part};
 use crate::units::{Geometry, Ppa, RegionId};
