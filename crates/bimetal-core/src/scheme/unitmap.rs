@@ -8,7 +8,7 @@
 //! The paper gives neither the unit's size nor its limit nor when blocks are collected: the defaults here are choices, and the
 //! limit is explained with [`super::space::UnitSpace`].
 
-use super::space::{OneRegion, UnitSettings, UnitSpace, logical_pages};
+use super::space::{OneRegion, UnitSettings, UnitSpace, default_unit_blocks, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::RegionId;
 
@@ -25,8 +25,8 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `unitmap`.
     pub struct Parameters {
-        /// Logical blocks of a unit; no more than the region has. The paper's example has 1 and 2 (Fig. 4).
-        pub unit_blocks: u32 = 8, in 1..=65_536;
+        /// Logical blocks of a unit; 0: 8, doubled while there are more units than spare blocks. Fig. 4 has 1 and 2.
+        pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased blocks at or below which units are collected before one of them takes another.
         pub reserve_blocks: u32 = 2, in 1..=1024;
         /// Whether idle time is used to collect up to twice `reserve_blocks`, as far as the spare area allows.
@@ -43,9 +43,13 @@ impl UnitMapped {
     /// # Errors
     /// Too little spare area.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let logical_pages = logical_pages(shape)?;
+        let (geometry, logical_pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let Parameters { unit_blocks, reserve_blocks, idle_gc } = parameters;
+        let unit_blocks = match unit_blocks {
+            0 => default_unit_blocks(&geometry, logical_pages),
+            blocks => blocks,
+        };
         let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
-        UnitSpace::new(RegionId(0), shape.regions[0].geometry, logical_pages, settings).map(Self)
+        UnitSpace::new(RegionId(0), geometry, logical_pages, settings).map(Self)
     }
 }
