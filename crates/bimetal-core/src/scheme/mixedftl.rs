@@ -261,7 +261,7 @@ impl<M: Media> Scheme<M> for MixedFtl {
         metrics.push("slc_hit_ratio", ratio(counts.updated_units, counts.log_units));
         metrics.push("evicted_block_use", ratio(counts.evicted_block_pages, pages));
         metrics.count("slc_erases", self.tiers.fast.erases());
-        metrics.count("gc_blocks", self.tiers.slow.erases());
+        metrics.count("mlc_erases", self.tiers.slow.erases());
         let blocks = (self.held.len() * size_of::<Held>()) as u64;
         metrics.count("metadata_bytes", self.tiers.metadata_bytes() + blocks);
     }

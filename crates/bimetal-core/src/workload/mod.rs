@@ -177,7 +177,7 @@ mod tests {
         bimodal-ext3 487b998de2dbc1e8
         phone df4edc8cac89e27c
         pc 1eb3b1b213a6af32
-        iozone 0960bc81a5744fa5
+        iozone 78cea776a9f4b732
         wlaftl 01760888c94bb232
         ");
     }

@@ -30,6 +30,9 @@ pub struct Settings {
 /// The hotness threshold starts at the pages of a unit, changes by a quarter, and stays within so many times less or more.
 const THRESHOLD_RANGE: u32 = 8;
 
+/// Writes that a page's counter must exceed.
+const HOT_PAGE_WRITES: u32 = 1;
+
 /// Counters of two bits for 32 pages.
 const PAGES_PER_WORD: u32 = 32;
 
@@ -101,7 +104,7 @@ impl Detection {
     pub fn is_hot(&self, group: u32) -> bool {
         match self.settings.granularity {
             Granularity::Unit => self.units[group as usize].is_hot,
-            Granularity::Page => self.page_count(group) > 1,
+            Granularity::Page => self.page_count(group) > u64::from(HOT_PAGE_WRITES),
             Granularity::None => false,
         }
     }
@@ -197,12 +200,12 @@ impl Detection {
         (self.hits, self.misses) = (0, 0);
     }
 
-    /// What a unit's or a page's counter must exceed; 0 without detection.
-    pub fn threshold(&self) -> u32 {
+    /// What a unit's or a page's counter must exceed, if there is detection.
+    pub fn threshold(&self) -> Option<u32> {
         match self.settings.granularity {
-            Granularity::Unit => self.threshold,
-            Granularity::Page => 1,
-            Granularity::None => 0,
+            Granularity::Unit => Some(self.threshold),
+            Granularity::Page => Some(HOT_PAGE_WRITES),
+            Granularity::None => None,
         }
     }
 
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn a_unit_is_hot_once_it_is_written_more_than_the_threshold() {
         let mut detection = detection(Granularity::Unit);
-        assert_eq!((detection.group(), detection.threshold()), (16, 8));
+        assert_eq!((detection.group(), detection.threshold()), (16, Some(8)));
         // Two pages of unit 1, twice each: 1 + 1 + 2 + 2, and again.
         for (page, replaces) in [(8, false), (9, false), (8, true), (9, true), (8, true)] {
             detection.note_slow_write(page, replaces);
@@ -288,11 +291,11 @@ mod tests {
         }
         assert_eq!((detection.hits, detection.misses, detection.totals()), (3, 7, (10, 3)));
         detection.adapt();
-        assert_eq!(detection.threshold(), 8, "neither too low nor quite high");
+        assert_eq!(detection.threshold, 8, "neither too low nor quite high");
         let after = |hits, misses, threshold| {
             let mut changed = Detection { hits, misses, threshold, ..self::detection(Granularity::Unit) };
             changed.adapt();
-            changed.threshold()
+            changed.threshold
         };
         assert_eq!([after(0, 1, 8), after(3, 1, 8), after(0, 0, 8)], [10, 6, 8]);
         assert_eq!([after(0, 1, 64), after(1, 0, 1)], [64, 1]);

@@ -159,7 +159,7 @@ pub struct Combo<S> {
     period: Period,
     valid_shares: ValidShares,
     staying_time: StayingTime,
-    /// Pages to be written to the hot partition until the detection's counters are halved.
+    /// Sectors to be written by the host until the detection's counters are halved.
     until_decay: u64,
     warm_bit: WarmBit,
     boundary_shift: bool,
@@ -204,7 +204,7 @@ impl<S: Space> Combo<S> {
             boundary_shift: settings.boundary_shift,
             counts: Counts::default(),
         };
-        combo.until_decay = combo.staying_pages();
+        combo.until_decay = combo.staying_sectors();
         Ok(combo)
     }
 
@@ -212,6 +212,10 @@ impl<S: Space> Combo<S> {
     fn staying_pages(&self) -> u64 {
         let blocks = [Partition::Hot, Partition::Warm].map(|partition| self.partitions.blocks(partition));
         self.valid_shares.staying_time(self.staying_time, self.chances.chances(), blocks)
+    }
+
+    fn staying_sectors(&self) -> u64 {
+        self.staying_pages() * u64::from(self.tiers.fast.slots().geometry().page_sectors())
     }
 
     fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
@@ -229,7 +233,14 @@ impl<S: Space> Combo<S> {
                 }
             }
         }
-        self.period.written_sectors += u64::from(request.sectors);
+        let written = u64::from(request.sectors);
+        if written >= self.until_decay {
+            self.detection.decay();
+            self.until_decay = self.staying_sectors();
+        } else {
+            self.until_decay -= written;
+        }
+        self.period.written_sectors += written;
         if self.period.written_sectors >= self.period.sectors {
             self.close_period();
         }
@@ -271,11 +282,6 @@ impl<S: Space> Combo<S> {
         }
         if self.detection.follows_log() {
             self.detection.note_log_write(piece.unit, piece.count, updated);
-        }
-        self.until_decay -= 1;
-        if self.until_decay == 0 {
-            self.detection.decay();
-            self.until_decay = self.staying_pages();
         }
     }
 
@@ -396,22 +402,30 @@ impl<M: Media, S: Space> Scheme<M> for Combo<S> {
 
     fn metrics(&self, metrics: &mut Metrics) {
         let Self { counts, chances, detection, period, .. } = self;
-        metrics.push("threshold_kib", self.threshold.kib());
-        metrics.count("chances", u64::from(chances.chances()));
-        metrics.count("hot_threshold", u64::from(detection.threshold()));
+        if let Some(kib) = self.threshold.kib() {
+            metrics.push("threshold_kib", kib);
+        }
         metrics.count("adjustments", period.passed);
         metrics.push("migration_ratio", period.migration_ratio);
-        for (name, set) in [("phi_w0", 0), ("phi_w1", 1), ("phi_w2", 2), ("phi_w3", 3), ("phi_w4", 4)] {
-            metrics.push(name, chances.ratio(set).unwrap_or(0.0));
+        if self.hot_tail != HotTail::Leaves {
+            metrics.count("chances", u64::from(chances.chances()));
+            for (name, set) in [("phi_w0", 0), ("phi_w1", 1), ("phi_w2", 2), ("phi_w3", 3), ("phi_w4", 4)] {
+                metrics.push(name, chances.ratio(set).unwrap_or(0.0));
+            }
+            metrics.push("phi_wn", chances.last_ratio().unwrap_or(0.0));
+            let (entered, updated) = chances.totals();
+            metrics.count("warm_entered_units", entered);
+            metrics.count("warm_updated_units", updated);
+            metrics.count("staying_time_pages", self.staying_pages());
+            metrics.count("boundary_shifts", self.partitions.shifts());
         }
-        metrics.push("phi_wn", chances.last_ratio().unwrap_or(0.0));
-        let (entered, updated) = chances.totals();
-        metrics.count("warm_entered_units", entered);
-        metrics.count("warm_updated_units", updated);
+        if let Some(threshold) = detection.threshold() {
+            let (found, hit) = detection.totals();
+            metrics.count("hot_threshold", u64::from(threshold));
+            metrics.count("hot_units_found", found);
+            metrics.push("hot_unit_hit_ratio", ratio(hit, found));
+        }
         metrics.push("slc_hit_ratio", ratio(counts.updated_units, counts.log_units));
-        let (declared, hit) = detection.totals();
-        metrics.count("hot_units_found", declared);
-        metrics.push("hot_unit_hit_ratio", ratio(hit, declared));
         metrics.count("slc_pages", counts.slc_pages);
         metrics.count("mlc_to_slc_pages", counts.mlc_to_slc_pages);
         metrics.count("slc_to_slc_pages", counts.slc_to_slc_pages);
@@ -419,11 +433,9 @@ impl<M: Media, S: Space> Scheme<M> for Combo<S> {
         metrics.count("slc_to_mlc_pages", counts.slc_to_mlc_pages);
         metrics.count("mlc_to_mlc_pages", self.tiers.slow.copied_pages());
         metrics.count("demoted_sectors", counts.demoted_units * u64::from(self.tiers.fast.unit_sectors()));
-        metrics.count("staying_time_pages", self.staying_pages());
-        metrics.count("boundary_shifts", self.partitions.shifts());
         metrics.count("hot_erases", self.partitions.erases(Partition::Hot));
         metrics.count("warm_erases", self.partitions.erases(Partition::Warm));
-        metrics.count("gc_blocks", self.tiers.slow.erases());
+        metrics.count("mlc_erases", self.tiers.slow.erases());
         let states = self.states.len() as u64;
         metrics.count("metadata_bytes", self.tiers.metadata_bytes() + states + detection.metadata_bytes());
     }

@@ -56,9 +56,9 @@ impl Threshold {
         sectors <= self.sectors
     }
 
-    /// The largest small write, in KiB.
-    pub fn kib(&self) -> f64 {
-        f64::from(self.sectors) * SECTOR_BYTES as f64 / 1024.0
+    /// The largest small write, in KiB, if not all are small.
+    pub fn kib(&self) -> Option<f64> {
+        (self.sectors < u32::MAX).then(|| f64::from(self.sectors) * SECTOR_BYTES as f64 / 1024.0)
     }
 
     /// A period has passed: `migration_ratio` is what moved down in it over the size of the fast region.
@@ -88,7 +88,7 @@ mod tests {
         for (ratio, after) in [(0.02, 32.0), (0.34, 8.0), (0.05, 16.0), (0.15, 16.0), (0.1, 16.0)] {
             let mut threshold = Threshold::dynamic(kib(16), 0.1, 0.05).unwrap();
             threshold.adapt(ratio);
-            assert_eq!(threshold.kib(), after, "{ratio}");
+            assert_eq!(threshold.kib(), Some(after), "{ratio}");
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
         let mut steps = |ratio: f64| {
             let step = |_| {
                 threshold.adapt(ratio);
-                threshold.kib()
+                threshold.kib().unwrap()
             };
             [(); 4].map(step)
         };
@@ -114,6 +114,6 @@ mod tests {
         let mut threshold = Threshold::fixed(kib(64));
         threshold.adapt(1.0);
         assert!(threshold.admits(128) && !threshold.admits(129));
-        assert!(Threshold::UNBOUNDED.admits(u32::MAX));
+        assert!(Threshold::UNBOUNDED.admits(u32::MAX) && Threshold::UNBOUNDED.kib().is_none());
     }
 }
