@@ -124,20 +124,21 @@ impl Combo {
     /// Empties a partition's tail block: what has had its chances goes down, the rest to the head of the warm partition.
     fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
         let Some(block) = self.partitions.tail(partition) else { return };
-        let slots = self.tiers.fast.slots();
-        let geometry = *slots.geometry();
-        let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
+        let geometry = *self.tiers.fast.slots().geometry();
+        let all = self.tiers.fast.slots().slots_of(block);
+        let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
+        self.tiers.prefetch_first_slots(all.clone(), goes_down);
         let mut valid_pages = 0;
         for page in 0..geometry.pages_per_block {
             let page = geometry.ppa(block, page);
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + self.tiers.fast.units_per_page() {
                 let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
-                self.tiers.prefetch_slots(slot, end, goes_down);
+                self.tiers.prefetch_slots(slot, all.end, goes_down);
             }
             if self.tiers.fast.slots().is_valid(page) {
                 valid_pages += 1;
-                self.phase_out(media, page, first..end, partition);
+                self.phase_out(media, page, first..all.end, partition);
             }
         }
         self.valid_shares.note(partition, valid_pages);

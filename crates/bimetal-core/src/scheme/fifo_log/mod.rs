@@ -233,21 +233,18 @@ impl<A: Admission> FifoLog<A> {
     /// Moves what is valid in the oldest block to the head or down, and erases it.
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let Some(block) = self.ring.tail() else { return };
-        let geometry = *self.tiers.fast.slots().geometry();
-        let page = |index| geometry.ppa(block, index);
-        let per_page = self.tiers.fast.units_per_page();
-        let end = self.tiers.fast.slots().first_slot(page(geometry.pages_per_block - 1)) + per_page;
-        for page in (0..geometry.pages_per_block).map(page) {
-            let first = self.tiers.fast.slots().first_slot(page);
-            for slot in first..first + per_page {
-                let goes_down = self.goes_down();
-                self.tiers.prefetch_slots(slot, end, |slot| goes_down.holds(&self.cycles, slot));
-                let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
-                if goes_down.holds(&self.cycles, slot) {
-                    self.demote(media, unit, slot..end, goes_down);
-                } else {
-                    self.copy_back(media, page);
-                }
+        let all = self.tiers.fast.slots().slots_of(block);
+        let goes_down = self.goes_down();
+        self.tiers.prefetch_first_slots(all.clone(), |slot| goes_down.holds(&self.cycles, slot));
+        for slot in all.clone() {
+            let goes_down = self.goes_down();
+            self.tiers.prefetch_slots(slot, all.end, |slot| goes_down.holds(&self.cycles, slot));
+            let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
+            if goes_down.holds(&self.cycles, slot) {
+                self.demote(media, unit, slot..all.end, goes_down);
+            } else {
+                let (page, _) = self.tiers.fast.slots().page_of(slot);
+                self.copy_back(media, page);
             }
         }
         self.tiers.fast.erase(media, block, Cause::Gc);

@@ -20,6 +20,8 @@ mod run;
 pub use fast::FastTier;
 pub use run::{Run, units_of};
 
+use std::ops::Range;
+
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::request::{Request, SECTOR_BYTES};
@@ -291,6 +293,18 @@ impl<S: Space> Tiers<S> {
         self.fast.prefetch(unit(far), 0);
         let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
         self.slow.prefetch(page(far), page(near));
+    }
+
+    /// A block of the log, whose slots these are, is about to be emptied: the same for its first slots, which
+    /// [`Tiers::prefetch_slots`] is too late for.
+    pub fn prefetch_first_slots(&self, slots: Range<u32>, goes_down: impl Fn(u32) -> bool) {
+        for slot in slots.start..slots.end.min(slots.start + 2 * SLOTS_AHEAD) {
+            let Some(unit) = self.fast.slots().unit(slot) else { continue };
+            self.fast.prefetch(unit, 0);
+            if goes_down(slot) {
+                self.slow.prefetch(self.slow_page(unit), 0);
+            }
+        }
     }
 
     /// Bytes of the maps of both tiers.
