@@ -26,6 +26,8 @@ presets! {
     "chang-c2-mlc",
     "chang-c3",
     "chang-c3-mlc",
+    "qlc-2tb-pslc",
+    "tlc-1tb-pslc",
     "wlaftl",
 }
 

@@ -211,6 +211,19 @@ impl<S: Space> Tiers<S> {
         moved
     }
 
+    /// The same for the unit in a slot that holds one, and without exception.
+    #[inline]
+    pub fn demote_slot<M: Media>(&mut self, media: &mut M, slot: u32, unit: u32) -> u32 {
+        if self.units_per_slow_page > 1 {
+            return self.demote(media, unit, |_| true);
+        }
+        let (data, from) = self.fast.read(media, slot, Cause::MigrateDown, &mut None);
+        self.fast.empty_slot(slot, unit);
+        let part = Part { data, from, to: 0, sectors: self.fast.unit_sectors() };
+        self.slow.write(media, unit, &[part], Cause::MigrateDown);
+        1
+    }
+
     /// Copies a page of the log to another one of it; its valid units keep their positions. `moved` is told the old and
     /// the new slot of each.
     #[inline]
