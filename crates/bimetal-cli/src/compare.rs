@@ -105,7 +105,7 @@ fn summary(entries: &[Entry]) -> String {
             ("speed-up".into(), entries.iter().map(speed_up).collect()),
             ("write amp.".into(), entries.iter().map(amplification).collect()),
             scaled("life", LIVES, entries, |report| report.lifetime_years),
-            ("flash (USD)".into(), entries.iter().map(|entry| format!("{:.2}", entry.report.cost_usd)).collect()),
+            ("cost (USD)".into(), entries.iter().map(|entry| format!("{:.2}", entry.report.cost_usd)).collect()),
             ("requests/s".into(), entries.iter().map(|entry| with_unit(RATES, entry.speed.requests_per_s)).collect()),
         ],
     )
@@ -129,7 +129,7 @@ fn page_operations(entries: &[Entry]) -> String {
         (head.to_owned(), entries.iter().map(|entry| thousands(count(entry, causes))).collect())
     };
     let mut columns: Vec<Column> = PURPOSES.iter().map(|&(head, causes)| column(head, causes)).collect();
-    columns.push(column("= page reads + programs", &Cause::ALL));
+    columns.push(column("= page operations", &Cause::ALL));
     lines(entries, columns)
 }
 

@@ -114,6 +114,10 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         let ratio = |entry: &Entry| entry.block_wearing.map_or_else(|| NOTHING.to_owned(), significant);
         grid.row("cycles, fast by slow region", entries.iter().map(ratio).collect());
     }
+    if entries.iter().any(|entry| entry.phi.is_some()) {
+        let ratio = |entry: &Entry| entry.phi.map_or_else(|| NOTHING.to_owned(), significant);
+        grid.row("life used, more by less worn region", entries.iter().map(ratio).collect());
+    }
     scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
     scaled(grid, "life at the trace's rate", LIVES, entries, |report| report.lifetime_years);
     scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));

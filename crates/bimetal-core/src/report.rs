@@ -13,6 +13,7 @@ use crate::chip::Chip;
 use crate::ledger::{FaultCounts, Row};
 use crate::media::{Cause, CellMode, FlashOp};
 use crate::model::chang::operation_uj;
+use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Interval, Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
@@ -302,6 +303,12 @@ pub fn block_wearing(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
     finite(fast.erases_mean / slow.erases_mean)
 }
 
+/// `Φ`, how evenly two regions wear (WLAFTL 2018, section 4.1): the larger share of life used by the smaller; 1 is ideal.
+/// `None` where one of them has not been erased.
+pub fn phi(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
+    wear_balance::phi(fast.used, slow.used)
+}
+
 /// `ES`, the paper's energy-saving ratio (Chang 2010, section 5.1): energy of the hybrid device by that of the
 /// conventional one; 0.54 saves 46 %. `None` where the conventional device has done nothing.
 pub fn energy_saving(conventional: &Report, hybrid: &Report) -> Option<f64> {
@@ -566,6 +573,10 @@ mod tests {
         assert_eq!(energy_saving(&slower, &report), Some(0.5));
         assert_eq!(extra_cost(&slower, &report), Some(1.0));
         assert_eq!(block_wearing(&report.wear[0], &report.wear[0]), Some(1.0));
+        let mut fast = report.wear[0].clone();
+        fast.used *= 0.25;
+        assert_eq!(phi(&fast, &report.wear[0]), Some(4.0));
+        assert_eq!(phi(&report.wear[0], &fast), Some(4.0));
     }
 
     #[test]

@@ -218,6 +218,10 @@ fn choices(spec: &SchemeSpec) -> Vec<(&'static str, String)> {
 
 /// Settings that bring a scheme into situations which its defaults avoid on a small device.
 const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
+    // Every logical block for itself, units of two, and all of the region as one unit.
+    ("unitmap", &[("unit_blocks", "1")]),
+    ("unitmap", &[("unit_blocks", "2"), ("reserve_blocks", "1"), ("idle_gc", "true")]),
+    ("unitmap", &[("unit_blocks", "1000"), ("idle_gc", "true")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
     // The hash table never full: the log fills with valid data, tail data go round and are forced down.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),
@@ -229,11 +233,27 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     // Logical blocks change modes all the time.
     ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
     ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
+    // The log takes everything, or hardly anything; each kind of detection with units of all sizes.
+    ("comboftl", &[("threshold_mode", "fixed"), ("threshold", "64KiB"), ("unit_blocks", "1")]),
+    ("comboftl", &[("threshold_mode", "fixed"), ("threshold", "512"), ("detection", "page")]),
+    ("comboftl", &[("threshold", "64KiB"), ("hot_hits_low", "0"), ("hot_hits_high", "0"), ("unit_blocks", "2")]),
+    // One ring, a lap, all laps; partitions at their extremes.
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "0")]),
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "1"), ("hot_percent", "99")]),
+    ("comboftl", &[("chances_mode", "fixed"), ("chances", "16"), ("early_migration", "false"), ("hot_percent", "1")]),
+    ("comboftl", &[("update_low", "0"), ("update_high", "0"), ("chances", "15"), ("observation_window", "16")]),
+    ("combo-static", &[("threshold", "1GiB")]),
+    ("mixedftl", &[("compact_percent", "0")]),
+    ("mixedftl", &[("compact_percent", "99")]),
+    ("2q-gclock", &[("hot_percent", "1"), ("update_low", "1"), ("chances", "16")]),
+    ("2q-gclock", &[("hot_percent", "99"), ("update_high", "0"), ("boundary_shift", "false")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
     // Everything to the log, pages that go round up to 15 times or never, the threshold at rest and in motion.
     ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
     ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
     ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
+    ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
+    ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
     // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
     ("pslc-static", &[("usual_spare_percent", "40")]),

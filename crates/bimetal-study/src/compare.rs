@@ -61,6 +61,8 @@ pub struct Entry {
     pub spare: f64,
     /// Wear of the fast region by that of the slow one: Chang's BW.
     pub block_wearing: Option<f64>,
+    /// Share of life used of the more worn region by that of the other: WLAFTL's Φ.
+    pub phi: Option<f64>,
     /// Beside the first scheme of the comparison; none for that one itself.
     pub relative: Option<Relative>,
     /// What was rounded or adapted.
@@ -164,7 +166,8 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
     let results = beside_the_first(results);
     let mut warnings = workload.warnings.clone();
     warnings.extend(prepared.warnings.iter().cloned());
-    warnings.extend(results.iter().flat_map(|entry| worn_out(entry).chain(overload(entry, plan))));
+    warnings.extend(results.iter().flat_map(worn_out));
+    warnings.extend(overload(&results, plan));
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
         trace: workload.facts.clone(),
@@ -232,13 +235,14 @@ fn entry(
         dies: region.geometry.dies,
         busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(region.geometry.dies)),
     });
-    let block_wearing = match report.wear.as_slice() {
-        [fast, .., slow] => report::block_wearing(fast, slow),
-        _ => None,
+    let (block_wearing, phi) = match report.wear.as_slice() {
+        [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
+        _ => (None, None),
     };
     Ok(Entry {
         report,
         block_wearing,
+        phi,
         relative: None,
         device: resolved.device.clone(),
         regions: regions.collect(),
@@ -266,25 +270,38 @@ const BACKLOG_SHARE_MAX: f64 = 0.01;
 /// Open loop: a mean response of more than this many times the work that a request causes is waiting.
 const WAITING_RATIO_MAX: f64 = 20.0;
 
-/// Whether responses measure the queue more than the device.
-fn overload(entry: &Entry, plan: &Plan) -> Option<String> {
-    let replay::Arrivals::Trace { .. } = plan.arrivals else { return None };
+/// How an overloaded device shows it, and by how much: its mean response over the work that a request causes.
+fn overloaded<'a>(entry: &'a Entry) -> Option<(&'a str, f64, String)> {
     let report = &entry.report;
-    let busiest = entry.regions.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
     let work_us = report.ops.iter().map(|row| row.time_us).sum::<f64>() / report.response_us.count.max(1) as f64;
     let what = if report.backlog_s > BACKLOG_SHARE_MAX * report.simulated_s {
-        format!("is overloaded: it ends {:.1} s after the trace, of {:.1} s", report.backlog_s, report.simulated_s)
+        format!("ends {:.1} s after the trace, of {:.1} s", report.backlog_s, report.simulated_s)
     } else if report.response_us.mean > WAITING_RATIO_MAX * work_us {
         let (mean_s, work_s) = (report.response_us.mean / 1e6, work_us / 1e6);
-        format!("is overloaded by bursts: the mean response is {mean_s:.3} s for {work_s:.6} s of work")
+        format!("is overloaded by bursts, with a mean response of {mean_s:.3} s for {work_s:.6} s of work")
     } else {
         return None;
     };
+    let busiest = entry.regions.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
+    let what = format!("{what}; its `{}` is busy {:.0} % of the time", busiest.name, busiest.busy * 100.0);
+    Some((&report.scheme, report.response_us.mean / work_us, what))
+}
+
+/// Whether responses measure the queue more than the device, of any scheme.
+fn overload(entries: &[Entry], plan: &Plan) -> Option<String> {
+    let replay::Arrivals::Trace { .. } = plan.arrivals else { return None };
+    let overloaded: Vec<_> = entries.iter().filter_map(overloaded).collect();
+    let (worst, _, what) = overloaded.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let schemes = match overloaded.as_slice() {
+        [(scheme, ..)] => format!("`{scheme}` is"),
+        all if all.len() == entries.len() => "all schemes are".to_owned(),
+        some => {
+            let names: Vec<String> = some.iter().map(|(scheme, ..)| format!("`{scheme}`")).collect();
+            format!("{} are", names.join(", "))
+        }
+    };
     Some(format!(
-        "`{}` {what}; `{}` is busy {:.0} % of the time; responses measure the queue; hint: replay with `--arrivals closed`, \
-         or slower with `--arrivals trace:SPEED`",
-        report.scheme,
-        busiest.name,
-        busiest.busy * 100.0
+        "{schemes} overloaded: `{worst}` {what}; responses measure the queue; hint: replay with `--arrivals closed`, or \
+         slower with `--arrivals trace:SPEED`"
     ))
 }

@@ -26,9 +26,13 @@ presets! {
     "chang-c2-mlc",
     "chang-c3",
     "chang-c3-mlc",
-    "qlc-2tb-pslc",
-    "tlc-1tb-pslc",
+    "comboftl-slc-only",
+    "comboftl-mlc-only",
+    "comboftl-5",
+    "comboftl-10",
     "wlaftl",
+    "tlc-1tb-pslc",
+    "qlc-2tb-pslc",
 }
 
 /// The preset of that name.

@@ -43,8 +43,13 @@ impl<D: Copy> PageMerge<D> {
     /// Takes those of the `sectors` sectors from `first` on that nothing covers yet; they are at `from` in the source.
     #[inline]
     pub fn fill(&mut self, data: D, from: u32, first: u32, sectors: u32) {
-        let mut gaps = mask(first, sectors) & !self.covered;
-        self.covered |= gaps;
+        let wanted = mask(first, sectors);
+        let mut gaps = wanted & !self.covered;
+        self.covered |= wanted;
+        if gaps == wanted && sectors > 0 {
+            self.parts.push(Part { data, from, to: first, sectors });
+            return;
+        }
         while gaps != 0 {
             let to = gaps.trailing_zeros();
             let run = (gaps >> to).trailing_ones();

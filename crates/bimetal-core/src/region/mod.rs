@@ -6,4 +6,5 @@ pub mod page_map;
 pub mod page_table;
 pub mod ring;
 pub mod slot_table;
+pub mod unit_map;
 pub mod valid_counts;

@@ -5,10 +5,15 @@
 //! model, determinism and allocation tests iterate the registry.
 
 mod block_mapped;
+mod cftl;
 mod chang;
+mod combo;
+mod combo_static;
+mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod mixedftl;
 mod pagemap;
 mod parameters;
 mod pslc_dynamic;
@@ -16,7 +21,10 @@ mod pslc_static;
 mod slc_cached;
 mod space;
 mod tiered;
+mod two_queue_gclock;
+mod unitmap;
 mod wlaftl;
+mod wlaftl_static;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
@@ -206,10 +214,17 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,
     density_control::DensityControl,
+    comboftl::ComboFtl,
+    combo_static::ComboStatic,
+    two_queue_gclock::TwoQueueGclock,
+    mixedftl::MixedFtl,
     wlaftl::Wlaftl,
+    wlaftl_static::WlaftlStatic,
+    cftl::Cftl,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }

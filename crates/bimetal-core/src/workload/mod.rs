@@ -6,9 +6,14 @@
 mod bimodal;
 mod bimodal_ext3;
 mod bimodal_ntfs;
+mod iozone;
+mod pc;
+mod phone;
+mod rewrites;
 mod sample;
 mod sequential;
 mod uniform;
+mod wlaftl;
 mod zipf;
 
 pub use sample::{Permutation, Zipf};
@@ -98,6 +103,10 @@ registry! {
     sequential,
     bimodal_ntfs,
     bimodal_ext3,
+    phone,
+    pc,
+    iozone,
+    wlaftl,
 }
 
 /// The workload of that name.
@@ -166,6 +175,10 @@ mod tests {
         sequential 545a737f33219420
         bimodal-ntfs e9785f3bd98b0737
         bimodal-ext3 487b998de2dbc1e8
+        phone df4edc8cac89e27c
+        pc 1eb3b1b213a6af32
+        iozone 78cea776a9f4b732
+        wlaftl 01760888c94bb232
         ");
     }
 

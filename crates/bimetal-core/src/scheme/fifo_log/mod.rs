@@ -70,6 +70,22 @@ struct Counts {
     demoted_units: u64,
 }
 
+/// Which data in the oldest block go down (Algorithm 2).
+#[derive(Clone, Copy)]
+struct GoesDown {
+    /// All, as the fast region is worn more.
+    is_worn: bool,
+    /// Else those that have gone round so often.
+    most: u8,
+}
+
+impl GoesDown {
+    #[inline]
+    fn holds(self, cycles: &[u8], slot: u32) -> bool {
+        self.is_worn || cycles[slot as usize] >= self.most
+    }
+}
+
 /// The state of a scheme.
 #[derive(Debug)]
 pub struct FifoLog<A> {
@@ -224,10 +240,11 @@ impl<A: Admission> FifoLog<A> {
         for page in (0..geometry.pages_per_block).map(page) {
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + per_page {
+                let goes_down = self.goes_down();
+                self.tiers.prefetch_slots(slot, end, |slot| goes_down.holds(&self.cycles, slot));
                 let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
-                let is_worn = self.wear_order().is_gt();
-                if is_worn || self.cycles[slot as usize] >= self.settings.max_cycle_time {
-                    self.demote(media, unit, slot..end, is_worn);
+                if goes_down.holds(&self.cycles, slot) {
+                    self.demote(media, unit, slot..end, goes_down);
                 } else {
                     self.copy_back(media, page);
                 }
@@ -238,13 +255,13 @@ impl<A: Admission> FifoLog<A> {
     }
 
     /// Moves a unit down, and with it those of the same slow page that are due, too, among the given slots.
-    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>, is_worn: bool) {
-        let (cycles, most) = (&self.cycles, self.settings.max_cycle_time);
-        let is_due = |slot: u32| slots.contains(&slot) && (is_worn || cycles[slot as usize] >= most);
+    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>, goes_down: GoesDown) {
+        let cycles = &self.cycles;
+        let is_due = |slot: u32| slots.contains(&slot) && goes_down.holds(cycles, slot);
         let moved = u64::from(self.tiers.demote(media, unit, is_due));
         self.counts.tail_units += moved;
         self.counts.demoted_units += moved;
-        self.counts.worn_units += if is_worn { moved } else { 0 };
+        self.counts.worn_units += if goes_down.is_worn { moved } else { 0 };
     }
 
     /// Copies a page to the head; its units have gone round once more.
@@ -259,6 +276,13 @@ impl<A: Admission> FifoLog<A> {
             *tail_units += 1;
         });
         self.counts.copied_back_pages += 1;
+    }
+
+    /// What goes down at present.
+    #[inline]
+    fn goes_down(&self) -> GoesDown {
+        let most = self.settings.max_cycle_time;
+        GoesDown { is_worn: most > 0 && self.wear_order().is_gt(), most }
     }
 
     /// Relative wear of the fast region against that of the slow one.

@@ -3,11 +3,15 @@
 //! A [`Space`] owns the map of a region, its erased blocks and its garbage collection. A scheme tells it to write or to
 //! forget logical pages, and keeps to its own business: which data belong there.
 
+mod mapped;
 mod one_region;
 mod page_space;
+mod unit_space;
 
+pub use mapped::{Map, MappedSpace, SlowRegion};
 pub use one_region::{OneRegion, logical_pages};
 pub use page_space::{PageSpace, Settings as PageSettings};
+pub use unit_space::{Settings as UnitSettings, UnitSpace, default_unit_blocks};
 
 use crate::media::{Cause, Media, Part};
 use crate::units::{Geometry, Ppa, RegionId};

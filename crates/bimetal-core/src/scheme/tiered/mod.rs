@@ -36,6 +36,9 @@ struct OldPages<D> {
     slow: Option<(u32, D)>,
 }
 
+/// How far ahead of the unit being moved the entries of others are fetched.
+const SLOTS_AHEAD: u32 = 8;
+
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
 
@@ -90,7 +93,8 @@ impl<S: Space> Tiers<S> {
     /// The slow logical page of a unit.
     #[inline]
     pub fn slow_page(&self, unit: u32) -> u32 {
-        if self.units_per_slow_page == 1 { unit } else { unit / self.units_per_slow_page }
+        // The geometry divides without a division.
+        self.slow.geometry().logical_page(u64::from(unit) * u64::from(self.fast.unit_sectors())).0
     }
 
     /// Writes every slow logical page once.
@@ -134,7 +138,7 @@ impl<S: Space> Tiers<S> {
             (unit..unit + count).for_each(|logical| self.slow.invalidate(logical));
             return;
         }
-        for logical in unit / per_page..=(unit + count - 1) / per_page {
+        for logical in self.slow_page(unit)..=self.slow_page(unit + count - 1) {
             if self.fast.slots_of(logical * per_page, per_page).iter().all(|&slot| slot != FastTier::NONE) {
                 self.slow.invalidate(logical);
             }
@@ -288,6 +292,18 @@ impl<S: Space> Tiers<S> {
         let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
         self.fast.prefetch(far, near);
         self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+    }
+
+    /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
+    /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    #[inline]
+    pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+        // Unit 0 stands for none: its entries are soon at hand.
+        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
+        let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
+        self.fast.prefetch(unit(far), 0);
+        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
+        self.slow.prefetch(page(far), page(near));
     }
 
     /// Bytes of the maps of both tiers.

@@ -1,0 +1,317 @@
+//! Hot data in the slow region: units or pages that hosts write often there, so that their next writes go to the log
+//! whatever their size (`ComboFTL` 2010 §5.2).
+//!
+//! Nothing is moved: "following writes" of a hot unit are redirected. What demotion writes to the slow region does not
+//! count as heat, since it is the trace that cold data leave.
+
+crate::choices! {
+    /// What is found to be hot.
+    pub enum Granularity {
+        /// Units of several logical blocks (hot unit detection).
+        Unit = "unit",
+        /// Pages (hot page detection).
+        Page = "page",
+        /// Nothing: there is no detection.
+        None = "none",
+    }
+}
+
+/// How the detection works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What is found to be hot.
+    pub granularity: Granularity,
+    /// Hit ratio below which fewer units are taken for hot.
+    pub low: f64,
+    /// Hit ratio above which more are.
+    pub high: f64,
+}
+
+/// The hotness threshold starts at the pages of a unit, changes by a quarter, and stays within so many times less or more.
+const THRESHOLD_RANGE: u32 = 8;
+
+/// Writes that a page's counter must exceed.
+const HOT_PAGE_WRITES: u32 = 1;
+
+/// Counters of two bits for 32 pages.
+const PAGES_PER_WORD: u32 = 32;
+
+/// A unit of the slow region.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unit {
+    /// Pages written there by the host, those that replace a valid one twice (`N_count`); halved now and then.
+    count: u32,
+    /// Mapping units of it that are in the log.
+    resident: u32,
+    /// Whether its writes go to the log.
+    is_hot: bool,
+    /// Whether it was updated there since it became hot.
+    is_hit: bool,
+}
+
+/// The detection's state.
+#[derive(Debug)]
+pub struct Detection {
+    settings: Settings,
+    /// Mapping units that share a decision.
+    group: u32,
+    units: Vec<Unit>,
+    /// Two bits for each page: writes there by the host.
+    pages: Vec<u64>,
+    /// Pages of a unit, and the hotness threshold of units (δ), which starts there.
+    unit_pages: u32,
+    threshold: u32,
+    /// Hot units that were updated in the log in this period, and those that left it without.
+    hits: u32,
+    misses: u32,
+    /// Units found hot so far, and how many of them were hit.
+    declared: u64,
+    hit: u64,
+}
+
+impl Detection {
+    /// Nothing is hot. Units are `unit_pages` pages of the slow region, which has `pages` of them, with
+    /// `page_units` mapping units each.
+    pub fn new(settings: Settings, unit_pages: u32, pages: u32, page_units: u32) -> Self {
+        let (group_pages, units, words) = match settings.granularity {
+            Granularity::Unit => (unit_pages, pages.div_ceil(unit_pages), 0),
+            Granularity::Page => (1, 0, pages.div_ceil(PAGES_PER_WORD)),
+            // All decisions are the same: there need not be more than one.
+            Granularity::None => (pages, 0, 0),
+        };
+        Self {
+            settings,
+            group: group_pages * page_units,
+            units: vec![Unit::default(); units as usize],
+            pages: vec![0; words as usize],
+            unit_pages,
+            threshold: unit_pages,
+            hits: 0,
+            misses: 0,
+            declared: 0,
+            hit: 0,
+        }
+    }
+
+    /// Mapping units that share a decision, beginning with a multiple of it.
+    #[inline]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// Whether writes to this group of mapping units go to the log.
+    #[inline]
+    pub fn is_hot(&self, group: u32) -> bool {
+        match self.settings.granularity {
+            Granularity::Unit => self.units[group as usize].is_hot,
+            Granularity::Page => self.page_count(group) > u64::from(HOT_PAGE_WRITES),
+            Granularity::None => false,
+        }
+    }
+
+    /// The host writes a page of the slow region; `replaces` a valid one there.
+    #[inline]
+    pub fn note_slow_write(&mut self, page: u32, replaces: bool) {
+        match self.settings.granularity {
+            Granularity::Unit => {
+                let unit = &mut self.units[(page / self.unit_pages) as usize];
+                unit.count = unit.count.saturating_add(1 + u32::from(replaces));
+                if unit.count > self.threshold && !unit.is_hot {
+                    (unit.is_hot, unit.is_hit) = (true, false);
+                    self.declared += 1;
+                }
+            }
+            Granularity::Page => {
+                let count = self.page_count(page);
+                if count < 3 {
+                    self.pages[(page / PAGES_PER_WORD) as usize] += 1 << (2 * (page % PAGES_PER_WORD));
+                }
+            }
+            Granularity::None => {}
+        }
+    }
+
+    fn page_count(&self, page: u32) -> u64 {
+        self.pages[(page / PAGES_PER_WORD) as usize] >> (2 * (page % PAGES_PER_WORD)) & 3
+    }
+
+    /// Whether the detection wants to know which mapping units are in the log.
+    #[inline]
+    pub fn follows_log(&self) -> bool {
+        self.settings.granularity == Granularity::Unit
+    }
+
+    /// Mapping units have been written to the log, so many of which were there before.
+    #[inline]
+    pub fn note_log_write(&mut self, unit: u32, written: u32, updated: u32) {
+        let unit = &mut self.units[(unit / self.group) as usize];
+        unit.resident += written - updated;
+        if unit.is_hot && !unit.is_hit && updated > 0 {
+            unit.is_hit = true;
+            self.hits += 1;
+            self.hit += 1;
+        }
+    }
+
+    /// So many mapping units are not in the log any more.
+    #[inline]
+    pub fn note_left(&mut self, unit: u32, count: u32) {
+        self.units[(unit / self.group) as usize].resident -= count;
+    }
+
+    /// So many mapping units went down to the slow region. A hot unit of which nothing is left in the log is not hot any
+    /// more.
+    #[inline]
+    pub fn note_demoted(&mut self, unit: u32, count: u32) {
+        let unit = &mut self.units[(unit / self.group) as usize];
+        unit.resident -= count;
+        if unit.resident == 0 && unit.is_hot {
+            unit.is_hot = false;
+            self.misses += u32::from(!unit.is_hit);
+        }
+    }
+
+    /// A decay period has passed: only the recent past counts.
+    pub fn decay(&mut self) {
+        for unit in &mut self.units {
+            unit.count /= 2;
+            if unit.is_hot && unit.count < self.threshold / 2 {
+                unit.is_hot = false;
+                self.misses += u32::from(!unit.is_hit);
+            }
+        }
+        for word in &mut self.pages {
+            *word = *word >> 1 & 0x5555_5555_5555_5555;
+        }
+    }
+
+    /// An adjustment period has passed: the threshold follows the hit ratio.
+    pub fn adapt(&mut self) {
+        let judged = self.hits + self.misses;
+        if judged > 0 {
+            let ratio = f64::from(self.hits) / f64::from(judged);
+            let step = (self.threshold / 4).max(1);
+            if ratio < self.settings.low {
+                self.threshold = (self.threshold + step).min(self.unit_pages.saturating_mul(THRESHOLD_RANGE));
+            } else if ratio > self.settings.high {
+                self.threshold = (self.threshold - step).max(self.unit_pages / THRESHOLD_RANGE).max(1);
+            }
+        }
+        (self.hits, self.misses) = (0, 0);
+    }
+
+    /// What a unit's or a page's counter must exceed, if there is detection.
+    pub fn threshold(&self) -> Option<u32> {
+        match self.settings.granularity {
+            Granularity::Unit => Some(self.threshold),
+            Granularity::Page => Some(HOT_PAGE_WRITES),
+            Granularity::None => None,
+        }
+    }
+
+    /// Units found hot so far, and how many of them were updated in the log before they left it.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.declared, self.hit)
+    }
+
+    /// Bytes of the counters.
+    pub fn metadata_bytes(&self) -> u64 {
+        (self.units.len() * 4 + self.pages.len() * 8) as u64
+    }
+
+    /// Checks the number of mapping units in the log, as `resident` counts it from a range of them.
+    ///
+    /// # Errors
+    /// The first unit with another number.
+    pub fn check(&self, resident: impl Fn(std::ops::Range<u32>) -> u32) -> Result<(), String> {
+        for (index, unit) in (0..).zip(&self.units) {
+            let counted = resident(index * self.group..(index + 1) * self.group);
+            if counted != unit.resident {
+                return Err(format!("{counted} of unit {index} are in the log and it counts {}", unit.resident));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detection(granularity: Granularity) -> Detection {
+        Detection::new(Settings { granularity, low: 0.3, high: 0.7 }, 8, 80, 2)
+    }
+
+    #[test]
+    fn a_unit_is_hot_once_it_is_written_more_than_the_threshold() {
+        let mut detection = detection(Granularity::Unit);
+        assert_eq!((detection.group(), detection.threshold()), (16, Some(8)));
+        // Two pages of unit 1, twice each: 1 + 1 + 2 + 2, and again.
+        for (page, replaces) in [(8, false), (9, false), (8, true), (9, true), (8, true)] {
+            detection.note_slow_write(page, replaces);
+            assert!(!detection.is_hot(1));
+        }
+        detection.note_slow_write(15, true);
+        assert!(detection.is_hot(1) && !detection.is_hot(0));
+    }
+
+    fn heat(detection: &mut Detection, unit: u32) {
+        while !detection.is_hot(unit) {
+            detection.note_slow_write(unit * 8, true);
+        }
+    }
+
+    #[test]
+    fn a_unit_cools_down_with_its_last_data_in_the_log_or_with_time() {
+        let mut detection = detection(Granularity::Unit);
+        heat(&mut detection, 0);
+        detection.note_log_write(3, 3, 0);
+        detection.note_demoted(3, 2);
+        assert!(detection.is_hot(0));
+        detection.note_demoted(3, 1);
+        assert!(!detection.is_hot(0));
+        heat(&mut detection, 2);
+        detection.decay();
+        assert!(detection.is_hot(2), "5 of 10");
+        detection.decay();
+        assert!(!detection.is_hot(2));
+        assert_eq!(detection.misses, 2);
+    }
+
+    #[test]
+    fn the_threshold_follows_the_hit_ratio() {
+        let mut detection = detection(Granularity::Unit);
+        for unit in 0..10 {
+            heat(&mut detection, unit);
+            detection.note_log_write(unit * 16, 1, 0);
+            // Three of ten are updated in the log: a hit each, however often.
+            (0..2).for_each(|_| detection.note_log_write(unit * 16, 1, u32::from(unit < 3)));
+            detection.note_left(unit * 16, if unit < 3 { 0 } else { 2 });
+            detection.note_demoted(unit * 16, 1);
+        }
+        assert_eq!((detection.hits, detection.misses, detection.totals()), (3, 7, (10, 3)));
+        detection.adapt();
+        assert_eq!(detection.threshold, 8, "neither too low nor quite high");
+        let after = |hits, misses, threshold| {
+            let mut changed = Detection { hits, misses, threshold, ..self::detection(Granularity::Unit) };
+            changed.adapt();
+            changed.threshold
+        };
+        assert_eq!([after(0, 1, 8), after(3, 1, 8), after(0, 0, 8)], [10, 6, 8]);
+        assert_eq!([after(0, 1, 64), after(1, 0, 1)], [64, 1]);
+    }
+
+    #[test]
+    fn a_page_is_hot_from_its_third_write_on() {
+        let mut detection = detection(Granularity::Page);
+        assert_eq!(detection.group(), 2);
+        detection.note_slow_write(33, false);
+        assert!(!detection.is_hot(33));
+        detection.note_slow_write(33, true);
+        assert!(detection.is_hot(33) && !detection.is_hot(32) && !detection.is_hot(34));
+        (0..5).for_each(|_| detection.note_slow_write(33, true));
+        detection.decay();
+        assert!(!detection.is_hot(33), "3 is halved to 1");
+        assert!(!detection.is_hot(34), "and nothing runs over");
+    }
+}

@@ -1,0 +1,428 @@
+//! What `comboftl` and its baselines share: a log of fast pages in a hot and a warm partition in front of a page-mapped
+//! region (Im and Shin, *`ComboFTL`: Improving performance and lifespan of MLC flash memory using SLC flash buffer*, Journal
+//! of Systems Architecture 56, 2010).
+//!
+//! ```text
+//! write ─▶ small, or its unit is hot ─▶ hot partition ─tail─▶ warm partition ─tail─▶ slow region
+//!              │ neither                  ▲ head                  ▲    │ chances left
+//!              ▼                          └─ update ──────────────┤    │
+//!          slow region                                            └────┘
+//! ```
+//!
+//! Small writes go to the log: those up to the [`threshold`] θ, which follows the traffic from the log to the slow region
+//! (§3.2). What is valid at the hot partition's tail goes to the warm one, and there on to its head for as long as it has
+//! [`chances`] (§4.1, §4.2); what was never updated there leaves half-way (§4.3). Of large writes, those to data that are
+//! written often go to the log, too ([`detection`], §5.2). The [`partitions`] exchange blocks so that they wear evenly.
+//!
+//! Where the paper is silent or cannot mean what it prints, `docs/papers/comboftl-2010.md` gives the reading taken.
+
+pub mod chances;
+pub mod detection;
+mod partitions;
+mod reclaim;
+pub mod threshold;
+
+pub use partitions::Partition;
+pub use reclaim::{HotTail, StayingTime};
+
+use super::space::{MappedSpace, SlowRegion, Space};
+use super::tiered::{FastTier, Run, Tiers, unit_bytes};
+use super::{Metrics, Scheme, Shape, ratio};
+use crate::media::{Cause, CellMode, Media};
+use crate::request::{Op, Request};
+use crate::units::RegionId;
+use chances::{Chances, State};
+use detection::{Detection, Granularity};
+use partitions::Partitions;
+use reclaim::ValidShares;
+use threshold::{Mode, Threshold};
+
+crate::choices! {
+    /// What becomes of the warm bit of a unit that is updated in the hot partition.
+    pub enum WarmBit {
+        /// It stays: a unit updated even sooner is not colder.
+        Keep = "keep",
+        /// It is cleared as at every write from elsewhere, as printed.
+        Reset = "reset",
+    }
+}
+
+/// How a scheme uses the log.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which writes are small.
+    pub threshold: Threshold,
+    /// What happens at the hot partition's tail.
+    pub hot_tail: HotTail,
+    /// Chances in the warm partition.
+    pub chances: chances::Settings,
+    /// What happens to the warm bit of data updated in the hot partition.
+    pub warm_bit: WarmBit,
+    /// Blocks of the hot partition, in percent of the fast region; 100 where there is no warm one.
+    pub hot_percent: u32,
+    /// Whether the partitions exchange blocks to even out their wear.
+    pub boundary_shift: bool,
+    /// Hot data in the slow region.
+    pub detection: detection::Settings,
+    /// How long a cold page is taken to stay in the log.
+    pub staying_time: StayingTime,
+}
+
+impl Settings {
+    /// One ring whose tail goes down, for writes up to `threshold`, and no detection (CLOCK: table 4, "Baseline").
+    pub fn clock(threshold: Threshold) -> Self {
+        Self {
+            threshold,
+            hot_tail: HotTail::Leaves,
+            chances: chances::Settings {
+                mode: Mode::Fixed,
+                start: 0,
+                window: 0,
+                low: 0.0,
+                high: 1.0,
+                early_migration: false,
+            },
+            warm_bit: WarmBit::Keep,
+            hot_percent: 100,
+            boundary_shift: false,
+            detection: detection::Settings { granularity: Granularity::None, low: 0.0, high: 1.0 },
+            staying_time: StayingTime::Corrected,
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Programs by where the data come from and go to: the six categories of Fig. 10 but the slow region's collection.
+    slc_pages: u64,
+    mlc_to_slc_pages: u64,
+    slc_to_slc_pages: u64,
+    mlc_pages: u64,
+    slc_to_mlc_pages: u64,
+    /// Mapping units written to the log, and those of them that were there before.
+    log_units: u64,
+    updated_units: u64,
+    /// Mapping units moved down.
+    demoted_units: u64,
+}
+
+/// What happened in the current adjustment period: as many bytes of host writes as the fast region has (§3.2).
+#[derive(Debug)]
+struct Period {
+    sectors: u64,
+    written_sectors: u64,
+    moved_units: u64,
+    /// Migration ratio of the last one, and their number.
+    migration_ratio: f64,
+    passed: u64,
+}
+
+/// The state.
+#[derive(Debug)]
+pub struct Combo {
+    tiers: Tiers<MappedSpace>,
+    partitions: Partitions,
+    /// What is known of the unit in each slot.
+    states: Vec<State>,
+    threshold: Threshold,
+    hot_tail: HotTail,
+    chances: Chances,
+    detection: Detection,
+    period: Period,
+    valid_shares: ValidShares,
+    staying_time: StayingTime,
+    /// Sectors to be written by the host until the detection's counters are halved.
+    until_decay: u64,
+    warm_bit: WarmBit,
+    boundary_shift: bool,
+    counts: Counts,
+}
+
+impl Combo {
+    /// A scheme with its log in the device's first region, in front of its last, `slow`.
+    ///
+    /// # Errors
+    /// Too few blocks in either.
+    pub fn new(shape: &Shape, slow: &SlowRegion, settings: &Settings) -> Result<Self, String> {
+        let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
+        let unit_blocks = slow.unit_blocks();
+        let slow = slow.space()?;
+        let geometry = fast.geometry;
+        let unit_bytes = unit_bytes(geometry.page_bytes, slow.geometry().page_bytes);
+        let page_units = slow.geometry().page_bytes / unit_bytes;
+        let units = u64::from(slow.logical_pages()) * u64::from(page_units);
+        let pages_per_block = geometry.pages_per_block;
+        let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), units, unit_bytes)?;
+        let partitions = Partitions::new(geometry.blocks, settings.hot_percent, pages_per_block)?;
+        let unit_pages = unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
+        let valid_shares = ValidShares::new(pages_per_block);
+        let mut combo = Self {
+            states: vec![State::default(); tier.slots().len()],
+            detection: Detection::new(settings.detection, unit_pages, slow.logical_pages(), page_units),
+            tiers: Tiers::new(tier, slow)?,
+            partitions,
+            threshold: settings.threshold,
+            hot_tail: settings.hot_tail,
+            chances: Chances::new(settings.chances),
+            period: Period {
+                sectors: geometry.capacity_bytes() / 512,
+                written_sectors: 0,
+                moved_units: 0,
+                migration_ratio: 0.0,
+                passed: 0,
+            },
+            valid_shares,
+            staying_time: settings.staying_time,
+            until_decay: 0,
+            warm_bit: settings.warm_bit,
+            boundary_shift: settings.boundary_shift,
+            counts: Counts::default(),
+        };
+        combo.until_decay = combo.staying_sectors();
+        Ok(combo)
+    }
+
+    /// How many pages are written to the hot partition while a cold page is in the log.
+    fn staying_pages(&self) -> u64 {
+        let blocks = [Partition::Hot, Partition::Warm].map(|partition| self.partitions.blocks(partition));
+        self.valid_shares.staying_time(self.staying_time, self.chances.chances(), blocks)
+    }
+
+    fn staying_sectors(&self) -> u64 {
+        self.staying_pages() * u64::from(self.tiers.fast.slots().geometry().page_sectors())
+    }
+
+    fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
+        let unit_sectors = self.tiers.fast.unit_sectors();
+        let mut run = Run::whole(self.tiers.units(), request);
+        if self.threshold.admits(request.sectors) {
+            self.write_log(media, run, Cause::Host);
+        } else {
+            let group = self.detection.group();
+            while let Some(piece) = run.take_group(group, unit_sectors) {
+                if self.detection.is_hot(piece.unit / group) {
+                    self.write_log(media, piece, Cause::MigrateUp);
+                } else {
+                    self.write_slow(media, piece);
+                }
+            }
+        }
+        let written = u64::from(request.sectors);
+        if written >= self.until_decay {
+            self.detection.decay();
+            self.until_decay = self.staying_sectors();
+        } else {
+            self.until_decay -= written;
+        }
+        self.period.written_sectors += written;
+        if self.period.written_sectors >= self.period.sectors {
+            self.close_period();
+        }
+    }
+
+    /// Writes host data to the hot partition.
+    fn write_log<M: Media>(&mut self, media: &mut M, mut run: Run, cause: Cause) {
+        let unit_sectors = self.tiers.fast.unit_sectors();
+        let group = if self.detection.follows_log() { self.detection.group() } else { u32::MAX };
+        while let Some(mut part) = run.take_group(group, unit_sectors) {
+            while let Some(piece) = part.take(self.tiers.fast.units_per_page(), unit_sectors) {
+                self.write_log_page(media, &piece, cause);
+            }
+        }
+    }
+
+    /// Writes up to a page of host data to the hot partition.
+    #[inline]
+    fn write_log_page<M: Media>(&mut self, media: &mut M, piece: &Run, cause: Cause) {
+        let page = self.hot_page(media);
+        let first = self.tiers.fast.slots().first_slot(page) as usize;
+        let mut updated = 0;
+        for index in 0..piece.count {
+            let state = match self.tiers.fast.slot(piece.unit + index) {
+                None => State::hot(false, false),
+                Some(old) => {
+                    updated += 1;
+                    self.updated_state(self.states[old as usize])
+                }
+            };
+            self.states[first + index as usize] = state;
+        }
+        self.tiers.write_fast(media, piece, page, cause);
+        self.counts.log_units += u64::from(piece.count);
+        self.counts.updated_units += u64::from(updated);
+        match cause {
+            Cause::MigrateUp => self.counts.mlc_to_slc_pages += 1,
+            _ => self.counts.slc_pages += 1,
+        }
+        if self.detection.follows_log() {
+            self.detection.note_log_write(piece.unit, piece.count, updated);
+        }
+    }
+
+    /// What is known of a unit in the log that is written again.
+    #[inline]
+    fn updated_state(&mut self, old: State) -> State {
+        if old.is_in_warm() {
+            self.chances.note_updated(old);
+            State::hot(true, false)
+        } else {
+            State::hot(old.is_warm() && self.warm_bit == WarmBit::Keep, true)
+        }
+    }
+
+    /// Writes host data of one group to the slow region; copies in the log are superseded.
+    fn write_slow<M: Media>(&mut self, media: &mut M, mut run: Run) {
+        let unit_sectors = self.tiers.fast.unit_sectors();
+        if self.detection.follows_log() {
+            self.detection.note_left(run.unit, self.in_log(run.unit..run.unit + run.count));
+        }
+        while let Some(piece) = run.take_group(self.tiers.units_per_slow_page(), unit_sectors) {
+            let page = self.tiers.slow_page(piece.unit);
+            self.detection.note_slow_write(page, self.tiers.slow.lookup(page).is_some());
+            self.tiers.write_slow(media, &piece, Cause::Host);
+            self.counts.mlc_pages += 1;
+        }
+    }
+
+    /// How many of these units are in the log.
+    fn in_log(&self, units: std::ops::Range<u32>) -> u32 {
+        let slots = self.tiers.fast.slots_of(units.start, units.end - units.start);
+        slots.iter().filter(|&&slot| slot != FastTier::NONE).count() as u32
+    }
+
+    /// As many bytes as the fast region has were written: what adapts to the workload does so.
+    #[cold]
+    fn close_period(&mut self) {
+        let unit_sectors = u64::from(self.tiers.fast.unit_sectors());
+        self.period.migration_ratio = ratio(self.period.moved_units * unit_sectors, self.period.sectors);
+        (self.period.written_sectors, self.period.moved_units) = (0, 0);
+        self.period.passed += 1;
+        self.threshold.adapt(self.period.migration_ratio);
+        self.chances.adapt();
+        self.detection.adapt();
+        self.valid_shares.close_period();
+        if self.boundary_shift {
+            self.partitions.balance();
+        }
+    }
+
+    fn trim(&mut self, request: &Request) {
+        if !self.detection.follows_log() {
+            self.tiers.trim(request);
+            return;
+        }
+        let group = self.detection.group();
+        let whole = Run::whole(self.tiers.units(), request);
+        let unit_sectors = self.tiers.fast.unit_sectors();
+        let mut run = whole;
+        while let Some(piece) = run.take_group(group, unit_sectors) {
+            self.detection.note_left(piece.unit, self.in_log(piece.unit..piece.unit + piece.count));
+        }
+        self.tiers.trim(request);
+        let mut run = whole;
+        while let Some(piece) = run.take_group(group, unit_sectors) {
+            self.detection.note_log_write(piece.unit, self.in_log(piece.unit..piece.unit + piece.count), 0);
+        }
+    }
+
+    fn written(&self) -> impl Iterator<Item = (crate::units::BlockId, u32)> + '_ {
+        self.partitions.written(Partition::Hot).chain(self.partitions.written(Partition::Warm))
+    }
+
+    /// Checks that each unit in the log is known to be in the partition that it is in.
+    fn check_states(&self) -> Result<(), String> {
+        let slots = self.tiers.fast.slots();
+        for partition in [Partition::Hot, Partition::Warm] {
+            for (block, pages) in self.partitions.written(partition) {
+                for page in 0..pages {
+                    let first = slots.first_slot(slots.geometry().ppa(block, page));
+                    for slot in (first..first + slots.slots()).filter(|&slot| slots.unit(slot).is_some()) {
+                        let state = self.states[slot as usize];
+                        if state.is_in_warm() != (partition == Partition::Warm) || state.used() > chances::CHANCES_MAX {
+                            return Err(format!(
+                                "a unit in block {} of the {partition:?} partition is {state:?}",
+                                block.0
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: Media> Scheme<M> for Combo {
+    fn fill(&mut self, media: &mut M) {
+        self.tiers.fill(media);
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        match request.op {
+            Op::Read => self.tiers.read(media, request),
+            Op::Write => self.write(media, request),
+            Op::Trim => self.trim(request),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, far: &Request, near: &Request) {
+        self.tiers.prefetch(far, near);
+    }
+
+    fn idle(&mut self, media: &mut M, budget_pages: u32) {
+        self.tiers.slow.idle(media, budget_pages);
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let Self { counts, chances, detection, period, .. } = self;
+        if let Some(kib) = self.threshold.kib() {
+            metrics.push("threshold_kib", kib);
+        }
+        metrics.count("adjustments", period.passed);
+        metrics.push("migration_ratio", period.migration_ratio);
+        if self.hot_tail != HotTail::Leaves {
+            metrics.count("chances", u64::from(chances.chances()));
+            for (name, set) in [("phi_w0", 0), ("phi_w1", 1), ("phi_w2", 2), ("phi_w3", 3), ("phi_w4", 4)] {
+                metrics.push(name, chances.ratio(set).unwrap_or(0.0));
+            }
+            metrics.push("phi_wn", chances.last_ratio().unwrap_or(0.0));
+            let (entered, updated) = chances.totals();
+            metrics.count("warm_entered_units", entered);
+            metrics.count("warm_updated_units", updated);
+            metrics.count("staying_time_pages", self.staying_pages());
+            metrics.count("boundary_shifts", self.partitions.shifts());
+        }
+        if let Some(threshold) = detection.threshold() {
+            let (found, hit) = detection.totals();
+            metrics.count("hot_threshold", u64::from(threshold));
+            metrics.count("hot_units_found", found);
+            metrics.push("hot_unit_hit_ratio", ratio(hit, found));
+        }
+        metrics.push("slc_hit_ratio", ratio(counts.updated_units, counts.log_units));
+        metrics.count("slc_pages", counts.slc_pages);
+        metrics.count("mlc_to_slc_pages", counts.mlc_to_slc_pages);
+        metrics.count("slc_to_slc_pages", counts.slc_to_slc_pages);
+        metrics.count("mlc_pages", counts.mlc_pages);
+        metrics.count("slc_to_mlc_pages", counts.slc_to_mlc_pages);
+        metrics.count("mlc_to_mlc_pages", self.tiers.slow.copied_pages());
+        metrics.count("demoted_sectors", counts.demoted_units * u64::from(self.tiers.fast.unit_sectors()));
+        metrics.count("hot_erases", self.partitions.erases(Partition::Hot));
+        metrics.count("warm_erases", self.partitions.erases(Partition::Warm));
+        metrics.count("mlc_erases", self.tiers.slow.erases());
+        let states = self.states.len() as u64;
+        metrics.count("metadata_bytes", self.tiers.metadata_bytes() + states + detection.metadata_bytes());
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.tiers.check(self.written())?;
+        self.partitions.check()?;
+        self.check_states()?;
+        if self.detection.follows_log() {
+            let units = self.tiers.slow.logical_pages() * self.tiers.units_per_slow_page();
+            self.detection.check(|range| self.in_log(range.start..range.end.min(units)))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! The log's hot and warm partition (`ComboFTL` 2010 §4.1): two rings over the blocks of one region.
+//!
+//! "The boundary is shifted periodically" to balance wear. Here the rings exchange erased blocks, a few in each period in
+//! which their blocks' mean erase counts are more than a cycle apart: a block that has been erased often goes where blocks
+//! are erased seldom, and both partitions keep their size. A boundary between two halves of an array would have to be
+//! shifted all the way round for the same.
+
+use crate::region::ring::Ring;
+use crate::units::BlockId;
+
+/// A partition of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Partition {
+    /// Where the host writes.
+    Hot = 0,
+    /// What stayed valid in the hot one.
+    Warm = 1,
+}
+
+/// Erased blocks that a partition keeps: for the survivors of its tail block, and to exchange.
+const ERASED_MIN: u32 = 1;
+
+/// Share of the blocks that change places in a period: one of so many.
+const EXCHANGED_SHARE: u32 = 64;
+
+/// The partitions' state.
+#[derive(Debug)]
+pub struct Partitions {
+    rings: [Ring; 2],
+    /// Blocks of each.
+    blocks: [u32; 2],
+    /// Erase count of each block, and their sums by partition.
+    erases: Vec<u32>,
+    sums: [u64; 2],
+    /// Blocks erased so far, by the partition that they were in.
+    erased: [u64; 2],
+    /// Exchanges left in this period, and the partition that is worn more.
+    due: u32,
+    leader: Partition,
+    shifts: u64,
+}
+
+impl Partitions {
+    /// Partitions of so many blocks, the hot one with `hot_percent` of them; at 100 the log is one ring.
+    ///
+    /// # Errors
+    /// Too few blocks.
+    pub fn new(blocks: u32, hot_percent: u32, pages_per_block: u32) -> Result<Self, String> {
+        let least = ERASED_MIN + 1;
+        let is_one = hot_percent >= 100;
+        let needed = if is_one { least } else { 2 * least };
+        if blocks < needed {
+            return Err(format!("the log takes at least {needed} fast blocks and there are {blocks}"));
+        }
+        let share = (u64::from(blocks) * u64::from(hot_percent)).div_ceil(100) as u32;
+        let hot = if is_one { blocks } else { share.clamp(least, blocks - least) };
+        let ring = |range| Ring::new(range, blocks, pages_per_block, 1);
+        Ok(Self {
+            rings: [ring(0..hot), ring(hot..blocks)],
+            blocks: [hot, blocks - hot],
+            erases: vec![0; blocks as usize],
+            sums: [0; 2],
+            erased: [0; 2],
+            due: 0,
+            leader: Partition::Hot,
+            shifts: 0,
+        })
+    }
+
+    /// Blocks of a partition.
+    #[inline]
+    pub fn blocks(&self, partition: Partition) -> u32 {
+        self.blocks[partition as usize]
+    }
+
+    /// Whether a tail block must be reclaimed before the partition's next page is taken.
+    #[inline]
+    pub fn is_short(&self, partition: Partition) -> bool {
+        let ring = &self.rings[partition as usize];
+        ring.needs_block() && ring.erased() <= ERASED_MIN
+    }
+
+    /// The partition's next page.
+    #[inline]
+    pub fn next_page(&mut self, partition: Partition) -> (BlockId, u32) {
+        let ring = &mut self.rings[partition as usize];
+        if ring.needs_block() {
+            ring.open_block();
+        }
+        ring.next_page()
+    }
+
+    /// The block reclaimed next.
+    #[inline]
+    pub fn tail(&self, partition: Partition) -> Option<BlockId> {
+        self.rings[partition as usize].tail()
+    }
+
+    /// The tail block has been emptied and erased.
+    pub fn retire_tail(&mut self, partition: Partition) {
+        let Some(tail) = self.tail(partition) else { return };
+        self.rings[partition as usize].retire_tail();
+        self.erases[tail.index()] += 1;
+        self.sums[partition as usize] += 1;
+        self.erased[partition as usize] += 1;
+        if self.due > 0 {
+            self.exchange();
+        }
+    }
+
+    /// A period has passed: compares the wear of the partitions.
+    pub fn balance(&mut self) {
+        let [hot, warm] =
+            [0, 1].map(|partition| self.sums[partition] as f64 / f64::from(self.blocks[partition].max(1)));
+        self.leader = if hot > warm { Partition::Hot } else { Partition::Warm };
+        let apart = self.blocks[1] > 0 && (hot - warm).abs() > 1.0;
+        self.due = if apart { (self.blocks[0] + self.blocks[1]).div_ceil(EXCHANGED_SHARE) } else { 0 };
+    }
+
+    /// The partitions exchange the erased blocks that they would open next, if that evens out their wear.
+    fn exchange(&mut self) {
+        let [Some(hot), Some(warm)] = [0, 1].map(|partition| self.rings[partition].iter_erased().next()) else {
+            return;
+        };
+        let [hot_erases, warm_erases] = [hot, warm].map(|block| self.erases[block.index()]);
+        let evens_out = match self.leader {
+            Partition::Hot => hot_erases > warm_erases,
+            Partition::Warm => warm_erases > hot_erases,
+        };
+        if !evens_out {
+            return;
+        }
+        for (ring, new) in self.rings.iter_mut().zip([warm, hot]) {
+            ring.remove_erased();
+            ring.add_erased(new);
+        }
+        self.sums[0] = self.sums[0] + u64::from(warm_erases) - u64::from(hot_erases);
+        self.sums[1] = self.sums[1] + u64::from(hot_erases) - u64::from(warm_erases);
+        self.due -= 1;
+        self.shifts += 1;
+    }
+
+    /// Blocks erased so far in a partition.
+    pub fn erases(&self, partition: Partition) -> u64 {
+        self.erased[partition as usize]
+    }
+
+    /// Pairs of blocks exchanged so far.
+    pub fn shifts(&self) -> u64 {
+        self.shifts
+    }
+
+    /// Blocks of a partition that hold data, oldest first, each with the number of its programmed pages.
+    pub fn written(&self, partition: Partition) -> impl Iterator<Item = (BlockId, u32)> + '_ {
+        self.rings[partition as usize].iter_written()
+    }
+
+    /// Checks that each block is in one place and that sums agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = vec![false; self.erases.len()];
+        for (partition, ring) in self.rings.iter().enumerate() {
+            let (mut blocks, mut sum) = (0, 0);
+            for block in ring.iter_written().map(|(block, _)| block).chain(ring.iter_erased()) {
+                if std::mem::replace(&mut seen[block.index()], true) {
+                    return Err(format!("fast block {} is in two places", block.0));
+                }
+                (blocks, sum) = (blocks + 1, sum + u64::from(self.erases[block.index()]));
+            }
+            if blocks != self.blocks[partition] || sum != self.sums[partition] {
+                return Err(format!(
+                    "partition {partition} has {blocks} blocks of {} and {sum} erases of {}",
+                    self.blocks[partition], self.sums[partition]
+                ));
+            }
+            if blocks > 0 && ring.erased() < ERASED_MIN {
+                return Err(format!("partition {partition} has no erased block"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes so many blocks' worth of pages, all of which are soon invalid.
+    fn turn(partitions: &mut Partitions, partition: Partition, blocks: u32) {
+        for _ in 0..2 * blocks {
+            while partitions.is_short(partition) {
+                partitions.retire_tail(partition);
+            }
+            partitions.next_page(partition);
+            partitions.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_partition_worn_more_gives_its_blocks_for_fresh_ones() {
+        let mut partitions = Partitions::new(8, 50, 2).unwrap();
+        turn(&mut partitions, Partition::Warm, 4);
+        partitions.balance();
+        turn(&mut partitions, Partition::Hot, 10);
+        assert_eq!(partitions.shifts(), 0, "they had been less than a cycle apart");
+        partitions.balance();
+        turn(&mut partitions, Partition::Hot, 8);
+        assert_eq!(partitions.shifts(), 1, "one of 64 blocks, rounded up");
+        for _ in 0..40 {
+            partitions.balance();
+            turn(&mut partitions, Partition::Hot, 8);
+            turn(&mut partitions, Partition::Warm, 1);
+        }
+        let (least, most) = (partitions.erases.iter().min().unwrap(), partitions.erases.iter().max().unwrap());
+        assert!(most - least < 30, "{:?}", partitions.erases);
+        let erases = [Partition::Hot, Partition::Warm].map(|partition| partitions.erases(partition));
+        assert!(erases[0] > 7 * erases[1] / 2 && partitions.shifts() > 20, "{erases:?}");
+    }
+
+    #[test]
+    fn partitions_have_their_share_and_at_least_two_blocks() {
+        let blocks = |blocks, hot_percent| Partitions::new(blocks, hot_percent, 4).map(|partitions| partitions.blocks);
+        assert_eq!(blocks(10, 50), Ok([5, 5]));
+        assert_eq!(blocks(10, 1), Ok([2, 8]));
+        assert_eq!(blocks(10, 99), Ok([8, 2]));
+        assert_eq!(blocks(2, 100), Ok([2, 0]));
+        assert!(
+            blocks(3, 50).unwrap_err().contains("at least 4") && blocks(1, 100).unwrap_err().contains("at least 2")
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! Reclaiming the log: `GC_hot`, `GC_warm`, early migration (`ComboFTL` 2010 §4.1, §4.3), and the staying time.
+
+use super::Combo;
+use std::ops::Range;
+
+use super::chances::{Chances, State};
+use super::partitions::Partition;
+use crate::media::{Cause, Media};
+use crate::units::Ppa;
+
+crate::choices! {
+    /// The formula for how long a cold page stays in the log.
+    pub enum StayingTime {
+        /// `P (B_h + N B_w (1 - b) / a)`: `GC_hot` is called once in `P` page writes.
+        Corrected = "corrected",
+        /// `B_h P N B_w (1 - b) / a`, as printed.
+        Printed = "printed",
+    }
+}
+
+/// What becomes of data that the tail of the hot partition has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotTail {
+    /// They go to the warm partition.
+    Stays,
+    /// They go to the warm partition if they were updated while they were in the hot one, else to the slow region (2Q,
+    /// Fig. 6b).
+    StaysIfUpdated,
+    /// They go to the slow region: there is no warm partition (CLOCK).
+    Leaves,
+}
+
+impl HotTail {
+    /// Whether a unit at the tail of its partition goes down to the slow region.
+    #[inline]
+    fn goes_down(self, chances: &Chances, state: State) -> bool {
+        if state.is_in_warm() {
+            return chances.exhausted(state);
+        }
+        match self {
+            Self::Stays => false,
+            Self::StaysIfUpdated => !state.is_updated(),
+            Self::Leaves => true,
+        }
+    }
+}
+
+/// Shares of the pages of reclaimed blocks that were valid.
+#[derive(Debug)]
+pub struct ValidShares {
+    pages_per_block: u32,
+    /// Valid pages and blocks of this period, by partition.
+    valid: [u64; 2],
+    blocks: [u64; 2],
+    /// The shares of the last period in which any block was reclaimed: `α` and `β`.
+    shares: [f64; 2],
+}
+
+impl ValidShares {
+    /// As if all of the hot partition's pages had been valid and none of the warm one's.
+    pub fn new(pages_per_block: u32) -> Self {
+        Self { pages_per_block, valid: [0; 2], blocks: [0; 2], shares: [1.0, 0.0] }
+    }
+
+    fn note(&mut self, partition: Partition, valid_pages: u32) {
+        self.valid[partition as usize] += u64::from(valid_pages);
+        self.blocks[partition as usize] += 1;
+    }
+
+    /// A period has passed.
+    pub fn close_period(&mut self) {
+        for partition in 0..2 {
+            if self.blocks[partition] > 0 {
+                let pages = self.blocks[partition] * u64::from(self.pages_per_block);
+                self.shares[partition] = self.valid[partition] as f64 / pages as f64;
+            }
+        }
+        (self.valid, self.blocks) = ([0; 2], [0; 2]);
+    }
+
+    /// Pages written to the hot partition while a cold page goes through both (§4.1), at least all of the hot one's.
+    ///
+    /// Less than one valid page in a block counts as one, so that the time stays finite.
+    pub fn staying_time(&self, formula: StayingTime, chances: u32, [hot, warm]: [u32; 2]) -> u64 {
+        let pages = f64::from(self.pages_per_block);
+        let (hot, warm, chances) = (f64::from(hot), f64::from(warm), f64::from(chances));
+        let [alpha, beta] = self.shares;
+        let calls = chances * warm * (1.0 - beta) / alpha.max(1.0 / pages);
+        let time = match formula {
+            StayingTime::Corrected => pages * (hot + calls),
+            StayingTime::Printed => (hot * pages * calls).max(pages * hot),
+        };
+        time as u64
+    }
+}
+
+impl Combo {
+    /// The page of the hot partition that the host's next data go to.
+    #[inline]
+    pub(super) fn hot_page<M: Media>(&mut self, media: &mut M) -> Ppa {
+        while self.partitions.is_short(Partition::Hot) {
+            self.reclaim(media, Partition::Hot);
+        }
+        self.take_page(Partition::Hot)
+    }
+
+    fn take_page(&mut self, partition: Partition) -> Ppa {
+        let (block, page) = self.partitions.next_page(partition);
+        self.tiers.fast.slots().geometry().ppa(block, page)
+    }
+
+    /// The page of the warm partition that a survivor of `from` goes to. A warm block's survivors need no more than the
+    /// open block and the erased one that is kept. Each lap of the warm partition costs a unit a chance, so that there is
+    /// an end to laps which make no room.
+    fn warm_page<M: Media>(&mut self, media: &mut M, from: Partition) -> Ppa {
+        if from == Partition::Hot {
+            while self.partitions.is_short(Partition::Warm) {
+                self.reclaim(media, Partition::Warm);
+            }
+        }
+        self.take_page(Partition::Warm)
+    }
+
+    /// Empties a partition's tail block: what has had its chances goes down, the rest to the head of the warm partition.
+    fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
+        let Some(block) = self.partitions.tail(partition) else { return };
+        let slots = self.tiers.fast.slots();
+        let geometry = *slots.geometry();
+        let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
+        let mut valid_pages = 0;
+        for page in 0..geometry.pages_per_block {
+            let page = geometry.ppa(block, page);
+            let first = self.tiers.fast.slots().first_slot(page);
+            for slot in first..first + self.tiers.fast.units_per_page() {
+                let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
+                self.tiers.prefetch_slots(slot, end, goes_down);
+            }
+            if self.tiers.fast.slots().is_valid(page) {
+                valid_pages += 1;
+                self.phase_out(media, page, first..end, partition);
+            }
+        }
+        self.valid_shares.note(partition, valid_pages);
+        self.tiers.fast.erase(media, block, Cause::Gc);
+        self.partitions.retire_tail(partition);
+    }
+
+    /// Moves what is valid in a page of a tail block, whose slots from this page on are `slots`.
+    fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, slots: Range<u32>, partition: Partition) {
+        for slot in slots.start..slots.start + self.tiers.fast.units_per_page() {
+            if let Some(unit) = self.tiers.fast.slots().unit(slot)
+                && self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
+            {
+                self.demote(media, unit, slot..slots.end);
+            }
+        }
+        if !self.tiers.fast.slots().is_valid(page) {
+            return;
+        }
+        let to = self.warm_page(media, partition);
+        let Self { states, chances, .. } = self;
+        self.tiers.copy_fast(media, page, to, |old, new| {
+            let state = states[old as usize].after_lap();
+            states[new as usize] = state;
+            chances.note_entered(state);
+        });
+        self.counts.slc_to_slc_pages += 1;
+    }
+
+    /// Moves a unit down, together with those of its slow page among these slots that go down as well.
+    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>) {
+        let Self { states, chances, hot_tail, .. } = self;
+        let goes_down = |slot| slots.contains(&slot) && hot_tail.goes_down(chances, states[slot as usize]);
+        let moved = self.tiers.demote(media, unit, goes_down);
+        self.counts.slc_to_mlc_pages += 1;
+        self.period.moved_units += u64::from(moved);
+        self.counts.demoted_units += u64::from(moved);
+        if self.detection.follows_log() {
+            self.detection.note_demoted(unit, moved);
+        }
+    }
+}

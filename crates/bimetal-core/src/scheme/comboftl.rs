@@ -1,0 +1,117 @@
+//! `comboftl`: a little of an MLC chip in SLC mode in front of the rest (Im and Shin, *`ComboFTL`: Improving performance and
+//! lifespan of MLC flash memory using SLC flash buffer*, Journal of Systems Architecture 56, 2010). See [`super::combo`].
+//!
+//! Each technique of the paper can be switched off by itself (§6.3, Fig. 12).
+
+use super::combo::chances::CHANCES_MAX;
+use super::combo::detection::Granularity;
+use super::combo::threshold::{Mode, Threshold};
+use super::combo::{self, Combo, HotTail, StayingTime, WarmBit};
+use super::space::{Map, SlowRegion};
+use super::{Regions, SchemeSpec, Shape};
+use crate::units::ByteSize;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "comboftl",
+    summary: "small writes to a log of SLC with a hot and a warm partition, the rest to MLC, all bounds adaptive",
+    source: "ComboFTL, JSA 2010",
+    regions: Regions::FastAndSlow,
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `comboftl`.
+    pub struct Parameters {
+        /// Whether the threshold follows the traffic from SLC to MLC (section 3.2).
+        pub threshold_mode: Mode = Mode::Dynamic;
+        /// Largest write that goes to SLC, at the start: 8, 16, 32 or 64 KiB, any size if fixed (section 3.2).
+        pub threshold: ByteSize = ByteSize(16 << 10);
+        /// Data moved down in a period over the size of SLC: what the threshold aims at, phi (section 3.2).
+        pub migration_target: f64 = 0.1, in 0.0..=1.0;
+        /// By how much it may be missed: epsilon (section 3.2).
+        pub migration_tolerance: f64 = 0.05, in 0.0..=1.0;
+        /// Whether the number of chances follows the update ratios of the warm sets (section 4.2).
+        pub chances_mode: Mode = Mode::Dynamic;
+        /// Laps of the warm partition that data get beyond the first, at the start: N. 0, fixed: no warm partition (section 4.1).
+        pub chances: u32 = 2, in 0..=CHANCES_MAX;
+        /// Warm sets one of which must reach `update_low`: the observation window M (section 4.2).
+        pub observation_window: u32 = 2, in 1..=CHANCES_MAX;
+        /// Update ratio below which all of them are of no use: LB (sections 4.2, 6.4).
+        pub update_low: f64 = 0.3, in 0.0..=1.0;
+        /// Update ratio of the last warm set above which there is one chance more: UB (sections 4.2, 6.4).
+        pub update_high: f64 = 0.7, in 0.0..=1.0;
+        /// Whether data never updated in the warm partition leave it half-way (section 4.3).
+        pub early_migration: bool = true;
+        /// What happens to the warm bit of data that are updated in the hot partition (section 4.3).
+        pub warm_bit: WarmBit = WarmBit::Keep;
+        /// Share of the hot partition in the SLC blocks, in percent (section 4.1).
+        pub hot_percent: u32 = 50, in 1..=99;
+        /// Whether the partitions exchange blocks to wear evenly (section 4.1).
+        pub boundary_shift: bool = true;
+        /// What is found to be hot in MLC (section 5.2).
+        pub detection: Granularity = Granularity::Unit;
+        /// Share of hot units updated in SLC below which fewer are taken for hot (section 5.2).
+        pub hot_hits_low: f64 = 0.3, in 0.0..=1.0;
+        /// Share of hot units updated in SLC above which more are taken for hot (section 5.2).
+        pub hot_hits_high: f64 = 0.7, in 0.0..=1.0;
+        /// How long a cold page is taken to stay in SLC: the period in which counters of hot data are halved (section 4.1).
+        pub staying_time: StayingTime = StayingTime::Corrected;
+        /// How MLC is mapped (section 3.1).
+        pub slow_map: Map = Map::Unit;
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        pub unit_blocks: u32 = 0, in 0..=65_536;
+        /// Erased MLC blocks at or below which MLC is collected.
+        pub reserve_blocks: u32 = 2, in 1..=1024;
+    }
+}
+
+/// `comboftl`.
+#[derive(Debug)]
+pub struct ComboFtl;
+
+impl ComboFtl {
+    /// A scheme over the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Too few blocks in either, or parameters that do not go together.
+    #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo, String> {
+        let threshold = match parameters.threshold_mode {
+            Mode::Fixed => Threshold::fixed(parameters.threshold),
+            Mode::Dynamic => {
+                Threshold::dynamic(parameters.threshold, parameters.migration_target, parameters.migration_tolerance)?
+            }
+        };
+        let (hot_tail, hot_percent) = match (parameters.chances, parameters.chances_mode) {
+            (0, Mode::Dynamic) => return Err("without chances there are none to adapt: set chances_mode=fixed".into()),
+            (0, Mode::Fixed) => (HotTail::Leaves, 100),
+            _ => (HotTail::Stays, parameters.hot_percent),
+        };
+        let settings = combo::Settings {
+            threshold,
+            hot_tail,
+            hot_percent,
+            chances: combo::chances::Settings {
+                mode: parameters.chances_mode,
+                start: parameters.chances,
+                window: parameters.observation_window,
+                low: parameters.update_low,
+                high: parameters.update_high,
+                early_migration: parameters.early_migration,
+            },
+            warm_bit: parameters.warm_bit,
+            boundary_shift: parameters.boundary_shift,
+            detection: combo::detection::Settings {
+                granularity: parameters.detection,
+                low: parameters.hot_hits_low,
+                high: parameters.hot_hits_high,
+            },
+            staying_time: parameters.staying_time,
+        };
+        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
+        let slow = SlowRegion::of(shape, map, unit_blocks, reserve_blocks)?;
+        Combo::new(shape, &slow, &settings)
+    }
+}

@@ -1,0 +1,143 @@
+//! A region with the map that its scheme is set to: by units, as `ComboFTL` has it, or by pages.
+
+use super::{PageSettings, PageSpace, Space, UnitSettings, UnitSpace, default_unit_blocks};
+use crate::media::{Cause, Media, Part};
+use crate::scheme::Shape;
+use crate::units::{Geometry, Ppa, RegionId};
+
+crate::choices! {
+    /// How a region is mapped.
+    pub enum Map {
+        /// A page lies anywhere within the blocks of its unit.
+        Unit = "unit",
+        /// A page lies anywhere.
+        Page = "page",
+    }
+}
+
+/// A region's state.
+#[derive(Debug)]
+pub enum MappedSpace {
+    /// Mapped by units.
+    Unit(UnitSpace),
+    /// Mapped by pages.
+    Page(PageSpace),
+}
+
+/// A device's last region, as a scheme is to keep it.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowRegion {
+    region: RegionId,
+    geometry: Geometry,
+    logical_pages: u64,
+    map: Map,
+    unit_blocks: u32,
+    reserve_blocks: u32,
+}
+
+impl SlowRegion {
+    /// The last region of `shape`. Units have `unit_blocks` logical blocks, or [`default_unit_blocks`] where that is 0. The
+    /// region is collected when it is down to `reserve_blocks` erased blocks, each of its dies where it is mapped by pages.
+    ///
+    /// # Errors
+    /// A device without regions.
+    pub fn of(shape: &Shape, map: Map, unit_blocks: u32, reserve_blocks: u32) -> Result<Self, String> {
+        let geometry = shape.regions.last().ok_or("it has no region")?.geometry;
+        let region = RegionId((shape.regions.len() - 1) as u8);
+        let logical_pages = shape.logical_sectors.div_ceil(u64::from(geometry.page_sectors()));
+        let unit_blocks = match unit_blocks {
+            0 => default_unit_blocks(&geometry, logical_pages),
+            blocks => blocks,
+        };
+        Ok(Self { region, geometry, logical_pages, map, unit_blocks, reserve_blocks })
+    }
+
+    /// Logical blocks of a unit, whether or not it is mapped by units.
+    pub fn unit_blocks(&self) -> u32 {
+        self.unit_blocks
+    }
+
+    /// The region, erased.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn space(&self) -> Result<MappedSpace, String> {
+        let Self { region, geometry, logical_pages, unit_blocks, reserve_blocks, .. } = *self;
+        let idle_gc = false;
+        match self.map {
+            Map::Unit => {
+                let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
+                UnitSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Unit)
+            }
+            Map::Page => {
+                let settings = PageSettings { gc_free_blocks: reserve_blocks, idle_gc };
+                PageSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Page)
+            }
+        }
+    }
+}
+
+/// The same for either map.
+macro_rules! either {
+    ($this:expr, $space:ident => $action:expr) => {
+        match $this {
+            MappedSpace::Unit($space) => $action,
+            MappedSpace::Page($space) => $action,
+        }
+    };
+}
+
+impl Space for MappedSpace {
+    fn region(&self) -> RegionId {
+        either!(self, space => space.region())
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        either!(self, space => space.geometry())
+    }
+
+    fn logical_pages(&self) -> u32 {
+        either!(self, space => space.logical_pages())
+    }
+
+    #[inline(always)]
+    fn lookup(&self, logical: u32) -> Option<Ppa> {
+        either!(self, space => space.lookup(logical))
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, logical: u32) {
+        either!(self, space => space.invalidate(logical));
+    }
+
+    #[inline]
+    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
+        either!(self, space => space.write(media, logical, parts, cause));
+    }
+
+    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
+        either!(self, space => space.idle(media, budget_pages))
+    }
+
+    #[inline]
+    fn prefetch(&self, far: u32, near: u32) {
+        either!(self, space => space.prefetch(far, near));
+    }
+
+    fn erases(&self) -> u64 {
+        either!(self, space => space.erases())
+    }
+
+    fn copied_pages(&self) -> u64 {
+        either!(self, space => space.copied_pages())
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        either!(self, space => space.metadata_bytes())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        either!(self, space => space.check())
+    }
+}

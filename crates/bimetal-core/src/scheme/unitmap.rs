@@ -1,0 +1,55 @@
+//! `unitmap`: one region on `ComboFTL`'s unit-based page map, with nothing in front of it (Im and Shin, JSA 2010, sections
+//! 3.1, 5.1 and 6.1).
+//!
+//! On a region of SLC this is the paper's "SLC-only", on MLC its "MLC-only": what `ComboFTL` is compared with. A unit of
+//! consecutive logical blocks has physical blocks of its own, up to a limit, and a page map within them. Nothing is moved
+//! between regions and no hot data are looked for.
+//!
+//! The paper gives neither the unit's size nor its limit nor when blocks are collected: the defaults here are choices, and the
+//! limit is explained with [`super::space::UnitSpace`].
+
+use super::space::{OneRegion, UnitSettings, UnitSpace, default_unit_blocks, logical_pages};
+use super::{Regions, SchemeSpec, Shape};
+use crate::units::RegionId;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "unitmap",
+    summary: "one region, page map within units of a few blocks: ComboFTL's SLC-only and MLC-only",
+    source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
+    regions: Regions::One,
+    parameters: Parameters::specs,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `unitmap`.
+    pub struct Parameters {
+        /// Logical blocks of a unit; 0: 8, doubled while there are more units than spare blocks. Fig. 4 has 1 and 2.
+        pub unit_blocks: u32 = 0, in 0..=65_536;
+        /// Erased blocks at or below which units are collected before one of them takes another.
+        pub reserve_blocks: u32 = 2, in 1..=1024;
+        /// Whether idle time is used to collect up to twice `reserve_blocks`, as far as the spare area allows.
+        pub idle_gc: bool = false;
+    }
+}
+
+/// The state of `unitmap`.
+pub type UnitMapped = OneRegion<UnitSpace>;
+
+impl UnitMapped {
+    /// A scheme over the device's only region.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let (geometry, logical_pages) = (shape.regions[0].geometry, logical_pages(shape)?);
+        let Parameters { unit_blocks, reserve_blocks, idle_gc } = parameters;
+        let unit_blocks = match unit_blocks {
+            0 => default_unit_blocks(&geometry, logical_pages),
+            blocks => blocks,
+        };
+        let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
+        UnitSpace::new(RegionId(0), geometry, logical_pages, settings).map(Self)
+    }
+}

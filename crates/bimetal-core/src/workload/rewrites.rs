@@ -1,0 +1,335 @@
+//! What `phone`, `pc` and `wlaftl` share: classes of requests by their size, each of which writes data of its own again
+//! and again.
+//!
+//! The time between two writes of the same data is counted in bytes that the host writes meanwhile, all its data taken
+//! together; its mean is the MTBW of ComboFTL (2010, sections 4.1 and 6, figure 9). A class that makes up the share `f` of
+//! the written bytes and comes back to its data every `T` bytes has `W = f T` bytes of them. Classes without an MTBW
+//! divide what the others leave of the address space by their bytes, so that theirs is the same.
+//!
+//! The data of a class lie in extents of one length, scattered over the address space. The space is cut into extents of
+//! the first class, and a permutation says which of them are its own; those that are left are cut into extents of the
+//! second class, and so on. So no two classes overlap, nothing is lost and nothing need be remembered.
+
+use super::sample::{Arrivals, Permutation, Zipf, choose};
+use crate::part::random;
+use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::units::ByteSize;
+
+/// Requests of one size and the data that they rewrite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Class {
+    /// Bytes of each request: a power of two.
+    pub(super) size: u64,
+    /// Share of the requests; the shares of all classes add up to 1.
+    pub(super) share: f64,
+    /// Mean bytes that the host writes between two writes of the same data; at most the address space is taken. Without
+    /// it, the class has its part of what the others leave.
+    pub(super) mtbw: Option<u64>,
+    /// Bytes that lie together: a power of two, at least `size` and at most that of the class before.
+    pub(super) extent: u64,
+    /// Which of its data are written next.
+    pub(super) order: Order,
+}
+
+/// Which of a class's data are written next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// One after the other, then from the beginning: every interval is the MTBW.
+    InTurn,
+    /// Any, all alike: intervals are exponentially distributed about the MTBW.
+    AtRandom,
+    /// Any, with Zipf popularity of this exponent.
+    Popular(f64),
+}
+
+/// What is generated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Profile<'a> {
+    pub(super) requests: u64,
+    /// Bytes of the address space.
+    pub(super) span: u64,
+    /// Share of requests that read what writes of the same class write.
+    pub(super) read_share: f64,
+    pub(super) interval_us: f64,
+    /// Extents in descending order; the first class has no MTBW and takes what rounding leaves.
+    pub(super) classes: &'a [Class],
+}
+
+/// The generator.
+#[derive(Debug)]
+pub(super) struct Rewrites {
+    left: u64,
+    state: u64,
+    arrivals: Arrivals,
+    read_share: f64,
+    /// Positions of classes in `sets`, with their shares of the requests.
+    shares: Vec<(usize, f64)>,
+    sets: Vec<Set>,
+}
+
+/// The data of a class: where they lie and which are next.
+#[derive(Debug)]
+struct Set {
+    size: u64,
+    /// Pieces of `size` bytes, each written whole.
+    pieces: u64,
+    next: Next,
+    extent: u64,
+    bytes: u64,
+    /// Order of all extents that the classes before have left: the first are this class's, those behind are left.
+    places: Permutation,
+}
+
+#[derive(Debug)]
+enum Next {
+    InTurn { piece: u64 },
+    AtRandom,
+    Popular { ranks: Zipf, pieces: Permutation },
+}
+
+impl Rewrites {
+    /// A generator of the profile.
+    ///
+    /// # Errors
+    /// An address space that is too small for the classes.
+    pub(super) fn new(profile: Profile<'_>, seed: u64) -> Result<Self, String> {
+        let mut state = seed;
+        let mut sets = Vec::new();
+        let mut free_bytes = profile.span;
+        for (class, extents) in profile.classes.iter().zip(extents(profile.classes, profile.span)?) {
+            let bytes = extents * class.extent;
+            let pieces = bytes / class.size;
+            let places = Permutation::new(free_bytes / class.extent, random::split_mix(&mut state));
+            let next = match class.order {
+                Order::InTurn => Next::InTurn { piece: 0 },
+                Order::AtRandom => Next::AtRandom,
+                Order::Popular(theta) => Next::Popular {
+                    ranks: Zipf::new(pieces, theta),
+                    pieces: Permutation::new(pieces, random::split_mix(&mut state)),
+                },
+            };
+            sets.push(Set { size: class.size, pieces, next, extent: class.extent, bytes, places });
+            free_bytes = free_bytes / class.extent * class.extent - bytes;
+        }
+        Ok(Self {
+            left: profile.requests,
+            arrivals: Arrivals::new(profile.interval_us),
+            read_share: profile.read_share,
+            shares: profile.classes.iter().map(|class| class.share).enumerate().collect(),
+            sets,
+            state,
+        })
+    }
+
+    /// Where a piece of a class begins in the address space.
+    fn address(&self, class: usize, piece: u64) -> u64 {
+        let set = &self.sets[class];
+        let place = set.place(piece * set.size);
+        self.sets[..class].iter().rev().fold(place, |place, before| before.place(before.bytes + place))
+    }
+}
+
+impl Set {
+    /// Where a byte of this set, or behind it a byte of what it leaves, lies in what the sets before have left.
+    fn place(&self, byte: u64) -> u64 {
+        self.places.of(byte / self.extent) * self.extent + byte % self.extent
+    }
+
+    /// The piece that a request goes to. Reads take no turn.
+    fn choose(&mut self, op: Op, state: &mut u64) -> u64 {
+        match &mut self.next {
+            Next::InTurn { piece } if op == Op::Write => {
+                let chosen = *piece;
+                *piece = (chosen + 1) % self.pieces;
+                chosen
+            }
+            Next::InTurn { .. } | Next::AtRandom => random::below(state, self.pieces),
+            Next::Popular { ranks, pieces } => pieces.of(ranks.draw(state)),
+        }
+    }
+}
+
+/// Extents of each class.
+fn extents(classes: &[Class], span: u64) -> Result<Vec<u64>, String> {
+    debug_assert!(classes.is_sorted_by(|before, class| before.extent >= class.extent));
+    debug_assert!(classes.iter().all(|class| class.size.is_power_of_two() && class.size <= class.extent));
+    debug_assert!(classes.first().is_some_and(|class| class.mtbw.is_none()));
+    let bytes = |class: &Class| class.share * class.size as f64;
+    let total: f64 = classes.iter().map(bytes).sum();
+    let bounded = |class: &Class| class.mtbw.map(|mtbw| bytes(class) / total * mtbw.min(span) as f64);
+    let left = span as f64 - classes.iter().filter_map(bounded).sum::<f64>();
+    let sharing: f64 = classes.iter().filter(|class| class.mtbw.is_none()).map(bytes).sum();
+    let set_bytes = |class: &Class| bounded(class).unwrap_or_else(|| left * bytes(class) / sharing);
+    let mut counts: Vec<u64> =
+        classes.iter().map(|class| ((set_bytes(class) / class.extent as f64).round() as u64).max(1)).collect();
+    let first = classes.first().map_or(1, |class| class.extent);
+    let of_others = classes.iter().zip(&counts).skip(1).rev().fold(0u64, |needed, (class, count)| {
+        needed.next_multiple_of(class.extent).saturating_add(count * class.extent)
+    });
+    counts[0] = (span / first).saturating_sub(of_others.div_ceil(first));
+    if counts[0] == 0 {
+        return Err(format!(
+            "after scaling, the address space is {}; small data need {} of it and large ones at least {} more; set a \
+             larger `span` or a smaller `scale`",
+            ByteSize(span),
+            ByteSize(of_others.next_multiple_of(first)),
+            ByteSize(first)
+        ));
+    }
+    Ok(counts)
+}
+
+impl Iterator for Rewrites {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        let arrival_ns = self.arrivals.next(&mut self.state);
+        let op = if random::unit(&mut self.state) < self.read_share { Op::Read } else { Op::Write };
+        let class = choose(&mut self.state, &self.shares)?;
+        let piece = self.sets[class].choose(op, &mut self.state);
+        let sectors = (self.sets[class].size / SECTOR_BYTES) as u32;
+        Some(Request { arrival_ns, sector: self.address(class, piece) / SECTOR_BYTES, sectors, op })
+    }
+}
+
+/// What tests of all these workloads look at.
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const PAGE_SECTORS: u64 = 8;
+
+    /// Writes of one size.
+    #[derive(Debug, Default)]
+    pub(in crate::workload) struct Written {
+        pub(in crate::workload) requests: u64,
+        pub(in crate::workload) bytes: u64,
+        /// 4-KiB pages that they write for the first time.
+        pub(in crate::workload) new_pages: u64,
+        /// Mean bytes that the host writes between two writes of a page: all its bytes, by the writes of each page.
+        pub(in crate::workload) mtbw: f64,
+        /// The same for each second or later write of a page.
+        intervals: Vec<u64>,
+    }
+
+    impl Written {
+        /// Share of the intervals that are shorter.
+        pub(in crate::workload) fn share_below(&self, bytes: u64) -> f64 {
+            self.intervals.iter().filter(|&&interval| interval < bytes).count() as f64 / self.intervals.len() as f64
+        }
+    }
+
+    /// All writes, by their size in KiB.
+    pub(in crate::workload) fn by_size(requests: impl Iterator<Item = Request>) -> BTreeMap<u64, Written> {
+        let mut sizes: BTreeMap<u64, Written> = BTreeMap::new();
+        let mut last: Vec<Option<u64>> = Vec::new();
+        let mut host_bytes = 0;
+        for request in requests.filter(|request| request.op == Op::Write) {
+            let written = sizes.entry(request.bytes() >> 10).or_default();
+            host_bytes += request.bytes();
+            written.requests += 1;
+            written.bytes += request.bytes();
+            for page in request.sector / PAGE_SECTORS..request.end().div_ceil(PAGE_SECTORS) {
+                let page = page as usize;
+                last.resize(last.len().max(page + 1), None);
+                match last[page].replace(host_bytes) {
+                    Some(before) => written.intervals.push(host_bytes - before),
+                    None => written.new_pages += 1,
+                }
+            }
+        }
+        for written in sizes.values_mut() {
+            let page_writes = written.new_pages + written.intervals.len() as u64;
+            written.mtbw = host_bytes as f64 * written.new_pages as f64 / page_writes as f64;
+        }
+        sizes
+    }
+
+    /// Holds a stream against figure 9 of ComboFTL (2010): small requests come back within 2 MB, large ones not within
+    /// 1,024 MB; between them, each size later than the one below.
+    pub(in crate::workload) fn assert_figure_9(sizes: &BTreeMap<u64, Written>) {
+        const MIB: f64 = (1 << 20) as f64;
+        let mtbws: Vec<f64> = sizes.values().map(|written| written.mtbw / MIB).collect();
+        assert!(mtbws.is_sorted(), "{mtbws:?}");
+        for (&kib, written) in sizes {
+            let mtbw = written.mtbw / MIB;
+            match kib {
+                0..8 => {
+                    assert!(mtbw < 2.0, "{kib} KiB: {mtbw} MiB");
+                    assert!(written.share_below(2 << 20) > 0.8, "most are updated within 2 MB");
+                }
+                8..=32 => assert!((1.5..1100.0).contains(&mtbw), "{kib} KiB: {mtbw} MiB"),
+                _ => assert!(written.share_below(1024 << 20) == 0.0 && mtbw > 1024.0, "{kib} KiB: {mtbw} MiB"),
+            }
+        }
+    }
+
+    const CLASSES: [Class; 4] = [
+        Class { size: 64 << 10, share: 0.1, mtbw: None, extent: 256 << 10, order: Order::InTurn },
+        Class { size: 16 << 10, share: 0.2, mtbw: Some(40 << 20), extent: 32 << 10, order: Order::AtRandom },
+        Class { size: 4 << 10, share: 0.3, mtbw: None, extent: 16 << 10, order: Order::Popular(0.9) },
+        Class { size: 4 << 10, share: 0.4, mtbw: Some(2 << 20), extent: 8 << 10, order: Order::AtRandom },
+    ];
+
+    fn rewrites(requests: u64, span: u64) -> Result<Rewrites, String> {
+        Rewrites::new(Profile { requests, span, read_share: 0.0, interval_us: 1.0, classes: &CLASSES }, 5)
+    }
+
+    #[test]
+    fn classes_lie_apart_and_within_the_address_space() {
+        for span in [1 << 20, 3 << 20, (7 << 20) + 12_345] {
+            let generator = rewrites(1, span).unwrap();
+            let mut owners = vec![None; (span >> 12) as usize];
+            for (class, set) in generator.sets.iter().enumerate() {
+                for piece in 0..set.pieces {
+                    let start = generator.address(class, piece);
+                    assert!(start.is_multiple_of(set.size) && start + set.size <= span);
+                    for owner in &mut owners[(start >> 12) as usize..((start + set.size) >> 12) as usize] {
+                        assert_eq!(owner.replace(class), None, "class {class}, piece {piece}");
+                    }
+                }
+            }
+            let unused = owners.iter().filter(|owner| owner.is_none()).count();
+            assert!(unused < 2 * 256 / 4, "{unused} pages of {span} bytes are nobody's");
+        }
+    }
+
+    #[test]
+    fn each_class_has_its_share_and_its_mtbw() {
+        let span = 100 << 20;
+        let sizes = by_size(rewrites(200_000, span).unwrap());
+        let bytes: u64 = sizes.values().map(|written| written.bytes).sum();
+        let expect = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
+        expect(sizes[&64].bytes as f64 / bytes as f64, 6.4 / 12.4);
+        expect(sizes[&16].bytes as f64 / bytes as f64, 3.2 / 12.4);
+        expect(sizes[&16].mtbw, f64::from(40 << 20));
+        // What the bounded classes leave, divided among classes with 7.6 of 12.4 parts of the bytes.
+        let left = f64::from(100 << 20) - 3.2 / 12.4 * f64::from(40 << 20) - 1.6 / 12.4 * f64::from(2 << 20);
+        expect(sizes[&64].mtbw, left * 12.4 / 7.6);
+        // In turn: every interval is nearly the mean.
+        assert_eq!(sizes[&64].share_below((0.9 * sizes[&64].mtbw) as u64), 0.0);
+        // At random: 1 - 1/e of the intervals are below the mean.
+        expect(sizes[&16].share_below(40 << 20), 0.632);
+    }
+
+    #[test]
+    fn an_address_space_that_is_too_small_is_refused() {
+        assert!(rewrites(1, 300 << 10).unwrap_err().contains("smaller `scale`"));
+    }
+
+    #[test]
+    fn reads_take_no_turn() {
+        let class = [Class { share: 1.0, ..CLASSES[0] }];
+        let profile = Profile { requests: 4000, span: 10 << 20, read_share: 0.5, interval_us: 1.0, classes: &class };
+        let mut writes = Rewrites::new(profile, 9).unwrap().filter(|request| request.op == Op::Write);
+        let mut first: Vec<u64> = writes.by_ref().take(160).map(|request| request.sector).collect();
+        let second: Vec<u64> = writes.take(160).map(|request| request.sector).collect();
+        assert_eq!(first, second);
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), 160);
+    }
+}

@@ -1,0 +1,285 @@
+//! `wlaftl`: stands in for the six traces of WLAFTL (2018): UMass Financial1, two synthetic ones of DiskSim, three of a PC.
+//!
+//! Table 2 of the paper is legible for two traces and Financial1 is known otherwise; what sizes the writes have follows
+//! from table 3, from its three static thresholds, never from WLAFTL's own column. A threshold of `k` KB sends writes of
+//! up to `k` KB to SLC blocks of 128 KB, the others to MLC blocks of 512 KB, and what is erased in the long run is what was
+//! written. So the SLC erases at 4 KB, what they grow by at 8 and at 16 KB, and four times the MLC erases at 16 KB are the
+//! bytes of four classes of sizes, in units of 128 KB:
+//!
+//! | trace | ≤ 4 KB | ≤ 8 KB | ≤ 16 KB | larger | sum | shares |
+//! |---|---|---|---|---|---|---|
+//! | Fin1 | 82298 | 82376 − 82298 = 78 | 0 | 4 × 4561 = 18244 | 12.3 GB | 0.818, 0.001, 0, 0.181 |
+//! | Sys | 30652 | 39838 − 30652 = 9186 | 4478 | 4 × 5083 = 20332 | 7.9 GB | 0.474, 0.142, 0.069, 0.315 |
+//! | Test1 | 32431 | 0 | 0 | (4 × 938) | 4.0 GB | 1 |
+//! | Test2 | 8369 | 43478 − 8369 = 35109 | 51228 | 4 × 8353 = 33412 | 15.6 GB | 0.065, 0.274, 0.400, 0.261 |
+//! | Iotrace1 | 10237 | 51160 − 10237 = 40923 | 30916 | 4 × 7501 = 30004 | 13.7 GB | 0.091, 0.365, 0.276, 0.268 |
+//! | Iotrace2 | 77801 | 132222 − 77801 = 54421 | 22573 | 4 × 28776 = 115104 | 32.9 GB | 0.288, 0.202, 0.084, 0.426 |
+//!
+//! Migration, collection and what the device holds before it first erases blur this: where the written bytes are known
+//! (Fin1 14.5 GB, Test1 4.05 GB, Iotrace2 27.4 GB) the sums are 0.85, 0.98 and 1.20 of them. Test1's SLC erases alone are
+//! its bytes, whatever the threshold; its MLC erases are migrations and are left out.
+//!
+//! | trace | requests | writes | mean write |
+//! |---|---|---|---|
+//! | Fin1 | 5,334,987 | 4,099,354 | 3.7 KB: UMass Financial1 |
+//! | Test1 | 3,181,345 | 50.0 % | 2.67 KB: table 2 |
+//! | Iotrace2 | 9,033,809 | 53.4 % | 5.95 KB: table 2 |
+//! | Test2 | from its sum | as Test1 | from the shares |
+//! | Sys, Iotrace1 | from their sums | as Iotrace2, of the same PC | from the shares |
+//!
+//! Chosen, before any scheme was run on it:
+//! - Writes of up to 4 KB have 2 or 4 KB, the pages of the two chips, in the mix that gives the mean of table 2; Test2 has
+//!   that of Test1, Sys and Iotrace1 that of Iotrace2. The other classes have 8, 16 and 64 KB, the last being the largest
+//!   that Chang (2010, figure 7a) shows of Windows.
+//! - The address space is what 2 GB of MLC (section 4.1) export with 7 % in reserve, the usual difference between binary
+//!   and decimal gigabytes: 1,904 MB. SLC adds nothing to it, since its data return to MLC.
+//! - How often data are updated is not published. The text says that small writes are hot and large ones cold. So each
+//!   class has its part of the address space by its bytes, and all are rewritten alike on average; among those of up to 16
+//!   KB, the largest static threshold, popularity follows Zipf with the usual exponent of 0.99 (as `zipf`); larger ones
+//!   are written in turn. One choice for all six traces.
+//! - Small data lie in extents of 16 KiB and large ones of 1 MiB.
+//! - FlashSim is open loop. At 10 ms between arrivals even the largest mean write, 11.4 KB of Test2, all to MLC (table 1:
+//!   800 µs for 4 KB), would take a ninth of the time, half of the requests being reads.
+
+use super::rewrites::{Class, Order, Profile, Rewrites};
+use super::{Requests, WorkloadSpec};
+use crate::units::ByteSize;
+
+/// Registry line.
+pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
+    name: "wlaftl",
+    summary: "one of six traces by its sizes of writes: OLTP, synthetic, a PC; small data with Zipf popularity",
+    source: "WLAFTL, Chinese Journal of Computers 2018, section 4.1, tables 2 and 3: stands in for its traces",
+    parameters: Parameters::specs,
+};
+
+crate::choices! {
+    /// A trace of the paper.
+    pub enum Name {
+        /// OLTP of UMass, Financial1.
+        Fin1 = "fin1",
+        /// A PC, by DiskMon.
+        Sys = "sys",
+        /// Synthetic, by DiskSim: small writes only.
+        Test1 = "test1",
+        /// Synthetic, by DiskSim: mostly writes of 8 and 16 KB.
+        Test2 = "test2",
+        /// A PC, by DiskMon: mostly writes of 8 and 16 KB.
+        Iotrace1 = "iotrace1",
+        /// A PC, by DiskMon: the longest.
+        Iotrace2 = "iotrace2",
+    }
+}
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `wlaftl`.
+    pub struct Parameters {
+        /// Which of the paper's traces.
+        pub trace: Name = Name::Fin1;
+        /// Most requests; by itself a trace ends after 2 to 9 million.
+        pub requests: u64 = 10_000_000, in 1..=1_000_000_000;
+        /// Bytes of the address space: 2 GB of MLC with 7 % in reserve.
+        pub span: ByteSize = ByteSize(1904 << 20);
+        /// Divides `span`; request sizes and number stay.
+        pub scale: u32 = 1, in 1..=128;
+        /// Exponent of the popularity of data written in requests of up to 16 KB.
+        pub theta: f64 = 0.99, in 0.0..=4.0;
+        /// Mean time between arrivals in microseconds.
+        pub interval_us: f64 = 10_000.0, in 0.0..=1e9;
+    }
+}
+
+/// What is known of a trace.
+struct Known {
+    /// Table 3: blocks of SLC erased at static thresholds of 4, 8 and 16 KB.
+    slc_erases: [u32; 3],
+    /// Table 3: blocks of MLC erased at 16 KB.
+    mlc_erases: u32,
+    row: Row,
+}
+
+/// The row of table 2.
+enum Row {
+    Legible {
+        requests: u64,
+        write_share: f64,
+        mean_kib: f64,
+    },
+    /// Lost: it shares its writes and the sizes of its smallest ones with a trace of its kind.
+    Like(Name),
+}
+
+impl Name {
+    fn known(self) -> Known {
+        let legible = |requests, write_share, mean_kib| Row::Legible { requests, write_share, mean_kib };
+        let known = |slc_erases, mlc_erases, row| Known { slc_erases, mlc_erases, row };
+        match self {
+            Self::Fin1 => {
+                let (writes, reads) = (4_099_354, 1_235_633);
+                let write_share = writes as f64 / (writes + reads) as f64;
+                known([82_298, 82_376, 82_376], 4561, legible(writes + reads, write_share, 3.7))
+            }
+            Self::Sys => known([30_652, 39_838, 44_316], 5083, Row::Like(Self::Iotrace2)),
+            Self::Test1 => known([32_431; 3], 0, legible(3_181_345, 0.5, 2.67)),
+            Self::Test2 => known([8369, 43_478, 94_706], 8353, Row::Like(Self::Test1)),
+            Self::Iotrace1 => known([10_237, 51_160, 82_076], 7501, Row::Like(Self::Iotrace2)),
+            Self::Iotrace2 => known([77_801, 132_222, 154_795], 28_776, legible(9_033_809, 0.534, 5.9505)),
+        }
+    }
+}
+
+/// KiB of an SLC block and of an MLC block (table 1).
+const SLC_BLOCK: f64 = 128.0;
+const MLC_BLOCK: f64 = 512.0;
+
+impl Known {
+    /// KiB written by writes of up to 4, 8 and 16 KiB and by larger ones.
+    fn written_kib(&self) -> [f64; 4] {
+        let [to_4, to_8, to_16] = self.slc_erases.map(|erases| f64::from(erases) * SLC_BLOCK);
+        [to_4, to_8 - to_4, to_16 - to_8, f64::from(self.mlc_erases) * MLC_BLOCK]
+    }
+
+    /// Mean KiB of writes of up to 4 KiB.
+    fn small_kib(&self) -> f64 {
+        let [to_4, to_8, to_16, larger] = self.written_kib();
+        match self.row {
+            Row::Legible { mean_kib, .. } => {
+                let writes = (to_4 + to_8 + to_16 + larger) / mean_kib;
+                to_4 / (writes - to_8 / 8.0 - to_16 / 16.0 - larger / 64.0)
+            }
+            Row::Like(other) => other.known().small_kib(),
+        }
+    }
+
+    /// Sizes of writes in KiB, largest first, with how many there are in what was erased.
+    fn writes(&self) -> [(u64, f64); 5] {
+        let [to_4, to_8, to_16, larger] = self.written_kib();
+        let small = to_4 / self.small_kib();
+        let of_4 = (to_4 - small * 2.0) / 2.0;
+        [(64, larger / 64.0), (16, to_16 / 16.0), (8, to_8 / 8.0), (4, of_4), (2, small - of_4)]
+    }
+
+    fn write_share(&self) -> f64 {
+        match self.row {
+            Row::Legible { write_share, .. } => write_share,
+            Row::Like(other) => other.known().write_share(),
+        }
+    }
+
+    /// Requests of the trace.
+    fn requests(&self) -> u64 {
+        match self.row {
+            Row::Legible { requests, .. } => requests,
+            Row::Like(_) => {
+                let writes: f64 = self.writes().iter().map(|&(_, writes)| writes).sum();
+                (writes / self.write_share()).round() as u64
+            }
+        }
+    }
+
+    fn classes(&self, theta: f64) -> Vec<Class> {
+        let writes = self.writes();
+        let all: f64 = writes.iter().map(|&(_, writes)| writes).sum();
+        let class = |&(kib, writes): &(u64, f64)| {
+            let (extent, order) = if kib > 16 { (1 << 20, Order::InTurn) } else { (16 << 10, Order::Popular(theta)) };
+            Class { size: kib << 10, share: writes / all, mtbw: None, extent, order }
+        };
+        writes.iter().filter(|&&(_, writes)| writes > 0.0).map(class).collect()
+    }
+}
+
+/// The requests.
+///
+/// # Errors
+/// An address space that is too small.
+pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
+    let Parameters { trace, requests, span, scale, theta, interval_us } = *parameters;
+    let known = trace.known();
+    let profile = Profile {
+        requests: requests.min(known.requests()),
+        span: span.0 / u64::from(scale),
+        read_share: 1.0 - known.write_share(),
+        interval_us,
+        classes: &known.classes(theta),
+    };
+    Ok(Box::new(Rewrites::new(profile, seed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Request;
+    use crate::workload::rewrites::tests::by_size;
+
+    const NAMES: [Name; 6] = [Name::Fin1, Name::Sys, Name::Test1, Name::Test2, Name::Iotrace1, Name::Iotrace2];
+
+    fn requests(trace: Name, requests: u64) -> Vec<Request> {
+        let parameters = Parameters { trace, requests, ..Parameters::default() };
+        generate(&parameters, 1).unwrap().collect()
+    }
+
+    /// The tables of the module's header.
+    #[test]
+    fn they_have_the_papers_sizes() {
+        let expected = [
+            (0.768, 3.70, [0.818, 0.001, 0.000, 0.181]),
+            (0.534, 4.13, [0.474, 0.142, 0.069, 0.315]),
+            (0.500, 2.67, [1.000, 0.000, 0.000, 0.000]),
+            (0.500, 11.4, [0.065, 0.274, 0.400, 0.261]),
+            (0.534, 9.21, [0.091, 0.365, 0.276, 0.268]),
+            (0.534, 5.95, [0.288, 0.202, 0.084, 0.426]),
+        ];
+        for (name, (write_share, mean_kib, shares)) in NAMES.into_iter().zip(expected) {
+            let requests = requests(name, 120_000);
+            let sizes = by_size(requests.iter().copied());
+            let writes: u64 = sizes.values().map(|written| written.requests).sum();
+            let bytes: u64 = sizes.values().map(|written| written.bytes).sum();
+            assert!((writes as f64 / 120_000.0 - write_share).abs() < 0.005, "{name}: {writes}");
+            let mean = bytes as f64 / 1024.0 / writes as f64;
+            assert!((mean / mean_kib - 1.0).abs() < 0.02, "{name}: {mean}");
+            let ranges = [0..=4, 5..=8, 9..=16, 17..=1024];
+            for (range, share) in ranges.into_iter().zip(shares) {
+                let found: u64 = sizes.range(range.clone()).map(|(_, written)| written.bytes).sum();
+                let found = found as f64 / bytes as f64;
+                assert!((found - share).abs() < 0.01, "{name}, {range:?} KiB: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_has_its_length() {
+        let lengths = NAMES.map(|name| name.known().requests());
+        assert_eq!(lengths, [5_334_987, 3_756_389, 3_181_345, 2_879_205, 2_916_474, 9_033_809]);
+        // Where the row is lost, what is written is what was erased: 7.9, 15.6 and 13.7 GB.
+        for (name, gib) in [(Name::Sys, 7.89), (Name::Test2, 15.64), (Name::Iotrace1, 13.68)] {
+            let written: f64 = name.known().written_kib().iter().sum();
+            assert!((written / f64::from(1 << 20) - gib).abs() < 0.01, "{name}: {written}");
+        }
+    }
+
+    #[test]
+    fn each_can_be_scaled_to_the_end() {
+        for trace in NAMES {
+            let parameters = Parameters { trace, scale: 128, requests: 100, ..Parameters::default() };
+            assert_eq!(generate(&parameters, 1).unwrap().count(), 100, "{trace}");
+        }
+    }
+
+    #[test]
+    fn small_data_are_hot_and_large_data_are_not() {
+        let parameters = Parameters { trace: Name::Iotrace2, requests: 500_000, scale: 4, ..Parameters::default() };
+        let requests: Vec<Request> = generate(&parameters, 1).unwrap().collect();
+        let end = requests.iter().map(Request::end).max().unwrap() * 512;
+        assert!((475 << 20..=476 << 20).contains(&end), "{end}");
+        let sizes = by_size(requests.into_iter());
+        // Within a tenth of the address space a tenth of the data would return if all were alike.
+        for kib in [2, 4, 8, 16] {
+            let soon = sizes[&kib].share_below((476 << 20) / 10);
+            assert!(soon > 0.3, "{kib} KiB: {soon}");
+        }
+        assert_eq!(sizes[&64].share_below(400 << 20), 0.0);
+        let mtbw = sizes[&64].mtbw / f64::from(1 << 20);
+        assert!((mtbw / 476.0 - 1.0).abs() < 0.05, "all are rewritten alike on average: {mtbw}");
+    }
+}
