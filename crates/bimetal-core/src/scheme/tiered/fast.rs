@@ -151,11 +151,17 @@ impl FastTier {
         self.erases += 1;
     }
 
+    /// Brings a unit's map entry into the processor's cache.
+    #[inline]
+    pub fn prefetch_map(&self, unit: u32) {
+        prefetch_index::prefetch_index(&self.slot_of, unit as usize);
+    }
+
     /// Brings what an access to a unit will need into the processor's cache: first (`far` ahead) its map entry, later
     /// (`near`) what that points to.
     #[inline]
     pub fn prefetch(&self, far: u32, near: u32) {
-        prefetch_index::prefetch_index(&self.slot_of, far as usize);
+        self.prefetch_map(far);
         let slot = self.slot_of[near as usize];
         if slot != Self::NONE {
             self.slots.prefetch(slot);

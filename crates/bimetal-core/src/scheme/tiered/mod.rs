@@ -285,12 +285,18 @@ impl<S: Space> Tiers<S> {
     /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
     #[inline]
     pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
-        // Unit 0 stands for none: its entries are soon at hand.
-        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
+        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot) } else { None };
         let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
-        self.fast.prefetch(unit(far), 0);
-        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
-        self.slow.prefetch(page(far), page(near));
+        let (unit_far, unit_near) = (unit(far), unit(near));
+        if let Some(unit) = unit_far {
+            self.fast.prefetch_map(unit);
+        }
+        let page = |slot, unit: Option<u32>| unit.filter(|_| goes_down(slot)).map(|unit| self.slow_page(unit));
+        let (page_far, page_near) = (page(far, unit_far), page(near, unit_near));
+        if page_far.is_some() || page_near.is_some() {
+            // Page 0 stands for none: its entries are soon at hand.
+            self.slow.prefetch(page_far.unwrap_or(0), page_near.unwrap_or(0));
+        }
     }
 
     /// Bytes of the maps of both tiers.
