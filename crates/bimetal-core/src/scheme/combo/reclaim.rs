@@ -128,14 +128,15 @@ impl Combo {
         let slots = self.tiers.fast.slots();
         let geometry = *slots.geometry();
         let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
+        let all = slots.first_slot(geometry.ppa(block, 0))..end;
+        self.tiers.prefetch_first_slots(all, |slot| self.goes_down(slot));
         let mut survivors = Survivors::default();
         let mut valid_pages = 0;
         for page in 0..geometry.pages_per_block {
             let page = geometry.ppa(block, page);
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + self.tiers.fast.units_per_page() {
-                let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
-                self.tiers.prefetch_slots(slot, end, goes_down);
+                self.tiers.prefetch_slots(slot, end, |slot| self.goes_down(slot));
             }
             if !self.tiers.fast.slots().is_valid(page) {
                 continue;
@@ -150,6 +151,12 @@ impl Combo {
         self.valid_shares.note(partition, valid_pages);
         self.tiers.fast.erase(media, block, Cause::Gc);
         self.partitions.retire_tail(partition);
+    }
+
+    /// Whether the unit in a slot of a tail block goes down to the slow region.
+    #[inline]
+    fn goes_down(&self, slot: u32) -> bool {
+        self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
     }
 
     /// Moves down what has had its chances in a page, whose slots are the first of `slots`; together with each unit go those
