@@ -20,6 +20,8 @@ mod run;
 pub use fast::FastTier;
 pub use run::{Run, units_of};
 
+use std::ops::Range;
+
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::request::{Request, SECTOR_BYTES};
@@ -291,19 +293,48 @@ impl<S: Space> Tiers<S> {
     pub fn prefetch(&self, far: &Request, near: &Request) {
         let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
         self.fast.prefetch(far, near);
-        self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+        self.slow.prefetch_entry(self.slow_page(far));
+        self.slow.prefetch_page(self.slow_page(near));
     }
 
-    /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
-    /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    /// A block of the log is about to be emptied: brings what moving the units of its first slots will need into the
+    /// processor's cache. The block has the given slots; `goes_down` tells those whose units go to the slow region.
+    #[inline]
+    pub fn prefetch_first_slots(&self, slots: Range<u32>, goes_down: impl Fn(u32) -> bool) {
+        for ahead in 0..2 * SLOTS_AHEAD {
+            self.prefetch_maps(slots.start + ahead, slots.end, &goes_down);
+        }
+        for ahead in 0..SLOTS_AHEAD {
+            self.prefetch_place(slots.start + ahead, slots.end, &goes_down);
+        }
+    }
+
+    /// It has come to `slot`: the same for later ones, before `end`.
     #[inline]
     pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
-        // Unit 0 stands for none: its entries are soon at hand.
-        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
-        let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
-        self.fast.prefetch(unit(far), 0);
-        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
-        self.slow.prefetch(page(far), page(near));
+        self.prefetch_maps(slot + 2 * SLOTS_AHEAD, end, &goes_down);
+        self.prefetch_place(slot + SLOTS_AHEAD, end, &goes_down);
+    }
+
+    /// Fetches the map entries of a slot's unit.
+    #[inline]
+    fn prefetch_maps(&self, slot: u32, end: u32, goes_down: &impl Fn(u32) -> bool) {
+        let unit = if slot < end { self.fast.slots().unit(slot) } else { None };
+        if let Some(unit) = unit {
+            self.fast.prefetch_entry(unit);
+            if goes_down(slot) {
+                self.slow.prefetch_entry(self.slow_page(unit));
+            }
+        }
+    }
+
+    /// Fetches what the slow map entry of a slot's unit, which should be at hand by now, points to.
+    #[inline]
+    fn prefetch_place(&self, slot: u32, end: u32, goes_down: &impl Fn(u32) -> bool) {
+        let unit = if slot < end { self.fast.slots().unit(slot) } else { None };
+        if let Some(unit) = unit.filter(|_| goes_down(slot)) {
+            self.slow.prefetch_page(self.slow_page(unit));
+        }
     }
 
     /// Bytes of the maps of both tiers.
