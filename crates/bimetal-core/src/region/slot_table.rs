@@ -93,6 +93,15 @@ impl SlotTable {
         (unit != NONE).then_some(unit)
     }
 
+    /// The units that are valid in `pages` pages of a block, `page` being the first.
+    #[inline]
+    pub fn units_of(&self, page: Ppa, pages: u32) -> impl Iterator<Item = u32> + '_ {
+        debug_assert!(self.geometry.page_of(page) + pages <= self.pages_per_block);
+        let first = self.first_slot(page);
+        let slots = &self.units[first as usize..(first + (pages << self.slot_bits)) as usize];
+        slots.iter().copied().filter(|&unit| unit != NONE)
+    }
+
     /// Whether a page holds anything valid.
     #[inline]
     pub fn is_valid(&self, page: Ppa) -> bool {
@@ -152,6 +161,9 @@ mod tests {
         let page = geometry.ppa(BlockId(0), 0);
         let slot = table.first_slot(page) + 2;
         table.set(slot, 77);
+        table.set(slot + 4, 78);
+        assert_eq!(table.units_of(page, 2).collect::<Vec<_>>(), [77, 78]);
+        table.clear(slot + 4);
         assert_eq!((table.page_of(slot), table.unit(slot), table.is_valid(page)), ((page, 2), Some(77), true));
         assert_eq!(table.check([(BlockId(0), 1)].into_iter()), Ok(1));
         table.clear(slot);

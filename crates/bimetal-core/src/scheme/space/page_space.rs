@@ -87,6 +87,18 @@ impl PageSpace {
         Some(self.pages.lend(die))
     }
 
+    /// Brings a logical page's map entry into the processor's cache.
+    #[inline]
+    pub fn prefetch_entry(&self, logical: u32) {
+        self.pages.prefetch_entry(logical);
+    }
+
+    /// Brings what a logical page's map entry points to into the processor's cache.
+    #[inline]
+    pub fn prefetch_page(&self, logical: u32) {
+        self.pages.prefetch_page(logical);
+    }
+
     /// A lent block comes back, erased in its native mode.
     pub fn give_back(&mut self, block: BlockId) {
         self.pages.give_back(block);

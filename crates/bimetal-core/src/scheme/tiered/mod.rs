@@ -189,6 +189,11 @@ impl<S: Space> Tiers<S> {
     /// Moves a unit of the log down, together with those units of its slow page that are in the log and for which `goes`
     /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
     pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
+        if self.units_per_slow_page == 1
+            && let Some(slot) = self.fast.slot(unit)
+        {
+            return self.demote_slot(media, slot, unit);
+        }
         let cause = Cause::MigrateDown;
         let unit_sectors = self.fast.unit_sectors();
         let logical = self.slow_page(unit);
@@ -215,6 +220,19 @@ impl<S: Space> Tiers<S> {
         debug_assert!(moved > 0);
         self.slow.write(media, logical, merge.parts(), cause);
         moved
+    }
+
+    /// The same for the unit in a slot that holds one, and without exception.
+    #[inline]
+    pub fn demote_slot<M: Media>(&mut self, media: &mut M, slot: u32, unit: u32) -> u32 {
+        if self.units_per_slow_page > 1 {
+            return self.demote(media, unit, |_| true);
+        }
+        let (data, from) = self.fast.read(media, slot, Cause::MigrateDown, &mut None);
+        self.fast.empty_slot(slot, unit);
+        let part = Part { data, from, to: 0, sectors: self.fast.unit_sectors() };
+        self.slow.write(media, unit, &[part], Cause::MigrateDown);
+        1
     }
 
     /// Copies a page of the log to another one of it; its valid units keep their positions. `moved` is told the old and
@@ -307,7 +325,7 @@ impl<S: Space> Tiers<S> {
     fn prefetch_maps(&self, slot: u32, end: u32, goes_down: &impl Fn(u32) -> bool) {
         let unit = if slot < end { self.fast.slots().unit(slot) } else { None };
         if let Some(unit) = unit {
-            self.fast.prefetch_map(unit);
+            self.fast.prefetch_entry(unit);
             if goes_down(slot) {
                 self.slow.prefetch(self.slow_page(unit), 0);
             }
