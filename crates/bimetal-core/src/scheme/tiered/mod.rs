@@ -189,6 +189,11 @@ impl<S: Space> Tiers<S> {
     /// Moves a unit of the log down, together with those units of its slow page that are in the log and for which `goes`
     /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
     pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
+        if self.units_per_slow_page == 1
+            && let Some(slot) = self.fast.slot(unit)
+        {
+            return self.demote_slot(media, slot, unit);
+        }
         let cause = Cause::MigrateDown;
         let unit_sectors = self.fast.unit_sectors();
         let logical = self.slow_page(unit);
