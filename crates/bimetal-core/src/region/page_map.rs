@@ -124,14 +124,6 @@ impl PageMap {
         self.table.lookup(logical)
     }
 
-    /// Brings what an access to a logical page will need into the processor's cache: first (`far` ahead) its map entry,
-    /// later (`near`) what that points to.
-    #[inline]
-    pub fn prefetch(&self, far: u32, near: u32) {
-        self.prefetch_entry(far);
-        self.prefetch_page(near);
-    }
-
     /// Brings a logical page's map entry into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, logical: u32) {

@@ -87,18 +87,6 @@ impl PageSpace {
         Some(self.pages.lend(die))
     }
 
-    /// Brings a logical page's map entry into the processor's cache.
-    #[inline]
-    pub fn prefetch_entry(&self, logical: u32) {
-        self.pages.prefetch_entry(logical);
-    }
-
-    /// Brings what a logical page's map entry points to into the processor's cache.
-    #[inline]
-    pub fn prefetch_page(&self, logical: u32) {
-        self.pages.prefetch_page(logical);
-    }
-
     /// A lent block comes back, erased in its native mode.
     pub fn give_back(&mut self, block: BlockId) {
         self.pages.give_back(block);
@@ -181,8 +169,13 @@ impl Space for PageSpace {
     }
 
     #[inline]
-    fn prefetch(&self, far: u32, near: u32) {
-        self.pages.prefetch(far, near);
+    fn prefetch_entry(&self, logical: u32) {
+        self.pages.prefetch_entry(logical);
+    }
+
+    #[inline]
+    fn prefetch_page(&self, logical: u32) {
+        self.pages.prefetch_page(logical);
     }
 
     fn erases(&self) -> u64 {

@@ -36,8 +36,8 @@ struct OldPages<D> {
     slow: Option<(u32, D)>,
 }
 
-/// How far ahead of the unit being moved the entries of others are fetched.
-const SLOTS_AHEAD: u32 = 8;
+/// For how many slots of a block that is being emptied map entries are fetched at once.
+const SLOTS_AT_ONCE: u32 = 32;
 
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
@@ -291,19 +291,36 @@ impl<S: Space> Tiers<S> {
     pub fn prefetch(&self, far: &Request, near: &Request) {
         let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
         self.fast.prefetch(far, near);
-        self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+        self.slow.prefetch_entry(self.slow_page(far));
+        self.slow.prefetch_page(self.slow_page(near));
     }
 
     /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
     /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    ///
+    /// It does so for many slots at once and then for a while not at all. Where entries are far apart, most of the time
+    /// goes into finding their memory, and the processor finds several at the same time.
     #[inline]
     pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
-        // Unit 0 stands for none: its entries are soon at hand.
-        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
-        let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
-        self.fast.prefetch(unit(far), 0);
-        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
-        self.slow.prefetch(page(far), page(near));
+        if slot.is_multiple_of(SLOTS_AT_ONCE) {
+            self.prefetch_many_slots(slot, end, goes_down);
+        }
+    }
+
+    fn prefetch_many_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+        let slots = self.fast.slots();
+        let units = |from: u32, to: u32| (from..to).filter_map(|slot| Some((slot, slots.unit(slot)?)));
+        let (soon, later) = (end.min(slot + SLOTS_AT_ONCE), end.min(slot + 2 * SLOTS_AT_ONCE));
+        let begun = if slots.is_first_of_block(slot) { slot } else { soon };
+        for (slot, unit) in units(begun, later) {
+            self.fast.prefetch_entry(unit);
+            if goes_down(slot) {
+                self.slow.prefetch_entry(self.slow_page(unit));
+            }
+        }
+        for (_, unit) in units(slot, soon).filter(|&(slot, _)| goes_down(slot)) {
+            self.slow.prefetch_page(self.slow_page(unit));
+        }
     }
 
     /// Bytes of the maps of both tiers.
