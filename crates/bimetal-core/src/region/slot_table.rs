@@ -93,13 +93,10 @@ impl SlotTable {
         (unit != NONE).then_some(unit)
     }
 
-    /// The units that are valid in `pages` pages of a block, `page` being the first.
+    /// Whether a slot is the first of a block.
     #[inline]
-    pub fn units_of(&self, page: Ppa, pages: u32) -> impl Iterator<Item = u32> + '_ {
-        debug_assert!(self.geometry.page_of(page) + pages <= self.pages_per_block);
-        let first = self.first_slot(page);
-        let slots = &self.units[first as usize..(first + (pages << self.slot_bits)) as usize];
-        slots.iter().copied().filter(|&unit| unit != NONE)
+    pub fn is_first_of_block(&self, slot: u32) -> bool {
+        slot.is_multiple_of(1 << (self.page_bits + self.slot_bits))
     }
 
     /// Whether a page holds anything valid.
@@ -161,9 +158,7 @@ mod tests {
         let page = geometry.ppa(BlockId(0), 0);
         let slot = table.first_slot(page) + 2;
         table.set(slot, 77);
-        table.set(slot + 4, 78);
-        assert_eq!(table.units_of(page, 2).collect::<Vec<_>>(), [77, 78]);
-        table.clear(slot + 4);
+        assert!(table.is_first_of_block(slot - 2) && !table.is_first_of_block(slot));
         assert_eq!((table.page_of(slot), table.unit(slot), table.is_valid(page)), ((page, 2), Some(77), true));
         assert_eq!(table.check([(BlockId(0), 1)].into_iter()), Ok(1));
         table.clear(slot);

@@ -209,7 +209,6 @@ impl MixedFtl {
         let slots = self.tiers.fast.slots();
         let first = slots.first_slot(slots.geometry().ppa(BlockId(block), 0));
         let end = slots.first_slot(slots.geometry().ppa(BlockId(block), page - 1)) + slots.slots();
-        self.tiers.prefetch_first_slots(first..end, |_| true);
         for slot in first..end {
             self.tiers.prefetch_slots(slot, end, |_| true);
             // All that the log has of a slow page is in this block.

@@ -128,8 +128,6 @@ impl Combo {
         let slots = self.tiers.fast.slots();
         let geometry = *slots.geometry();
         let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
-        let all = slots.first_slot(geometry.ppa(block, 0))..end;
-        self.tiers.prefetch_first_slots(all, |slot| self.goes_down(slot));
         let mut survivors = Survivors::default();
         let mut valid_pages = 0;
         for page in 0..geometry.pages_per_block {

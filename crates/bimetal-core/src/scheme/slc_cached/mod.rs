@@ -62,9 +62,6 @@ struct Counts {
     mode_changes: u64,
 }
 
-/// For how many pages folding brings map entries into the processor's cache at once.
-const FOLD_BATCH: u32 = 16;
-
 /// The state of a drive whose cache has a fixed number of blocks or, if `DYNAMIC`, takes those that hold nothing.
 #[derive(Debug)]
 pub struct SlcCached<const DYNAMIC: bool> {
@@ -300,31 +297,15 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Brings what folding the pages from a page on will need into the processor's cache. Many at once: where entries are
-    /// far apart, most of the time goes into finding their memory, and several are found at the same time.
-    #[inline]
-    fn prefetch_fold(&self, page: Ppa) {
-        let slots = self.tiers.fast.slots();
-        let left = slots.pages_per_block() - self.fold_page;
-        let (soon, later) = (FOLD_BATCH.min(left), (2 * FOLD_BATCH).min(left));
-        let begun = if self.fold_page == 0 { 0 } else { soon };
-        for unit in slots.units_of(Ppa(page.0 + begun), later - begun) {
-            self.tiers.fast.prefetch_entry(unit);
-            self.tiers.slow.prefetch_entry(self.tiers.slow_page(unit));
-        }
-        for unit in slots.units_of(page, soon) {
-            self.tiers.slow.prefetch_page(self.tiers.slow_page(unit));
-        }
-    }
-
     /// Folds a page of the tail block, the next one. Returns the number of pages programmed.
     fn fold<M: Media>(&mut self, media: &mut M, page: Ppa) -> u32 {
-        if self.fold_page.is_multiple_of(FOLD_BATCH) {
-            self.prefetch_fold(page);
-        }
-        let first = self.tiers.fast.slots().first_slot(page);
+        let slots = self.tiers.fast.slots();
+        let first = slots.first_slot(page);
+        let last = Ppa(page.0 + slots.pages_per_block() - 1 - self.fold_page);
+        let end = slots.first_slot(last) + slots.slots();
         let mut programs = 0;
         for slot in first..first + self.tiers.fast.units_per_page() {
+            self.tiers.prefetch_slots(slot, end, |_| true);
             if let Some(unit) = self.tiers.fast.slots().unit(slot) {
                 let per_page = self.tiers.units_per_slow_page();
                 let was_mapped = per_page > 1 && self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some();

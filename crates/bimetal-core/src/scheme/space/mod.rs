@@ -42,7 +42,7 @@ pub trait Space: std::fmt::Debug + Send {
     /// Brings a logical page's map entry into the processor's cache.
     fn prefetch_entry(&self, logical: u32);
 
-    /// Brings what a logical page's map entry, at hand by now, points to into the processor's cache.
+    /// Brings what a logical page's map entry points to into the processor's cache: what a write will change.
     fn prefetch_page(&self, logical: u32);
 
     /// Blocks erased so far.

@@ -20,8 +20,6 @@ mod run;
 pub use fast::FastTier;
 pub use run::{Run, units_of};
 
-use std::ops::Range;
-
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::request::{Request, SECTOR_BYTES};
@@ -38,8 +36,8 @@ struct OldPages<D> {
     slow: Option<(u32, D)>,
 }
 
-/// How far ahead of the unit being moved the entries of others are fetched.
-const SLOTS_AHEAD: u32 = 8;
+/// For how many slots of a block that is being emptied map entries are fetched at once.
+const SLOTS_AT_ONCE: u32 = 32;
 
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
@@ -302,42 +300,30 @@ impl<S: Space> Tiers<S> {
         self.slow.prefetch_page(self.slow_page(near));
     }
 
-    /// A block of the log is about to be emptied: brings what moving the units of its first slots will need into the
-    /// processor's cache. The block has the given slots; `goes_down` tells those whose units go to the slow region.
-    #[inline]
-    pub fn prefetch_first_slots(&self, slots: Range<u32>, goes_down: impl Fn(u32) -> bool) {
-        for ahead in 0..2 * SLOTS_AHEAD {
-            self.prefetch_maps(slots.start + ahead, slots.end, &goes_down);
-        }
-        for ahead in 0..SLOTS_AHEAD {
-            self.prefetch_place(slots.start + ahead, slots.end, &goes_down);
-        }
-    }
-
-    /// It has come to `slot`: the same for later ones, before `end`.
+    /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
+    /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    ///
+    /// It does so for many slots at once and then for a while not at all. Where entries are far apart, most of the time
+    /// goes into finding their memory, and the processor finds several at the same time.
     #[inline]
     pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
-        self.prefetch_maps(slot + 2 * SLOTS_AHEAD, end, &goes_down);
-        self.prefetch_place(slot + SLOTS_AHEAD, end, &goes_down);
+        if slot.is_multiple_of(SLOTS_AT_ONCE) {
+            self.prefetch_many_slots(slot, end, goes_down);
+        }
     }
 
-    /// Fetches the map entries of a slot's unit.
-    #[inline]
-    fn prefetch_maps(&self, slot: u32, end: u32, goes_down: &impl Fn(u32) -> bool) {
-        let unit = if slot < end { self.fast.slots().unit(slot) } else { None };
-        if let Some(unit) = unit {
+    fn prefetch_many_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+        let slots = self.fast.slots();
+        let units = |from: u32, to: u32| (from..to).filter_map(|slot| Some((slot, slots.unit(slot)?)));
+        let (soon, later) = (end.min(slot + SLOTS_AT_ONCE), end.min(slot + 2 * SLOTS_AT_ONCE));
+        let begun = if slots.is_first_of_block(slot) { slot } else { soon };
+        for (slot, unit) in units(begun, later) {
             self.fast.prefetch_entry(unit);
             if goes_down(slot) {
                 self.slow.prefetch_entry(self.slow_page(unit));
             }
         }
-    }
-
-    /// Fetches what the slow map entry of a slot's unit, which should be at hand by now, points to.
-    #[inline]
-    fn prefetch_place(&self, slot: u32, end: u32, goes_down: &impl Fn(u32) -> bool) {
-        let unit = if slot < end { self.fast.slots().unit(slot) } else { None };
-        if let Some(unit) = unit.filter(|_| goes_down(slot)) {
+        for (_, unit) in units(slot, soon).filter(|&(slot, _)| goes_down(slot)) {
             self.slow.prefetch_page(self.slow_page(unit));
         }
     }
