@@ -215,6 +215,8 @@ pub struct Outcome {
     pub backlog_ns: u64,
     /// The scheme's own figures.
     pub metrics: Metrics,
+    /// Blocks that stay in SLC mode for good, the first of the last region.
+    pub fixed_slc_blocks: u32,
     /// Figures over time.
     pub intervals: Vec<Interval>,
 }
@@ -225,6 +227,9 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64);
 /// How many requests ahead a scheme may prefetch: memory latency over the time of a request, generously.
 const PREFETCH_FAR: usize = 12;
 const PREFETCH_NEAR: usize = 4;
+/// Requests for which that is done at once: where entries are far apart, most of the time goes into finding their pages,
+/// and several are found at the same time.
+const PREFETCH_BATCH: usize = 8;
 
 const PROGRESS_STEP: u64 = 1 << 16;
 
@@ -302,6 +307,7 @@ impl<'a> Driver<'a> {
                 simulated_ns: 0,
                 backlog_ns: 0,
                 metrics: Metrics::default(),
+                fixed_slc_blocks: scheme.fixed_slc_blocks(),
                 intervals: Vec::with_capacity(plan.intervals as usize + 1),
             },
             served: 0,
@@ -337,8 +343,12 @@ impl<'a> Driver<'a> {
         progress: Progress<'_>,
     ) {
         for (index, request) in requests.iter().enumerate() {
-            if let Some(far) = requests.get(index + PREFETCH_FAR) {
-                scheme.prefetch(far, &requests[index + PREFETCH_NEAR]);
+            if index % PREFETCH_BATCH == 0 {
+                for index in index..index + PREFETCH_BATCH {
+                    if let Some(far) = requests.get(index + PREFETCH_FAR) {
+                        scheme.prefetch(far, &requests[index + PREFETCH_NEAR]);
+                    }
+                }
             }
             let issue_ns = if depth <= 1 {
                 self.latest_ns
@@ -382,7 +392,7 @@ impl<'a> Driver<'a> {
         self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
     }
 
-    /// Idle time allows as many background copies as fit into it on the device's last region.
+    /// Idle time allows as many background copies as fit into it on the dies of the device's last region.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
         let copy_ns = media
             .ledger()
@@ -391,7 +401,8 @@ impl<'a> Driver<'a> {
             .map(|row| row.timing.of_op(FlashOp::Read).0 + row.timing.of_op(FlashOp::Program).0)
             .max()
             .unwrap_or(1);
-        let budget_pages = (idle_ns / copy_ns.max(1)).min(u64::from(u32::MAX)) as u32;
+        let copies = (idle_ns / copy_ns.max(1)).saturating_mul(u64::from(media.dies()));
+        let budget_pages = copies.min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
     }

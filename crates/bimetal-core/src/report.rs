@@ -136,7 +136,7 @@ pub struct OpFigures {
 /// Erase counts of a region's blocks since the device was filled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WearFigures {
-    /// Region.
+    /// Region. Blocks that stay in SLC mode for good are listed by themselves, with `:slc` behind its name.
     pub region: String,
     /// Number of blocks.
     pub blocks: u32,
@@ -148,7 +148,7 @@ pub struct WearFigures {
     pub erases_max: u32,
     /// Standard deviation of the erase counts over all blocks.
     pub erases_stddev: f64,
-    /// Cycles that a block lasts; where blocks ran in both cell modes, the mean that their mix of erases amounts to.
+    /// Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
     pub endurance: f64,
     /// Share of the region's life that is used up: mean erase count by endurance.
     pub used: f64,
@@ -251,7 +251,8 @@ impl Report {
         debug_assert_eq!(regions.len(), outcome.ledger.erases.len());
         let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
         let programmed = programmed_bytes(regions, outcome) as f64;
-        let lifetime_host_bytes = lifetime_host_bytes(regions, outcome);
+        let groups = wear_groups(regions, outcome);
+        let lifetime_host_bytes = lifetime_host_bytes(&groups, outcome);
         let bytes_per_s = finite(trace.write_bytes as f64 / trace.duration_s).filter(|&rate| rate > 0.0);
         Self {
             scheme: scheme.into(),
@@ -261,7 +262,7 @@ impl Report {
             simulated_s: outcome.simulated_ns as f64 / 1e9,
             backlog_s: outcome.backlog_ns as f64 / 1e9,
             ops: ops(regions, &outcome.ledger.rows),
-            wear: wear(regions, outcome),
+            wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
             write_amplification: finite(programmed / host_bytes),
             energy_j: energy_j(regions, &outcome.ledger.rows),
             cost_usd: cost_usd(regions),
@@ -341,10 +342,13 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 fn row_name(regions: &[RegionDescription<'_>], row: &Row) -> String {
-    let name = regions[row.region].name;
-    match row.mode {
-        CellMode::Native => name.into(),
-        CellMode::Slc => format!("{name}:slc"),
+    mode_name(regions[row.region].name, row.mode)
+}
+
+fn mode_name(region: &str, mode: CellMode) -> String {
+    match mode {
+        CellMode::Native => region.into(),
+        CellMode::Slc => format!("{region}:slc"),
     }
 }
 
@@ -386,48 +390,70 @@ fn programmed_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> u64
     rows.iter().map(|row| row.counts.total(FlashOp::Program) * op_bytes(regions, row, FlashOp::Program)).sum()
 }
 
-/// Erases of a region in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC
-/// mode counts against the endurance of that mode.
-fn measured_wear(region: usize, chip: &Chip, rows: &[Row]) -> (u64, f64) {
-    rows.iter().filter(|row| row.region == region).fold((0, 0.0), |(erases, lives), row| {
-        let count = row.counts.total(FlashOp::Erase);
-        (erases + count, lives + count as f64 / f64::from(chip.endurance(row.mode).max(1)))
-    })
+/// Blocks that share their wear: those of a region, but where some stay in SLC mode for good they are on their own.
+struct WearGroup<'a> {
+    region: usize,
+    name: String,
+    chip: &'a Chip,
+    /// Erase counts of its blocks.
+    counts: &'a [u32],
+    modes: &'static [CellMode],
 }
 
-fn lifetime_host_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Option<f64> {
-    let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
-    let worn = regions
-        .iter()
-        .enumerate()
-        .map(|(index, region)| {
-            measured_wear(index, region.chip, &outcome.ledger.rows).1 / f64::from(region.geometry.blocks)
+fn wear_groups<'a>(regions: &[RegionDescription<'a>], outcome: &'a Outcome) -> Vec<WearGroup<'a>> {
+    const BOTH: &[CellMode] = &[CellMode::Native, CellMode::Slc];
+    let mut groups = Vec::with_capacity(regions.len() + 1);
+    for (index, region) in regions.iter().enumerate() {
+        let fixed = if index + 1 == regions.len() { outcome.fixed_slc_blocks as usize } else { 0 };
+        let (slc, others) = outcome.ledger.erases[index].split_at(fixed);
+        let group = |mode, counts, modes| {
+            let name = mode_name(region.name, mode);
+            WearGroup { region: index, name, chip: region.chip, counts, modes }
+        };
+        if fixed > 0 {
+            groups.push(group(CellMode::Slc, slc, &BOTH[1..]));
+        }
+        groups.push(group(CellMode::Native, others, if fixed > 0 { &BOTH[..1] } else { BOTH }));
+    }
+    groups
+}
+
+impl WearGroup<'_> {
+    /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
+    /// against the endurance of that mode.
+    fn measured(&self, rows: &[Row]) -> (u64, f64) {
+        let own = rows.iter().filter(|row| row.region == self.region && self.modes.contains(&row.mode));
+        own.fold((0, 0.0), |(erases, lives), row| {
+            let count = row.counts.total(FlashOp::Erase);
+            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(row.mode).max(1)))
         })
-        .fold(0.0, f64::max);
-    finite(host_bytes / worn).filter(|&bytes| bytes > 0.0)
-}
+    }
 
-fn wear(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<WearFigures> {
-    let figures = |(index, region): (usize, &RegionDescription<'_>)| {
-        let counts = &outcome.ledger.erases[index];
-        let blocks = counts.len().max(1) as f64;
-        let erases_total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    fn figures(&self, rows: &[Row]) -> WearFigures {
+        let blocks = self.counts.len().max(1) as f64;
+        let erases_total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
         let erases_mean = erases_total as f64 / blocks;
-        let variance = counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
-        let (erases, lives) = measured_wear(index, region.chip, &outcome.ledger.rows);
-        let endurance = if erases == 0 { f64::from(region.chip.endurance.max(1)) } else { erases as f64 / lives };
+        let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
+        let (erases, lives) = self.measured(rows);
+        let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
+        let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
         WearFigures {
-            region: region.name.into(),
-            blocks: counts.len() as u32,
+            region: self.name.clone(),
+            blocks: self.counts.len() as u32,
             erases_total,
             erases_mean,
-            erases_max: counts.iter().copied().max().unwrap_or(0),
+            erases_max: self.counts.iter().copied().max().unwrap_or(0),
             erases_stddev: variance.sqrt(),
             endurance,
             used: erases_mean / endurance,
         }
-    };
-    regions.iter().enumerate().map(figures).collect()
+    }
+}
+
+fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f64> {
+    let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
+    let worn = groups.iter().map(|group| group.measured(&outcome.ledger.rows).1 / group.counts.len().max(1) as f64);
+    finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
 }
 
 fn intervals(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<IntervalFigures> {

@@ -271,7 +271,7 @@ const BACKLOG_SHARE_MAX: f64 = 0.01;
 const WAITING_RATIO_MAX: f64 = 20.0;
 
 /// How an overloaded device shows it, and by how much: its mean response over the work that a request causes.
-fn overloaded<'a>(entry: &'a Entry) -> Option<(&'a str, f64, String)> {
+fn overloaded(entry: &Entry) -> Option<(&str, f64, String)> {
     let report = &entry.report;
     let work_us = report.ops.iter().map(|row| row.time_us).sum::<f64>() / report.response_us.count.max(1) as f64;
     let what = if report.backlog_s > BACKLOG_SHARE_MAX * report.simulated_s {

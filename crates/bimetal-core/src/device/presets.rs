@@ -31,6 +31,8 @@ presets! {
     "comboftl-5",
     "comboftl-10",
     "wlaftl",
+    "tlc-1tb-pslc",
+    "qlc-2tb-pslc",
 }
 
 /// The preset of that name.

@@ -187,6 +187,10 @@ impl<M: Simulation> Simulation for Checked<M> {
         self.inner.begin_background();
     }
 
+    fn dies(&self) -> u32 {
+        self.inner.dies()
+    }
+
     fn backlog_ns(&self, at_ns: u64) -> u64 {
         self.inner.backlog_ns(at_ns)
     }

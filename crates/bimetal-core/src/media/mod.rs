@@ -80,6 +80,9 @@ pub trait Simulation: Media {
     /// What follows is background work: it takes place in the idle time of its dies and yields to host work.
     fn begin_background(&mut self);
 
+    /// How many dies of the last region work at the same time.
+    fn dies(&self) -> u32;
+
     /// How long the die that is furthest behind with its background work needs from `at_ns` on, if the host stays away.
     fn backlog_ns(&self, at_ns: u64) -> u64;
 

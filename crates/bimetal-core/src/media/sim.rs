@@ -222,11 +222,16 @@ impl SimMedia {
     fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, cause: Cause) {
         let flash = &self.regions[region.index()];
         let pages = from.len() as u64;
-        let mode_of = |block: BlockId| usize::from(flash.blocks[block.index()].mode);
+        let mode_of = |page: Ppa| u64::from(flash.blocks[flash.geometry.block_of(page).index()].mode);
+        let first = from[0];
+        let differences = from.iter().fold(0, |differences, page| differences | (page.0 ^ first.0));
         let slc_reads = if flash.slc_blocks == 0 {
             0
+        } else if flash.geometry.block_of(Ppa(differences)) == BlockId(0) {
+            // All pages are in the same block.
+            mode_of(first) * pages
         } else {
-            from.iter().map(|&page| mode_of(flash.geometry.block_of(page)) as u64).sum()
+            from.iter().map(|&page| mode_of(page)).sum()
         };
         let mut time = Nanos(0);
         for (mode, reads) in [pages - slc_reads, slc_reads].into_iter().enumerate() {
@@ -322,7 +327,7 @@ impl Media for SimMedia {
     #[inline]
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
         let flash = &self.regions[region.index()];
-        if self.background || flash.faults.is_some() || !flash.on_one_die {
+        if self.background || flash.faults.is_some() || !flash.on_one_die || from.is_empty() {
             for (&from, to) in from.iter().zip(to.0..) {
                 self.copy(region, from, Ppa(to), cause);
             }
@@ -378,6 +383,10 @@ impl Simulation for SimMedia {
 
     fn begin_background(&mut self) {
         self.background = true;
+    }
+
+    fn dies(&self) -> u32 {
+        self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies })
     }
 
     fn backlog_ns(&self, at_ns: u64) -> u64 {

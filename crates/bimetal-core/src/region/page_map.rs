@@ -124,12 +124,16 @@ impl PageMap {
         self.table.lookup(logical)
     }
 
-    /// Brings what an access to a logical page will need into the processor's cache: first (`far` ahead) its map entry,
-    /// later (`near`) what that points to.
+    /// Brings a logical page's map entry into the processor's cache.
     #[inline]
-    pub fn prefetch(&self, far: u32, near: u32) {
-        self.table.prefetch_map(far);
-        if let Some(ppa) = self.table.lookup(near) {
+    pub fn prefetch_entry(&self, logical: u32) {
+        self.table.prefetch_map(logical);
+    }
+
+    /// Brings what a logical page's map entry points to into the processor's cache.
+    #[inline]
+    pub fn prefetch_page(&self, logical: u32) {
+        if let Some(ppa) = self.table.lookup(logical) {
             self.table.prefetch_valid(ppa);
             self.counts.prefetch(self.place_of(ppa).count as usize);
         }

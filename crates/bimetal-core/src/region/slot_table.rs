@@ -102,6 +102,12 @@ impl SlotTable {
         (unit != NONE).then_some(unit)
     }
 
+    /// Whether a slot is the first of a block.
+    #[inline]
+    pub fn is_first_of_block(&self, slot: u32) -> bool {
+        slot.is_multiple_of(1 << (self.page_bits + self.slot_bits))
+    }
+
     /// Whether a page holds anything valid.
     #[inline]
     pub fn is_valid(&self, page: Ppa) -> bool {
@@ -161,6 +167,7 @@ mod tests {
         let page = geometry.ppa(BlockId(0), 0);
         let slot = table.first_slot(page) + 2;
         table.set(slot, 77);
+        assert!(table.is_first_of_block(slot - 2) && !table.is_first_of_block(slot));
         assert_eq!((table.page_of(slot), table.unit(slot), table.is_valid(page)), ((page, 2), Some(77), true));
         assert_eq!(table.check([(BlockId(0), 1)].into_iter()), Ok(1));
         table.clear(slot);

@@ -87,6 +87,11 @@ pub trait Scheme<M: Media>: Send {
     /// The host is idle: background work of about `budget_pages` page copies may be done.
     fn idle(&mut self, _media: &mut M, _budget_pages: u32) {}
 
+    /// How many blocks, the first of the device's last region, run in SLC mode for good: they share no wear with others.
+    fn fixed_slc_blocks(&self) -> u32 {
+        0
+    }
+
     /// Figures of its own: thresholds, hit rates, migrations, rejects, bytes of metadata.
     fn metrics(&self, metrics: &mut Metrics);
 

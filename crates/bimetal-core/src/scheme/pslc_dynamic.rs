@@ -27,6 +27,8 @@ crate::parameters! {
         pub budget: ByteSize = ByteSize(0);
         /// Usual spare area where `budget` is 0, in percent of the logical capacity, and at least what collection takes.
         pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
+        /// Blocks that the cache takes at most, in percent of all blocks; it has those of `budget` in any case.
+        pub cache_percent_max: f64 = 100.0, in 0.0..=100.0;
         /// What a write does that finds the cache full: fold the oldest block first, or go past the cache as in the 840
         /// EVO.
         pub when_full: WhenFull = WhenFull::Fold;
@@ -50,7 +52,8 @@ impl PslcDynamic {
     /// # Errors
     /// No such mode, or too few blocks.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let size = Size { budget: parameters.budget, usual_spare_percent: parameters.usual_spare_percent };
+        let Parameters { budget, usual_spare_percent, cache_percent_max: most_percent, .. } = parameters;
+        let size = Size { budget, usual_spare_percent, most_percent };
         let settings = Settings {
             when_full: parameters.when_full,
             idle_fold: parameters.idle_fold,

@@ -52,7 +52,8 @@ impl PslcStatic {
     /// # Errors
     /// No such mode, or too few blocks.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let size = Size { budget: parameters.budget, usual_spare_percent: parameters.usual_spare_percent };
+        let Parameters { budget, usual_spare_percent, .. } = parameters;
+        let size = Size { budget, usual_spare_percent, most_percent: 0.0 };
         let settings = Settings {
             when_full: parameters.when_full,
             idle_fold: parameters.idle_fold,

@@ -30,7 +30,7 @@ use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::request::{Op, Request};
-use crate::units::RegionId;
+use crate::units::{BlockId, RegionId};
 use chances::{Chances, State};
 use detection::{Detection, Granularity};
 use partitions::Partitions;
@@ -326,7 +326,7 @@ impl Combo {
         }
     }
 
-    fn written(&self) -> impl Iterator<Item = (crate::units::BlockId, u32)> + '_ {
+    fn written(&self) -> impl Iterator<Item = (BlockId, u32)> + '_ {
         self.partitions.written(Partition::Hot).chain(self.partitions.written(Partition::Warm))
     }
 
@@ -393,6 +393,8 @@ impl<M: Media> Scheme<M> for Combo {
             metrics.count("warm_updated_units", updated);
             metrics.count("staying_time_pages", self.staying_pages());
             metrics.count("boundary_shifts", self.partitions.shifts());
+            metrics.count("hot_erases", self.partitions.erases(Partition::Hot));
+            metrics.count("warm_erases", self.partitions.erases(Partition::Warm));
         }
         if let Some(threshold) = detection.threshold() {
             let (found, hit) = detection.totals();
@@ -408,8 +410,7 @@ impl<M: Media> Scheme<M> for Combo {
         metrics.count("slc_to_mlc_pages", counts.slc_to_mlc_pages);
         metrics.count("mlc_to_mlc_pages", self.tiers.slow.copied_pages());
         metrics.count("demoted_sectors", counts.demoted_units * u64::from(self.tiers.fast.unit_sectors()));
-        metrics.count("hot_erases", self.partitions.erases(Partition::Hot));
-        metrics.count("warm_erases", self.partitions.erases(Partition::Warm));
+        metrics.count("slc_erases", self.tiers.fast.erases());
         metrics.count("mlc_erases", self.tiers.slow.erases());
         let states = self.states.len() as u64;
         metrics.count("metadata_bytes", self.tiers.metadata_bytes() + states + detection.metadata_bytes());

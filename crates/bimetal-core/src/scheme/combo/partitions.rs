@@ -74,6 +74,12 @@ impl Partitions {
         self.blocks[partition as usize]
     }
 
+    /// Whether the partition's next page takes an erased block.
+    #[inline]
+    pub fn needs_block(&self, partition: Partition) -> bool {
+        self.rings[partition as usize].needs_block()
+    }
+
     /// Whether a tail block must be reclaimed before the partition's next page is taken.
     #[inline]
     pub fn is_short(&self, partition: Partition) -> bool {

@@ -3,6 +3,8 @@
 use super::Combo;
 use std::ops::Range;
 
+use arrayvec::ArrayVec;
+
 use super::chances::{Chances, State};
 use super::partitions::Partition;
 use crate::media::{Cause, Media};
@@ -94,6 +96,17 @@ impl ValidShares {
     }
 }
 
+/// Survivors on their way to consecutive pages of the warm partition's open block: they are copied at once.
+#[derive(Debug, Default)]
+struct Survivors {
+    from: ArrayVec<Ppa, SURVIVORS_MAX>,
+    /// Where the first of them goes.
+    to: Option<Ppa>,
+}
+
+/// As many as a medium copies at once.
+const SURVIVORS_MAX: usize = 64;
+
 impl Combo {
     /// The page of the hot partition that the host's next data go to.
     #[inline]
@@ -109,75 +122,89 @@ impl Combo {
         self.tiers.fast.slots().geometry().ppa(block, page)
     }
 
-    /// The page of the warm partition that a survivor of `from` goes to. A warm block's survivors need no more than the
-    /// open block and the erased one that is kept. Each lap of the warm partition costs a unit a chance, so that there is
-    /// an end to laps which make no room.
-    fn warm_page<M: Media>(&mut self, media: &mut M, from: Partition) -> Ppa {
-        if from == Partition::Hot {
-            while self.partitions.is_short(Partition::Warm) {
-                self.reclaim(media, Partition::Warm);
-            }
-        }
-        self.take_page(Partition::Warm)
-    }
-
     /// Empties a partition's tail block: what has had its chances goes down, the rest to the head of the warm partition.
     fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
         let Some(block) = self.partitions.tail(partition) else { return };
-        let geometry = *self.tiers.fast.slots().geometry();
-        let all = self.tiers.fast.slots().slots_of(block);
-        let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
-        self.tiers.prefetch_first_slots(all.clone(), goes_down);
+        let slots = self.tiers.fast.slots();
+        let geometry = *slots.geometry();
+        let end = slots.first_slot(geometry.ppa(block, geometry.pages_per_block - 1)) + slots.slots();
+        let mut survivors = Survivors::default();
         let mut valid_pages = 0;
         for page in 0..geometry.pages_per_block {
             let page = geometry.ppa(block, page);
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + self.tiers.fast.units_per_page() {
-                let goes_down = |slot| self.hot_tail.goes_down(&self.chances, self.states[slot as usize]);
-                self.tiers.prefetch_slots(slot, all.end, goes_down);
+                self.tiers.prefetch_slots(slot, end, |slot| self.goes_down(slot));
             }
+            if !self.tiers.fast.slots().is_valid(page) {
+                continue;
+            }
+            valid_pages += 1;
+            self.move_down(media, first..end);
             if self.tiers.fast.slots().is_valid(page) {
-                valid_pages += 1;
-                self.phase_out(media, page, first..all.end, partition);
+                self.move_on(media, page, partition, &mut survivors);
             }
         }
+        self.copy(media, &mut survivors);
         self.valid_shares.note(partition, valid_pages);
         self.tiers.fast.erase(media, block, Cause::Gc);
         self.partitions.retire_tail(partition);
     }
 
-    /// Moves what is valid in a page of a tail block, whose slots from this page on are `slots`.
-    fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, slots: Range<u32>, partition: Partition) {
+    /// Whether the unit in a slot of a tail block goes down to the slow region.
+    #[inline]
+    fn goes_down(&self, slot: u32) -> bool {
+        self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
+    }
+
+    /// Moves down what has had its chances in a page, whose slots are the first of `slots`; together with each unit go those
+    /// of its slow page among all of `slots` that have had theirs as well.
+    fn move_down<M: Media>(&mut self, media: &mut M, slots: Range<u32>) {
         for slot in slots.start..slots.start + self.tiers.fast.units_per_page() {
-            if let Some(unit) = self.tiers.fast.slots().unit(slot)
-                && self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
-            {
-                self.demote(media, unit, slot..slots.end);
+            let Self { states, chances, hot_tail, .. } = self;
+            let goes_down = |slot: u32| hot_tail.goes_down(chances, states[slot as usize]);
+            let Some(unit) = self.tiers.fast.slots().unit(slot).filter(|_| goes_down(slot)) else { continue };
+            let rest = slot..slots.end;
+            let moved = self.tiers.demote(media, unit, |slot| rest.contains(&slot) && goes_down(slot));
+            self.counts.slc_to_mlc_pages += 1;
+            self.period.moved_units += u64::from(moved);
+            self.counts.demoted_units += u64::from(moved);
+            if self.detection.follows_log() {
+                self.detection.note_demoted(unit, moved);
             }
         }
-        if !self.tiers.fast.slots().is_valid(page) {
-            return;
+    }
+
+    /// Gives what is valid in a page of a tail block a place at the head of the warm partition.
+    ///
+    /// The survivors of a warm block need no more than the open block and the erased one that is kept. Each lap of the
+    /// warm partition costs a unit a chance, so that there is an end to laps which make no room.
+    fn move_on<M: Media>(&mut self, media: &mut M, page: Ppa, partition: Partition, survivors: &mut Survivors) {
+        if self.partitions.needs_block(Partition::Warm) || survivors.from.is_full() {
+            self.copy(media, survivors);
         }
-        let to = self.warm_page(media, partition);
+        if partition == Partition::Hot {
+            while self.partitions.is_short(Partition::Warm) {
+                self.reclaim(media, Partition::Warm);
+            }
+        }
+        let to = self.take_page(Partition::Warm);
+        survivors.to.get_or_insert(to);
+        survivors.from.push(page);
         let Self { states, chances, .. } = self;
-        self.tiers.copy_fast(media, page, to, |old, new| {
+        self.tiers.fast.relocate(page, to, |old, new| {
             let state = states[old as usize].after_lap();
             states[new as usize] = state;
             chances.note_entered(state);
         });
-        self.counts.slc_to_slc_pages += 1;
     }
 
-    /// Moves a unit down, together with those of its slow page among these slots that go down as well.
-    fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>) {
-        let Self { states, chances, hot_tail, .. } = self;
-        let goes_down = |slot| slots.contains(&slot) && hot_tail.goes_down(chances, states[slot as usize]);
-        let moved = self.tiers.demote(media, unit, goes_down);
-        self.counts.slc_to_mlc_pages += 1;
-        self.period.moved_units += u64::from(moved);
-        self.counts.demoted_units += u64::from(moved);
-        if self.detection.follows_log() {
-            self.detection.note_demoted(unit, moved);
+    /// Copies what has been given a place.
+    fn copy<M: Media>(&mut self, media: &mut M, survivors: &mut Survivors) {
+        if let Some(to) = survivors.to.take() {
+            media.copy_run(self.tiers.fast.region(), &survivors.from, to, Cause::Gc);
+            self.counts.slc_to_slc_pages += survivors.from.len() as u64;
+            survivors.from.clear();
         }
     }
 }

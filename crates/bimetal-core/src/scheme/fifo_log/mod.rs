@@ -234,8 +234,6 @@ impl<A: Admission> FifoLog<A> {
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let Some(block) = self.ring.tail() else { return };
         let all = self.tiers.fast.slots().slots_of(block);
-        let goes_down = self.goes_down();
-        self.tiers.prefetch_first_slots(all.clone(), |slot| goes_down.holds(&self.cycles, slot));
         for slot in all.clone() {
             let goes_down = self.goes_down();
             self.tiers.prefetch_slots(slot, all.end, |slot| goes_down.holds(&self.cycles, slot));

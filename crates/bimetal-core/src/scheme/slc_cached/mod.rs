@@ -13,7 +13,8 @@
 //!
 //! The cache may have `least` blocks, and a dynamic one also as many as the data that the host has not written would
 //! take: `least + logical blocks - ceil(mapped pages / pages per block)`, where a logical page is mapped if either area
-//! has any of it. So the usual spare area, which neither may take, remains for garbage collection.
+//! has any of it, and no more than a share of all blocks. So the usual spare area, which neither may take, remains for
+//! garbage collection.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
 //! ([`crate::region::page_map::RESERVED_BLOCKS`]). `blocks - least - logical blocks >= 3 dies` is asked of the device, and
@@ -69,6 +70,8 @@ pub struct SlcCached<const DYNAMIC: bool> {
     settings: Settings,
     /// Blocks that the cache has at least.
     least: u32,
+    /// Blocks that it has at most.
+    most: u32,
     /// Blocks that it has.
     blocks: u32,
     /// Erased blocks in front of the ring that have never been used, so that they are not in SLC mode yet.
@@ -101,17 +104,19 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let id = RegionId((shape.regions.len() - 1) as u8);
         let slow = PageSpace::lending(id, geometry, logical_pages, settings.collection, least)?;
         // A cache of fixed size has the first blocks for good: no table need be larger.
-        let most = if DYNAMIC { geometry.blocks } else { least };
-        let table = Geometry::new(geometry.page_bytes, geometry.pages_per_block, most, 1)?;
+        let known = if DYNAMIC { geometry.blocks } else { least };
+        let most = (f64::from(geometry.blocks) * size.most_percent / 100.0) as u32;
+        let table = Geometry::new(geometry.page_bytes, geometry.pages_per_block, known, 1)?;
         let unit_bytes = unit_bytes(geometry.page_bytes, geometry.page_bytes);
         let units = logical_pages * u64::from(geometry.page_bytes / unit_bytes);
         let fast = FastTier::new(id, table, (CellMode::Slc, mode.pages_per_block), units, unit_bytes)?;
-        let width = geometry.dies.min(least / 2).max(1);
+        let width = geometry.dies.min(least);
         Ok(Self {
             tiers: Tiers::new(fast, slow)?,
-            ring: Ring::new(0..least, most, mode.pages_per_block, width),
+            ring: Ring::new(0..least, known, mode.pages_per_block, width),
             settings,
             least,
+            most: most.max(least),
             blocks: least,
             unused: least,
             fold_page: 0,
@@ -127,7 +132,8 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         if !DYNAMIC {
             return self.least;
         }
-        self.least + self.logical_blocks - self.mapped_pages.div_ceil(self.tiers.slow.geometry().pages_per_block)
+        let mapped_blocks = self.mapped_pages.div_ceil(self.tiers.slow.geometry().pages_per_block);
+        (self.least + self.logical_blocks - mapped_blocks).min(self.most)
     }
 
     /// Whether either area has anything of a logical page.
@@ -293,13 +299,18 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
 
     /// Folds a page of the tail block, the next one. Returns the number of pages programmed.
     fn fold<M: Media>(&mut self, media: &mut M, page: Ppa) -> u32 {
-        let first = self.tiers.fast.slots().first_slot(page);
+        let slots = self.tiers.fast.slots();
+        let first = slots.first_slot(page);
+        let last = Ppa(page.0 + slots.pages_per_block() - 1 - self.fold_page);
+        let end = slots.first_slot(last) + slots.slots();
         let mut programs = 0;
         for slot in first..first + self.tiers.fast.units_per_page() {
+            self.tiers.prefetch_slots(slot, end, |_| true);
             if let Some(unit) = self.tiers.fast.slots().unit(slot) {
-                let was_mapped = self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some();
-                let moved = self.tiers.demote(media, unit, |_| true);
-                self.counts.partial_folds += u64::from(was_mapped && moved < self.tiers.units_per_slow_page());
+                let per_page = self.tiers.units_per_slow_page();
+                let was_mapped = per_page > 1 && self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some();
+                let moved = self.tiers.demote_slot(media, slot, unit);
+                self.counts.partial_folds += u64::from(was_mapped && moved < per_page);
                 self.counts.folded_units += u64::from(moved);
                 programs += 1;
             }
@@ -341,7 +352,19 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
 
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
-        self.tiers.prefetch(far, near);
+        let unit = |request: &Request| self.tiers.units().logical_page(request.sector).0;
+        let (far_unit, near_unit) = (unit(far), unit(near));
+        self.tiers.fast.prefetch(far_unit, near_unit);
+        // A small write does not look at the main area's map, unless it may be the first to its page; a large one makes
+        // what is there invalid.
+        let page_sectors = self.tiers.slow.geometry().page_sectors();
+        let is_unmapped = DYNAMIC && self.mapped_pages < self.tiers.slow.logical_pages();
+        if is_unmapped || far.sectors >= page_sectors || far.op != Op::Write {
+            self.tiers.slow.prefetch_entry(self.tiers.slow_page(far_unit));
+        }
+        if near.sectors >= page_sectors && near.op == Op::Write {
+            self.tiers.slow.prefetch_page(self.tiers.slow_page(near_unit));
+        }
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {
@@ -357,6 +380,10 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
             }
         }
         self.tiers.slow.idle(media, budget_pages);
+    }
+
+    fn fixed_slc_blocks(&self) -> u32 {
+        if DYNAMIC { 0 } else { self.least }
     }
 
     fn metrics(&self, metrics: &mut Metrics) {
@@ -383,7 +410,8 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         metrics.count("cache_erases", fast.erases());
         metrics.count("gc_blocks", slow.erases());
         metrics.count("gc_copied_pages", slow.copied_pages());
-        metrics.count("metadata_bytes", self.tiers.metadata_bytes());
+        let most = if DYNAMIC { self.most } else { self.least };
+        metrics.count("metadata_bytes", slow.metadata_bytes() + fast.metadata_bytes_of(most));
     }
 
     fn check(&self) -> Result<(), String> {

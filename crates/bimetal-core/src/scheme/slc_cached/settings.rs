@@ -19,6 +19,8 @@ pub struct Size {
     pub budget: ByteSize,
     /// Usual spare area, in percent of the logical capacity.
     pub usual_spare_percent: f64,
+    /// Blocks of a cache that grows, at most, in percent of all blocks.
+    pub most_percent: f64,
 }
 
 impl Size {

@@ -121,8 +121,13 @@ impl Space for MappedSpace {
     }
 
     #[inline]
-    fn prefetch(&self, far: u32, near: u32) {
-        either!(self, space => space.prefetch(far, near));
+    fn prefetch_entry(&self, logical: u32) {
+        either!(self, space => space.prefetch_entry(logical));
+    }
+
+    #[inline]
+    fn prefetch_page(&self, logical: u32) {
+        either!(self, space => space.prefetch_page(logical));
     }
 
     fn erases(&self) -> u64 {

@@ -39,9 +39,11 @@ pub trait Space: std::fmt::Debug + Send {
     /// Collects in idle time, about so many page copies. Returns how many it made.
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
 
-    /// Brings what an access will need into the processor's cache: first (`far` ahead) its map entry, later (`near`) what
-    /// that points to.
-    fn prefetch(&self, far: u32, near: u32);
+    /// Brings a logical page's map entry into the processor's cache.
+    fn prefetch_entry(&self, logical: u32);
+
+    /// Brings what a logical page's map entry points to into the processor's cache: what a write will change.
+    fn prefetch_page(&self, logical: u32);
 
     /// Blocks erased so far.
     fn erases(&self) -> u64;

@@ -76,7 +76,8 @@ impl<M: Media, S: Space> Scheme<M> for OneRegion<S> {
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
         let geometry = self.0.geometry();
-        self.0.prefetch(geometry.logical_page(far.sector).0, geometry.logical_page(near.sector).0);
+        self.0.prefetch_entry(geometry.logical_page(far.sector).0);
+        self.0.prefetch_page(geometry.logical_page(near.sector).0);
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {

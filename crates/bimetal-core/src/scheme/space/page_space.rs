@@ -169,8 +169,13 @@ impl Space for PageSpace {
     }
 
     #[inline]
-    fn prefetch(&self, far: u32, near: u32) {
-        self.pages.prefetch(far, near);
+    fn prefetch_entry(&self, logical: u32) {
+        self.pages.prefetch_entry(logical);
+    }
+
+    #[inline]
+    fn prefetch_page(&self, logical: u32) {
+        self.pages.prefetch_page(logical);
     }
 
     fn erases(&self) -> u64 {

@@ -182,8 +182,13 @@ impl Space for UnitSpace {
     }
 
     #[inline]
-    fn prefetch(&self, far: u32, near: u32) {
-        self.units.prefetch(far, near);
+    fn prefetch_entry(&self, logical: u32) {
+        self.units.prefetch_entry(logical);
+    }
+
+    #[inline]
+    fn prefetch_page(&self, logical: u32) {
+        self.units.prefetch_page(logical);
     }
 
     fn erases(&self) -> u64 {

@@ -114,6 +114,15 @@ impl FastTier {
         }
     }
 
+    /// The unit that a slot holds is not in the log any more.
+    #[inline]
+    pub fn empty_slot(&mut self, slot: u32, unit: u32) {
+        debug_assert_eq!(self.slot(unit), Some(slot));
+        self.slot_of[unit as usize] = Self::NONE;
+        self.slots.clear(slot);
+        self.valid_units -= 1;
+    }
+
     /// Units of a page are in the same positions of another one from now on; `moved` is told old and new slots.
     #[inline]
     pub fn relocate(&mut self, from: Ppa, to: Ppa, mut moved: impl FnMut(u32, u32)) {
@@ -128,7 +137,7 @@ impl FastTier {
     }
 
     /// Reads the page of a slot unless it was the last one read; returns it and the slot's first sector in it.
-    #[inline]
+    #[inline(always)]
     pub fn read<M: Media>(
         &self,
         media: &mut M,
@@ -155,17 +164,27 @@ impl FastTier {
     /// (`near`) what that points to.
     #[inline]
     pub fn prefetch(&self, far: u32, near: u32) {
-        prefetch_index::prefetch_index(&self.slot_of, far as usize);
+        self.prefetch_entry(far);
         let slot = self.slot_of[near as usize];
         if slot != Self::NONE {
             self.slots.prefetch(slot);
         }
     }
 
+    /// Brings a unit's map entry into the processor's cache.
+    #[inline]
+    pub fn prefetch_entry(&self, unit: u32) {
+        prefetch_index::prefetch_index(&self.slot_of, unit as usize);
+    }
+
     /// Bytes of the log's map as a controller would keep it: for each slot the unit that it holds, in a hash table.
     pub fn metadata_bytes(&self) -> u64 {
-        let slots = self.slots.geometry().blocks as u64 * u64::from(self.slots.pages_per_block() * self.slots.slots());
-        slots * 8
+        self.metadata_bytes_of(self.slots.geometry().blocks)
+    }
+
+    /// The same for a log of that many blocks.
+    pub fn metadata_bytes_of(&self, blocks: u32) -> u64 {
+        u64::from(blocks) * u64::from(self.slots.pages_per_block() * self.slots.slots()) * 8
     }
 
     /// Checks that slots and units agree, and that slots are in programmed pages.

@@ -20,8 +20,6 @@ mod run;
 pub use fast::FastTier;
 pub use run::{Run, units_of};
 
-use std::ops::Range;
-
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::request::{Request, SECTOR_BYTES};
@@ -38,8 +36,8 @@ struct OldPages<D> {
     slow: Option<(u32, D)>,
 }
 
-/// How far ahead of the unit being moved the entries of others are fetched.
-const SLOTS_AHEAD: u32 = 8;
+/// For how many slots of a block that is being emptied map entries are fetched at once.
+const SLOTS_AT_ONCE: u32 = 32;
 
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
@@ -189,6 +187,11 @@ impl<S: Space> Tiers<S> {
     /// Moves a unit of the log down, together with those units of its slow page that are in the log and for which `goes`
     /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
     pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
+        if self.units_per_slow_page == 1
+            && let Some(slot) = self.fast.slot(unit)
+        {
+            return self.demote_slot(media, slot, unit);
+        }
         let cause = Cause::MigrateDown;
         let unit_sectors = self.fast.unit_sectors();
         let logical = self.slow_page(unit);
@@ -215,6 +218,19 @@ impl<S: Space> Tiers<S> {
         debug_assert!(moved > 0);
         self.slow.write(media, logical, merge.parts(), cause);
         moved
+    }
+
+    /// The same for the unit in a slot that holds one, and without exception.
+    #[inline]
+    pub fn demote_slot<M: Media>(&mut self, media: &mut M, slot: u32, unit: u32) -> u32 {
+        if self.units_per_slow_page > 1 {
+            return self.demote(media, unit, |_| true);
+        }
+        let (data, from) = self.fast.read(media, slot, Cause::MigrateDown, &mut None);
+        self.fast.empty_slot(slot, unit);
+        let part = Part { data, from, to: 0, sectors: self.fast.unit_sectors() };
+        self.slow.write(media, unit, &[part], Cause::MigrateDown);
+        1
     }
 
     /// Copies a page of the log to another one of it; its valid units keep their positions. `moved` is told the old and
@@ -280,30 +296,35 @@ impl<S: Space> Tiers<S> {
     pub fn prefetch(&self, far: &Request, near: &Request) {
         let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
         self.fast.prefetch(far, near);
-        self.slow.prefetch(self.slow_page(far), self.slow_page(near));
+        self.slow.prefetch_entry(self.slow_page(far));
+        self.slow.prefetch_page(self.slow_page(near));
     }
 
     /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
     /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    ///
+    /// It does so for many slots at once and then for a while not at all. Where entries are far apart, most of the time
+    /// goes into finding their memory, and the processor finds several at the same time.
     #[inline]
     pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
-        // Unit 0 stands for none: its entries are soon at hand.
-        let unit = |slot: u32| if slot < end { self.fast.slots().unit(slot).unwrap_or(0) } else { 0 };
-        let (far, near) = (slot + 2 * SLOTS_AHEAD, slot + SLOTS_AHEAD);
-        self.fast.prefetch(unit(far), 0);
-        let page = |slot: u32| if slot < end && goes_down(slot) { self.slow_page(unit(slot)) } else { 0 };
-        self.slow.prefetch(page(far), page(near));
+        if slot.is_multiple_of(SLOTS_AT_ONCE) {
+            self.prefetch_many_slots(slot, end, goes_down);
+        }
     }
 
-    /// A block of the log, whose slots these are, is about to be emptied: the same for its first slots, which
-    /// [`Tiers::prefetch_slots`] is too late for.
-    pub fn prefetch_first_slots(&self, slots: Range<u32>, goes_down: impl Fn(u32) -> bool) {
-        for slot in slots.start..slots.end.min(slots.start + 2 * SLOTS_AHEAD) {
-            let Some(unit) = self.fast.slots().unit(slot) else { continue };
-            self.fast.prefetch(unit, 0);
+    fn prefetch_many_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+        let slots = self.fast.slots();
+        let units = |from: u32, to: u32| (from..to).filter_map(|slot| Some((slot, slots.unit(slot)?)));
+        let (soon, later) = (end.min(slot + SLOTS_AT_ONCE), end.min(slot + 2 * SLOTS_AT_ONCE));
+        let begun = if slots.is_first_of_block(slot) { slot } else { soon };
+        for (slot, unit) in units(begun, later) {
+            self.fast.prefetch_entry(unit);
             if goes_down(slot) {
-                self.slow.prefetch(self.slow_page(unit), 0);
+                self.slow.prefetch_entry(self.slow_page(unit));
             }
+        }
+        for (_, unit) in units(slot, soon).filter(|&(slot, _)| goes_down(slot)) {
+            self.slow.prefetch_page(self.slow_page(unit));
         }
     }
 
