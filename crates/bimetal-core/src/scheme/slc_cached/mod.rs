@@ -429,6 +429,12 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         if DYNAMIC && mapped != self.mapped_pages as usize {
             return Err(format!("{mapped} logical pages are mapped, {} were counted", self.mapped_pages));
         }
+        if (mapped as u64) > self.tiers.slow.room() {
+            return Err(format!("{mapped} logical pages are mapped and {} fit", self.tiers.slow.room()));
+        }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
