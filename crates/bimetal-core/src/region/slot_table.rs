@@ -4,6 +4,8 @@
 //! its position in the page; pages are numbered as the blocks' cell mode has them, so that a table for blocks with one
 //! bit per cell is no larger than it must be.
 
+use std::ops::Range;
+
 use crate::units::{BlockId, Geometry, Ppa};
 
 /// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
@@ -72,6 +74,13 @@ impl SlotTable {
     pub fn first_slot(&self, page: Ppa) -> u32 {
         let (block, page) = (self.geometry.block_of(page), self.geometry.page_of(page));
         (block.0 << self.page_bits | page) << self.slot_bits
+    }
+
+    /// From the first slot of a block to its last; not all of the numbers in between need be slots.
+    #[inline]
+    pub fn slots_of(&self, block: BlockId) -> Range<u32> {
+        let slot = |page| self.first_slot(self.geometry.ppa(block, page));
+        slot(0)..slot(self.pages_per_block - 1) + self.slots
     }
 
     /// The page of a slot, and its position in it.
@@ -176,5 +185,6 @@ mod tests {
         let page = geometry.ppa(BlockId(7), 383);
         let slot = table.first_slot(page) + 3;
         assert_eq!((table.page_of(slot), table.block_of(slot)), ((page, 3), BlockId(7)));
+        assert_eq!(table.slots_of(BlockId(7)), 7 * 2048..slot + 1);
     }
 }

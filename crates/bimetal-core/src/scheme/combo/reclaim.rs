@@ -3,11 +3,10 @@
 use super::Combo;
 use std::ops::Range;
 
-use arrayvec::ArrayVec;
-
 use super::chances::{Chances, State};
 use super::partitions::Partition;
 use crate::media::{Cause, Media};
+use crate::scheme::tiered::Survivors;
 use crate::units::Ppa;
 
 crate::choices! {
@@ -96,17 +95,6 @@ impl ValidShares {
     }
 }
 
-/// Survivors on their way to consecutive pages of the warm partition's open block: they are copied at once.
-#[derive(Debug, Default)]
-struct Survivors {
-    from: ArrayVec<Ppa, SURVIVORS_MAX>,
-    /// Where the first of them goes.
-    to: Option<Ppa>,
-}
-
-/// As many as a medium copies at once.
-const SURVIVORS_MAX: usize = 64;
-
 impl Combo {
     /// The page of the hot partition that the host's next data go to.
     #[inline]
@@ -180,7 +168,7 @@ impl Combo {
     /// The survivors of a warm block need no more than the open block and the erased one that is kept. Each lap of the
     /// warm partition costs a unit a chance, so that there is an end to laps which make no room.
     fn move_on<M: Media>(&mut self, media: &mut M, page: Ppa, partition: Partition, survivors: &mut Survivors) {
-        if self.partitions.needs_block(Partition::Warm) || survivors.from.is_full() {
+        if self.partitions.needs_block(Partition::Warm) || survivors.is_full() {
             self.copy(media, survivors);
         }
         if partition == Partition::Hot {
@@ -189,10 +177,8 @@ impl Combo {
             }
         }
         let to = self.take_page(Partition::Warm);
-        survivors.to.get_or_insert(to);
-        survivors.from.push(page);
         let Self { states, chances, .. } = self;
-        self.tiers.fast.relocate(page, to, |old, new| {
+        self.tiers.move_survivor(survivors, page, to, |old, new| {
             let state = states[old as usize].after_lap();
             states[new as usize] = state;
             chances.note_entered(state);
@@ -201,10 +187,6 @@ impl Combo {
 
     /// Copies what has been given a place.
     fn copy<M: Media>(&mut self, media: &mut M, survivors: &mut Survivors) {
-        if let Some(to) = survivors.to.take() {
-            media.copy_run(self.tiers.fast.region(), &survivors.from, to, Cause::Gc);
-            self.counts.slc_to_slc_pages += survivors.from.len() as u64;
-            survivors.from.clear();
-        }
+        self.counts.slc_to_slc_pages += self.tiers.copy_survivors(media, survivors);
     }
 }

@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::space::{PageSettings, PageSpace, Space};
-use super::tiered::{FastTier, Run, Tiers, unit_bytes, units_of};
+use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes, units_of};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
@@ -233,23 +233,20 @@ impl<A: Admission> FifoLog<A> {
     /// Moves what is valid in the oldest block to the head or down, and erases it.
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let Some(block) = self.ring.tail() else { return };
-        let geometry = *self.tiers.fast.slots().geometry();
-        let page = |index| geometry.ppa(block, index);
-        let per_page = self.tiers.fast.units_per_page();
-        let end = self.tiers.fast.slots().first_slot(page(geometry.pages_per_block - 1)) + per_page;
-        for page in (0..geometry.pages_per_block).map(page) {
-            let first = self.tiers.fast.slots().first_slot(page);
-            for slot in first..first + per_page {
-                let goes_down = self.goes_down();
-                self.tiers.prefetch_slots(slot, end, |slot| goes_down.holds(&self.cycles, slot));
-                let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
-                if goes_down.holds(&self.cycles, slot) {
-                    self.demote(media, unit, slot..end, goes_down);
-                } else {
-                    self.copy_back(media, page);
-                }
+        let all = self.tiers.fast.slots().slots_of(block);
+        let mut survivors = Survivors::default();
+        for slot in all.clone() {
+            let goes_down = self.goes_down();
+            self.tiers.prefetch_slots(slot, all.end, |slot| goes_down.holds(&self.cycles, slot));
+            let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
+            if goes_down.holds(&self.cycles, slot) {
+                self.demote(media, unit, slot..all.end, goes_down);
+            } else {
+                let (page, _) = self.tiers.fast.slots().page_of(slot);
+                self.copy_back(media, page, &mut survivors);
             }
         }
+        self.tiers.copy_survivors(media, &mut survivors);
         self.tiers.fast.erase(media, block, Cause::Gc);
         self.ring.retire_tail();
     }
@@ -264,14 +261,17 @@ impl<A: Admission> FifoLog<A> {
         self.counts.worn_units += if goes_down.is_worn { moved } else { 0 };
     }
 
-    /// Copies a page to the head; its units have gone round once more.
-    fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa) {
+    /// Gives a page a place at the head; its units have gone round once more.
+    fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa, survivors: &mut Survivors) {
+        if self.ring.needs_block() || survivors.is_full() {
+            self.tiers.copy_survivors(media, survivors);
+        }
         if self.ring.needs_block() {
             self.ring.open_block();
         }
         let to = self.take_page();
         let (cycles, tail_units) = (&mut self.cycles, &mut self.counts.tail_units);
-        self.tiers.copy_fast(media, page, to, |old, new| {
+        self.tiers.move_survivor(survivors, page, to, |old, new| {
             cycles[new as usize] = cycles[old as usize] + 1;
             *tail_units += 1;
         });

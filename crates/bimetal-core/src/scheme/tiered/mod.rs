@@ -16,9 +16,11 @@
 
 mod fast;
 mod run;
+mod survivors;
 
 pub use fast::FastTier;
 pub use run::{Run, units_of};
+pub use survivors::Survivors;
 
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
