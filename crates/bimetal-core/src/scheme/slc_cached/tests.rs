@@ -209,6 +209,22 @@ fn a_dynamic_cache_takes_no_more_than_its_share() {
 }
 
 #[test]
+fn blocks_of_a_dynamic_cache_are_exchanged_even_if_the_drive_is_full() {
+    // Blocks that have been erased in SLC mode once: those that have ended a cycle without a page in them are few.
+    let worn_blocks = |period: &str| {
+        let mut device = dynamic(&[("exchange_period", period)]);
+        device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        device.scheme.fill(&mut device.media);
+        // The same pages again and again: the main area alone would wear a few blocks only.
+        (0..400).for_each(|step| device.write(step * 3 % 12, 3));
+        (device.metric("mode_changes"), device.media.ledger().erases[0].iter().filter(|&&erases| erases > 5).count())
+    };
+    let (never, often) = (worn_blocks("0"), worn_blocks("8"));
+    assert_eq!(never.0, 4, "the blocks that it has from the beginning");
+    assert!(often.0 > 20 && often.1 > never.1, "{often:?} {never:?}");
+}
+
+#[test]
 fn a_filled_drive_has_the_least_cache() {
     let mut device = dynamic(&[]);
     device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
