@@ -4,9 +4,9 @@ CARGO ?= cargo
 
 .PHONY: demo test lint bench
 
-# The main job: hybrid against conventional on the real trace inside the binary.
+# The main job: every scheme on the real trace inside the binary.
 demo:
-	$(CARGO) run --release --locked --package bimetal-cli -- compare --schemes conventional,chang,density-control,pagemap --repeat 3 --measure 1
+	$(CARGO) run --release --locked --package bimetal-cli -- compare --repeat 3 --measure 1
 
 test: lint
 	$(CARGO) test --quiet --locked --workspace

@@ -260,8 +260,9 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),
     ("pslc-static", &[("when_full", "direct"), ("idle_fold_percent", "50"), ("idle_gc", "true")]),
     // A cache that grows and shrinks with what is written and trimmed, to the last block.
-    ("pslc-dynamic", &[("usual_spare_percent", "0")]),
+    ("pslc-dynamic", &[("usual_spare_percent", "0"), ("exchange_period", "1")]),
     ("pslc-dynamic", &[("usual_spare_percent", "40"), ("idle_fold", "false")]),
+    ("pslc-dynamic", &[("usual_spare_percent", "10"), ("cache_percent_max", "50"), ("idle_fold_percent", "50")]),
     (
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],

@@ -3,7 +3,9 @@
 //! The bare loop does only what any page-mapped device must do to memory for the same host requests and copies: per
 //! host read one look-up in a map of logical pages; per host write the look-up, the old page's validity and its block's
 //! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page; the
-//! validity of consecutive new pages a word at a time. It knows no time, no garbage collection policy, no regions and no accounting.
+//! validity of consecutive new pages a word at a time. Where fast pages lie in front of slow ones, each has such a map: a
+//! write to the fast ones makes the slow copy invalid, a page that goes down leaves one map and enters the other. It knows
+//! no time, no garbage collection policy and no accounting.
 //!
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
@@ -17,7 +19,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bimetal_core::chip;
-use bimetal_core::media::{Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use bimetal_core::ledger::Row;
+use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use bimetal_core::part::random;
 use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
@@ -121,45 +124,151 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
     Run { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }
 }
 
-/// The memory accesses of the same requests and as many copies, and nothing else. Returns seconds.
+/// A page map without policy: what reads, writes and copies must touch. New pages and pages to copy come one after the
+/// other.
+struct BareMap {
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    valid_pages: Vec<u32>,
+    valid: Vec<u64>,
+    next: usize,
+    victim: usize,
+}
+
+impl BareMap {
+    const NONE: u32 = u32::MAX;
+
+    /// `logical` pages, of which the map knows none if it is a log's, on `physical` ones.
+    fn new(logical: usize, physical: usize, is_log: bool) -> Self {
+        let blocks = physical.div_ceil(256).max(1);
+        let owner: Vec<u32> = (0..blocks * 256).map(|page| (page % logical) as u32).collect();
+        let map = (0..logical as u32).map(|page| if is_log { Self::NONE } else { page }).collect();
+        let (valid_pages, valid) = (vec![256; blocks], vec![u64::MAX; blocks * 4]);
+        Self { map, victim: owner.len() / 2, owner, valid_pages, valid, next: 0 }
+    }
+
+    /// A page gets a new copy, the old one is not valid any more.
+    fn write(&mut self, logical: usize) {
+        let old = std::mem::replace(&mut self.map[logical], self.next as u32);
+        self.drop_copy(old);
+        self.take(logical as u32);
+    }
+
+    /// A page's copy is not valid any more.
+    fn forget(&mut self, logical: usize) {
+        let old = std::mem::replace(&mut self.map[logical], Self::NONE);
+        self.drop_copy(old);
+    }
+
+    fn drop_copy(&mut self, old: u32) {
+        if old != Self::NONE {
+            let old = old as usize;
+            self.valid_pages[old / 256] = self.valid_pages[old / 256].wrapping_sub(1);
+            self.valid[old / 64] &= !(1 << (old % 64));
+        }
+    }
+
+    fn take(&mut self, logical: u32) {
+        self.owner[self.next] = logical;
+        // Consecutive pages become valid a word at a time.
+        if self.next.is_multiple_of(64) {
+            self.valid[self.next / 64] = u64::MAX;
+        }
+        self.next = if self.next + 1 == self.owner.len() { 0 } else { self.next + 1 };
+    }
+
+    /// The next page that is to be moved.
+    fn next_victim(&mut self) -> u32 {
+        let moved = self.owner[self.victim];
+        self.victim = if self.victim + 1 == self.owner.len() { 0 } else { self.victim + 1 };
+        moved
+    }
+
+    fn copy(&mut self) {
+        let moved = self.next_victim();
+        self.map[moved as usize] = self.next as u32;
+        self.take(moved);
+    }
+}
+
+/// Something that happens at a steady rate.
+struct Rate {
+    per_write: f64,
+    owed: f64,
+}
+
+impl Rate {
+    fn new(count: u64, writes: u64) -> Self {
+        Self { per_write: count as f64 / writes.max(1) as f64, owed: 0.0 }
+    }
+
+    fn due(&mut self) -> u32 {
+        self.owed += self.per_write;
+        let due = self.owed as u32;
+        self.owed -= f64::from(due);
+        due
+    }
+}
+
+/// The memory accesses of the same requests, copies and migrations, and nothing else. Returns seconds.
 fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let requests = requests(case, case.requests, case.write_share, 12);
-    let host_programs = outcome.host.writes.max(1);
-    let programs: u64 = outcome.ledger.rows.iter().map(|row| row.counts.total(FlashOp::Program)).sum();
-    let copies_per_write = programs.saturating_sub(host_programs) as f64 / host_programs as f64;
-    let blocks = (case.logical_pages / 256 * (1000 + case.spare_permille) / 1000) as usize;
-    let mut map: Vec<u32> = (0..case.logical_pages as u32).collect();
-    let mut owner: Vec<u32> = (0..(blocks * 256) as u32).map(|page| page % case.logical_pages as u32).collect();
-    let mut valid_pages = vec![256u32; blocks];
-    let mut valid = vec![u64::MAX; blocks * 256 / 64];
+    let writes = outcome.host.writes;
+    // A device with a log of fast pages has a map of either region.
+    let (fast_rows, slow_rows): (Vec<&Row>, Vec<&Row>) =
+        outcome.ledger.rows.iter().partition(|row| row.mode == CellMode::Slc || row.region < last_region(outcome));
+    let programs = |rows: &[&Row], causes: &[Cause]| -> u64 {
+        rows.iter().flat_map(|row| causes.iter().map(|&cause| row.counts.get(FlashOp::Program, cause))).sum()
+    };
+    let (host, down) = ([Cause::Host, Cause::MigrateUp], [Cause::MigrateDown]);
+    let copies = [Cause::Gc, Cause::Fold, Cause::WearLevel, Cause::Scan, Cause::Meta];
+    let mut fast_host = Rate::new(programs(&fast_rows, &host), writes);
+    let mut slow_host = Rate::new(programs(&slow_rows, &host), writes);
+    let mut migrations = Rate::new(programs(&slow_rows, &down), writes);
+    let mut fast_copies = Rate::new(programs(&fast_rows, &copies), writes);
+    let mut slow_copies = Rate::new(programs(&slow_rows, &copies) + programs(&fast_rows, &down), writes);
+    let logical_pages = case.logical_pages as usize;
+    let mut slow = BareMap::new(logical_pages, logical_pages / 1000 * (1000 + case.spare_permille as usize), false);
+    // As many units to a request as it has fast pages, at least one.
+    let units = (fast_host.per_write.round() as usize).max(1);
+    let fast_pages = fast_rows.iter().map(|row| outcome.ledger.erases[row.region].len()).sum::<usize>() * 64;
+    let mut fast = BareMap::new(logical_pages * units, fast_pages.max(256), true);
     let started = Instant::now();
-    let (mut next, mut victim, mut owed) = (0usize, owner.len() / 2, 0.0);
     let mut sum = 0u32;
     for request in &requests {
         let logical = (request.sector / SECTORS_PER_PAGE) as usize;
         if request.op == Op::Read {
-            sum = sum.wrapping_add(map[logical]);
+            sum = sum.wrapping_add(slow.map[logical]);
             continue;
         }
-        let old = std::mem::replace(&mut map[logical], next as u32) as usize;
-        valid_pages[old / 256] = valid_pages[old / 256].wrapping_sub(1);
-        valid[old / 64] &= !(1 << (old % 64));
-        owner[next] = logical as u32;
-        next = if next + 1 == owner.len() { 0 } else { next + 1 };
-        owed += copies_per_write;
-        while owed >= 1.0 {
-            owed -= 1.0;
-            let moved = owner[victim];
-            victim = if victim + 1 == owner.len() { 0 } else { victim + 1 };
-            map[moved as usize] = next as u32;
-            owner[next] = moved;
-            next = if next + 1 == owner.len() { 0 } else { next + 1 };
+        for unit in 0..fast_host.due() as usize {
+            fast.write(logical * units + unit % units);
+            if unit == 0 {
+                slow.forget(logical);
+            }
         }
-        // Consecutive pages become valid a word at a time.
-        valid[next / 64] = u64::MAX;
+        for _ in 0..slow_host.due() {
+            slow.write(logical);
+        }
+        for _ in 0..migrations.due() {
+            let unit = fast.next_victim() as usize;
+            fast.forget(unit);
+            slow.write(unit / units);
+        }
+        for _ in 0..fast_copies.due() {
+            fast.copy();
+        }
+        for _ in 0..slow_copies.due() {
+            slow.copy();
+        }
     }
-    black_box((sum, &map, &valid_pages, &valid));
+    black_box((sum, &slow.map, &slow.valid_pages, &fast.map, &fast.valid_pages));
     started.elapsed().as_secs_f64()
+}
+
+/// Position of the device's last region, the slow one.
+fn last_region(outcome: &Outcome) -> usize {
+    outcome.ledger.rows.iter().map(|row| row.region).max().unwrap_or(0)
 }
 
 fn main() {

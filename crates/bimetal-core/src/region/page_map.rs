@@ -261,6 +261,11 @@ impl PageMap {
         space.valid_pages + self.geometry().pages_per_block <= space.valid_limit
     }
 
+    /// Valid pages that fit into the region, less what is lent.
+    pub fn room(&self) -> u64 {
+        self.dies.iter().map(|die| u64::from(die.valid_limit)).sum()
+    }
+
     /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
     pub fn lend(&mut self, die: u32) -> BlockId {
         debug_assert!(self.can_lend(die));

@@ -56,8 +56,9 @@ impl PageTable {
         Self {
             geometry,
             map: vec![NONE; logical_pages as usize],
-            // Whole words, so that the owners of a word's pages are one slice.
-            owner: vec![NONE; geometry.page_slots().next_multiple_of(WORD)],
+            // Whole words, so that the owners of a word's pages are one slice. The owner of an invalid page has no meaning,
+            // and zeros take memory only when they are overwritten.
+            owner: vec![0; geometry.page_slots().next_multiple_of(WORD)],
             valid: vec![0; geometry.page_slots().div_ceil(WORD)],
         }
     }

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use crate::units::{BlockId, Geometry, Ppa};
 
-const NONE: u32 = u32::MAX;
+/// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
+const INVALID: u32 = 0;
 
 /// The table's state.
 #[derive(Debug)]
@@ -18,7 +19,8 @@ pub struct SlotTable {
     page_bits: u32,
     slots: u32,
     slot_bits: u32,
-    units: Vec<u32>,
+    /// One more than the unit of a valid slot.
+    entries: Vec<u32>,
 }
 
 impl SlotTable {
@@ -36,7 +38,7 @@ impl SlotTable {
                 geometry.blocks
             ));
         }
-        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, units: vec![NONE; count as usize] })
+        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, entries: vec![INVALID; count as usize] })
     }
 
     /// Blocks and pages of the region.
@@ -59,12 +61,12 @@ impl SlotTable {
 
     /// One more than the largest slot number.
     pub fn len(&self) -> usize {
-        self.units.len()
+        self.entries.len()
     }
 
     /// Whether there is no slot.
     pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
+        self.entries.is_empty()
     }
 
     /// The first slot of a page.
@@ -98,8 +100,7 @@ impl SlotTable {
     /// The unit that a slot holds, if it is valid.
     #[inline]
     pub fn unit(&self, slot: u32) -> Option<u32> {
-        let unit = self.units[slot as usize];
-        (unit != NONE).then_some(unit)
+        self.entries[slot as usize].checked_sub(1)
     }
 
     /// Whether a slot is the first of a block.
@@ -112,25 +113,25 @@ impl SlotTable {
     #[inline]
     pub fn is_valid(&self, page: Ppa) -> bool {
         let first = self.first_slot(page) as usize;
-        self.units[first..first + self.slots as usize].iter().any(|&unit| unit != NONE)
+        self.entries[first..first + self.slots as usize].iter().any(|&entry| entry != INVALID)
     }
 
     /// A slot holds a unit.
     #[inline]
     pub fn set(&mut self, slot: u32, unit: u32) {
-        self.units[slot as usize] = unit;
+        self.entries[slot as usize] = unit + 1;
     }
 
     /// What a slot holds is no longer valid.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
-        self.units[slot as usize] = NONE;
+        self.entries[slot as usize] = INVALID;
     }
 
     /// Brings a slot's entry into the processor's cache.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
-        prefetch_index::prefetch_index(&self.units, slot as usize);
+        prefetch_index::prefetch_index(&self.entries, slot as usize);
     }
 
     /// Checks that valid slots are in programmed pages, of which each block has `programmed` many; returns their number.
@@ -143,7 +144,7 @@ impl SlotTable {
             programmed[block.index()] = pages;
         }
         let mut valid = 0;
-        for slot in 0..self.units.len() as u32 {
+        for slot in 0..self.entries.len() as u32 {
             let Some(unit) = self.unit(slot) else { continue };
             let (page, position) = self.page_of(slot);
             let block = self.geometry.block_of(page);

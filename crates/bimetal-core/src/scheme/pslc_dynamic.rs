@@ -36,6 +36,9 @@ crate::parameters! {
         pub idle_fold: bool = true;
         /// Blocks with data at or below which it is not, in percent of those that the cache may have.
         pub idle_fold_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Blocks that are folded from one that is exchanged for a block of the main area to the next, so that all blocks
+        /// wear alike; 0: never.
+        pub exchange_period: u32 = 64, in 0..=1_000_000;
         /// Erased blocks of a die at or below which its main area is collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
         /// Whether idle time that is left is used to collect up to twice `gc_free_blocks`.
@@ -58,6 +61,7 @@ impl PslcDynamic {
             when_full: parameters.when_full,
             idle_fold: parameters.idle_fold,
             idle_fold_percent: parameters.idle_fold_percent,
+            exchange_period: parameters.exchange_period,
             collection: PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
         };
         Self::with(shape, size, settings)

@@ -58,6 +58,7 @@ impl PslcStatic {
             when_full: parameters.when_full,
             idle_fold: parameters.idle_fold,
             idle_fold_percent: parameters.idle_fold_percent,
+            exchange_period: 0,
             collection: PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
         };
         Self::with(shape, size, settings)

@@ -24,6 +24,9 @@
 //!
 //! A block changes modes by being erased: in SLC mode when it comes to the cache, natively when it goes back. Blocks that
 //! the cache has from the beginning come erased natively and are erased once more when they are first used.
+//!
+//! Blocks of a fixed cache wear by themselves. A dynamic one exchanges a block now and then even if its size stays the
+//! same, so that the wear of both modes is shared by all blocks.
 
 mod settings;
 
@@ -46,6 +49,8 @@ pub struct Settings {
     pub idle_fold: bool,
     /// Until how much of the cache has data at most, in percent.
     pub idle_fold_percent: f64,
+    /// Blocks of a dynamic cache that are folded from one that is exchanged to the next; 0 exchanges none.
+    pub exchange_period: u32,
     /// Collection of the main area.
     pub collection: PageSettings,
 }
@@ -84,6 +89,8 @@ pub struct SlcCached<const DYNAMIC: bool> {
     logical_blocks: u32,
     /// Die that is asked next for a block.
     lending_die: u32,
+    /// Blocks to be folded until one is exchanged.
+    until_exchange: u32,
     counts: Counts,
 }
 
@@ -123,6 +130,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             mapped_pages: 0,
             logical_blocks: logical_pages.div_ceil(u64::from(geometry.pages_per_block)) as u32,
             lending_die: least % geometry.dies,
+            until_exchange: settings.exchange_period,
             counts: Counts::default(),
         })
     }
@@ -250,23 +258,31 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
 
     /// Gives an erased block of the cache back to the main area, or else the oldest one after folding it.
     fn give_back<M: Media>(&mut self, media: &mut M) {
-        self.blocks -= 1;
-        let block = match self.ring.remove_erased() {
+        match self.ring.remove_erased() {
             Some(block) if self.unused > 0 => {
                 self.unused -= 1;
+                self.blocks -= 1;
                 self.tiers.slow.give_back(block);
-                return;
             }
-            Some(block) => block,
+            Some(block) => self.erase_for_main(media, block),
             // There are more blocks than are open at once, so the oldest is full.
             None => {
                 self.fold_tail(media);
-                self.fold_page = 0;
-                self.ring.remove_tail()
+                self.give_back_tail(media);
             }
-        };
+        }
+    }
+
+    fn give_back_tail<M: Media>(&mut self, media: &mut M) {
+        self.fold_page = 0;
+        let tail = self.ring.remove_tail();
+        self.erase_for_main(media, tail);
+    }
+
+    fn erase_for_main<M: Media>(&mut self, media: &mut M, block: BlockId) {
         media.erase(self.tiers.fast.region(), block, CellMode::Native, Cause::Gc);
         self.counts.mode_changes += 1;
+        self.blocks -= 1;
         self.tiers.slow.give_back(block);
     }
 
@@ -320,13 +336,24 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         programs
     }
 
-    /// The tail block is folded: it is erased and the cache's next but the erased ones.
+    /// The tail block is folded: it is erased and opened again after all that are erased already, or exchanged for another.
     fn recycle_tail<M: Media>(&mut self, media: &mut M) {
-        if let Some(tail) = self.ring.tail() {
+        if DYNAMIC && self.is_exchange_due() {
+            self.give_back_tail(media);
+            // At least the die that got a block back can spare one.
+            self.grow(media);
+        } else if let Some(tail) = self.ring.tail() {
             self.tiers.fast.erase(media, tail, Cause::Gc);
             self.ring.retire_tail();
             self.fold_page = 0;
         }
+    }
+
+    /// Counts a folded block.
+    fn is_exchange_due(&mut self) -> bool {
+        let period = self.settings.exchange_period;
+        self.until_exchange = if self.until_exchange > 1 { self.until_exchange - 1 } else { period };
+        period > 0 && self.until_exchange == period
     }
 
     /// Whether idle time goes into folding the tail block.
@@ -429,6 +456,12 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         if DYNAMIC && mapped != self.mapped_pages as usize {
             return Err(format!("{mapped} logical pages are mapped, {} were counted", self.mapped_pages));
         }
+        if (mapped as u64) > self.tiers.slow.room() {
+            return Err(format!("{mapped} logical pages are mapped and {} fit", self.tiers.slow.room()));
+        }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

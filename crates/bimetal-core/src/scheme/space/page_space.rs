@@ -87,6 +87,11 @@ impl PageSpace {
         Some(self.pages.lend(die))
     }
 
+    /// Valid pages that fit into it, less what is lent.
+    pub fn room(&self) -> u64 {
+        self.pages.room()
+    }
+
     /// A lent block comes back, erased in its native mode.
     pub fn give_back(&mut self, block: BlockId) {
         self.pages.give_back(block);

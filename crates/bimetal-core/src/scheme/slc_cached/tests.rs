@@ -1,0 +1,236 @@
+use super::*;
+use crate::chip;
+use crate::media::{Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use crate::scheme::{RegionShape, pslc_dynamic, pslc_static};
+
+/// Pages of 16 KiB hold four units.
+const PAGE_SECTORS: u32 = 32;
+const LOGICAL_BLOCKS: u32 = 8;
+
+fn shape() -> Shape {
+    let mut chip = chip::find("tlc-3d-2021").unwrap();
+    (chip.pages_per_block, chip.slc_mode.as_mut().unwrap().pages_per_block) = (12, 4);
+    let geometry = Geometry::new(chip.page_bytes, 12, LOGICAL_BLOCKS + 7, 1).unwrap();
+    let logical_sectors = u64::from(LOGICAL_BLOCKS * 12 * PAGE_SECTORS);
+    Shape { logical_sectors, regions: vec![RegionShape { chip, geometry }], seed: 1 }
+}
+
+struct Device<const DYNAMIC: bool> {
+    media: SimMedia,
+    scheme: SlcCached<DYNAMIC>,
+}
+
+fn owned(settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    settings.iter().map(|&(key, value)| (key.into(), value.into())).collect()
+}
+
+fn media() -> SimMedia {
+    let RegionShape { chip, geometry } = shape().regions.remove(0);
+    SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1)
+}
+
+/// 8 logical blocks of 12 pages, 4 blocks for the cache, 3 spare.
+fn fixed(settings: &[(&str, &str)]) -> Device<false> {
+    let parameters = pslc_static::Parameters::parse(&owned(settings)).unwrap();
+    Device { media: media(), scheme: SlcCached::<false>::new(&shape(), parameters).unwrap() }
+}
+
+fn dynamic(settings: &[(&str, &str)]) -> Device<true> {
+    let parameters = pslc_dynamic::Parameters::parse(&owned(settings)).unwrap();
+    Device { media: media(), scheme: SlcCached::<true>::new(&shape(), parameters).unwrap() }
+}
+
+impl<const DYNAMIC: bool> Device<DYNAMIC> {
+    /// A request for `units` units from `unit` on.
+    fn serve(&mut self, op: Op, unit: u32, units: u32) {
+        let request = Request { arrival_ns: 0, sector: u64::from(unit) * 8, sectors: units * 8, op };
+        self.media.begin(&request, 0);
+        self.scheme.serve(&mut self.media, &request);
+        Scheme::<SimMedia>::check(&self.scheme).unwrap();
+    }
+
+    /// Writes whole pages.
+    fn write(&mut self, page: u32, pages: u32) {
+        self.serve(Op::Write, page * 4, pages * 4);
+    }
+
+    fn idle(&mut self, budget_pages: u32) {
+        self.media.begin_background();
+        self.scheme.idle(&mut self.media, budget_pages);
+        Scheme::<SimMedia>::check(&self.scheme).unwrap();
+    }
+
+    fn count(&self, mode: CellMode, op: FlashOp, cause: Cause) -> u64 {
+        self.media.ledger().rows[mode as usize].counts.get(op, cause)
+    }
+
+    /// Pages that folding has read from the cache, read from the main area, and programmed there.
+    fn folded(&self) -> (u64, u64, u64) {
+        let cause = Cause::MigrateDown;
+        (
+            self.count(CellMode::Slc, FlashOp::Read, cause),
+            self.count(CellMode::Native, FlashOp::Read, cause),
+            self.count(CellMode::Native, FlashOp::Program, cause),
+        )
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let mut metrics = Metrics::default();
+        Scheme::<SimMedia>::metrics(&self.scheme, &mut metrics);
+        metrics.get(name).unwrap() as u64
+    }
+}
+
+#[test]
+fn the_cache_has_what_lies_beyond_the_usual_spare_area() {
+    assert_eq!(fixed(&[]).scheme.least, 4, "collection takes three blocks");
+    assert_eq!(fixed(&[("usual_spare_percent", "60")]).scheme.least, 2);
+    assert_eq!(fixed(&[("budget", "400KiB")]).scheme.least, 2, "blocks of 192 KiB");
+    assert_eq!(fixed(&[("gc_free_blocks", "3")]).scheme.least, 2);
+    let refused = |settings: &[(&str, &str)]| {
+        let parameters = pslc_static::Parameters::parse(&owned(settings)).unwrap();
+        SlcCached::<false>::new(&shape(), parameters).unwrap_err()
+    };
+    let error = refused(&[("usual_spare_percent", "90")]);
+    assert!(error.contains("no block is left for a cache"), "{error}");
+    let error = refused(&[("budget", "1MiB")]);
+    assert!(error.contains("enlarge the spare area"), "{error}");
+}
+
+#[test]
+fn folding_takes_along_what_the_cache_has_of_a_page_and_reads_the_rest() {
+    let mut device = fixed(&[]);
+    device.write(0, 2);
+    // Unit 9 is in a page of its own, then units 8, 10 and 11 of the same logical page in another.
+    device.serve(Op::Write, 9, 1);
+    device.serve(Op::Write, 10, 2);
+    device.serve(Op::Write, 8, 1);
+    device.serve(Op::Write, 20, 1);
+    device.write(10, 10);
+    assert_eq!((device.folded(), device.metric("cached_bytes")), ((0, 0, 0), (8 + 4 + 1 + 40) * 4096));
+    // 16 pages are full; the next one waits until the first four are folded: logical pages 0, 1 and 2. The three pages that
+    // hold parts of the last one are read; nothing of it was in the main area.
+    device.write(30, 1);
+    assert_eq!(device.folded(), (2 + 3, 0, 3));
+    // Of the next four, one has nothing valid left, one has unit 20.
+    device.write(40, 4);
+    assert_eq!((device.folded(), device.metric("folded_units")), ((5 + 3, 0, 3 + 3), 12 + 1 + 8));
+    // The page of unit 20 is in the main area now: what is written of it next is completed from there.
+    device.serve(Op::Write, 20, 1);
+    device.write(50, 11);
+    device.write(70, 5);
+    assert_eq!(device.folded().1, 1);
+    let mut metrics = Metrics::default();
+    Scheme::<SimMedia>::metrics(&device.scheme, &mut metrics);
+    let partial = metrics.get("partial_fold_ratio").unwrap() * device.metric("folded_pages") as f64;
+    assert!((partial - 1.0).abs() < 1e-9, "{partial}");
+}
+
+#[test]
+fn a_full_cache_is_passed_by_and_given_room_by_what_is_overwritten() {
+    let mut device = fixed(&[("when_full", "direct")]);
+    device.write(0, 16);
+    device.write(20, 3);
+    assert_eq!((device.metric("direct_pages"), device.folded()), (3, (0, 0, 0)));
+    // Part of a page that the cache has: only its units are given up.
+    device.serve(Op::Write, 1, 2);
+    assert_eq!((device.metric("direct_pages"), device.metric("cached_bytes")), (4, (64 - 2) * 4096));
+    // All of the oldest block is superseded: it can be erased without folding.
+    device.write(0, 4);
+    assert_eq!(device.metric("direct_pages"), 8);
+    device.write(0, 1);
+    assert_eq!((device.metric("direct_pages"), device.folded()), (8, (0, 0, 0)));
+    assert_eq!(device.count(CellMode::Slc, FlashOp::Erase, Cause::Gc), 1);
+}
+
+#[test]
+fn idle_time_empties_the_cache_as_far_as_it_lasts_and_as_is_wanted() {
+    let mut device = fixed(&[("idle_fold_percent", "50")]);
+    device.write(0, 14);
+    device.idle(3);
+    assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (3, 0));
+    device.idle(3);
+    assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (6, 1));
+    device.idle(100);
+    assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (8, 2), "half of the blocks may hold data");
+    let mut device = fixed(&[("idle_fold", "false")]);
+    device.write(0, 14);
+    device.idle(100);
+    assert_eq!(device.folded(), (0, 0, 0));
+    let mut device = fixed(&[]);
+    device.write(0, 14);
+    device.idle(100);
+    assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (12, 3), "a block that is open is left alone");
+}
+
+#[test]
+fn rewritten_and_trimmed_data_are_never_folded() {
+    let mut device = fixed(&[]);
+    device.write(0, 8);
+    device.write(0, 4);
+    device.serve(Op::Trim, 16, 16);
+    device.write(30, 4);
+    device.write(50, 4);
+    assert_eq!((device.folded(), device.metric("folded_pages")), ((0, 0, 0), 0));
+    let mut metrics = Metrics::default();
+    Scheme::<SimMedia>::metrics(&device.scheme, &mut metrics);
+    assert_eq!(metrics.get("cache_rewrite_ratio"), Some(4.0 / 20.0));
+}
+
+#[test]
+fn a_dynamic_cache_grows_into_blocks_without_data_and_gives_them_back() {
+    let mut device = dynamic(&[]);
+    let blocks = |device: &Device<true>| (device.metric("cache_blocks"), device.metric("cache_allowed_blocks"));
+    assert_eq!(blocks(&device), (4, 12));
+    device.write(0, 28);
+    assert_eq!(blocks(&device), (7, 9), "28 pages take seven blocks of four, and would take three of twelve");
+    device.write(28, 8);
+    assert_eq!((blocks(&device), device.folded()), ((9, 9), (0, 0, 0)));
+    // A twelfth of a block more: one block of the cache has to go.
+    device.write(36, 1);
+    assert_eq!((blocks(&device), device.folded().2), ((8, 8), 8), "one is given back and one used again");
+    assert_eq!(device.count(CellMode::Slc, FlashOp::Erase, Cause::Gc), 2);
+    device.write(37, 59);
+    assert_eq!(blocks(&device), (4, 4), "every page is mapped");
+    device.serve(Op::Trim, 0, 48 * 4);
+    assert_eq!(blocks(&device), (4, 8));
+    let before = device.metric("mode_changes");
+    device.write(50, 24);
+    assert_eq!(blocks(&device), (8, 8), "pages that were mapped before take nothing");
+    assert_eq!(device.metric("mode_changes"), before + 4);
+}
+
+#[test]
+fn a_dynamic_cache_takes_no_more_than_its_share() {
+    let mut device = dynamic(&[("cache_percent_max", "40"), ("when_full", "direct")]);
+    device.write(0, 30);
+    assert_eq!((device.metric("cache_blocks"), device.metric("direct_pages")), (6, 30 - 24));
+    assert_eq!(dynamic(&[("cache_percent_max", "0")]).metric("cache_allowed_blocks"), 4);
+}
+
+#[test]
+fn blocks_of_a_dynamic_cache_are_exchanged_even_if_the_drive_is_full() {
+    // Blocks that have been erased in SLC mode once: those that have ended a cycle without a page in them are few.
+    let worn_blocks = |period: &str| {
+        let mut device = dynamic(&[("exchange_period", period)]);
+        device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        device.scheme.fill(&mut device.media);
+        // The same pages again and again: the main area alone would wear a few blocks only.
+        (0..400).for_each(|step| device.write(step * 3 % 12, 3));
+        (device.metric("mode_changes"), device.media.ledger().erases[0].iter().filter(|&&erases| erases > 5).count())
+    };
+    let (never, often) = (worn_blocks("0"), worn_blocks("8"));
+    assert_eq!(never.0, 4, "the blocks that it has from the beginning");
+    assert!(often.0 > 20 && often.1 > never.1, "{often:?} {never:?}");
+}
+
+#[test]
+fn a_filled_drive_has_the_least_cache() {
+    let mut device = dynamic(&[]);
+    device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+    device.scheme.fill(&mut device.media);
+    Scheme::<SimMedia>::check(&device.scheme).unwrap();
+    assert_eq!(device.metric("cache_allowed_blocks"), 4);
+    (0..300).for_each(|step| device.write(step * 7 % 90, 3));
+    assert_eq!(device.metric("cache_blocks"), 4);
+}
