@@ -106,6 +106,29 @@ fn operations_account_for_the_host_and_for_all_time() {
 }
 
 #[test]
+fn devices_of_two_regions_say_how_evenly_they_wear() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(20_000);
+    let compared = bench.json(&["compare", &trace, "--schemes", "wlaftl,chang,pagemap", "--repeat", "5"]);
+    for result in items(&compared["results"]) {
+        let wear = |key: &str| items(&result["wear"]).iter().map(|row| row[key].as_f64().unwrap()).collect::<Vec<_>>();
+        let [[fast, slow], [fast_used, slow_used]] = match (wear("erases_mean").as_slice(), wear("used").as_slice()) {
+            (&[fast, slow], &[fast_used, slow_used]) => [[fast, slow], [fast_used, slow_used]],
+            _ => {
+                assert!(result["phi"].is_null() && result["block_wearing"].is_null(), "{}", result["scheme"]);
+                continue;
+            }
+        };
+        let close = |key: &str, expected: f64| (result[key].as_f64().unwrap() / expected - 1.0).abs() < 1e-9;
+        assert!(close("block_wearing", fast / slow), "{}", result["scheme"]);
+        assert!(close("phi", fast_used.max(slow_used) / fast_used.min(slow_used)), "{}", result["scheme"]);
+        if result["scheme"] == "wlaftl" {
+            assert!(close("phi", result["metrics"]["phi"].as_f64().unwrap()), "the scheme's own count says the same");
+        }
+    }
+}
+
+#[test]
 fn the_table_shows_what_the_json_says() {
     let bench = Bench::new();
     let trace = bench.small_trace(3000);
