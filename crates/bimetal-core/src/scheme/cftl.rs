@@ -1,5 +1,5 @@
-//! `cftl`: the policy of Chang's hybrid (IEEE Trans. Computers 2010) on page-mapped regions, the rival of WLAFTL (Wang et
-//! al., Chinese Journal of Computers 2018, section 4).
+//! `cftl`: the policy of Chang's hybrid (IEEE Trans. Computers 2010) on page-mapped regions, the rival of *WLAFTL* (Chinese
+//! Journal of Computers 2018, section 4).
 //!
 //! Small writes, by the 2-means threshold on write sizes (§3.2), go to the circular log of SLC. What is still valid in its
 //! oldest block goes down. The paper compares all schemes under one address mapping; so neither the hash table nor the

@@ -1,4 +1,4 @@
-//! `wlaftl`: SLC in front of page-mapped MLC, both worn in step (Wang et al., *WLAFTL*, Chinese Journal of Computers 2018).
+//! `wlaftl`: SLC in front of page-mapped MLC, both worn in step (*WLAFTL*, Chinese Journal of Computers 2018).
 //!
 //! Algorithm 1: updates of what is in SLC stay there; of the rest, writes up to the threshold θ go to SLC. On each write
 //! that is not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, what

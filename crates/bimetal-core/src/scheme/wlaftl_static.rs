@@ -1,5 +1,5 @@
-//! `wlaftl-static`: [`super::wlaftl`] with a threshold that stays (Wang et al., *WLAFTL*, Chinese Journal of Computers 2018,
-//! table 3: 4, 8 and 16 KB).
+//! `wlaftl-static`: [`super::wlaftl`] with a threshold that stays (*WLAFTL*, Chinese Journal of Computers 2018, table 3: 4, 8
+//! and 16 KB).
 //!
 //! What becomes of the oldest data in SLC still follows the wear (Algorithm 2): the paper's baseline differs in the
 //! threshold alone, as its name says.

@@ -1,14 +1,13 @@
 //! What `wlaftl`, `wlaftl-static` and `cftl` share: a circular log of fast blocks, written and reclaimed in turn, in front
-//! of a page-mapped region (Wang et al., *WLAFTL*, Chinese Journal of Computers 2018, §3; Chang, IEEE Trans. Computers
-//! 2010, §3.3).
+//! of a page-mapped region (*WLAFTL*, Chinese Journal of Computers 2018, §3; Chang, IEEE Trans. Computers 2010, §3.3).
 //!
 //! ```text
 //! write ─▶ admission ─▶ small, or an update ─▶ head  fast log  tail ─▶ valid pages: once more round, or down
 //!              └──────▶ the rest ────────────────────────────────────▶ slow region
 //! ```
 //!
-//! A write whose data are all in the log can be an update of them, which stays there whatever its size; data that are not
-//! there follow the scheme's [`Admission`]. When erased blocks are short, the oldest block is collected (WLAFTL's
+//! Which data go to the log is the scheme's [`Admission`]; to WLAFTL's, a write whose data are all there is an update and
+//! stays, whatever its size. When erased blocks are short, the oldest block is collected (WLAFTL's
 //! Algorithm 2): while the fast region is worn more than the slow one, its valid pages go down at once; else a page goes
 //! round until it has done so [`Settings::max_cycle_time`] times. That bounds the copying: no page goes round for ever.
 //!
