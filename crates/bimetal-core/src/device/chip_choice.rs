@@ -109,6 +109,15 @@ fn check(chip: &Chip) -> Result<(), String> {
             return Err(format!("{name} = {us:?} is not a time from 0 to an hour, in microseconds"));
         }
     }
+    if let Some(us) = chip.copyback_us
+        && us != 0.0
+        && !(chip.read_us..=LONGEST_US).contains(&us)
+    {
+        return Err(format!(
+            "copyback_us = {us:?} is not a time from read_us = {:?} to an hour, in microseconds; write 0 for none",
+            chip.read_us
+        ));
+    }
     let others = [
         ("bus_mb_per_s", chip.bus_mb_per_s, 1e6),
         ("supply_v", chip.supply_v, 1e3),

@@ -3,6 +3,7 @@
 use toml::{Table, Value};
 
 use super::{Capacity, ChipChoice, Device, DeviceError, Region, parse_percent, toml_value};
+use crate::chip::OPTIONAL_FIGURES;
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
 
@@ -91,7 +92,8 @@ impl Device {
             }
             _ => {
                 let figures = region.chip.resolve().map_err(Refused::Value)?;
-                if !Table::try_from(&figures).is_ok_and(|figures| figures.contains_key(field)) {
+                let known = Table::try_from(&figures).is_ok_and(|figures| figures.contains_key(field));
+                if !known && !OPTIONAL_FIGURES.contains(&field) {
                     return Err(Refused::Key);
                 }
                 region.chip.set(field, toml_value(value));
@@ -111,6 +113,9 @@ impl Device {
             fields.extend(
                 figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key),
             );
+            let optional = OPTIONAL_FIGURES.iter().map(|&key| key.to_owned());
+            let missing: Vec<String> = optional.filter(|key| !fields.contains(key)).collect();
+            fields.extend(missing);
             fields.extend(fault_rates(region).into_iter().map(|(key, _)| key));
         }
         keys.push(format!("and for {} each of .{}", regions.join(" and "), fields.join(", .")));
