@@ -145,8 +145,10 @@ fn set_figure<P: Part>(part: &mut PartChoice, field: &str, value: &str) -> Resul
     if !figures(&known).contains_key(field) && !P::OPTIONAL_FIGURES.contains(&field) {
         return Err(Refused::Key);
     }
-    part.set(field, toml_value(value));
-    part.resolve::<P>().map_err(Refused::Value)?;
+    let mut changed = part.clone();
+    changed.set(field, toml_value(value));
+    changed.resolve::<P>().map_err(Refused::Value)?;
+    *part = changed;
     Ok(())
 }
 
