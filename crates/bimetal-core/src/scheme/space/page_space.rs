@@ -5,9 +5,12 @@
 
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
-use crate::region::page_map::{PageMap, Stream};
+use crate::region::page_map::{PageMap, RESERVED_BLOCKS, Stream};
 use crate::region::page_table::Run;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+/// Blocks of a die that are being filled: one for each stream.
+const OPEN_BLOCKS: u32 = 2;
 
 /// When a region is collected.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +19,19 @@ pub struct Settings {
     pub gc_free_blocks: u32,
     /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
     pub idle_gc: bool,
+}
+
+impl Settings {
+    /// Blocks of each die that cannot hold data at rest.
+    fn reserved_blocks(&self) -> u32 {
+        RESERVED_BLOCKS.max(self.gc_free_blocks.saturating_add(OPEN_BLOCKS))
+    }
+
+    /// Most valid pages that a region collected like this can hold.
+    pub fn valid_pages_max(&self, geometry: &Geometry) -> u64 {
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(self.reserved_blocks());
+        u64::from(blocks) * u64::from(geometry.pages_per_block) * u64::from(geometry.dies)
+    }
 }
 
 /// The region's state.
@@ -39,6 +55,23 @@ impl PageSpace {
         Self::lending(region, geometry, logical_pages, settings, 0)
     }
 
+    /// An erased region for an address space of `logical_pages` pages of which at most `valid_pages` lie in it at a time:
+    /// its user sees to that. [`Settings::valid_pages_max`] says how many are possible.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn sparse(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        valid_pages: u64,
+        settings: Settings,
+    ) -> Result<Self, String> {
+        let blocks = u64::from(geometry.blocks / geometry.dies);
+        let spare = spare_blocks(&geometry, blocks, valid_pages, &settings)?;
+        Ok(Self::over(region, PageMap::sparse(geometry, logical_pages, valid_pages)?, settings, spare))
+    }
+
     /// The same with its first `lent` blocks lent from the beginning.
     ///
     /// # Errors
@@ -51,25 +84,26 @@ impl PageSpace {
         lent: u32,
     ) -> Result<Self, String> {
         let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
-        let spare = blocks.saturating_sub(logical_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
-        if u64::from(settings.gc_free_blocks) + 2 > spare {
-            return Err(format!(
-                "keeping {} blocks erased takes {} spare blocks per die and there are {spare}; enlarge the spare area \
-                 or lower gc_free_blocks",
-                settings.gc_free_blocks,
-                settings.gc_free_blocks + 2
-            ));
-        }
+        let spare = spare_blocks(&geometry, blocks, logical_pages, &settings)?;
         let mut pages = PageMap::new(geometry, logical_pages)?;
         for number in 0..lent {
             let block = pages.lend(number % geometry.dies);
             debug_assert_eq!(block.0, number);
         }
-        // Two blocks of a die are open. Were all others of its spare area to be erased too, each block would be copied
-        // for the sake of its last invalid page, again and again.
-        let attainable = u32::try_from(spare - 2).unwrap_or(u32::MAX);
+        Ok(Self::over(region, pages, settings, spare))
+    }
+
+    fn over(region: RegionId, pages: PageMap, settings: Settings, spare: u64) -> Self {
+        // Were all blocks of a die's spare area but the open ones to be erased, each block would be copied for the sake of
+        // its last invalid page, again and again.
+        let attainable = u32::try_from(spare - u64::from(OPEN_BLOCKS)).unwrap_or(u32::MAX);
         let idle_blocks = attainable.min(2 * settings.gc_free_blocks);
-        Ok(Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 })
+        Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 }
+    }
+
+    /// Pages that hold a logical page.
+    pub fn occupied(&self) -> u64 {
+        self.pages.occupied()
     }
 
     /// Lends an erased block of a die, which is collected if it must be; none if its valid pages would not fit into the
@@ -123,6 +157,23 @@ impl PageSpace {
         self.pages.release(die, victim);
         self.erases += 1;
     }
+}
+
+/// Spare blocks of each die if `blocks` blocks of it are for data of which `valid_pages` pages lie in the region.
+///
+/// # Errors
+/// Fewer than it takes.
+fn spare_blocks(geometry: &Geometry, blocks: u64, valid_pages: u64, settings: &Settings) -> Result<u64, String> {
+    let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
+    let needed = settings.gc_free_blocks + OPEN_BLOCKS;
+    if u64::from(needed) > spare {
+        return Err(format!(
+            "keeping {} blocks erased takes {needed} spare blocks per die and there are {spare}; enlarge the spare area \
+             or lower gc_free_blocks",
+            settings.gc_free_blocks
+        ));
+    }
+    Ok(spare)
 }
 
 impl Space for PageSpace {
