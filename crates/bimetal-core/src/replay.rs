@@ -451,7 +451,7 @@ impl<'a> Driver<'a> {
         self.current.response_max_ns = 0;
     }
 
-    fn finish<M: Simulation>(mut self, media: &M, scheme: &dyn Scheme<M>) -> Outcome {
+    fn finish<M: Simulation>(mut self, media: &mut M, scheme: &dyn Scheme<M>) -> Outcome {
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);
         }
@@ -460,6 +460,7 @@ impl<'a> Driver<'a> {
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         self.outcome.metrics = self.metrics;
+        media.finish();
         self.outcome.ledger = media.ledger().clone();
         self.outcome.simulated_ns = self.latest_ns - self.start_ns;
         self.outcome

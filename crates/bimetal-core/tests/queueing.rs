@@ -1,10 +1,12 @@
-//! Simulated waiting against queueing theory: Poisson arrivals at one server whose services all take as long (M/D/1).
+//! Simulated waiting against queueing theory: Poisson arrivals at one server whose services all take as long (M/D/1), be
+//! it a die or a disk of the constant model.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
-use bimetal_core::media::SimMedia;
+use bimetal_core::drive::{self, Drive, Model};
+use bimetal_core::media::{Media, SimMedia, Simulation, Volume};
 use bimetal_core::model::queueing::wait_of_equal_services;
 use bimetal_core::part::{random, real};
 use bimetal_core::replay::{self, Arrivals, Plan};
@@ -47,5 +49,23 @@ fn reads_of_one_die_wait_as_long_as_theory_says() {
         let plan = Plan { arrivals: Arrivals::Trace { speed: 1.0 }, ..Plan::default() };
         let outcome = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut |_| {});
         assert_wait("a die", utilisation, outcome.reads.mean_ns(), service_ns);
+    }
+}
+
+#[test]
+fn reads_of_a_disk_wait_as_long_as_theory_says() {
+    let drive = Drive { model: Model::Constant, ..drive::find("atlas-10k-iv").unwrap() };
+    let sectors = 200_000_000;
+    let service_ns = drive.read_position_us * 1000.0 + drive.transfer(4096).0 as f64;
+    for utilisation in [0.5, 0.7, 0.9] {
+        let regions = [region("chang-slc", 16, 16, 1)];
+        let mut media = SimMedia::new(&regions, 1).with_disks(&[Volume { drive: drive.clone(), sectors }]);
+        let mut responses_ns = 0.0;
+        for request in poisson_reads(service_ns / utilisation, sectors) {
+            media.begin(&request, request.arrival_ns);
+            media.disk_read(request.sector, 0, request.sectors);
+            responses_ns += (media.end() - request.arrival_ns) as f64;
+        }
+        assert_wait("a disk", utilisation, responses_ns / REQUESTS as f64, service_ns);
     }
 }

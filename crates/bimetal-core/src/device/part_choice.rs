@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::chip::{self, Chip};
-use crate::drive::{self, Drive};
+use crate::drive::{self, Drive, Mechanism, Model, QUEUE_MAX};
+use crate::request::SECTOR_BYTES;
 use crate::units::Geometry;
 
 /// The part of a region or disk.
@@ -200,11 +201,29 @@ fn check_drive(drive: &Drive) -> Result<(), String> {
         ("mb_per_s", drive.mb_per_s, 1e-3, 1e6),
         ("usd_per_gib", drive.usd_per_gib, 0.0, 1e9),
         ("active_w", drive.active_w, 0.0, 1e6),
+        ("idle_w", drive.idle_w, 0.0, 1e6),
     ];
     for (name, value, least, most) in figures {
         if !(least..=most).contains(&value) {
             return Err(format!("{name} = {value:?} is not within {least} to {most}"));
         }
+    }
+    if drive.queue > QUEUE_MAX {
+        return Err(format!("queue = {} is not within 0 to {QUEUE_MAX}", drive.queue));
+    }
+    let Some(mechanics) = &drive.mechanics else {
+        return match drive.model {
+            Model::Constant => Ok(()),
+            Model::Mechanical => Err("model = \"mechanical\" needs `mechanics`; take a base that has them".into()),
+        };
+    };
+    mechanics.check().map_err(|what| format!("mechanics: {what}"))?;
+    let bytes = Mechanism::new(mechanics).sectors() * SECTOR_BYTES;
+    if bytes < drive.capacity.0 {
+        return Err(format!(
+            "mechanics: its tracks hold {bytes} bytes, fewer than the capacity of {}",
+            drive.capacity.0
+        ));
     }
     Ok(())
 }

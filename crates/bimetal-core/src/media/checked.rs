@@ -245,6 +245,10 @@ impl<M: Simulation> Simulation for Checked<M> {
         self.inner.backlog_ns(at_ns)
     }
 
+    fn finish(&mut self) {
+        self.inner.finish();
+    }
+
     fn ledger(&self) -> &Ledger {
         self.inner.ledger()
     }

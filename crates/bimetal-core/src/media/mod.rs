@@ -108,6 +108,9 @@ pub trait Simulation: Media {
     /// How long the die or disk that is furthest behind with its background work needs from `at_ns` on, if the host stays away.
     fn backlog_ns(&self, at_ns: u64) -> u64;
 
+    /// Does what still waits in queues, so that it is counted.
+    fn finish(&mut self);
+
     /// What was counted so far.
     fn ledger(&self) -> &Ledger;
 

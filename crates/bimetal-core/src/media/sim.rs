@@ -11,7 +11,7 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
-use super::disk::{SimDisks, Volume};
+use super::disk::{Destage, SimDisks, Volume};
 use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
 use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Timing};
@@ -449,7 +449,11 @@ impl Media for SimMedia {
     }
 
     fn destage(&mut self, data: u64, _from: u32, sector: u64, sectors: u32, cause: Cause) {
-        let end = self.access(DiskOp::Write, data, sector, sectors, cause);
+        let end = if self.serial {
+            self.access(DiskOp::Write, data, sector, sectors, cause)
+        } else {
+            self.disks.destage(self.now, Destage { ready: data, sector, sectors, cause }, &mut self.ledger.disks)
+        };
         if !self.background {
             self.completion = self.completion.max(end);
         }
@@ -500,6 +504,10 @@ impl Simulation for SimMedia {
         let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
         let dies = self.dies.iter().map(left).max().unwrap_or(0);
         dies.max(self.disks.backlog_ns(at_ns))
+    }
+
+    fn finish(&mut self) {
+        self.disks.drain(&mut self.ledger.disks);
     }
 
     fn ledger(&self) -> &Ledger {
