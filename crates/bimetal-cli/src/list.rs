@@ -97,6 +97,7 @@ fn scheme(spec: &SchemeSpec) -> Item {
         Regions::One => "one",
         Regions::FastAndSlow => "fast and slow",
         Regions::DualMode => "one, in two cell modes",
+        Regions::FlashOverDisk => "one, over disks",
     };
     let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
     item.json["regions"] = regions.into();

@@ -5,7 +5,8 @@
 use serde::Serialize;
 
 use crate::chip::{CellMode, Chip};
-use crate::operation::{Cause, FlashOp};
+use crate::operation::{Cause, DiskOp, FlashOp};
+use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
@@ -88,6 +89,60 @@ impl Row {
     }
 }
 
+/// Accesses of one kind to a disk for one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// How many.
+    pub count: u64,
+    /// Sectors read or written by them.
+    pub sectors: u64,
+    /// Time that they took, positioning included.
+    pub busy: Nanos,
+}
+
+impl Accesses {
+    /// Bytes read or written.
+    pub fn bytes(&self) -> u64 {
+        self.sectors * SECTOR_BYTES
+    }
+}
+
+/// Accesses to one disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounts {
+    counts: [[Accesses; Cause::ALL.len()]; DiskOp::ALL.len()],
+}
+
+impl DiskCounts {
+    /// One more access.
+    #[inline]
+    pub fn add(&mut self, op: DiskOp, cause: Cause, sectors: u32, busy: Nanos) {
+        let counts = &mut self.counts[op as usize][cause as usize];
+        counts.count += 1;
+        counts.sectors += u64::from(sectors);
+        counts.busy += busy;
+    }
+
+    /// Accesses of a kind for a cause.
+    pub fn get(&self, op: DiskOp, cause: Cause) -> Accesses {
+        self.counts[op as usize][cause as usize]
+    }
+
+    /// Accesses of a kind.
+    pub fn total(&self, op: DiskOp) -> Accesses {
+        self.counts[op as usize].iter().fold(Accesses::default(), |sum, one| Accesses {
+            count: sum.count + one.count,
+            sectors: sum.sectors + one.sectors,
+            busy: sum.busy + one.busy,
+        })
+    }
+
+    /// Time of all accesses.
+    pub fn busy(&self) -> Nanos {
+        DiskOp::ALL.iter().map(|&op| self.total(op).busy).sum()
+    }
+}
+
 /// What failed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
@@ -110,6 +165,8 @@ pub struct Ledger {
     pub erases: Vec<Vec<u32>>,
     /// Failures and replacements, by region.
     pub faults: Vec<FaultCounts>,
+    /// Accesses, by disk.
+    pub disks: Vec<DiskCounts>,
 }
 
 impl Ledger {
@@ -125,9 +182,10 @@ impl Ledger {
 
     /// Time of all operations.
     pub fn busy(&self) -> Nanos {
-        self.rows
+        let flash = self
+            .rows
             .iter()
-            .flat_map(|row| FlashOp::ALL.iter().map(move |&op| row.timing.of_op(op) * row.counts.total(op)))
-            .sum()
+            .flat_map(|row| FlashOp::ALL.iter().map(move |&op| row.timing.of_op(op) * row.counts.total(op)));
+        flash.chain(self.disks.iter().map(DiskCounts::busy)).sum()
     }
 }

@@ -9,6 +9,7 @@
 pub mod chip;
 pub mod compact;
 pub mod device;
+pub mod drive;
 pub mod ledger;
 pub mod media;
 pub mod model;

@@ -392,17 +392,9 @@ impl<'a> Driver<'a> {
         self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
     }
 
-    /// Idle time allows as many background copies as fit into it on the dies of the device's last region.
+    /// Idle time allows as much background work as fits into it.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
-        let copy_ns = media
-            .ledger()
-            .rows
-            .iter()
-            .map(|row| row.timing.of_op(FlashOp::Read).0 + row.timing.of_op(FlashOp::Program).0)
-            .max()
-            .unwrap_or(1);
-        let copies = (idle_ns / copy_ns.max(1)).saturating_mul(u64::from(media.dies()));
-        let budget_pages = copies.min(u64::from(u32::MAX)) as u32;
+        let budget_pages = media.background_pages(idle_ns).min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
     }
@@ -492,6 +484,7 @@ mod tests {
         let shape = Shape {
             logical_sectors: LOGICAL_PAGES * 4,
             regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
             seed: 1,
         };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();

@@ -29,6 +29,7 @@ mod wlaftl_static;
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
 use crate::chip::Chip;
+use crate::drive::Drive;
 use crate::media::Media;
 use crate::request::Request;
 use crate::units::Geometry;
@@ -118,6 +119,8 @@ pub struct Shape {
     pub logical_sectors: u64,
     /// The fast region first, the slow one last.
     pub regions: Vec<RegionShape>,
+    /// The home disks, which together hold the logical sectors; none where all data are in flash.
+    pub disks: Vec<Drive>,
     /// Seed of pseudo-random choices, for schemes that make any.
     pub seed: u64,
 }
@@ -131,6 +134,8 @@ pub enum Regions {
     FastAndSlow,
     /// One whose blocks can run with one bit per cell; the capacity beyond the usual is the budget for that.
     DualMode,
+    /// One in front of disks that are the home of all data.
+    FlashOverDisk,
 }
 
 /// One line of the registry.

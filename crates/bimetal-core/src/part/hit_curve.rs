@@ -1,0 +1,95 @@
+//! A hit-rate curve: the share of references that a cache would have served, by its size.
+//!
+//! Positions in an LRU stack are counted by segments of equal size, as the ghost lists of OP-FCL (FAST 2012 §5) and the
+//! data classifier of HySSD (MSST 2013) keep them; within a segment hits are taken to lie evenly. A reference found at
+//! position `p` is a hit in every cache of more than `p` pages.
+
+/// Hits by segment of the stack, and the references that they are a part of.
+#[derive(Clone, Debug)]
+pub struct HitCurve {
+    segment_pages: u32,
+    hits: Vec<f64>,
+    references: f64,
+}
+
+impl HitCurve {
+    /// No references yet; `segments` segments of `segment_pages` pages each. Hits behind the last are not counted.
+    pub fn new(segments: u32, segment_pages: u32) -> Self {
+        debug_assert!(segment_pages > 0, "a segment holds pages");
+        Self { segment_pages, hits: vec![0.0; segments as usize], references: 0.0 }
+    }
+
+    /// Counts a reference, hit or not.
+    #[inline]
+    pub fn reference(&mut self) {
+        self.references += 1.0;
+    }
+
+    /// Counts a hit at a position of the stack, 0 being the most recent page. The reference is counted apart.
+    #[inline]
+    pub fn hit(&mut self, position: u32) {
+        if let Some(hits) = self.hits.get_mut((position / self.segment_pages) as usize) {
+            *hits += 1.0;
+        }
+    }
+
+    /// References counted, of past periods as much as was kept.
+    pub fn references(&self) -> f64 {
+        self.references
+    }
+
+    /// Hits of a cache of so many pages; linear within a segment, and no more behind the last.
+    pub fn hits_below(&self, pages: f64) -> f64 {
+        let segments = (pages / f64::from(self.segment_pages)).max(0.0);
+        let whole = (segments as usize).min(self.hits.len());
+        let part = self.hits.get(whole).map_or(0.0, |hits| hits * (segments - whole as f64));
+        self.hits[..whole].iter().sum::<f64>() + part
+    }
+
+    /// Share of the references that a cache of so many pages serves; 0 without references.
+    pub fn rate(&self, pages: f64) -> f64 {
+        if self.references > 0.0 { self.hits_below(pages) / self.references } else { 0.0 }
+    }
+
+    /// Ends a period: of what was counted, the share `keep` goes on to count. 0 begins anew, 0.5 halves.
+    pub fn end_period(&mut self, keep: f64) {
+        self.references *= keep;
+        for hits in &mut self.hits {
+            *hits *= keep;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hits_are_counted_by_segment_and_lie_evenly_in_it() {
+        let mut curve = HitCurve::new(3, 10);
+        assert_eq!(curve.rate(30.0), 0.0);
+        (0..8).for_each(|_| curve.reference());
+        for position in [0, 9, 10, 19, 19, 29, 30, u32::MAX] {
+            curve.hit(position);
+        }
+        let below = |pages: f64| curve.hits_below(pages);
+        assert_eq!([0.0, 10.0, 20.0, 30.0].map(below), [0.0, 2.0, 5.0, 6.0]);
+        assert_eq!([-1.0, 5.0, 12.5, 25.0, 1e9].map(below), [0.0, 1.0, 2.75, 5.5, 6.0]);
+        assert_eq!((curve.rate(20.0), curve.references()), (5.0 / 8.0, 8.0));
+    }
+
+    #[test]
+    fn a_period_ends_with_a_share_kept() {
+        let mut curve = HitCurve::new(2, 4);
+        for position in [0, 5, 5] {
+            curve.reference();
+            curve.hit(position);
+        }
+        curve.end_period(0.5);
+        assert_eq!((curve.references(), curve.hits_below(4.0), curve.hits_below(8.0)), (1.5, 0.5, 1.5));
+        curve.reference();
+        assert_eq!(curve.rate(8.0), 0.6);
+        curve.end_period(0.0);
+        assert_eq!((curve.references(), curve.hits_below(8.0)), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,131 @@
+//! Reuse distances of all pages, or of a sample of them.
+//!
+//! The sample is that of SHARDS (Waldspurger, Park, Garthwaite, Ahmad: *Efficient MRC construction with SHARDS*, FAST
+//! 2015): the pages whose hash is below a threshold, so that a page is always in it or never. Between two uses of such
+//! a page as large a share of the other pages is seen as is sampled; divided by that share, its position estimates the
+//! one among all pages. Time and memory shrink with the rate; a page that is not sampled costs a hash.
+
+use crate::part::random;
+use crate::part::reuse_stack::ReuseStack;
+
+/// What a use of a page told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// The page is not in the sample.
+    NotSampled,
+    /// It was not in the stack: never used, or too long ago, or removed.
+    First,
+    /// It was at this position among all pages, 0 being the most recent; estimated where pages are sampled.
+    Again(u32),
+}
+
+/// An LRU stack over all pages or over a sample.
+#[derive(Clone, Debug)]
+pub struct ReuseTracker {
+    stack: ReuseStack,
+    /// Pages with a smaller hash are in the sample: 2^32 times the rate.
+    threshold: u64,
+    /// Pages for each that is sampled.
+    pages_per_sample: f64,
+}
+
+/// Hashes are below this.
+const HASHES: u64 = 1 << 32;
+
+impl ReuseTracker {
+    /// Tracks every page; the stack reaches `capacity` pages deep.
+    pub fn exact(capacity: u32) -> Self {
+        Self::sampled(capacity, 1.0)
+    }
+
+    /// Tracks the share `rate` of the pages, above 0 and at most 1; the stack reaches about `capacity` pages deep, of
+    /// which it holds the sampled ones.
+    pub fn sampled(capacity: u32, rate: f64) -> Self {
+        debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
+        let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);
+        let pages_per_sample = HASHES as f64 / threshold as f64;
+        let sampled = (f64::from(capacity) / pages_per_sample).ceil() as u32;
+        Self { stack: ReuseStack::new(sampled), threshold, pages_per_sample }
+    }
+
+    /// Share of the pages that are tracked.
+    pub fn rate(&self) -> f64 {
+        1.0 / self.pages_per_sample
+    }
+
+    /// Whether a page is tracked.
+    #[inline]
+    pub fn samples(&self, page: u32) -> bool {
+        self.threshold == HASHES || u64::from(random::hash(page, random::SAMPLING)) < self.threshold
+    }
+
+    /// Uses a page, which becomes the most recent one.
+    #[inline]
+    pub fn touch(&mut self, page: u32) -> Touch {
+        if !self.samples(page) {
+            return Touch::NotSampled;
+        }
+        self.stack.touch(page).map_or(Touch::First, |position| Touch::Again(self.among_all(position)))
+    }
+
+    /// The position of a page among all, 0 being the most recent one; `None` if it is not in the stack or not sampled.
+    #[inline]
+    pub fn position(&self, page: u32) -> Option<u32> {
+        if self.samples(page) { self.stack.position(page).map(|position| self.among_all(position)) } else { None }
+    }
+
+    /// Takes a page out of the stack; returns whether it was in.
+    #[inline]
+    pub fn remove(&mut self, page: u32) -> bool {
+        self.samples(page) && self.stack.remove(page)
+    }
+
+    /// Brings what a use of a page needs first into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        if self.samples(page) {
+            self.stack.prefetch(page);
+        }
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn bytes(&self) -> usize {
+        self.stack.bytes()
+    }
+
+    #[inline]
+    fn among_all(&self, position: u32) -> u32 {
+        (f64::from(position) * self.pages_per_sample) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_tracking_is_the_stack() {
+        let mut tracker = ReuseTracker::exact(3);
+        let touches = [1, 2, 1, 3, 4, 2, 4].map(|page| tracker.touch(page));
+        use Touch::{Again, First};
+        assert_eq!(touches, [First, First, Again(1), First, First, First, Again(1)]);
+        assert_eq!((tracker.rate(), tracker.position(4), tracker.position(1)), (1.0, Some(0), None));
+        assert!(tracker.remove(4) && !tracker.remove(4));
+        assert_eq!(tracker.position(2), Some(0));
+    }
+
+    #[test]
+    fn a_page_is_sampled_always_or_never() {
+        let mut tracker = ReuseTracker::sampled(100_000, 0.01);
+        let sampled: Vec<u32> = (0..100_000).filter(|&page| tracker.touch(page) != Touch::NotSampled).collect();
+        // 1,000 are expected, with a standard deviation of 31.5.
+        assert!((870..1130).contains(&sampled.len()), "{}", sampled.len());
+        assert!((tracker.rate() - 0.01).abs() < 1e-9);
+        for page in 0..100_000 {
+            let position = tracker.position(page);
+            assert_eq!(position.is_some(), sampled.binary_search(&page).is_ok());
+            assert_eq!(tracker.samples(page), position.is_some());
+            assert_eq!(tracker.remove(page), position.is_some());
+        }
+    }
+}
