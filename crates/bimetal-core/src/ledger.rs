@@ -13,6 +13,8 @@ use crate::units::Nanos;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+    /// Of the reads, and as many of the programs: copies within a die.
+    copybacks: [u64; Cause::ALL.len()],
 }
 
 impl Counts {
@@ -26,6 +28,19 @@ impl Counts {
     #[inline]
     pub fn add_many(&mut self, op: FlashOp, cause: Cause, count: u64) {
         self.counts[op as usize][cause as usize] += count;
+    }
+
+    /// More pages copied within their die: a read and a program each.
+    #[inline]
+    pub fn add_copybacks(&mut self, cause: Cause, count: u64) {
+        self.add_many(FlashOp::Read, cause, count);
+        self.add_many(FlashOp::Program, cause, count);
+        self.copybacks[cause as usize] += count;
+    }
+
+    /// How many of the reads and programs because of `cause` were copies within a die.
+    pub fn copybacks(&self, cause: Cause) -> u64 {
+        self.copybacks[cause as usize]
     }
 
     /// How often `op` happened because of `cause`.
@@ -50,16 +65,18 @@ pub struct Timing {
     pub erase: Nanos,
     /// Channel time of one page; 0 where the array times include it.
     pub transfer: Nanos,
+    /// A page's copy within its die, where that is possible.
+    pub copyback: Option<Nanos>,
 }
 
 impl Timing {
     /// The times of a chip in one mode.
     pub fn of(chip: &Chip, mode: CellMode) -> Self {
         let (read, program, erase) = chip.times(mode);
-        Self { read, program, erase, transfer: chip.transfer() }
+        Self { read, program, erase, transfer: chip.transfer(), copyback: chip.copyback(mode) }
     }
 
-    /// Array and channel time of one operation.
+    /// Array and channel time of one operation, copies within a die apart.
     pub fn of_op(&self, op: FlashOp) -> Nanos {
         match op {
             FlashOp::Read => self.read + self.transfer,
@@ -83,9 +100,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Time spent on one kind of operation for one cause.
+    /// Time spent on one kind of operation for one cause. Of a copy within a die the read takes its array time, and the
+    /// program the rest.
     pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
-        self.timing.of_op(op) * self.counts.get(op, cause)
+        let (count, copybacks) = (self.counts.get(op, cause), self.counts.copybacks(cause));
+        let of_copyback = match (op, self.timing.copyback) {
+            (FlashOp::Read, Some(_)) => self.timing.read,
+            (FlashOp::Program, Some(copyback)) => copyback - self.timing.read,
+            _ => return self.timing.of_op(op) * count,
+        };
+        self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
+    }
+
+    /// Time of all operations.
+    pub fn busy(&self) -> Nanos {
+        FlashOp::ALL.iter().flat_map(|&op| Cause::ALL.iter().map(move |&cause| self.time(op, cause))).sum()
     }
 }
 
@@ -182,10 +211,7 @@ impl Ledger {
 
     /// Time of all operations.
     pub fn busy(&self) -> Nanos {
-        let flash = self
-            .rows
-            .iter()
-            .flat_map(|row| FlashOp::ALL.iter().map(move |&op| row.timing.of_op(op) * row.counts.total(op)));
+        let flash = self.rows.iter().map(Row::busy);
         flash.chain(self.disks.iter().map(DiskCounts::busy)).sum()
     }
 }

@@ -17,7 +17,7 @@ use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Interval, Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::{Geometry, Nanos};
+use crate::units::Geometry;
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -338,12 +338,7 @@ pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
 
 /// Energy of all operations in joules: for each, supply voltage x current x array and channel time.
 pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
-    rows.iter()
-        .map(|row| {
-            let busy: Nanos = FlashOp::ALL.iter().map(|&op| row.timing.of_op(op) * row.counts.total(op)).sum();
-            operation_uj(regions[row.region].chip, busy.as_us()) / 1e6
-        })
-        .sum()
+    rows.iter().map(|row| operation_uj(regions[row.region].chip, row.busy().as_us()) / 1e6).sum()
 }
 
 /// Price of all flash in US dollars: capacity, spare area included, x price.

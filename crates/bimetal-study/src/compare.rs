@@ -6,8 +6,6 @@
 use std::time::Instant;
 
 use bimetal_core::device::{Device, Resolved};
-use bimetal_core::ledger::Row;
-use bimetal_core::media::FlashOp;
 use bimetal_core::replay::{self, Plan};
 use bimetal_core::report::{self, DiskDescription, RegionDescription, Report, TraceFacts};
 use bimetal_core::request::Request;
@@ -224,9 +222,7 @@ fn entry(
     let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
     let busy_ns = |index: usize| {
         let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
-        let time_ns =
-            |row: &Row| FlashOp::ALL.iter().map(|&op| row.timing.of_op(op).0 * row.counts.total(op)).sum::<u64>();
-        rows.map(time_ns).sum::<u64>() as f64
+        rows.map(|row| row.busy().0).sum::<u64>() as f64
     };
     let regions = described.iter().enumerate().map(|(index, region)| RegionFacts {
         name: region.name.into(),

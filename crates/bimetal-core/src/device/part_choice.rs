@@ -22,6 +22,8 @@ pub enum PartChoice {
 pub trait Part: Serialize + DeserializeOwned {
     /// What it is called in messages.
     const KIND: &'static str;
+    /// Figures that a part may do without.
+    const OPTIONAL_FIGURES: &'static [&'static str] = &[];
 
     /// Every part of the catalogue.
     fn catalogue() -> Vec<Self>;
@@ -38,6 +40,7 @@ pub trait Part: Serialize + DeserializeOwned {
 
 impl Part for Chip {
     const KIND: &'static str = "chip";
+    const OPTIONAL_FIGURES: &'static [&'static str] = &chip::OPTIONAL_FIGURES;
 
     fn catalogue() -> Vec<Self> {
         chip::catalogue()
@@ -160,6 +163,15 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
         if !(0.0..=LONGEST_US).contains(&us) {
             return Err(format!("{name} = {us:?} is not a time from 0 to an hour, in microseconds"));
         }
+    }
+    if let Some(us) = chip.copyback_us
+        && us != 0.0
+        && !(chip.read_us..=LONGEST_US).contains(&us)
+    {
+        return Err(format!(
+            "copyback_us = {us:?} is not a time from read_us = {:?} to an hour, in microseconds; write 0 for none",
+            chip.read_us
+        ));
     }
     let others = [
         ("bus_mb_per_s", chip.bus_mb_per_s, 1e6),

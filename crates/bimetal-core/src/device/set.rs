@@ -142,18 +142,24 @@ fn set_disk(disk: &mut Disk, field: &str, value: &str) -> Result<(), Refused> {
 
 fn set_figure<P: Part>(part: &mut PartChoice, field: &str, value: &str) -> Result<(), Refused> {
     let known: P = part.resolve().map_err(Refused::Value)?;
-    if !figures(&known).contains_key(field) {
+    if !figures(&known).contains_key(field) && !P::OPTIONAL_FIGURES.contains(&field) {
         return Err(Refused::Key);
     }
-    part.set(field, toml_value(value));
-    part.resolve::<P>().map_err(Refused::Value)?;
+    let mut changed = part.clone();
+    changed.set(field, toml_value(value));
+    changed.resolve::<P>().map_err(Refused::Value)?;
+    *part = changed;
     Ok(())
 }
 
 /// Names of a part's figures that are numbers.
 fn figure_names<P: Part>(part: &PartChoice) -> Vec<String> {
     let figures = part.resolve::<P>().map(|part| figures(&part)).unwrap_or_default();
-    figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key).collect()
+    let numbers = figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key);
+    let mut names: Vec<String> = numbers.collect();
+    let missing = P::OPTIONAL_FIGURES.iter().filter(|&&name| names.iter().all(|known| known != name));
+    names.extend(missing.map(|&name| name.to_owned()).collect::<Vec<_>>());
+    names
 }
 
 enum Refused {

@@ -106,6 +106,13 @@ impl<M> Checked<M> {
         self.disk = disk;
     }
 
+    fn assert_programmed(&self, region: RegionId, page: Ppa) {
+        let checked = &self.regions[region.index()];
+        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
+        let written = checked.write_pointer[block.index()];
+        assert!(index < written, "read of page {index} of block {}, not programmed", block.0);
+    }
+
     /// Asserts that `page` is the next free page of its block and takes it.
     fn take_next_page(&mut self, region: RegionId, page: Ppa) {
         let checked = &mut self.regions[region.index()];
@@ -127,13 +134,7 @@ impl<M: Media> Media for Checked<M> {
     }
 
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Self::Data {
-        let checked = &self.regions[region.index()];
-        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
-        assert!(
-            index < checked.write_pointer[block.index()],
-            "read of page {index} of block {}, not programmed",
-            block.0
-        );
+        self.assert_programmed(region, page);
         let tokens = self.page_tokens(region, page);
         let start = self.in_flight.len();
         self.in_flight.extend_from_slice(&self.regions[region.index()].tokens[tokens.clone()]);
@@ -159,9 +160,11 @@ impl<M: Media> Media for Checked<M> {
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
-        let data = self.read(region, from, cause);
-        let sectors = self.regions[region.index()].geometry.page_sectors();
-        self.program(region, to, &[Part { data, from: 0, to: 0, sectors }], cause);
+        self.assert_programmed(region, from);
+        self.take_next_page(region, to);
+        let (source, target) = (self.page_tokens(region, from), self.page_tokens(region, to));
+        self.regions[region.index()].tokens.copy_within(source, target.start);
+        self.inner.copy(region, from, to, cause);
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {

@@ -73,14 +73,31 @@ impl PageMap {
     /// # Errors
     /// Too little spare area for garbage collection to make progress, and how much it takes.
     pub fn new(geometry: Geometry, logical_pages: u64) -> Result<Self, String> {
-        Self::with_data_pages(geometry, logical_pages, geometry.pages_per_block)
+        Self::with(geometry, logical_pages, logical_pages, geometry.pages_per_block)
     }
 
-    /// The same with data in the first `data_pages` pages of each block only: what the others are for is the caller's.
+    /// An erased region for an address space of `logical_pages` pages of which at most `valid_pages` lie in it at a time:
+    /// its user sees to that.
+    ///
+    /// # Errors
+    /// Too little spare area for garbage collection to make progress, and how much it takes.
+    pub fn sparse(geometry: Geometry, logical_pages: u64, valid_pages: u64) -> Result<Self, String> {
+        Self::with(geometry, logical_pages, valid_pages, geometry.pages_per_block)
+    }
+
+    /// An erased region with data in the first `data_pages` pages of each block only: what the others are for is its
+    /// user's.
     ///
     /// # Errors
     /// Too little spare area for garbage collection to make progress, and how much it takes.
     pub fn with_data_pages(geometry: Geometry, logical_pages: u64, data_pages: u32) -> Result<Self, String> {
+        Self::with(geometry, logical_pages, logical_pages, data_pages)
+    }
+
+    fn with(geometry: Geometry, logical_pages: u64, valid_pages: u64, data_pages: u32) -> Result<Self, String> {
+        if logical_pages >= u64::from(NONE) {
+            return Err(format!("{logical_pages} logical pages are more than 2^32; lower the capacity"));
+        }
         let pages = data_pages;
         let mut places = vec![Place { count: 0, die: 0 }; geometry.blocks as usize];
         let mut end = 0usize;
@@ -100,10 +117,10 @@ impl PageMap {
             })
             .collect();
         let limit: u64 = dies.iter().map(|die| u64::from(die.valid_limit)).sum();
-        if logical_pages > limit {
-            let needed = logical_pages.div_ceil(u64::from(pages)) + u64::from(RESERVED_BLOCKS * geometry.dies);
+        if valid_pages > limit {
+            let needed = valid_pages.div_ceil(u64::from(pages)) + u64::from(RESERVED_BLOCKS * geometry.dies);
             return Err(format!(
-                "{} blocks leave too little spare area: {logical_pages} logical pages of {} bytes on {} dies need about \
+                "{} blocks leave too little spare area: {valid_pages} pages of {} bytes on {} dies need about \
                  {needed} blocks ({RESERVED_BLOCKS} per die stay free of data); enlarge the region or its spare area",
                 geometry.blocks, geometry.page_bytes, geometry.dies
             ));
@@ -156,6 +173,11 @@ impl PageMap {
         }
     }
 
+    /// Pages that hold a logical page.
+    pub fn occupied(&self) -> u64 {
+        self.dies.iter().map(|die| u64::from(die.valid_pages)).sum()
+    }
+
     /// Forgets the copy of a logical page; what it occupied can be collected.
     #[inline(always)]
     pub fn invalidate(&mut self, logical: u32) {
@@ -166,9 +188,10 @@ impl PageMap {
         }
     }
 
-    /// The die that takes the next host page: in turn, past those that are full of valid data.
+    /// The die that takes the next host page: in turn, past those that are full of valid data. There must be one.
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
+        debug_assert!(self.occupied() < self.room(), "the region is full of valid data");
         loop {
             let die = self.next_die;
             self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
@@ -402,6 +425,22 @@ mod tests {
         assert_eq!((pages.valid_pages(victim), pages.free_blocks(0)), (0, 3));
         pages.release(0, victim);
         assert_eq!(pages.free_blocks(0), 4);
+        pages.check().unwrap();
+    }
+
+    #[test]
+    fn an_address_space_may_be_larger_than_what_lies_in_it() {
+        let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
+        assert!(PageMap::sparse(geometry, 1000, 17).is_err());
+        let mut pages = PageMap::sparse(geometry, 1000, 16).unwrap();
+        for logical in (0..1000).step_by(67) {
+            let die = pages.next_die();
+            pages.place(logical, die, Stream::Host);
+        }
+        assert_eq!((pages.logical_pages(), pages.occupied(), pages.room()), (1000, 15, 16));
+        assert!(pages.lookup(938).is_some() && pages.lookup(999).is_none());
+        pages.invalidate(67);
+        assert_eq!(pages.occupied(), 14);
         pages.check().unwrap();
     }
 
