@@ -13,11 +13,15 @@ mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod flash_cache;
+mod fpfcl;
 mod mixedftl;
+mod opfcl;
 mod pagemap;
 mod parameters;
 mod pslc_dynamic;
 mod pslc_static;
+mod rwfcl;
 mod slc_cached;
 mod space;
 mod tiered;
@@ -230,6 +234,9 @@ registry! {
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,
+    opfcl::OpFcl,
+    rwfcl::RwFcl,
+    fpfcl::FpFcl,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }
