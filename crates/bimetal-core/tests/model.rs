@@ -281,6 +281,22 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
     ),
+    // Sizes that change all the time and a map that is written all the time; nothing and everything past the cache.
+    ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
+    ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),
+    ("opfcl", &[("period", "100"), ("sequential_unit", "512"), ("keep_clean", "true")]),
+    ("opfcl", &[("period", "20"), ("sequential_unit", "12KiB"), ("initial_read_percent", "100")]),
+    ("opfcl", &[("period", "200"), ("curve", "sampled"), ("sample_rate", "0.2"), ("sequential_unit", "1GiB")]),
+    // Full to the last block, without anything but data in it; groups of one page and of a sixteenth.
+    (
+        "opfcl",
+        &[("initial_spare_percent", "1"), ("summary_pages", "false"), ("checkpoint", "false"), ("destage_group", "1")],
+    ),
+    ("rwfcl", &[("cache_percent", "99"), ("period", "30"), ("keep_clean", "true"), ("sequential_unit", "0")]),
+    ("rwfcl", &[("cache_percent", "1"), ("period", "100"), ("checkpoint", "false")]),
+    ("rwfcl", &[("cache_percent", "50"), ("initial_read_percent", "0"), ("gc_free_percent", "10")]),
+    ("fpfcl", &[("cache_percent", "99"), ("period", "10"), ("sequential_unit", "0")]),
+    ("fpfcl", &[("cache_percent", "1"), ("destage_group", "1"), ("summary_pages", "false")]),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -31,6 +31,8 @@ presets! {
     "comboftl-5",
     "comboftl-10",
     "wlaftl",
+    "opfcl-1",
+    "opfcl-2",
     "tlc-1tb-pslc",
     "qlc-2tb-pslc",
 }

@@ -26,7 +26,7 @@ crate::parameters! {
         pub initial_spare_percent: f64 = 5.0, in 1.0..=99.0;
         /// Share of the cache that is for reads at first, in percent.
         pub initial_read_percent: f64 = 50.0, in 0.0..=100.0;
-        /// Segment of the hit-rate curves and step of the sizes; at most a sixteenth of the flash.
+        /// Segment of the hit-rate curves and step of the sizes; between 1/256 and 1/16 of the flash.
         pub segment_bytes: ByteSize = ByteSize(256 << 20), in ByteSize(4096)..=ByteSize(1 << 40);
         /// Share of a period's counts that counts in the next one too; the authors' code halves.
         pub curve_keep: f64 = 0.0, in 0.0..=0.99;

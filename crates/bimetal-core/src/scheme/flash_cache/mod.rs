@@ -27,6 +27,8 @@ mod partition;
 mod replacer;
 mod tracker;
 
+use std::ops::RangeInclusive;
+
 use arrayvec::ArrayVec;
 
 pub use tracker::Curve;
@@ -54,8 +56,9 @@ const FETCH_PAGES_MAX: u32 = 64;
 /// Pages of the largest group that is destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
 
-/// Segments of the hit-rate curves on a small device, at least.
-const SEGMENTS_MIN: u64 = 16;
+/// Segments of the hit-rate curves: at least as many on a small device, and on a large one so many that Algorithm 1, which
+/// tries the square of their number, takes no time to speak of.
+const SEGMENTS: RangeInclusive<u64> = 16..=256;
 
 /// Dirty pages beyond the write cache's limit that leave it with a request, on average, where no idle time is left.
 const EXCESS_PAGES_PER_REQUEST: u32 = 2;
@@ -235,7 +238,7 @@ impl FlashCache {
             }
             Some(choices) => {
                 let segments = u64::from(flash_pages) * u64::from(region.geometry.page_bytes) / choices.segment_bytes.0;
-                let steps = segments.clamp(SEGMENTS_MIN, u64::from(flash_pages)) as u32;
+                let steps = segments.clamp(*SEGMENTS.start(), *SEGMENTS.end()).min(u64::from(flash_pages)) as u32;
                 let bounds = Bounds { most, least: group, stride: choices.resize_pages, steps };
                 let (u, r) = (settings.cache_percent / 100.0, choices.read_percent / 100.0);
                 let cost = cost_model(shape, &settings, choices.victim)?;
