@@ -112,9 +112,48 @@ impl Row {
         self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
     }
 
+    /// Time for which they held a channel; copies within a die hold none.
+    pub fn on_channel(&self) -> Nanos {
+        let copybacks: u64 = Cause::ALL.iter().map(|&cause| self.counts.copybacks(cause)).sum();
+        let pages = self.counts.total(FlashOp::Read) + self.counts.total(FlashOp::Program);
+        self.timing.transfer * (pages - 2 * copybacks)
+    }
+
     /// Time of all operations.
     pub fn busy(&self) -> Nanos {
         FlashOp::ALL.iter().flat_map(|&op| Cause::ALL.iter().map(move |&cause| self.time(op, cause))).sum()
+    }
+}
+
+/// What of a device does one operation at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// The whole device, where it is one that does one operation at a time.
+    Device,
+    /// The dies of a region.
+    Dies(usize),
+    /// The channels of a region.
+    Channels(usize),
+    /// A disk.
+    Disk(usize),
+}
+
+/// How long servers of a kind worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// What they are.
+    pub kind: ServerKind,
+    /// How many there are.
+    pub count: u32,
+    /// Sum of the times for which each of them worked.
+    pub busy: Nanos,
+}
+
+impl Server {
+    /// Share of a time for which they worked, the mean of all; 0 of no time.
+    pub fn utilisation(&self, time: Nanos) -> f64 {
+        let most = time.0 as f64 * f64::from(self.count);
+        if most > 0.0 { self.busy.0 as f64 / most } else { 0.0 }
     }
 }
 

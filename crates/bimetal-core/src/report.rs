@@ -7,6 +7,8 @@
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
 
+mod load;
+
 use serde::{Serialize, Serializer};
 
 use crate::chip::Chip;
@@ -18,6 +20,8 @@ use crate::profile;
 use crate::replay::{Interval, Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::Geometry;
+
+pub use load::LoadFigures;
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -226,8 +230,8 @@ pub struct Report {
     pub write_us: ResponseFigures,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
-    /// Open loop: how much longer the device took than the trace, in seconds.
-    pub backlog_s: f64,
+    /// What was asked of the device, and whether it was too much.
+    pub load: LoadFigures,
     /// Operations by region, mode, operation and cause; only those that took place.
     pub ops: Vec<OpFigures>,
     /// Erase counts by region.
@@ -276,7 +280,7 @@ impl Report {
             read_us: ResponseFigures::of(&outcome.reads),
             write_us: ResponseFigures::of(&outcome.writes),
             simulated_s: outcome.simulated_ns as f64 / 1e9,
-            backlog_s: outcome.backlog_ns as f64 / 1e9,
+            load: LoadFigures::of(regions, disks, outcome),
             ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
             wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
             write_amplification: finite(programmed / host_bytes),

@@ -5,7 +5,7 @@
 //! never by a measured replay: it panics at the first broken rule.
 
 use super::{Cause, CellMode, Media, Part, Simulation};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Server};
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
@@ -247,6 +247,10 @@ impl<M: Simulation> Simulation for Checked<M> {
 
     fn finish(&mut self) {
         self.inner.finish();
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        self.inner.servers()
     }
 
     fn ledger(&self) -> &Ledger {

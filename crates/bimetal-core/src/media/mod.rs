@@ -19,7 +19,7 @@ pub use disk::Volume;
 pub use faults::Faults;
 pub use sim::{SimMedia, SimRegion};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Server};
 use crate::request::Request;
 use crate::units::{BlockId, Ppa, RegionId};
 
@@ -110,6 +110,9 @@ pub trait Simulation: Media {
 
     /// Does what still waits in queues, so that it is counted.
     fn finish(&mut self);
+
+    /// What its dies, channels and disks did so far.
+    fn servers(&self) -> Vec<Server>;
 
     /// What was counted so far.
     fn ledger(&self) -> &Ledger;

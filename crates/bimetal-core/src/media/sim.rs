@@ -14,7 +14,7 @@
 use super::disk::{Destage, SimDisks, Volume};
 use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
-use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Timing};
+use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
@@ -41,6 +41,7 @@ struct SimBlock {
 #[derive(Debug)]
 struct Flash {
     geometry: Geometry,
+    channels: u32,
     timing: [Timing; 2],
     /// Ledger row of each mode.
     rows: [usize; 2],
@@ -151,6 +152,7 @@ impl SimMedia {
         let native = self.add_row(index, &region.chip, CellMode::Native);
         self.regions.push(Flash {
             geometry,
+            channels: region.channels,
             timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
             rows: [native; 2],
             blocks,
@@ -508,6 +510,27 @@ impl Simulation for SimMedia {
 
     fn finish(&mut self) {
         self.disks.drain(&mut self.ledger.disks);
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        if self.serial {
+            return vec![Server { kind: ServerKind::Device, count: 1, busy: self.ledger.busy() }];
+        }
+        let mut servers = Vec::new();
+        for (region, flash) in self.regions.iter().enumerate() {
+            let rows = || self.ledger.rows.iter().filter(|row| row.region == region);
+            let (dies, channels) = (flash.geometry.dies, flash.channels);
+            let (worked, moved) = (rows().map(Row::busy).sum(), rows().map(Row::on_channel).sum());
+            servers.push(Server { kind: ServerKind::Dies(region), count: dies, busy: worked });
+            servers.push(Server { kind: ServerKind::Channels(region), count: channels, busy: moved });
+        }
+        let disk = |(disk, counts): (usize, &DiskCounts)| Server {
+            kind: ServerKind::Disk(disk),
+            count: 1,
+            busy: counts.busy(),
+        };
+        servers.extend(self.ledger.disks.iter().enumerate().map(disk));
+        servers
     }
 
     fn ledger(&self) -> &Ledger {
