@@ -13,6 +13,9 @@ mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod hybrid_ssd;
+mod hyssd;
+mod hyssd_static;
 mod mixedftl;
 mod pagemap;
 mod parameters;
@@ -225,6 +228,8 @@ registry! {
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,
+    hyssd::HySsd,
+    hyssd_static::HySsdStatic,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }
