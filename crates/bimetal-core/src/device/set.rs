@@ -96,8 +96,10 @@ impl Device {
                 if !known && !OPTIONAL_FIGURES.contains(&field) {
                     return Err(Refused::Key);
                 }
-                region.chip.set(field, toml_value(value));
-                region.chip.resolve().map_err(Refused::Value)?;
+                let mut chip = region.chip.clone();
+                chip.set(field, toml_value(value));
+                chip.resolve().map_err(Refused::Value)?;
+                region.chip = chip;
             }
         }
         Ok(())
