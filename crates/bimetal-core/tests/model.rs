@@ -297,6 +297,20 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("rwfcl", &[("cache_percent", "50"), ("initial_read_percent", "0"), ("gc_free_percent", "10")]),
     ("fpfcl", &[("cache_percent", "99"), ("period", "10"), ("sequential_unit", "0")]),
     ("fpfcl", &[("cache_percent", "1"), ("destage_group", "1"), ("summary_pages", "false")]),
+    // A fast SSD that is hardly used and one that is full; utilisations that move all the time, with pages too many that
+    // go down at once, slowly, or at idle only.
+    ("hyssd-static", &[("utilisation_percent", "5")]),
+    ("hyssd-static", &[("utilisation_percent", "97"), ("gc_free_blocks", "2")]),
+    ("hyssd-static", &[("utilisation_percent", "0"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "50"), ("excess_pages", "1000000"), ("curve_keep", "0"), ("cost_of", "unit")]),
+    ("hyssd", &[("period", "20"), ("excess_pages", "0"), ("timeout", "0"), ("victim", "greedy")]),
+    (
+        "hyssd",
+        &[("period", "30"), ("timeout", "100"), ("reading", "hot_set"), ("curve_keep", "0.9"), ("segments", "7")],
+    ),
+    ("hyssd", &[("period", "40"), ("goal", "lifetime"), ("life_step_percent", "20"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "10"), ("goal", "lifetime"), ("life_mode", "integrate"), ("life_step_percent", "5")]),
+    ("hyssd", &[("period", "25"), ("curve", "sampled"), ("sample_rate", "0.2"), ("initial_utilisation_percent", "97")]),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -30,6 +30,8 @@ presets! {
     "comboftl-mlc-only",
     "comboftl-5",
     "comboftl-10",
+    "hyssd-st",
+    "hyssd-mt",
     "wlaftl",
     "opfcl-1",
     "opfcl-2",

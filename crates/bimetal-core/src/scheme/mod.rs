@@ -15,6 +15,9 @@ mod density_control;
 mod fifo_log;
 mod flash_cache;
 mod fpfcl;
+mod hybrid_ssd;
+mod hyssd;
+mod hyssd_static;
 mod mixedftl;
 mod opfcl;
 mod pagemap;
@@ -237,6 +240,8 @@ registry! {
     opfcl::OpFcl,
     rwfcl::RwFcl,
     fpfcl::FpFcl,
+    hyssd::HySsd,
+    hyssd_static::HySsdStatic,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }

@@ -138,11 +138,6 @@ impl Slots {
         self.space.invalidate(slot * self.flash_pages + part);
     }
 
-    /// Collects in idle time, about so many page copies. Returns how many it made.
-    pub fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
-        self.space.idle(media, budget_pages)
-    }
-
     /// Brings what looking a page up needs into the processor's cache.
     #[inline]
     pub fn prefetch_index(&self, page: u32) {
@@ -153,12 +148,6 @@ impl Slots {
     #[inline]
     pub fn prefetch_entry(&self, slot: u32) {
         self.space.prefetch_entry(slot * self.flash_pages);
-    }
-
-    /// Brings what a change of a slot needs after that into the processor's cache.
-    #[inline]
-    pub fn prefetch_slot(&self, slot: u32) {
-        self.space.prefetch_page(slot * self.flash_pages);
     }
 
     /// Bytes of the tables that a controller would keep: page of each slot and where its flash pages are, in a hash table.
