@@ -281,6 +281,36 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
     ),
+    // Sizes that change all the time and a map that is written all the time; nothing and everything past the cache.
+    ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
+    ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),
+    ("opfcl", &[("period", "100"), ("sequential_unit", "512"), ("keep_clean", "true")]),
+    ("opfcl", &[("period", "20"), ("sequential_unit", "12KiB"), ("initial_read_percent", "100")]),
+    ("opfcl", &[("period", "200"), ("curve", "sampled"), ("sample_rate", "0.2"), ("sequential_unit", "1GiB")]),
+    // Full to the last block, without anything but data in it; groups of one page and of a sixteenth.
+    (
+        "opfcl",
+        &[("initial_spare_percent", "1"), ("summary_pages", "false"), ("checkpoint", "false"), ("destage_group", "1")],
+    ),
+    ("rwfcl", &[("cache_percent", "99"), ("period", "30"), ("keep_clean", "true"), ("sequential_unit", "0")]),
+    ("rwfcl", &[("cache_percent", "1"), ("period", "100"), ("checkpoint", "false")]),
+    ("rwfcl", &[("cache_percent", "50"), ("initial_read_percent", "0"), ("gc_free_percent", "10")]),
+    ("fpfcl", &[("cache_percent", "99"), ("period", "10"), ("sequential_unit", "0")]),
+    ("fpfcl", &[("cache_percent", "1"), ("destage_group", "1"), ("summary_pages", "false")]),
+    // A fast SSD that is hardly used and one that is full; utilisations that move all the time, with pages too many that
+    // go down at once, slowly, or at idle only.
+    ("hyssd-static", &[("utilisation_percent", "5")]),
+    ("hyssd-static", &[("utilisation_percent", "97"), ("gc_free_blocks", "2")]),
+    ("hyssd-static", &[("utilisation_percent", "0"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "50"), ("excess_pages", "1000000"), ("curve_keep", "0"), ("cost_of", "unit")]),
+    ("hyssd", &[("period", "20"), ("excess_pages", "0"), ("timeout", "0"), ("victim", "greedy")]),
+    (
+        "hyssd",
+        &[("period", "30"), ("timeout", "100"), ("reading", "hot_set"), ("curve_keep", "0.9"), ("segments", "7")],
+    ),
+    ("hyssd", &[("period", "40"), ("goal", "lifetime"), ("life_step_percent", "20"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "10"), ("goal", "lifetime"), ("life_mode", "integrate"), ("life_step_percent", "5")]),
+    ("hyssd", &[("period", "25"), ("curve", "sampled"), ("sample_rate", "0.2"), ("initial_utilisation_percent", "97")]),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

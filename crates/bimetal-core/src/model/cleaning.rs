@@ -5,8 +5,9 @@
 //! victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
 //! [`VictimUtilisation::Greedy`].
 
-use crate::chip::Chip;
+use crate::chip::{CellMode, Chip};
 use crate::model::write_amplification::{fifo_victim_utilisation, greedy_victim_pages};
+use crate::units::Nanos;
 
 /// Times of a flash part's operations, transfers included, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,16 +25,30 @@ pub struct FlashCosts {
 }
 
 impl FlashCosts {
-    /// Those of a part, each page carried over a channel that nothing else uses. A copy is a read and a program.
+    /// Those of a part, each page carried over a channel that nothing else uses. Without a copyback a copy is a read and a
+    /// program.
     pub fn of(chip: &Chip) -> Self {
         let transfer_us = chip.transfer().0 as f64 / 1e3;
         let (read_us, program_us) = (chip.read_us + transfer_us, chip.program_us + transfer_us);
         Self {
             read_us,
             program_us,
-            copy_us: read_us + program_us,
+            copy_us: chip.copyback(CellMode::Native).map_or(read_us + program_us, Nanos::as_us),
             erase_us: chip.erase_us,
             pages_per_block: chip.pages_per_block,
+        }
+    }
+
+    /// The same for so many pages at a time: all costs are as many times as high.
+    #[must_use]
+    pub fn of_pages(self, pages: u32) -> Self {
+        let pages = f64::from(pages);
+        Self {
+            read_us: self.read_us * pages,
+            program_us: self.program_us * pages,
+            copy_us: self.copy_us * pages,
+            erase_us: self.erase_us * pages,
+            ..self
         }
     }
 

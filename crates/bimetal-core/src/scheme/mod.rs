@@ -13,11 +13,18 @@ mod comboftl;
 mod conventional;
 mod density_control;
 mod fifo_log;
+mod flash_cache;
+mod fpfcl;
+mod hybrid_ssd;
+mod hyssd;
+mod hyssd_static;
 mod mixedftl;
+mod opfcl;
 mod pagemap;
 mod parameters;
 mod pslc_dynamic;
 mod pslc_static;
+mod rwfcl;
 mod slc_cached;
 mod space;
 mod tiered;
@@ -230,6 +237,11 @@ registry! {
     wlaftl::Wlaftl,
     wlaftl_static::WlaftlStatic,
     cftl::Cftl,
+    opfcl::OpFcl,
+    rwfcl::RwFcl,
+    fpfcl::FpFcl,
+    hyssd::HySsd,
+    hyssd_static::HySsdStatic,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }
