@@ -274,7 +274,10 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("hyssd-static", &[("utilisation_percent", "0"), ("reading", "hot_set")]),
     ("hyssd", &[("period", "50"), ("excess_pages", "1000000"), ("curve_keep", "0"), ("cost_of", "unit")]),
     ("hyssd", &[("period", "20"), ("excess_pages", "0"), ("timeout", "0"), ("victim", "greedy")]),
-    ("hyssd", &[("period", "30"), ("timeout", "100"), ("reading", "hot_set"), ("curve_keep", "0.9"), ("segments", "7")]),
+    (
+        "hyssd",
+        &[("period", "30"), ("timeout", "100"), ("reading", "hot_set"), ("curve_keep", "0.9"), ("segments", "7")],
+    ),
     ("hyssd", &[("period", "40"), ("goal", "lifetime"), ("life_step_percent", "20"), ("reading", "hot_set")]),
     ("hyssd", &[("period", "10"), ("goal", "lifetime"), ("life_mode", "integrate"), ("life_step_percent", "5")]),
     ("hyssd", &[("period", "25"), ("curve", "sampled"), ("sample_rate", "0.2"), ("initial_utilisation_percent", "97")]),
