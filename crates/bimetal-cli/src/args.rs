@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
 use bimetal_study::arrivals;
@@ -30,13 +31,13 @@ pub enum Command {
     Compare(CompareArgs),
     /// Run one scheme and show it in full: operations by cause, wear, percentiles, over time
     Replay(ReplayArgs),
-    /// Show what a workload is like: sizes, updates, hot set, arrivals
+    /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
     /// Convert traces from one format to another
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
     Generate(GenerateArgs),
-    /// List what there is: schemes with their parameters, chips, devices, trace formats, workloads
+    /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads
     List(ListArgs),
 }
 
@@ -189,6 +190,27 @@ pub struct ReplayArgs {
 pub struct ProfileArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
+    /// For how many cache sizes hit rates are shown: from a thousandth of the pages that the trace touches up to all, each
+    /// larger than the one before by the same factor; 0 for none
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CurvePlan::default().points,
+        value_parser = clap::value_parser!(u32).range(0..=1000),
+        allow_negative_numbers = true,
+        help_heading = "Hit-rate options"
+    )]
+    pub curve_points: u32,
+    /// Measure hit rates on this share of the pages, above 0 and at most 1, or on all. By default all, and of traces with
+    /// over four million references to pages a sample of about a hundred thousand pages
+    #[arg(
+        long,
+        value_name = "RATE|exact",
+        value_parser = sampling_rate,
+        allow_negative_numbers = true,
+        help_heading = "Hit-rate options"
+    )]
+    pub sample: Option<f64>,
     #[command(flatten)]
     pub json: JsonArgs,
 }
@@ -253,9 +275,18 @@ pub struct ListArgs {
 pub enum Listed {
     Schemes,
     Chips,
+    Drives,
     Devices,
     Formats,
     Workloads,
+}
+
+fn sampling_rate(text: &str) -> Result<f64, String> {
+    if text == "exact" {
+        return Ok(1.0);
+    }
+    let rate = text.parse().ok().filter(|&rate: &f64| rate > 0.0 && rate <= 1.0);
+    rate.ok_or_else(|| "a rate is a number above 0 and at most 1, such as 0.01, or `exact`".to_owned())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

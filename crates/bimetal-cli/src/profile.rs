@@ -1,13 +1,14 @@
 //! `bimetal profile`: what a workload is like.
 
-use bimetal_core::profile::{HitClass, OpProfile, Profile, SizeClass};
+use bimetal_core::hit_rates::{HitRatePoint, HitRates};
+use bimetal_core::profile::{CurvePlan, HitClass, OpProfile, Profile, SizeClass};
 use bimetal_core::report::TraceFacts;
 use serde::Serialize;
 
 use crate::args::ProfileArgs;
 use crate::failure::Failure;
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
-use crate::table::{Align, bold, pairs, plain, right_aligned};
+use crate::table::{Align, bold, pairs, plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
 
 /// What `profile` writes as JSON.
@@ -25,9 +26,10 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
     for warning in &workload.warnings {
         warn(warning);
     }
+    let curves = CurvePlan { points: args.curve_points, sampling_rate: args.sample };
     let profiled = Profiled {
         bimetal: env!("CARGO_PKG_VERSION"),
-        profile: Profile::of(&workload.requests),
+        profile: Profile::of(&workload.requests, &curves),
         trace: workload.facts,
         warnings: workload.warnings,
     };
@@ -38,6 +40,7 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
             ("Addresses", addresses(profile)),
             ("Sizes", sizes(&profile.sizes)),
             ("Sectors by how often they are hit", hits(profile)),
+            ("Hit rates by cache size", hit_rates(profile)),
             ("Arrivals", arrivals(profile)),
         ];
         let shown = sections.iter().filter(|(_, text)| !text.is_empty());
@@ -116,6 +119,26 @@ fn hits(profile: &Profile) -> String {
         return String::new();
     }
     plain(&["from", "sectors read", "sectors written"].map(|head| (head, Align::Right)), rows)
+}
+
+fn hit_rates(profile: &Profile) -> String {
+    let Some(HitRates { sampling_rate, points }) = &profile.hit_rates else { return String::new() };
+    let how = if *sampling_rate < 1.0 {
+        format!("estimated from {} of the pages", percent(*sampling_rate))
+    } else {
+        "exact".to_owned()
+    };
+    let what =
+        "LRU caches of 4-KiB pages: of all that are read or written, and of those written alone, in which reads look";
+    let touched = profile.footprint.touched_bytes as f64;
+    let row = |point: &HitRatePoint| {
+        let sizes = [size(point.cache_bytes), percent(point.cache_bytes as f64 / touched)];
+        let rates = [point.reads, point.writes, point.all, point.reads_of_written, point.writes_of_written].map(share);
+        sizes.into_iter().chain(rates).collect()
+    };
+    let heads = ["size", "of all pages", "reads", "writes", "both", "written: reads", "writes"];
+    remark(&format!("{what}; {how}"))
+        + &plain(&heads.map(|head| (head, Align::Right)), points.iter().map(row).collect())
 }
 
 fn arrivals(profile: &Profile) -> String {

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[test]
 fn everything_listed_has_a_name_and_a_summary() {
     let bench = Bench::new();
-    for what in ["schemes", "chips", "devices", "formats", "workloads"] {
+    for what in ["schemes", "chips", "drives", "devices", "formats", "workloads"] {
         let listed = bench.json(&["list", what]);
         let items = listed.as_array().unwrap();
         assert!(!items.is_empty(), "{what}");
@@ -68,6 +68,35 @@ fn several_files_volumes_and_the_standard_input_are_read() {
     let output = child.wait_with_output().unwrap();
     let profiled: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(profiled["trace"]["requests"], 1);
+}
+
+#[test]
+fn hit_rates_are_shown_by_cache_size() {
+    let bench = Bench::new();
+    bench.succeed(&["generate", "zipf", "z.bimetal", "--set", "requests=20000", "--set", "span=64MiB"]);
+    let curve = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["profile", "z.bimetal"].iter().chain(arguments).copied().collect();
+        bench.json(&arguments)["profile"]["hit_rates"].clone()
+    };
+    let rates = curve(&[]);
+    let points = rates["points"].as_array().unwrap();
+    assert_eq!((rates["sampling_rate"].as_f64(), points.len()), (Some(1.0), 20));
+    let column = |name: &str| points.iter().map(|point| point[name].as_f64().unwrap()).collect::<Vec<_>>();
+    for name in ["cache_bytes", "reads", "writes", "all", "reads_of_written", "writes_of_written"] {
+        assert!(column(name).is_sorted() && column(name)[0] < column(name)[19], "{name}: {:?}", column(name));
+    }
+    assert_eq!(curve(&["--sample", "exact"]), rates);
+    let sampled = curve(&["--sample", "0.125", "--curve-points", "3"]);
+    assert_eq!(sampled["sampling_rate"].as_f64(), Some(0.125));
+    assert_eq!(sampled["points"].as_array().unwrap().len(), 3);
+    assert!(curve(&["--curve-points", "0"]).is_null());
+
+    let text = bench.succeed(&["profile", "z.bimetal", "--curve-points", "3", "--sample", "0.125"]).stdout;
+    let section: Vec<&str> = text.lines().skip_while(|line| *line != "Hit rates by cache size").take(7).collect();
+    assert!(section.concat().contains("12.5 % of the pages"), "{text}");
+    let table = &section[3..];
+    assert!(table[0].ends_with(" writes") && table[3].contains("100.0 %"), "{text}");
+    assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
 }
 
 #[test]

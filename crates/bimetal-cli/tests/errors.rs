@@ -67,6 +67,10 @@ fn values_out_of_range_are_wrong_usage() {
     ] {
         bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
     }
+    for rate in ["0", "-0.1", "1.5", "nan", "all"] {
+        bench.fail(&["profile", "--sample", rate], 2, &["--sample", "above 0", "`exact`"]);
+    }
+    bench.fail(&["profile", "--curve-points", "1001"], 2, &["curve-points"]);
     bench.fail(&["compare", "--volumes", "1"], 2, &["no trace"]);
     bench.fail(&["compare", "--set", "logical=0"], 2, &["logical", "512"]);
     bench.fail(&["compare", "--set", "logical=1MiB"], 1, &["MiB", "logical"]);

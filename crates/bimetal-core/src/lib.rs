@@ -9,6 +9,8 @@
 pub mod chip;
 pub mod compact;
 pub mod device;
+pub mod drive;
+pub mod hit_rates;
 pub mod ledger;
 pub mod media;
 pub mod model;

@@ -1,11 +1,12 @@
-//! What a workload is like: sizes, updates, hot set, footprint, sequentiality, arrivals.
+//! What a workload is like: sizes, updates, hot set, footprint, hit rates, sequentiality, arrivals.
 //!
-//! Everything is exact. Nothing is kept per sector or page: starts and ends of requests are sorted and swept, so that
-//! time and memory depend on the number of requests and not on their sizes or on the disk's; ten million requests take
-//! a few seconds and a few hundred megabytes.
+//! Everything is exact but the hit rates of long traces, which are sampled. For the rest nothing is kept per sector or
+//! page: starts and ends of requests are sorted and swept, so that time and memory depend on the number of requests and
+//! not on their sizes or on the disk's; ten million requests take a few seconds and a few hundred megabytes.
 
 use serde::Serialize;
 
+use crate::hit_rates::{self, HitRates};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// Bytes of the aligned pages in which footprints and hot sets are counted.
@@ -18,6 +19,21 @@ const SIZE_CLASSES: usize = 11;
 
 /// Hottest shares of the written pages for which [`HotSet`] is given, in percent.
 const HOT_PERCENTS: [u32; 4] = [1, 5, 10, 20];
+
+/// How hit rates are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePlan {
+    /// Number of cache sizes; 0 for no hit rates.
+    pub points: u32,
+    /// Share of the pages that is looked at, above 0 and at most 1; `None` leaves it to the trace's length.
+    pub sampling_rate: Option<f64>,
+}
+
+impl Default for CurvePlan {
+    fn default() -> Self {
+        Self { points: 20, sampling_rate: None }
+    }
+}
 
 /// A workload's figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,6 +58,8 @@ pub struct Profile {
     pub footprint: Footprint,
     /// How writes concentrate; `None` without writes.
     pub hot_set: Option<HotSet>,
+    /// How often caches would hit; `None` without reads and writes, or with more of them than can be followed.
+    pub hit_rates: Option<HitRates>,
     /// Share of reads and writes that begin where the previous read or write ended; `None` below two of them.
     pub sequential_share: Option<f64>,
     /// Share of reads and writes whose start and end are multiples of 4 KiB; `None` without any.
@@ -143,7 +161,8 @@ pub struct Arrivals {
 
 impl Profile {
     /// The figures of a trace in the order of its arrivals.
-    pub fn of(requests: &[Request]) -> Self {
+    pub fn of(requests: &[Request], curves: &CurvePlan) -> Self {
+        let footprint = Footprint::of(requests);
         let sector_writes = Hits::of(requests.iter().filter(|request| request.op == Op::Write), 1);
         let sector_reads = Hits::of(requests.iter().filter(|request| request.op == Op::Read), 1);
         let aligned = data(requests).filter(|request| {
@@ -159,8 +178,9 @@ impl Profile {
             update_ratio: ratio(sector_writes.total(), sector_writes.distinct()),
             write_hits: sector_writes.classes(),
             read_hits: sector_reads.classes(),
-            footprint: Footprint::of(requests),
+            footprint,
             hot_set: HotSet::of(requests),
+            hit_rates: hit_rates(requests, footprint.touched_bytes / PAGE_BYTES, curves),
             sequential_share: sequential_share(data(requests)),
             aligned_share: ratio(aligned, data_requests),
             arrivals: Arrivals::of(requests),
@@ -168,17 +188,29 @@ impl Profile {
     }
 }
 
+/// Caches of up to all pages that the trace touches.
+fn hit_rates(requests: &[Request], touched_pages: u64, plan: &CurvePlan) -> Option<HitRates> {
+    let rate = plan.sampling_rate.unwrap_or_else(|| hit_rates::default_rate(requests, touched_pages));
+    HitRates::of(requests, &hit_rates::cache_sizes(touched_pages, plan.points), rate)
+}
+
 /// Number of distinct aligned 4-KiB pages that the requests touch.
 pub fn distinct_pages<'a>(requests: impl Iterator<Item = &'a Request>) -> u64 {
     distinct(requests, PAGE_SECTORS)
 }
 
-fn data(requests: &[Request]) -> impl Iterator<Item = &Request> {
+/// The requests that carry data: reads and writes.
+pub(crate) fn data(requests: &[Request]) -> impl Iterator<Item = &Request> {
     requests.iter().filter(|request| request.op != Op::Trim)
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
+}
+
+/// First and one past the last aligned 4-KiB page that a request touches.
+pub(crate) fn pages(request: &Request) -> (u64, u64) {
+    units(request, PAGE_SECTORS)
 }
 
 /// First and one past the last unit of `unit_sectors` that a request touches.
@@ -413,7 +445,7 @@ mod tests {
             request(90, Op::Trim, 0, 8),
             request(100, Op::Write, 1, 2),
         ];
-        let profile = Profile::of(&requests);
+        let profile = Profile::of(&requests, &CurvePlan::default());
         assert_eq!((profile.reads.requests, profile.writes.requests, profile.trims.requests), (1, 4, 1));
         assert_eq!((profile.writes.bytes, profile.writes.mean_bytes), (26 * 512, 26.0 * 128.0));
         assert_eq!(profile.update_ratio, Some(26.0 / 16.0));
@@ -438,7 +470,7 @@ mod tests {
 
     #[test]
     fn an_empty_trace_has_no_ratios() {
-        let profile = Profile::of(&[]);
+        let profile = Profile::of(&[], &CurvePlan::default());
         assert_eq!((profile.update_ratio, profile.sequential_share, profile.arrivals), (None, None, None));
         assert_eq!((profile.hot_set, profile.aligned_share, profile.footprint), (None, None, Footprint::default()));
     }
@@ -475,7 +507,7 @@ mod tests {
     fn the_papers_workload_has_the_papers_profile() {
         let settings = [("requests".to_string(), "1000000".to_string())];
         let requests: Vec<Request> = workload::build("bimodal-ntfs", &settings, 1).unwrap().collect();
-        let profile = Profile::of(&requests);
+        let profile = Profile::of(&requests, &CurvePlan::default());
         let update_ratio = |class: usize| profile.sizes[class].update_ratio.unwrap();
         assert!(update_ratio(3) > 10.0 && update_ratio(7) < 2.0, "{:?}", profile.sizes);
         assert!(profile.write_hits.last().unwrap().hits >= 16_384, "{:?}", profile.write_hits);

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use hdrhistogram::Histogram;
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Server};
 use crate::media::{FlashOp, Simulation};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme};
@@ -198,6 +198,18 @@ pub struct Interval {
     pub metrics: Vec<f64>,
 }
 
+/// A part of the measured requests: responses that grow from part to part show a queue that does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// Reads and writes within it.
+    pub served: u64,
+    /// Sum of their responses, in nanoseconds.
+    pub response_total_ns: u128,
+}
+
+/// How many parts of equally many requests the measured ones are cut into.
+pub const STRETCHES: usize = 8;
+
 /// What a replay measured.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -213,6 +225,12 @@ pub struct Outcome {
     pub simulated_ns: u64,
     /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
     pub backlog_ns: u64,
+    /// Open loop: from the first measured arrival to the last, in nanoseconds.
+    pub arrivals_ns: u64,
+    /// The measured requests in [`STRETCHES`] parts, or fewer where there are fewer requests.
+    pub stretches: Vec<Stretch>,
+    /// What the device's dies, channels and disks did.
+    pub servers: Vec<Server>,
     /// The scheme's own figures.
     pub metrics: Metrics,
     /// Blocks that stay in SLC mode for good, the first of the last region.
@@ -266,11 +284,19 @@ struct Driver<'a> {
     plan: &'a Plan,
     outcome: Outcome,
     served: u64,
+    /// Requests of an interval and of a stretch, and until the current ones are full.
     interval_requests: u64,
-    /// Requests until the current interval is full.
     interval_left: u64,
+    stretch_requests: u64,
+    stretch_left: u64,
+    /// Requests until the first of the two is full, out of how many, and what was served since the last time.
+    mark_left: u64,
+    mark_requests: u64,
+    since_mark: Stretch,
+    since_mark_max_ns: u64,
     metrics: Metrics,
     current: Interval,
+    stretch: Stretch,
     /// Completion of the last request to end, and the moment measuring started.
     latest_ns: u64,
     start_ns: u64,
@@ -293,6 +319,7 @@ impl<'a> Driver<'a> {
             ops: vec![[0; 3]; media.ledger().rows.len()],
             metrics: Vec::with_capacity(metrics.iter().count()),
         };
+        let stretch_requests = measured.div_ceil(STRETCHES as u64).max(1);
         let depth = match plan.arrivals {
             Arrivals::Closed { depth } => depth as usize,
             Arrivals::Trace { .. } => 0,
@@ -306,6 +333,9 @@ impl<'a> Driver<'a> {
                 host: HostCounts::default(),
                 simulated_ns: 0,
                 backlog_ns: 0,
+                arrivals_ns: 0,
+                stretches: Vec::with_capacity(STRETCHES),
+                servers: Vec::new(),
                 metrics: Metrics::default(),
                 fixed_slc_blocks: scheme.fixed_slc_blocks(),
                 intervals: Vec::with_capacity(plan.intervals as usize + 1),
@@ -313,8 +343,15 @@ impl<'a> Driver<'a> {
             served: 0,
             interval_requests,
             interval_left: interval_requests,
+            stretch_requests,
+            stretch_left: stretch_requests,
+            mark_left: interval_requests.min(stretch_requests),
+            mark_requests: interval_requests.min(stretch_requests),
+            since_mark: Stretch::default(),
+            since_mark_max_ns: 0,
             metrics,
             current,
+            stretch: Stretch::default(),
             latest_ns: 0,
             start_ns: 0,
             outstanding: BinaryHeap::with_capacity(depth + 1),
@@ -327,10 +364,11 @@ impl<'a> Driver<'a> {
         self.outcome.writes.clear();
         self.outcome.host = HostCounts::default();
         self.outcome.intervals.clear();
-        self.interval_left = self.interval_requests;
-        self.current.served = 0;
-        self.current.response_total_ns = 0;
-        self.current.response_max_ns = 0;
+        self.outcome.stretches.clear();
+        self.outcome.arrivals_ns = 0;
+        self.start_interval();
+        self.start_stretch();
+        self.start_mark();
         self.start_ns = self.latest_ns;
     }
 
@@ -390,19 +428,14 @@ impl<'a> Driver<'a> {
             self.serve(media, scheme, request, arrival_ns, arrival_ns, progress);
         }
         self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
+        let passes_before =
+            u64::from(pass.saturating_sub(self.plan.passes.saturating_sub(self.plan.measured_passes.max(1))));
+        self.outcome.arrivals_ns = passes_before * period + duration;
     }
 
-    /// Idle time allows as many background copies as fit into it on the dies of the device's last region.
+    /// Idle time allows as much background work as fits into it.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
-        let copy_ns = media
-            .ledger()
-            .rows
-            .iter()
-            .map(|row| row.timing.of_op(FlashOp::Read).0 + row.timing.of_op(FlashOp::Program).0)
-            .max()
-            .unwrap_or(1);
-        let copies = (idle_ns / copy_ns.max(1)).saturating_mul(u64::from(media.dies()));
-        let budget_pages = copies.min(u64::from(u32::MAX)) as u32;
+        let budget_pages = media.background_pages(idle_ns).min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
     }
@@ -428,18 +461,67 @@ impl<'a> Driver<'a> {
         }
         self.outcome.host.add(request);
         self.latest_ns = self.latest_ns.max(completion);
-        self.current.served += u64::from(request.op != Op::Trim);
-        self.current.response_total_ns += u128::from(response_ns);
-        self.current.response_max_ns = self.current.response_max_ns.max(response_ns);
+        if request.op != Op::Trim {
+            self.since_mark.served += 1;
+            self.since_mark.response_total_ns += u128::from(response_ns);
+            self.since_mark_max_ns = self.since_mark_max_ns.max(response_ns);
+        }
         self.served += 1;
-        self.interval_left -= 1;
-        if self.interval_left == 0 {
-            self.close_interval(media, scheme);
+        self.mark_left -= 1;
+        if self.mark_left == 0 {
+            self.mark(media, scheme);
         }
         if self.served.is_multiple_of(PROGRESS_STEP) {
             progress(self.served);
         }
         completion
+    }
+
+    /// Adds what was served since the last time to the current interval and stretch, and closes those that are full.
+    #[cold]
+    fn mark<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
+        let requests = self.mark_requests - self.mark_left;
+        self.current.served += self.since_mark.served;
+        self.current.response_total_ns += self.since_mark.response_total_ns;
+        self.current.response_max_ns = self.current.response_max_ns.max(self.since_mark_max_ns);
+        self.stretch.served += self.since_mark.served;
+        self.stretch.response_total_ns += self.since_mark.response_total_ns;
+        self.interval_left -= requests;
+        self.stretch_left -= requests;
+        if self.interval_left == 0 {
+            self.close_interval(media, scheme);
+        }
+        if self.stretch_left == 0 {
+            self.close_stretch();
+        }
+        self.start_mark();
+    }
+
+    fn start_mark(&mut self) {
+        self.mark_requests = self.interval_left.min(self.stretch_left);
+        self.mark_left = self.mark_requests;
+        self.since_mark = Stretch::default();
+        self.since_mark_max_ns = 0;
+    }
+
+    fn close_stretch(&mut self) {
+        // Passes that are not measured may have more.
+        if self.outcome.stretches.len() < STRETCHES {
+            self.outcome.stretches.push(self.stretch);
+        }
+        self.start_stretch();
+    }
+
+    fn start_stretch(&mut self) {
+        self.stretch_left = self.stretch_requests;
+        self.stretch = Stretch::default();
+    }
+
+    fn start_interval(&mut self) {
+        self.interval_left = self.interval_requests;
+        self.current.served = 0;
+        self.current.response_total_ns = 0;
+        self.current.response_max_ns = 0;
     }
 
     fn close_interval<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
@@ -453,21 +535,24 @@ impl<'a> Driver<'a> {
         }
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
         self.outcome.intervals.push(interval);
-        self.interval_left = self.interval_requests;
-        self.current.served = 0;
-        self.current.response_total_ns = 0;
-        self.current.response_max_ns = 0;
+        self.start_interval();
     }
 
-    fn finish<M: Simulation>(mut self, media: &M, scheme: &dyn Scheme<M>) -> Outcome {
+    fn finish<M: Simulation>(mut self, media: &mut M, scheme: &dyn Scheme<M>) -> Outcome {
+        self.mark(media, scheme);
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);
+        }
+        if self.stretch.served > 0 {
+            self.close_stretch();
         }
         self.outcome.reads.close_run();
         self.outcome.writes.close_run();
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         self.outcome.metrics = self.metrics;
+        media.finish();
+        self.outcome.servers = media.servers();
         self.outcome.ledger = media.ledger().clone();
         self.outcome.simulated_ns = self.latest_ns - self.start_ns;
         self.outcome
@@ -492,6 +577,7 @@ mod tests {
         let shape = Shape {
             logical_sectors: LOGICAL_PAGES * 4,
             regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
             seed: 1,
         };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bimetal_core::device::{Device, Resolved};
 use bimetal_core::replay::{self, Plan};
-use bimetal_core::report::{self, RegionDescription, Report, TraceFacts};
+use bimetal_core::report::{self, DiskDescription, RegionDescription, Report, TraceFacts};
 use bimetal_core::request::Request;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -217,7 +217,9 @@ fn entry(
         .zip(&resolved.regions)
         .map(|(name, region)| RegionDescription { name, chip: &region.chip, geometry: region.geometry })
         .collect();
-    let report = Report::of(&resolved.device.scheme, &described, &outcome, facts);
+    let disks = resolved.device.disks.iter().zip(&resolved.volumes);
+    let disks: Vec<_> = disks.map(|(disk, volume)| DiskDescription { name: &disk.name, volume }).collect();
+    let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
     let busy_ns = |index: usize| {
         let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
         rows.map(|row| row.busy().0).sum::<u64>() as f64

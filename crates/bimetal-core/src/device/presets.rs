@@ -33,6 +33,8 @@ presets! {
     "hyssd-st",
     "hyssd-mt",
     "wlaftl",
+    "opfcl-1",
+    "opfcl-2",
     "tlc-1tb-pslc",
     "qlc-2tb-pslc",
 }

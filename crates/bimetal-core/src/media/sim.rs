@@ -11,9 +11,10 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
-use super::{Cause, CellMode, Faults, FlashOp, Media, Part, Simulation};
+use super::disk::{Destage, SimDisks, Volume};
+use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
-use crate::ledger::{Counts, FaultCounts, Ledger, Row, Timing};
+use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
@@ -40,6 +41,7 @@ struct SimBlock {
 #[derive(Debug)]
 struct Flash {
     geometry: Geometry,
+    channels: u32,
     timing: [Timing; 2],
     /// Ledger row of each mode.
     rows: [usize; 2],
@@ -99,10 +101,12 @@ pub struct SimMedia {
     regions: Vec<Flash>,
     dies: Vec<Die>,
     channels: Vec<u64>,
+    disks: SimDisks,
     ledger: Ledger,
     now: u64,
     completion: u64,
     background: bool,
+    serial: bool,
 }
 
 impl SimMedia {
@@ -112,10 +116,12 @@ impl SimMedia {
             regions: Vec::new(),
             dies: Vec::new(),
             channels: Vec::new(),
+            disks: SimDisks::default(),
             ledger: Ledger::default(),
             now: 0,
             completion: 0,
             background: false,
+            serial: false,
         };
         for (index, region) in regions.iter().enumerate() {
             media.add(index, region);
@@ -146,6 +152,7 @@ impl SimMedia {
         let native = self.add_row(index, &region.chip, CellMode::Native);
         self.regions.push(Flash {
             geometry,
+            channels: region.channels,
             timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
             rows: [native; 2],
             blocks,
@@ -161,10 +168,19 @@ impl SimMedia {
         self.ledger.rows.len() - 1
     }
 
-    /// The same device doing one operation at a time, whatever its dies: the papers that add operation times up know no
-    /// other.
+    /// The same device with disks under its flash: a space of sectors, of which each volume is the next part.
+    #[must_use]
+    pub fn with_disks(mut self, volumes: &[Volume]) -> Self {
+        self.ledger.disks = volumes.iter().map(|_| DiskCounts::default()).collect();
+        self.disks = SimDisks::new(volumes);
+        self
+    }
+
+    /// The same device doing one operation at a time, whatever its dies and disks: the papers that add operation times up
+    /// know no other.
     #[must_use]
     pub fn serial(mut self) -> Self {
+        self.serial = true;
         for flash in &mut self.regions {
             flash.on_one_die = true;
             for block in &mut flash.blocks {
@@ -317,6 +333,19 @@ impl SimMedia {
     }
 }
 
+impl SimMedia {
+    /// Accesses sectors of the disks that follow each other once `ready`, and the device if it does one operation at a
+    /// time. Returns when that has ended.
+    fn access(&mut self, op: DiskOp, ready: u64, sector: u64, sectors: u32, cause: Cause) -> u64 {
+        let ready = if self.serial { ready.max(self.dies[0].free_at) } else { ready };
+        let end = self.disks.access(op, ready, sector, sectors, cause, &mut self.ledger.disks);
+        if self.serial {
+            self.dies[0].free_at = end;
+        }
+        end
+    }
+}
+
 /// The block that all pages lie in.
 #[inline]
 fn common_block(geometry: &Geometry, pages: &[Ppa]) -> Option<BlockId> {
@@ -414,6 +443,28 @@ impl Media for SimMedia {
 
     #[inline]
     fn deliver_zeros(&mut self, _at: u32, _sectors: u32) {}
+
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> u64 {
+        let end = self.access(DiskOp::Read, self.now, sector, sectors, cause);
+        self.completion = self.completion.max(end);
+        end
+    }
+
+    fn destage(&mut self, data: u64, _from: u32, sector: u64, sectors: u32, cause: Cause) {
+        let end = if self.serial {
+            self.access(DiskOp::Write, data, sector, sectors, cause)
+        } else {
+            self.disks.destage(self.now, Destage { ready: data, sector, sectors, cause }, &mut self.ledger.disks)
+        };
+        if !self.background {
+            self.completion = self.completion.max(end);
+        }
+    }
+
+    fn disk_write(&mut self, sector: u64, _from: u32, sectors: u32) {
+        let end = self.access(DiskOp::Write, self.now, sector, sectors, Cause::Host);
+        self.completion = self.completion.max(end);
+    }
 }
 
 impl SimMedia {
@@ -441,13 +492,45 @@ impl Simulation for SimMedia {
         self.background = true;
     }
 
-    fn dies(&self) -> u32 {
-        self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies })
+    fn background_pages(&self, idle_ns: u64) -> u64 {
+        if let Some(pages) = self.disks.background_writes(idle_ns) {
+            return pages;
+        }
+        let copy_ns = |row: &Row| (row.timing.of_op(FlashOp::Read) + row.timing.of_op(FlashOp::Program)).0;
+        let longest_ns = self.ledger.rows.iter().map(copy_ns).max().unwrap_or(1).max(1);
+        let dies = self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies });
+        (idle_ns / longest_ns).saturating_mul(u64::from(dies))
     }
 
     fn backlog_ns(&self, at_ns: u64) -> u64 {
         let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
-        self.dies.iter().map(left).max().unwrap_or(0)
+        let dies = self.dies.iter().map(left).max().unwrap_or(0);
+        dies.max(self.disks.backlog_ns(at_ns))
+    }
+
+    fn finish(&mut self) {
+        self.disks.drain(&mut self.ledger.disks);
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        if self.serial {
+            return vec![Server { kind: ServerKind::Device, count: 1, busy: self.ledger.busy() }];
+        }
+        let mut servers = Vec::new();
+        for (region, flash) in self.regions.iter().enumerate() {
+            let rows = || self.ledger.rows.iter().filter(|row| row.region == region);
+            let (dies, channels) = (flash.geometry.dies, flash.channels);
+            let (worked, moved) = (rows().map(Row::busy).sum(), rows().map(Row::on_channel).sum());
+            servers.push(Server { kind: ServerKind::Dies(region), count: dies, busy: worked });
+            servers.push(Server { kind: ServerKind::Channels(region), count: channels, busy: moved });
+        }
+        let disk = |(disk, counts): (usize, &DiskCounts)| Server {
+            kind: ServerKind::Disk(disk),
+            count: 1,
+            busy: counts.busy(),
+        };
+        servers.extend(self.ledger.disks.iter().enumerate().map(disk));
+        servers
     }
 
     fn ledger(&self) -> &Ledger {
@@ -463,6 +546,7 @@ impl Simulation for SimMedia {
             *die = Die { channel: die.channel, ..Die::default() };
         }
         self.channels.fill(0);
+        self.disks.reset();
         self.now = 0;
         self.completion = 0;
     }
@@ -471,6 +555,7 @@ impl Simulation for SimMedia {
         for row in &mut self.ledger.rows {
             row.counts = Counts::default();
         }
+        self.ledger.disks.fill(DiskCounts::default());
     }
 }
 

@@ -5,5 +5,6 @@ pub mod cleaning;
 pub mod hyssd;
 pub mod metadata;
 pub mod opfcl;
+pub mod queueing;
 pub mod wear_balance;
 pub mod write_amplification;

@@ -38,8 +38,8 @@ impl ReuseTracker {
         Self::sampled(capacity, 1.0)
     }
 
-    /// Tracks the share `rate` of the pages, above 0 and at most 1; the stack reaches about `capacity` pages deep, of
-    /// which it holds the sampled ones.
+    /// Tracks the share `rate` of the pages, above 0 and at most 1; the stack holds the sampled ones of the last
+    /// `capacity` pages, or about as many.
     pub fn sampled(capacity: u32, rate: f64) -> Self {
         debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
         let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);

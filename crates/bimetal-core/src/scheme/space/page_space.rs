@@ -2,6 +2,9 @@
 //!
 //! Pages go to the dies in turn; each die is collected by itself, in the foreground, when it is down to
 //! `gc_free_blocks` erased blocks. The victim is the block with the fewest valid pages.
+//!
+//! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of
+//! a block.
 
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
@@ -68,7 +71,7 @@ impl PageSpace {
         settings: Settings,
     ) -> Result<Self, String> {
         let blocks = u64::from(geometry.blocks / geometry.dies);
-        let spare = spare_blocks(&geometry, blocks, valid_pages, &settings)?;
+        let spare = spare_blocks(blocks, valid_pages, geometry.pages_per_block * geometry.dies, &settings)?;
         Ok(Self::over(region, PageMap::sparse(geometry, logical_pages, valid_pages)?, settings, spare))
     }
 
@@ -83,9 +86,45 @@ impl PageSpace {
         settings: Settings,
         lent: u32,
     ) -> Result<Self, String> {
+        Self::with(region, geometry, logical_pages, settings, lent, geometry.pages_per_block)
+    }
+
+    /// An erased region for as many pages as it can hold, with its first `lent` blocks lent from the beginning. If
+    /// `summaries`, the last page of each block is its summary: it is programmed, as [`Cause::Meta`], when the others are.
+    ///
+    /// # Errors
+    /// No page fits.
+    pub fn whole(
+        region: RegionId,
+        geometry: Geometry,
+        settings: Settings,
+        lent: u32,
+        summaries: bool,
+    ) -> Result<Self, String> {
+        let data_pages = geometry.pages_per_block - u32::from(summaries);
+        let kept = lent.div_ceil(geometry.dies).saturating_add(settings.reserved_blocks());
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(kept);
+        match u64::from(blocks) * u64::from(data_pages) * u64::from(geometry.dies) {
+            0 => Err(format!(
+                "{} blocks of {} pages on {} dies hold no data beside {kept} blocks per die for metadata and garbage \
+                 collection; enlarge the region",
+                geometry.blocks, geometry.pages_per_block, geometry.dies
+            )),
+            pages => Self::with(region, geometry, pages, settings, lent, data_pages),
+        }
+    }
+
+    fn with(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        settings: Settings,
+        lent: u32,
+        data_pages: u32,
+    ) -> Result<Self, String> {
         let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
-        let spare = spare_blocks(&geometry, blocks, logical_pages, &settings)?;
-        let mut pages = PageMap::new(geometry, logical_pages)?;
+        let spare = spare_blocks(blocks, logical_pages, data_pages * geometry.dies, &settings)?;
+        let mut pages = PageMap::with_data_pages(geometry, logical_pages, data_pages)?;
         for number in 0..lent {
             let block = pages.lend(number % geometry.dies);
             debug_assert_eq!(block.0, number);
@@ -143,6 +182,16 @@ impl PageSpace {
         }
     }
 
+    /// Programs the summary of a block whose data pages are full once `page` is programmed, if it has one.
+    #[inline(always)]
+    fn summarise<M: Media>(&mut self, media: &mut M, page: Ppa) {
+        let geometry = self.pages.geometry();
+        let next = geometry.page_of(page) + 1;
+        if next == self.pages.data_pages() && next < geometry.pages_per_block {
+            media.program(self.region, Ppa(page.0 + 1), &[], Cause::Meta);
+        }
+    }
+
     /// Moves the valid pages of a block away and erases it.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId) {
         self.pages.unseal(victim);
@@ -151,6 +200,7 @@ impl PageSpace {
         while let Some((to, next)) = self.pages.relocate(victim, page, die, &mut run) {
             media.copy_run(self.region, run.pages(), to, Cause::Gc);
             self.copied_pages += run.pages().len() as u64;
+            self.summarise(media, Ppa(to.0 + run.pages().len() as u32 - 1));
             page = next;
         }
         media.erase(self.region, victim, CellMode::Native, Cause::Gc);
@@ -163,8 +213,8 @@ impl PageSpace {
 ///
 /// # Errors
 /// Fewer than it takes.
-fn spare_blocks(geometry: &Geometry, blocks: u64, valid_pages: u64, settings: &Settings) -> Result<u64, String> {
-    let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
+fn spare_blocks(blocks: u64, valid_pages: u64, row_pages: u32, settings: &Settings) -> Result<u64, String> {
+    let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(row_pages)));
     let needed = settings.gc_free_blocks + OPEN_BLOCKS;
     if u64::from(needed) > spare {
         return Err(format!(
@@ -207,6 +257,7 @@ impl Space for PageSpace {
         self.make_room(media, die);
         let ppa = self.pages.place(logical, die, Stream::Host);
         media.program(self.region, ppa, parts, cause);
+        self.summarise(media, ppa);
     }
 
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
@@ -248,5 +299,39 @@ impl Space for PageSpace {
 
     fn check(&self) -> Result<(), String> {
         self.pages.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+    use crate::part::random::below;
+    use crate::request::{Op, Request};
+
+    #[test]
+    fn a_block_ends_with_its_summary_and_collecting_skips_it() {
+        let geometry = Geometry::new(4096, 8, 12, 1).unwrap();
+        let chip = chip::find("chang-mlc").unwrap();
+        let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
+        let mut media = Checked::new(sim, &[(geometry, 0)]);
+        let settings = Settings { gc_free_blocks: 1, idle_gc: false };
+        assert!(PageSpace::whole(RegionId(0), geometry, settings, 9, true).is_err());
+        let mut space = PageSpace::whole(RegionId(0), geometry, settings, 1, true).unwrap();
+        assert_eq!((space.logical_pages(), space.room()), (56, 56));
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+        let mut state = 5;
+        for _ in 0..500 {
+            space.write(&mut media, below(&mut state, 56) as u32, &[], Cause::Host);
+            space.check().unwrap();
+        }
+        let ledger = media.ledger();
+        let data = ledger.total(FlashOp::Program, Cause::Host) + ledger.total(FlashOp::Program, Cause::Gc);
+        let summaries = ledger.total(FlashOp::Program, Cause::Meta);
+        assert!(space.erases() > 20 && space.copied_pages() > 0);
+        // Two blocks may be open.
+        assert!((data / 7 - 2..=data / 7).contains(&summaries), "{summaries} summaries of {data} pages");
+        assert_eq!(ledger.total(FlashOp::Read, Cause::Gc), space.copied_pages(), "no summary is copied");
     }
 }

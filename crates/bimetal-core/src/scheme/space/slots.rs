@@ -44,14 +44,20 @@ impl Slots {
                 geometry.blocks, geometry.pages_per_block, geometry.dies
             ));
         }
-        let space = PageSpace::new(region, geometry, u64::from(slots) * u64::from(flash_pages), settings)?;
-        Ok(Self {
+        PageSpace::new(region, geometry, u64::from(slots) * u64::from(flash_pages), settings)
+            .map(|space| Self::over(space, flash_pages))
+    }
+
+    /// Slots of `flash_pages` flash pages each in a region that is erased.
+    pub fn over(space: PageSpace, flash_pages: u32) -> Self {
+        let slots = space.logical_pages() / flash_pages;
+        Self {
             space,
             index: PageIndex::new(slots),
             pages: vec![FREE; slots as usize],
             free: (0..slots).rev().collect(),
             flash_pages,
-        })
+        }
     }
 
     /// Number of slots: pages that fit in.

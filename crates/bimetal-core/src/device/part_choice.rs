@@ -1,27 +1,83 @@
-//! Which part a region is made of: one of the catalogue, one with other figures, or one of its own.
+//! Which part a region or disk is made of: one of a catalogue, one with other figures, or one of its own.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::chip::{self, Chip};
+use crate::drive::{self, Drive, Mechanism, Model, QUEUE_MAX};
+use crate::request::SECTOR_BYTES;
 use crate::units::Geometry;
 
-/// The part of a region.
+/// The part of a region or disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a chip's name, or a table of its figures in which `base` names the chip for the others")]
-pub enum ChipChoice {
+#[serde(untagged, expecting = "a part's name, or a table of its figures in which `base` names the part for the others")]
+pub enum PartChoice {
     /// One of the catalogue.
     Named(String),
     /// Figures by name. `base` names a part of the catalogue that has the figures not given.
     Figures(Table),
 }
 
+/// What a catalogue lists.
+pub trait Part: Serialize + DeserializeOwned {
+    /// What it is called in messages.
+    const KIND: &'static str;
+    /// Figures that a part may do without.
+    const OPTIONAL_FIGURES: &'static [&'static str] = &[];
+
+    /// Every part of the catalogue.
+    fn catalogue() -> Vec<Self>;
+
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// Checks that there can be such a part.
+    ///
+    /// # Errors
+    /// The first figure that cannot be.
+    fn check(&self) -> Result<(), String>;
+}
+
+impl Part for Chip {
+    const KIND: &'static str = "chip";
+    const OPTIONAL_FIGURES: &'static [&'static str] = &chip::OPTIONAL_FIGURES;
+
+    fn catalogue() -> Vec<Self> {
+        chip::catalogue()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_chip(self)
+    }
+}
+
+impl Part for Drive {
+    const KIND: &'static str = "drive";
+
+    fn catalogue() -> Vec<Self> {
+        drive::catalogue()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_drive(self)
+    }
+}
+
 const BASE: &str = "base";
 
-impl ChipChoice {
+impl PartChoice {
     /// A part in full.
-    pub(super) fn of(chip: &Chip) -> Self {
-        Self::Figures(figures(chip))
+    pub(super) fn of<P: Part>(part: &P) -> Self {
+        Self::Figures(figures(part))
     }
 
     /// Changes one figure.
@@ -38,32 +94,32 @@ impl ChipChoice {
     ///
     /// # Errors
     /// An unknown name or figure, a missing one, or one that cannot be.
-    pub fn resolve(&self) -> Result<Chip, String> {
-        let chip = match self {
+    pub fn resolve<P: Part>(&self) -> Result<P, String> {
+        let part: P = match self {
             Self::Named(name) => find(name)?,
             Self::Figures(table) => from_table(table)?,
         };
-        check(&chip)?;
-        Ok(chip)
+        part.check()?;
+        Ok(part)
     }
 }
 
-fn find(name: &str) -> Result<Chip, String> {
-    chip::find(name).ok_or_else(|| {
-        let known = chip::catalogue().into_iter().map(|chip| chip.name).collect::<Vec<_>>().join(", ");
-        format!("there is no chip `{name}`; there are: {known}")
+fn find<P: Part>(name: &str) -> Result<P, String> {
+    P::catalogue().into_iter().find(|part| part.name() == name).ok_or_else(|| {
+        let known = P::catalogue().iter().map(|part| part.name().to_owned()).collect::<Vec<_>>().join(", ");
+        format!("there is no {} `{name}`; there are: {known}", P::KIND)
     })
 }
 
-fn figures(chip: &Chip) -> Table {
-    Table::try_from(chip).unwrap_or_default()
+pub(super) fn figures<P: Part>(part: &P) -> Table {
+    Table::try_from(part).unwrap_or_default()
 }
 
-fn from_table(changes: &Table) -> Result<Chip, String> {
+fn from_table<P: Part>(changes: &Table) -> Result<P, String> {
     let mut table = match changes.get(BASE) {
         None => Table::new(),
-        Some(Value::String(base)) => figures(&find(base)?),
-        Some(_) => return Err("`base` is not the name of a chip".into()),
+        Some(Value::String(base)) => figures(&find::<P>(base)?),
+        Some(_) => return Err(format!("`base` is not the name of a {}", P::KIND)),
     };
     let changed: Vec<&str> = changes.keys().map(String::as_str).filter(|&key| key != BASE).collect();
     if changes.contains_key(BASE) && !changed.is_empty() && !changes.contains_key("source") {
@@ -79,13 +135,13 @@ fn from_table(changes: &Table) -> Result<Chip, String> {
             }
         }
     }
-    Value::Table(table).try_into::<Chip>().map_err(|error| error.message().replace('\n', "; "))
+    Value::Table(table).try_into::<P>().map_err(|error| error.message().replace('\n', "; "))
 }
 
 /// Longest operation: an hour, far beyond any part, and no clock overflows.
 const LONGEST_US: f64 = 3.6e9;
 
-fn check(chip: &Chip) -> Result<(), String> {
+fn check_chip(chip: &Chip) -> Result<(), String> {
     // One block: whether the figures of a block can be.
     Geometry::new(chip.page_bytes, chip.pages_per_block, 1, 1)?;
     let mut times = vec![("read_us", chip.read_us), ("program_us", chip.program_us), ("erase_us", chip.erase_us)];
@@ -134,6 +190,40 @@ fn check(chip: &Chip) -> Result<(), String> {
     }
     if endurances.contains(&0) {
         return Err("an endurance of 0 cycles; write at least 1".into());
+    }
+    Ok(())
+}
+
+fn check_drive(drive: &Drive) -> Result<(), String> {
+    let figures = [
+        ("read_position_us", drive.read_position_us, 0.0, LONGEST_US),
+        ("write_position_us", drive.write_position_us, 0.0, LONGEST_US),
+        ("mb_per_s", drive.mb_per_s, 1e-3, 1e6),
+        ("usd_per_gib", drive.usd_per_gib, 0.0, 1e9),
+        ("active_w", drive.active_w, 0.0, 1e6),
+        ("idle_w", drive.idle_w, 0.0, 1e6),
+    ];
+    for (name, value, least, most) in figures {
+        if !(least..=most).contains(&value) {
+            return Err(format!("{name} = {value:?} is not within {least} to {most}"));
+        }
+    }
+    if drive.queue > QUEUE_MAX {
+        return Err(format!("queue = {} is not within 0 to {QUEUE_MAX}", drive.queue));
+    }
+    let Some(mechanics) = &drive.mechanics else {
+        return match drive.model {
+            Model::Constant => Ok(()),
+            Model::Mechanical => Err("model = \"mechanical\" needs `mechanics`; take a base that has them".into()),
+        };
+    };
+    mechanics.check().map_err(|what| format!("mechanics: {what}"))?;
+    let bytes = Mechanism::new(mechanics).sectors() * SECTOR_BYTES;
+    if bytes < drive.capacity.0 {
+        return Err(format!(
+            "mechanics: its tracks hold {bytes} bytes, fewer than the capacity of {}",
+            drive.capacity.0
+        ));
     }
     Ok(())
 }

@@ -1,0 +1,396 @@
+//! Hit-rate curves of a whole trace: the share of its references that caches of several sizes would have served.
+//!
+//! Two caches of 4-KiB pages are looked at, each with LRU replacement. One holds every page that is read or written:
+//! the cache of an operating system or in front of a disk. The other holds only pages that are written, and a read that
+//! finds its page there is a hit that changes no order: a write buffer of fast flash, as HySSD's data classifier (MSST
+//! 2013) keeps it. A request refers once to each page that it touches. Trims are left out.
+//!
+//! One pass gives all sizes: a page at position `p` of the LRU stack is a hit in every cache of more than `p` pages.
+//! Long traces are sampled, with the correction of SHARDS-adj (Waldspurger et al., FAST 2015 §3): where the sample has
+//! more or fewer references than its share, the hottest pages are in it or not, and those hit in any cache; so the
+//! difference counts as hits of the smallest one.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::compact::Extents;
+use crate::part::reuse_tracker::{ReuseTracker, Touch};
+use crate::profile::{PAGE_BYTES, data, pages};
+use crate::request::{Op, Request};
+
+/// Traces of at most so many references to pages are not sampled by default.
+const EXACT_REFERENCES: u64 = 1 << 22;
+
+/// By default so many pages are sampled, or up to half as many. The error falls with their square root.
+const SAMPLED_PAGES: u64 = 1 << 17;
+
+/// Traces of more references to pages than this (64 TiB of reads and writes) have no curves: they would take minutes.
+const REFERENCES_MAX: u64 = 1 << 34;
+
+/// References that are collected before they are looked up, so that memory can be asked ahead.
+const BATCH: usize = 1024;
+
+/// How many references ahead memory is asked.
+const AHEAD: usize = 12;
+
+/// Hit rates by cache size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HitRates {
+    /// Share of the pages that were looked at; at 1 the figures are exact.
+    pub sampling_rate: f64,
+    /// From the smallest to the largest cache.
+    pub points: Vec<HitRatePoint>,
+}
+
+/// Hit rates of caches of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HitRatePoint {
+    /// Size of the cache in bytes.
+    pub cache_bytes: u64,
+    /// Share of reads that hit in a cache of the pages read and written; `None` without reads.
+    pub reads: Option<f64>,
+    /// Share of writes that hit in it; `None` without writes.
+    pub writes: Option<f64>,
+    /// Share of reads and writes that hit in it.
+    pub all: Option<f64>,
+    /// Share of reads that hit in a cache of the pages written.
+    pub reads_of_written: Option<f64>,
+    /// Share of writes that hit in it.
+    pub writes_of_written: Option<f64>,
+}
+
+impl HitRates {
+    /// The hit rates of caches of these sizes, in pages from small to large, from a sample of the share `rate` of all
+    /// pages, above 0 and at most 1. `None` where the trace refers to nothing or to more than can be followed.
+    pub fn of(requests: &[Request], sizes: &[u32], rate: f64) -> Option<Self> {
+        let largest = *sizes.last()?;
+        if !(1..=REFERENCES_MAX).contains(&references(requests)) {
+            return None;
+        }
+        let requests = with_short_addresses(requests)?;
+        let mut caches = Caches::new(sizes, ReuseTracker::sampled(largest, rate));
+        let mut batch = Vec::with_capacity(BATCH);
+        for request in data(&requests) {
+            let (first, end) = pages(request);
+            let is_write = request.op == Op::Write;
+            caches.references[usize::from(is_write)] += end - first;
+            for page in first as u32..end as u32 {
+                if caches.all.samples(page) {
+                    if batch.len() == BATCH {
+                        caches.refer(&batch);
+                        batch.clear();
+                    }
+                    batch.push(Reference { page, is_write });
+                }
+            }
+        }
+        caches.refer(&batch);
+        Some(Self { sampling_rate: caches.all.rate(), points: caches.points() })
+    }
+}
+
+/// `points` cache sizes in pages, each larger than the one before by the same factor, from a thousandth of so many pages
+/// up to all; sizes that would be the same appear once.
+pub fn cache_sizes(pages: u64, points: u32) -> Vec<u32> {
+    use crate::part::real::pow;
+    let steps = f64::from(points.saturating_sub(1).max(1));
+    let size =
+        |step: u32| (pages as f64 * pow(1000.0, -f64::from(step) / steps)).round().min(f64::from(u32::MAX)) as u32;
+    let mut sizes: Vec<u32> = (0..points).rev().map(size).filter(|&size| size > 0).collect();
+    sizes.dedup();
+    sizes
+}
+
+/// The share of pages that is sampled by default, of a trace that touches so many: a power of two.
+pub fn default_rate(requests: &[Request], pages: u64) -> f64 {
+    if references(requests) <= EXACT_REFERENCES {
+        return 1.0;
+    }
+    1.0 / pages.div_ceil(SAMPLED_PAGES).max(1).next_power_of_two() as f64
+}
+
+/// References to pages of all reads and writes.
+fn references(requests: &[Request]) -> u64 {
+    let of = |request| {
+        let (first, end) = pages(request);
+        end - first
+    };
+    data(requests).map(of).fold(0, u64::saturating_add)
+}
+
+/// The requests with page numbers of 32 bits: where there are larger ones, touched addresses move together.
+fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
+    let fits = |requests: &[Request]| data(requests).all(|request| pages(request).1 <= u64::from(u32::MAX));
+    if fits(requests) {
+        return Some(Cow::Borrowed(requests));
+    }
+    let mut moved = requests.to_vec();
+    Extents::of(requests).compact(&mut moved);
+    fits(&moved).then_some(Cow::Owned(moved))
+}
+
+/// A read or a write of a sampled page.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    page: u32,
+    is_write: bool,
+}
+
+/// Both caches; in pairs, reads come first.
+struct Caches<'a> {
+    sizes: &'a [u32],
+    all: ReuseTracker,
+    written: ReuseTracker,
+    /// References, sampled or not.
+    references: [u64; 2],
+    /// References to sampled pages.
+    sampled: [u64; 2],
+    hits_of_all: [Hits; 2],
+    hits_of_written: [Hits; 2],
+}
+
+impl<'a> Caches<'a> {
+    fn new(sizes: &'a [u32], empty: ReuseTracker) -> Self {
+        let hits = || [Hits(vec![0; sizes.len()]), Hits(vec![0; sizes.len()])];
+        Self {
+            sizes,
+            written: empty.clone(),
+            all: empty,
+            references: [0; 2],
+            sampled: [0; 2],
+            hits_of_all: hits(),
+            hits_of_written: hits(),
+        }
+    }
+
+    fn refer(&mut self, batch: &[Reference]) {
+        for (at, &Reference { page, is_write }) in batch.iter().enumerate() {
+            if let Some(ahead) = batch.get(at + AHEAD) {
+                self.all.prefetch(ahead.page);
+                self.written.prefetch(ahead.page);
+            }
+            let kind = usize::from(is_write);
+            self.sampled[kind] += 1;
+            self.hits_of_all[kind].count(self.sizes, position(self.all.touch(page)));
+            let of_written = if is_write { position(self.written.touch(page)) } else { self.written.position(page) };
+            self.hits_of_written[kind].count(self.sizes, of_written);
+        }
+    }
+
+    fn points(&self) -> Vec<HitRatePoint> {
+        let point = |(at, &pages): (usize, &u32)| {
+            let missed = |hits: &Hits, kind: usize| self.sampled[kind] - hits.up_to(at);
+            let [reads, writes] = [0, 1].map(|kind| missed(&self.hits_of_all[kind], kind));
+            let [read_references, write_references] = self.references;
+            HitRatePoint {
+                cache_bytes: u64::from(pages) * PAGE_BYTES,
+                reads: self.rate(reads, read_references),
+                writes: self.rate(writes, write_references),
+                all: self.rate(reads + writes, read_references + write_references),
+                // Pages that are read most may never be written, and hit in no cache: nothing to correct by.
+                reads_of_written: (read_references > 0)
+                    .then(|| self.hits_of_written[0].up_to(at) as f64 / self.sampled[0].max(1) as f64),
+                writes_of_written: self.rate(missed(&self.hits_of_written[1], 1), write_references),
+            }
+        };
+        self.sizes.iter().enumerate().map(point).collect()
+    }
+
+    /// The share of references that hit, where so many sampled ones miss: what the sample has too many or too few of
+    /// are hits.
+    fn rate(&self, sampled_misses: u64, references: u64) -> Option<f64> {
+        let expected = references as f64 * self.all.rate();
+        (references > 0).then(|| ((expected - sampled_misses as f64) / expected).max(0.0))
+    }
+}
+
+/// Hits in the cache of each size that miss in the next smaller one.
+struct Hits(Vec<u64>);
+
+impl Hits {
+    /// Counts a reference to a page that is at this position, or nowhere.
+    #[inline]
+    fn count(&mut self, sizes: &[u32], position: Option<u32>) {
+        if let Some(position) = position {
+            let fits = sizes.partition_point(|&size| size <= position);
+            if let Some(hits) = self.0.get_mut(fits) {
+                *hits += 1;
+            }
+        }
+    }
+
+    /// Hits in the cache of a size.
+    fn up_to(&self, at: usize) -> u64 {
+        self.0[..=at].iter().sum()
+    }
+}
+
+fn position(touch: Touch) -> Option<u32> {
+    match touch {
+        Touch::Again(position) => Some(position),
+        Touch::First | Touch::NotSampled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::random;
+    use crate::profile::distinct_pages;
+    use crate::workload;
+
+    const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+
+    fn on_pages(page: u64, pages: u32, op: Op) -> Request {
+        Request { arrival_ns: 0, sector: page * PAGE_SECTORS, sectors: pages * PAGE_SECTORS as u32, op }
+    }
+
+    /// Reads and writes of one to four pages, a tenth of them of the first tenth of the pages.
+    fn mixed(count: usize, pages: u64, seed: u64) -> Vec<Request> {
+        let mut state = seed;
+        let mut draw = |bound: u64| random::below(&mut state, bound);
+        let one = |_| {
+            let range = if draw(10) == 0 { pages / 10 } else { pages };
+            on_pages(draw(range), 1 + draw(4) as u32, [Op::Read, Op::Write, Op::Trim][draw(5) as usize / 2])
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn column(rates: &HitRates, of: fn(&HitRatePoint) -> Option<f64>) -> Vec<f64> {
+        rates.points.iter().map(|point| of(point).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_few_references_counted_by_hand() {
+        let (read, write) = (|page| on_pages(page, 1, Op::Read), |page| on_pages(page, 1, Op::Write));
+        // Positions: none, none, 1, 1, none, 1, 2; in the cache of written pages: none, none, 0, none, none, none, 0.
+        let requests = [write(7), read(8), write(7), read(8), read(9), read(8), write(7)];
+        let rates = HitRates::of(&requests, &[1, 2, 3], 1.0).unwrap();
+        assert_eq!(rates.sampling_rate, 1.0);
+        assert_eq!(rates.points.iter().map(|point| point.cache_bytes).collect::<Vec<_>>(), [4096, 8192, 12_288]);
+        assert_eq!(column(&rates, |point| point.reads), [0.0, 0.5, 0.5]);
+        assert_eq!(column(&rates, |point| point.writes), [0.0, 1.0 / 3.0, 2.0 / 3.0]);
+        assert_eq!(column(&rates, |point| point.all), [0.0, 3.0 / 7.0, 4.0 / 7.0]);
+        assert_eq!(column(&rates, |point| point.reads_of_written), [0.0; 3]);
+        assert_eq!(column(&rates, |point| point.writes_of_written), [2.0 / 3.0; 3]);
+    }
+
+    /// A cache by a plain list; the most recent page first. Returns whether the page was in it.
+    fn use_in(cache: &mut Vec<u64>, size: usize, page: u64, enters: bool) -> bool {
+        let found = cache.iter().position(|&cached| cached == page);
+        if enters {
+            found.map(|at| cache.remove(at));
+            cache.insert(0, page);
+            cache.truncate(size);
+        }
+        found.is_some()
+    }
+
+    #[test]
+    fn every_point_is_what_a_cache_of_that_size_gives() {
+        let requests = mixed(3000, 400, 5);
+        let sizes = cache_sizes(distinct_pages(data(&requests)), 20);
+        let rates = HitRates::of(&requests, &sizes, 1.0).unwrap();
+        for (point, &size) in rates.points.iter().zip(&sizes) {
+            let (mut all, mut written) = (Vec::new(), Vec::new());
+            let (mut references, mut hits, mut hits_of_written) = ([0.0; 2], [0.0; 2], [0.0; 2]);
+            for request in data(&requests) {
+                let is_write = request.op == Op::Write;
+                let kind = usize::from(is_write);
+                let (first, end) = pages(request);
+                for page in first..end {
+                    references[kind] += 1.0;
+                    hits[kind] += f64::from(use_in(&mut all, size as usize, page, true));
+                    hits_of_written[kind] += f64::from(use_in(&mut written, size as usize, page, is_write));
+                }
+            }
+            let given = [point.reads, point.writes, point.reads_of_written, point.writes_of_written];
+            let expected = [
+                hits[0] / references[0],
+                hits[1] / references[1],
+                hits_of_written[0] / references[0],
+                hits_of_written[1] / references[1],
+            ];
+            for (given, expected) in given.into_iter().zip(expected) {
+                assert!((given.unwrap() - expected).abs() < 1e-12, "{given:?} and {expected} at {size} pages");
+            }
+        }
+        let largest = rates.points.last().unwrap();
+        assert_eq!(u64::from(*sizes.last().unwrap()), distinct_pages(data(&requests)));
+        assert!(largest.all > rates.points[0].all, "{rates:?}");
+    }
+
+    /// The misses of the sampled pages, divided by the rate R, are right on average, with a standard deviation of
+    /// sqrt((1 - R) / R * sum of m²) over all pages of m misses each. So is the position that stands for a size of s
+    /// pages, with sqrt((1 - R) / R * s), by which the curve is read to the left or right. Four of both are allowed.
+    #[test]
+    fn a_sample_is_as_near_as_its_size_allows() {
+        const RATE: f64 = 1.0 / 16.0;
+        let settings = [("requests", "400000"), ("span", "1GiB"), ("read_share", "0.5")];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        for seed in 1..=3 {
+            let requests: Vec<Request> = workload::build("zipf", &settings, seed).unwrap().collect();
+            let sizes = cache_sizes(distinct_pages(requests.iter()), 12);
+            let exact = column(&HitRates::of(&requests, &sizes, 1.0).unwrap(), |point| point.all);
+            let sampled = HitRates::of(&requests, &sizes, RATE).unwrap();
+            assert_eq!(sampled.sampling_rate, RATE);
+            let sampled = column(&sampled, |point| point.all);
+            for (at, &size) in sizes.iter().enumerate() {
+                let mut misses = vec![0.0; 1 << 18];
+                let mut tracker = ReuseTracker::exact(size);
+                for request in &requests {
+                    let page = pages(request).0 as u32;
+                    misses[page as usize] += f64::from(tracker.touch(page) == Touch::First);
+                }
+                let squares: f64 = misses.iter().map(|misses| misses * misses).sum();
+                let (before, after) = (at.saturating_sub(1), (at + 1).min(sizes.len() - 1));
+                let rate_per_page = (exact[after] - exact[before]) / f64::from(sizes[after] - sizes[before]);
+                let variance = squares / (requests.len() as f64).powi(2) + f64::from(size) * rate_per_page.powi(2);
+                let allowed = 4.0 * ((1.0 - RATE) / RATE * variance).sqrt();
+                let error = (sampled[at] - exact[at]).abs();
+                assert!(error < allowed, "seed {seed}, {size} pages: {error} of {allowed}");
+                assert!(size < 10_000 || allowed < 0.03, "the bound says something: {allowed} at {size} pages");
+            }
+        }
+    }
+
+    #[test]
+    fn large_addresses_move_together() {
+        let requests = mixed(2000, 300, 9);
+        let far = |request: &Request| Request { sector: request.sector + (1 << 45), ..*request };
+        let sizes = cache_sizes(300, 8);
+        let moved: Vec<Request> = requests.iter().map(far).collect();
+        assert_eq!(HitRates::of(&moved, &sizes, 1.0), HitRates::of(&requests, &sizes, 1.0));
+    }
+
+    #[test]
+    fn traces_without_or_with_too_many_references_have_no_curve() {
+        let trim = on_pages(0, 10, Op::Trim);
+        let huge = [Request { sectors: u32::MAX, ..on_pages(0, 1, Op::Read) }; 40];
+        for requests in [&[][..], &[trim], &huge] {
+            assert_eq!(HitRates::of(requests, &[1, 2], 1.0), None);
+        }
+        assert_eq!(HitRates::of(&[on_pages(0, 1, Op::Read)], &[], 1.0), None);
+        let reads = HitRates::of(&[on_pages(0, 1, Op::Read); 2], &[1], 1.0).unwrap().points[0];
+        assert_eq!((reads.reads, reads.writes, reads.all), (Some(0.5), None, Some(0.5)));
+        assert_eq!((reads.reads_of_written, reads.writes_of_written), (Some(0.0), None));
+    }
+
+    #[test]
+    fn sizes_grow_evenly_up_to_all_pages() {
+        assert_eq!(cache_sizes(1_000_000, 4), [1000, 10_000, 100_000, 1_000_000]);
+        assert_eq!(cache_sizes(5, 20), [1, 2, 3, 5]);
+        assert_eq!((cache_sizes(0, 20), cache_sizes(1000, 0), cache_sizes(1000, 1)), (vec![], vec![], vec![1000]));
+    }
+
+    #[test]
+    fn long_traces_of_many_pages_are_sampled() {
+        let write = |pages| on_pages(0, pages, Op::Write);
+        assert_eq!(default_rate(&[write(1 << 22)], 1 << 22), 1.0);
+        let long = [write(1 << 22), write(1)];
+        assert_eq!(default_rate(&long, 1 << 22), 1.0 / 32.0);
+        assert_eq!(default_rate(&long, (1 << 22) + 1), 1.0 / 64.0);
+        assert_eq!(default_rate(&long, 1 << 17), 1.0);
+    }
+}

@@ -1,0 +1,152 @@
+//! Speed of hit-rate curves, and of tracking reuse distances beside a replay.
+//!
+//! *Curves*: 20 cache sizes from ten million requests of 4 KiB over 64 GiB, on one core, from requests in memory to
+//! figures: sampled at a rate of 0.01, as `mrcProfiler` of libCacheSim does the same, and exact.
+//!
+//! *Tracking*: each page of a replay's requests goes through a tracker as deep as the device. What that adds to the time
+//! of the replay of a page map is what a scheme pays that follows its hit rates.
+
+#![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use bimetal_core::chip;
+use bimetal_core::hit_rates::HitRates;
+use bimetal_core::media::{Faults, SimMedia, SimRegion};
+use bimetal_core::part::hit_curve::HitCurve;
+use bimetal_core::part::reuse_tracker::{ReuseTracker, Touch};
+use bimetal_core::profile::{CurvePlan, PAGE_BYTES, Profile};
+use bimetal_core::replay::{self, Plan};
+use bimetal_core::request::Request;
+use bimetal_core::scheme::{self, Metrics, RegionShape, Scheme, Shape};
+use bimetal_core::units::Geometry;
+use bimetal_core::workload;
+
+const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+const GIB_PAGES: u32 = (1 << 30) / PAGE_BYTES as u32;
+
+/// Each figure is the best of so many runs.
+const RUNS: usize = 3;
+
+fn requests(workload: &str, settings: &[(&str, &str)]) -> Vec<Request> {
+    let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    workload::build(workload, &settings, 1).expect("the workload is sound").collect()
+}
+
+/// The least of a few times, in seconds.
+fn seconds<T>(mut work: impl FnMut() -> T) -> f64 {
+    let times = (0..RUNS).map(|_| {
+        let started = Instant::now();
+        black_box(work());
+        started.elapsed().as_secs_f64()
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
+/// Reuse distances of the pages that a scheme is asked for, counted before it serves them.
+struct Tracked {
+    scheme: Box<dyn Scheme<SimMedia>>,
+    tracker: ReuseTracker,
+    curve: HitCurve,
+}
+
+impl Scheme<SimMedia> for Tracked {
+    fn fill(&mut self, media: &mut SimMedia) {
+        self.scheme.fill(media);
+    }
+
+    fn serve(&mut self, media: &mut SimMedia, request: &Request) {
+        match self.tracker.touch((request.sector / PAGE_SECTORS) as u32) {
+            Touch::NotSampled => {}
+            Touch::First => self.curve.reference(),
+            Touch::Again(position) => {
+                self.curve.reference();
+                self.curve.hit(position);
+            }
+        }
+        self.scheme.serve(media, request);
+    }
+
+    fn prefetch(&self, far: &Request, near: &Request) {
+        self.tracker.prefetch((far.sector / PAGE_SECTORS) as u32);
+        self.scheme.prefetch(far, near);
+    }
+
+    fn idle(&mut self, media: &mut SimMedia, budget_pages: u32) {
+        self.scheme.idle(media, budget_pages);
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        self.scheme.metrics(metrics);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.scheme.check()
+    }
+}
+
+/// Seconds of a replay on an aged page map with 10 % spare area, with a tracker of a rate or without.
+fn replay_seconds(pages: u32, requests: &[Request], rate: Option<f64>) -> f64 {
+    let geometry = Geometry::new(PAGE_BYTES as u32, 256, pages / 256 * 1102 / 1000, 1).expect("a sound geometry");
+    let mlc = chip::find("chang-mlc").expect("the catalogue has it");
+    let regions = [SimRegion { chip: mlc.clone(), geometry, channels: 1, faults: Faults::default() }];
+    let shape = Shape {
+        logical_sectors: u64::from(pages) * PAGE_SECTORS,
+        regions: vec![RegionShape { chip: mlc, geometry }],
+        seed: 1,
+    };
+    let mut media = SimMedia::new(&regions, 1);
+    let mut scheme = scheme::build::<SimMedia>("pagemap", &shape, &[]).expect("the device suits the scheme");
+    if let Some(rate) = rate {
+        let tracker = ReuseTracker::sampled(pages, rate);
+        scheme = Box::new(Tracked { scheme, tracker, curve: HitCurve::new(64, pages / 64) });
+    }
+    let plan = Plan::default();
+    replay::run(&mut media, &mut *scheme, requests, &plan, &mut |_| {});
+    seconds(|| replay::run(&mut media, &mut *scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut |_| {}))
+}
+
+fn curves() {
+    let requests = requests("zipf", &[("requests", "10000000"), ("span", "64GiB"), ("read_share", "0.5")]);
+    let pages = 64 * GIB_PAGES;
+    let sizes: Vec<u32> = (1..=20).map(|step| pages / 20 * step).collect();
+    println!("{:<44} {:>8} {:>14}", "20-point curves of 10 million requests", "seconds", "M requests/s");
+    for (name, rate) in [("sampled at 0.001", 0.001), ("sampled at 0.01", 0.01), ("exact", 1.0)] {
+        let seconds = seconds(|| HitRates::of(&requests, &sizes, rate));
+        println!("{name:<44} {seconds:>8.3} {:>14.1}", requests.len() as f64 / seconds / 1e6);
+    }
+    for (name, points) in [("whole profile without curves", 0), ("whole profile, sampled as by default", 20)] {
+        let seconds = seconds(|| Profile::of(&requests, &CurvePlan { points, sampling_rate: None }));
+        println!("{name:<44} {seconds:>8.3} {:>14.1}", requests.len() as f64 / seconds / 1e6);
+    }
+}
+
+fn tracking() {
+    println!("\n{:<24} {:<18} {:>12} {:>18}", "pagemap replay", "tracking", "M requests/s", "share of untracked");
+    for (workload, gib) in [("zipf", 4), ("uniform", 4), ("zipf", 64)] {
+        let (span, pages) = (format!("{gib}GiB"), gib * GIB_PAGES);
+        let requests = requests(workload, &[("requests", "4000000"), ("span", &span), ("read_share", "0.3")]);
+        let mut untracked = 0.0;
+        for (name, rate) in [("none", None), ("sampled at 0.01", Some(0.01)), ("exact", Some(1.0))] {
+            let seconds = replay_seconds(pages, &requests, rate);
+            if rate.is_none() {
+                untracked = seconds;
+            }
+            let speed = requests.len() as f64 / seconds / 1e6;
+            println!("{:<24} {name:<18} {speed:>12.1} {:>18.2}", format!("{workload} {span}"), untracked / seconds);
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wanted =
+        |name: &str| !arguments.iter().any(|a| a == "curves" || a == "tracking") || arguments.iter().any(|a| a == name);
+    if wanted("curves") {
+        curves();
+    }
+    if wanted("tracking") {
+        tracking();
+    }
+}
