@@ -41,7 +41,7 @@ fn shape((fast_bytes, fast_blocks): (u32, u32), (slow_bytes, slow_blocks): (u32,
         RegionShape { chip, geometry: Geometry::new(page_bytes, 8, blocks, 1).unwrap() }
     };
     let regions = vec![region("chang-slc", fast_bytes, fast_blocks), region("chang-mlc", slow_bytes, slow_blocks)];
-    Shape { logical_sectors: 128 * 16, regions, seed: 1 }
+    Shape { logical_sectors: 128 * 16, regions, disks: Vec::new(), seed: 1 }
 }
 
 fn media(shape: &Shape) -> Tested {
