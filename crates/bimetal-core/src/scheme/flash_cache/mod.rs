@@ -317,21 +317,15 @@ impl FlashCache {
         }
     }
 
-    /// Destages up to `pages` of the least recently used dirty pages, and drops the clean ones among them. Returns how many
-    /// were destaged.
+    /// Destages the dirty ones of the `pages` least recently used pages. Returns how many that were.
     fn destage<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {
-        let mut group = ArrayVec::<(u32, u32), DESTAGE_GROUP_MAX>::new();
-        while group.len() < (pages as usize).min(DESTAGE_GROUP_MAX) {
-            let Some(slot) = self.replacer.oldest(Kind::Dirty) else { break };
-            if self.replacer.kind(slot) == Kind::Clean {
-                self.drop_clean(slot);
-            } else {
-                self.replacer.remove(slot);
-                group.push((self.mapping.slots().page_of(slot), slot));
-            }
-        }
+        let pages = pages.min(DESTAGE_GROUP_MAX as u32);
+        let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
+        let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
+            self.replacer.oldest_dirty(pages).map(page_of).collect();
         group.sort_unstable();
         for &(page, slot) in &group {
+            self.replacer.remove(slot);
             let data = self.mapping.read(media, slot, Cause::MigrateDown);
             let (sector, _) = self.mapping.sectors_of(page);
             for (first, sectors) in mapping::runs(self.mapping.held(slot)) {
