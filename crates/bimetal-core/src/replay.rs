@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use hdrhistogram::Histogram;
 
 use crate::ledger::{Ledger, Server};
-use crate::media::{FlashOp, Simulation};
+use crate::media::{DiskOp, FlashOp, Simulation};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme};
 
@@ -27,6 +27,13 @@ pub enum Arrivals {
         /// Outstanding requests, at least 1.
         depth: u32,
     },
+}
+
+impl Arrivals {
+    /// Whether the device itself sets the pace.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Closed { .. })
+    }
 }
 
 /// How to replay.
@@ -194,6 +201,8 @@ pub struct Interval {
     pub response_max_ns: u64,
     /// Operations since measuring started: by ledger row, reads, programs and erases.
     pub ops: Vec<[u64; 3]>,
+    /// Accesses since measuring started: by disk, reads and writes.
+    pub disk_ops: Vec<[u64; 2]>,
     /// The scheme's own figures at its end.
     pub metrics: Vec<f64>,
 }
@@ -223,6 +232,8 @@ pub struct Outcome {
     pub host: HostCounts,
     /// Simulated time of the measured passes, from the first issue to the last completion, in nanoseconds.
     pub simulated_ns: u64,
+    /// When requests were issued.
+    pub arrivals: Arrivals,
     /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
     pub backlog_ns: u64,
     /// Open loop: from the first measured arrival to the last, in nanoseconds.
@@ -317,6 +328,7 @@ impl<'a> Driver<'a> {
             response_total_ns: 0,
             response_max_ns: 0,
             ops: vec![[0; 3]; media.ledger().rows.len()],
+            disk_ops: vec![[0; 2]; media.ledger().disks.len()],
             metrics: Vec::with_capacity(metrics.iter().count()),
         };
         let stretch_requests = measured.div_ceil(STRETCHES as u64).max(1);
@@ -332,6 +344,7 @@ impl<'a> Driver<'a> {
                 writes: Responses::new(),
                 host: HostCounts::default(),
                 simulated_ns: 0,
+                arrivals: plan.arrivals,
                 backlog_ns: 0,
                 arrivals_ns: 0,
                 stretches: Vec::with_capacity(STRETCHES),
@@ -532,6 +545,9 @@ impl<'a> Driver<'a> {
         interval.end_ns = self.latest_ns - self.start_ns;
         for (ops, row) in interval.ops.iter_mut().zip(&media.ledger().rows) {
             *ops = FlashOp::ALL.map(|op| row.counts.total(op));
+        }
+        for (ops, counts) in interval.disk_ops.iter_mut().zip(&media.ledger().disks) {
+            *ops = DiskOp::ALL.map(|op| counts.total(op).count);
         }
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
         self.outcome.intervals.push(interval);

@@ -7,6 +7,7 @@
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
 
+mod intervals;
 mod load;
 
 use serde::{Serialize, Serializer};
@@ -17,11 +18,12 @@ use crate::media::{Cause, CellMode, DiskOp, FlashOp, Volume};
 use crate::model::chang::operation_uj;
 use crate::model::wear_balance;
 use crate::profile;
-use crate::replay::{Interval, Outcome, Responses};
+use crate::replay::{Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::Geometry;
 
-pub use load::LoadFigures;
+pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
+pub use load::{LoadFigures, Overload};
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -167,36 +169,6 @@ pub struct WearFigures {
     pub used: f64,
 }
 
-/// A stretch of the measured passes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IntervalFigures {
-    /// Measured requests up to its end.
-    pub requests: u64,
-    /// Simulated time at its end, in seconds since measuring started.
-    pub end_s: f64,
-    /// Mean response within it, in microseconds; 0 where it served none.
-    pub response_mean_us: f64,
-    /// Longest response within it, in microseconds.
-    pub response_max_us: f64,
-    /// Operations within it, of the regions and modes that worked at all.
-    pub ops: Vec<IntervalOps>,
-    /// The scheme's own figures at its end, in the order of [`Report::metrics`].
-    pub metrics: Vec<Option<f64>>,
-}
-
-/// Operations of a region and cell mode within an interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IntervalOps {
-    /// Region, named as in [`OpFigures::region`].
-    pub region: String,
-    /// Page reads.
-    pub read: u64,
-    /// Page programs.
-    pub program: u64,
-    /// Block erases.
-    pub erase: u64,
-}
-
 /// Failures of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FaultFigures {
@@ -289,7 +261,7 @@ impl Report {
             lifetime_host_bytes,
             lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
             metrics: MetricFigures(outcome.metrics.iter().map(|(name, value)| (name, finite(value))).collect()),
-            intervals: intervals(regions, outcome),
+            intervals: intervals::figures(regions, disks, outcome),
             faults: faults(regions, outcome),
         }
     }
@@ -502,30 +474,6 @@ fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f6
     let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
     let worn = groups.iter().map(|group| group.measured(&outcome.ledger.rows).1 / group.counts.len().max(1) as f64);
     finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
-}
-
-fn intervals(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<IntervalFigures> {
-    let rows = &outcome.ledger.rows;
-    let mut before = vec![[0; 3]; rows.len()];
-    let figures = |interval: &Interval| {
-        let mut ops = Vec::new();
-        for ((row, now), before) in rows.iter().zip(&interval.ops).zip(&mut before) {
-            let [read, program, erase] = std::array::from_fn(|op| now[op] - before[op]);
-            *before = *now;
-            if FlashOp::ALL.iter().any(|&op| row.counts.total(op) > 0) {
-                ops.push(IntervalOps { region: row_name(regions, row), read, program, erase });
-            }
-        }
-        IntervalFigures {
-            requests: interval.requests,
-            end_s: interval.end_ns as f64 / 1e9,
-            response_mean_us: interval.response_total_ns as f64 / interval.served.max(1) as f64 / 1e3,
-            response_max_us: interval.response_max_ns as f64 / 1e3,
-            ops,
-            metrics: interval.metrics.iter().copied().map(finite).collect(),
-        }
-    };
-    outcome.intervals.iter().map(figures).collect()
 }
 
 fn faults(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<FaultFigures> {

@@ -27,7 +27,7 @@ const FAST_BLOCKS_MIN: u32 = 16;
 const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
 /// The disk under a cache.
-const HOME_DRIVE: &str = "atlas-10k-iv";
+const HOME_DRIVE: &str = "nearline-18tb";
 /// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
 const BUDGET: &str = "budget";
 /// How many blocks of each die may be added to a small slow region.
