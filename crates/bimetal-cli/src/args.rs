@@ -37,7 +37,7 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
     Generate(GenerateArgs),
-    /// List what there is: schemes with their parameters, chips, devices, trace formats, workloads
+    /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads
     List(ListArgs),
 }
 
@@ -275,6 +275,7 @@ pub struct ListArgs {
 pub enum Listed {
     Schemes,
     Chips,
+    Drives,
     Devices,
     Formats,
     Workloads,

@@ -3,15 +3,17 @@
 //! One screen: a line for each scheme with what it comes down to, and what its page operations were for. `--details` adds
 //! all that was counted.
 
-use bimetal_core::media::{Cause, FlashOp};
-use bimetal_core::report::Report;
+use bimetal_core::media::{Cause, DiskOp, FlashOp};
+use bimetal_core::report::{Overload, Report};
 use bimetal_study::compare::{self, Comparison, Entry};
 use bimetal_study::prepare::{Schemes, prepare};
 
 use crate::args::CompareArgs;
 use crate::details::{self, LIVES};
 use crate::failure::Failure;
-use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, significant, thousands, with_unit};
+use crate::number::{
+    IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, significant, thousands, with_unit,
+};
 use crate::progress::Bars;
 use crate::table::{plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
@@ -40,6 +42,7 @@ fn text(comparison: &Comparison, with_details: bool) -> String {
     text.push_str(&notes(entries));
     text.push('\n');
     text.push_str(&summary(entries));
+    text.push_str(&overload_remarks(entries));
     text.push('\n');
     text.push_str(&page_operations(entries));
     if with_details {
@@ -79,6 +82,38 @@ fn scaled(
     (format!("{head} ({unit})"), values.into_iter().map(shown).collect())
 }
 
+/// A figure of the responses: of a device that falls behind more and more it is none, and of one that does so in bursts it
+/// is marked.
+fn of_responses(head: &str, entries: &[Entry], value: impl Fn(&Report) -> f64) -> Column {
+    let is = |report: &Report, overload| report.load.overload == overload;
+    let (head, mut shown) =
+        scaled(head, TIMES, entries, |report| (!is(report, Overload::Growing)).then(|| value(report)));
+    for (shown, entry) in shown.iter_mut().zip(entries) {
+        match entry.report.load.overload {
+            Overload::None => {}
+            Overload::Bursts => shown.insert_str(0, IN_BURSTS),
+            Overload::Growing => OVERLOAD.clone_into(shown),
+        }
+    }
+    (head, shown)
+}
+
+/// What the marks of [`of_responses`] mean.
+fn overload_remarks(entries: &[Entry]) -> String {
+    let remarks = [
+        (
+            Overload::Growing,
+            format!("{OVERLOAD}: it falls behind more and more; responses only say how long the trace is"),
+        ),
+        (
+            Overload::Bursts,
+            format!("{IN_BURSTS} it falls behind in bursts: the queue is measured more than the device"),
+        ),
+    ];
+    let holds = |overload| entries.iter().any(|entry| entry.report.load.overload == overload);
+    remarks.iter().filter(|(overload, _)| holds(*overload)).map(|(_, text)| remark(text)).collect()
+}
+
 /// A line for each scheme.
 fn lines(entries: &[Entry], columns: Vec<Column>) -> String {
     let heads: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|(head, _)| head.as_str())).collect();
@@ -100,8 +135,8 @@ fn summary(entries: &[Entry]) -> String {
     lines(
         entries,
         vec![
-            scaled("mean", TIMES, entries, |report| Some(report.response_us.mean)),
-            scaled("99 %", TIMES, entries, |report| Some(report.response_us.p99)),
+            of_responses("mean", entries, |report| report.response_us.mean),
+            of_responses("99 %", entries, |report| report.response_us.p99),
             ("speed-up".into(), entries.iter().map(speed_up).collect()),
             ("write amp.".into(), entries.iter().map(amplification).collect()),
             scaled("life", LIVES, entries, |report| report.lifetime_years),
@@ -119,10 +154,11 @@ const PURPOSES: &[(&str, &[Cause])] = &[
     ("other", &[Cause::WearLevel, Cause::Scan, Cause::Meta]),
 ];
 
-/// What the page operations of each scheme were for; the purposes add up to all.
+/// What the page operations of each scheme were for; the purposes add up to all. Accesses to disks are none of them.
 fn page_operations(entries: &[Entry]) -> String {
     let count = |entry: &Entry, causes: &[Cause]| -> u64 {
-        let counted = entry.report.ops.iter().filter(|row| row.op != FlashOp::Erase.name());
+        let pages = [FlashOp::Read, FlashOp::Program].map(FlashOp::name);
+        let counted = entry.report.ops.iter().filter(|row| pages.contains(&row.op) && !entry.is_disk(&row.region));
         counted.filter(|row| causes.iter().any(|cause| cause.name() == row.cause)).map(|row| row.count).sum()
     };
     let column = |head: &str, causes: &[Cause]| {
@@ -130,7 +166,21 @@ fn page_operations(entries: &[Entry]) -> String {
     };
     let mut columns: Vec<Column> = PURPOSES.iter().map(|&(head, causes)| column(head, causes)).collect();
     columns.push(column("= page operations", &Cause::ALL));
+    if entries.iter().any(|entry| !entry.disks.is_empty()) {
+        let accesses = |op: DiskOp| entries.iter().map(|entry| accesses(entry, op)).collect();
+        columns.push(("disk reads".into(), accesses(DiskOp::Read)));
+        columns.push(("writes".into(), accesses(DiskOp::Write)));
+    }
     lines(entries, columns)
+}
+
+/// How often the disks of a scheme that has them were read or written.
+fn accesses(entry: &Entry, op: DiskOp) -> String {
+    if entry.disks.is_empty() {
+        return NOTHING.to_owned();
+    }
+    let of_disks = entry.report.ops.iter().filter(|row| row.op == op.name() && entry.is_disk(&row.region));
+    thousands(of_disks.map(|row| row.count).sum())
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use bimetal_core::media::{Cause, FlashOp};
-use bimetal_core::report::{OpFigures, Report};
+use bimetal_core::media::{Cause, DiskOp, FlashOp};
+use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::{Entry, Relative};
 
-use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
+use crate::number::{NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
 use crate::table::{Grid, width};
 
 /// The table.
@@ -36,6 +36,17 @@ fn region_names(entries: &[Entry]) -> Vec<&str> {
     names
 }
 
+/// Names of all disks.
+fn disk_names(entries: &[Entry]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in entries.iter().flat_map(|entry| entry.disks.iter().map(|disk| disk.name.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 fn devices(grid: &mut Grid, entries: &[Entry]) {
     grid.section("Device");
     for name in region_names(entries) {
@@ -45,9 +56,17 @@ fn devices(grid: &mut Grid, entries: &[Entry]) {
         };
         grid.row(format!("{name}, raw"), entries.iter().map(capacity).collect());
     }
-    grid.row("spare area", entries.iter().map(|entry| percent(entry.spare)).collect());
+    for name in disk_names(entries) {
+        let capacity = |entry: &Entry| {
+            let disk = entry.disks.iter().find(|disk| disk.name == name);
+            disk.map_or_else(|| NOTHING.to_owned(), |disk| with_unit(SIZES, disk.capacity_bytes as f64))
+        };
+        grid.row(format!("{name}, used"), entries.iter().map(capacity).collect());
+    }
+    let spare = |entry: &Entry| if entry.disks.is_empty() { percent(entry.spare) } else { NOTHING.to_owned() };
+    grid.row("spare area", entries.iter().map(spare).collect());
     let cost = |entry: &Entry| format!("{:.2}", entry.report.cost_usd);
-    grid.row("flash cost (USD)", entries.iter().map(cost).collect());
+    grid.row("cost (USD)", entries.iter().map(cost).collect());
     beside_the_first(grid, "cost by that of", entries, |relative| relative.cost);
 }
 
@@ -59,24 +78,49 @@ fn scaled(
     entries: &[Entry],
     value: impl Fn(&Report) -> Option<f64>,
 ) {
-    let values: Vec<Option<f64>> = entries.iter().map(|entry| value(&entry.report)).collect();
-    if values.iter().all(Option::is_none) {
+    scaled_or(grid, label, units, entries, |report| Ok(value(report)));
+}
+
+/// The same, where a figure may be a word instead.
+fn scaled_or(
+    grid: &mut Grid,
+    label: &str,
+    units: &'static [(&'static str, f64)],
+    entries: &[Entry],
+    value: impl Fn(&Report) -> Result<Option<f64>, &'static str>,
+) {
+    let values: Vec<_> = entries.iter().map(|entry| value(&entry.report)).collect();
+    if values.iter().all(|value| *value == Ok(None)) {
         return;
     }
-    let (unit, size) = common_unit(units, values.iter().copied().flatten(), 1.0);
-    let shown = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| significant(value / size));
+    let known = values.iter().filter_map(|value| value.ok().flatten());
+    let (unit, size) = common_unit(units, known, 1.0);
+    let shown = |value| match value {
+        Ok(Some(value)) => significant(value / size),
+        Ok(None) => NOTHING.to_owned(),
+        Err(word) => String::from(word),
+    };
     grid.row(format!("{label} ({unit})"), values.into_iter().map(shown).collect());
 }
 
 fn responses(grid: &mut Grid, entries: &[Entry]) {
     grid.section("Response");
-    scaled(grid, "mean", TIMES, entries, |report| Some(report.response_us.mean));
-    scaled(grid, "99th percentile", TIMES, entries, |report| Some(report.response_us.p99));
-    scaled(grid, "longest", TIMES, entries, |report| Some(report.response_us.max));
-    let served = |count: u64, value: f64| (count > 0).then_some(value);
-    scaled(grid, "mean of reads", TIMES, entries, |report| served(report.read_us.count, report.read_us.mean));
-    scaled(grid, "mean of writes", TIMES, entries, |report| served(report.write_us.count, report.write_us.mean));
+    let served = |figures: &ResponseFigures, value: f64| (figures.count > 0).then_some(value);
+    let mut row = |label: &str, value: &dyn Fn(&Report) -> Option<f64>| {
+        scaled_or(grid, label, TIMES, entries, |report| match report.load.overload {
+            Overload::Growing => Err(OVERLOAD),
+            Overload::None | Overload::Bursts => Ok(value(report)),
+        });
+    };
+    row("mean", &|report| Some(report.response_us.mean));
+    row("99th percentile", &|report| Some(report.response_us.p99));
+    row("longest", &|report| Some(report.response_us.max));
+    row("mean of reads", &|report| served(&report.read_us, report.read_us.mean));
+    row("mean of writes", &|report| served(&report.write_us, report.write_us.mean));
     beside_the_first(grid, "speed-up over", entries, |relative| relative.response_speedup);
+    let busiest =
+        |entry: &Entry| format!("{} {}", entry.report.load.bottleneck, percent(entry.report.load.utilisation));
+    grid.row("busiest", entries.iter().map(busiest).collect());
 }
 
 /// A ratio of every scheme to the first, which is 1.
@@ -133,29 +177,43 @@ fn operations(grid: &mut Grid, entries: &[Entry]) {
         regions.extend(worked.iter().filter(|row| row.split(':').next() == Some(name)).cloned());
     }
     for op in FlashOp::ALL {
-        let of_op = |row: &&OpFigures| row.op == op.name();
-        let sum = |entry: &Entry| entry.report.ops.iter().filter(of_op).map(|row| row.count).sum::<u64>();
-        if entries.iter().map(sum).all(|count| count == 0) {
-            continue;
-        }
-        grid.section(match op {
+        let title = match op {
             FlashOp::Read => "Page reads",
             FlashOp::Program => "Page programs",
             FlashOp::Erase => "Block erases",
-        });
-        for region in &regions {
-            for cause in Cause::ALL {
-                let is_row = |row: &&OpFigures| of_op(row) && row.region == *region && row.cause == cause.name();
-                let counts = entries.iter().map(|entry| entry.report.ops.iter().find(is_row).map(|row| row.count));
-                let counts: Vec<Option<u64>> = counts.collect();
-                if counts.iter().any(Option::is_some) {
-                    let shown = counts.into_iter().map(|count| count.map_or_else(|| NOTHING.to_owned(), thousands));
-                    grid.row(format!("{region} {}", cause.name().replace('_', " ")), shown.collect());
-                }
+        };
+        operations_in(grid, entries, title, op.name(), &regions);
+    }
+    let disks: Vec<String> = disk_names(entries).into_iter().map(str::to_owned).collect();
+    for op in DiskOp::ALL {
+        let title = match op {
+            DiskOp::Read => "Disk reads",
+            DiskOp::Write => "Disk writes",
+        };
+        operations_in(grid, entries, title, op.name(), &disks);
+    }
+}
+
+/// Operations of a kind in these regions or on these disks, if there were any.
+fn operations_in(grid: &mut Grid, entries: &[Entry], title: &str, op: &str, regions: &[String]) {
+    let is_counted = |row: &&OpFigures| row.op == op && regions.contains(&row.region);
+    let sum = |entry: &Entry| entry.report.ops.iter().filter(is_counted).map(|row| row.count).sum::<u64>();
+    if entries.iter().map(sum).all(|count| count == 0) {
+        return;
+    }
+    grid.section(title);
+    for region in regions {
+        for cause in Cause::ALL {
+            let is_row = |row: &&OpFigures| row.op == op && row.region == *region && row.cause == cause.name();
+            let counts = entries.iter().map(|entry| entry.report.ops.iter().find(is_row).map(|row| row.count));
+            let counts: Vec<Option<u64>> = counts.collect();
+            if counts.iter().any(Option::is_some) {
+                let shown = counts.into_iter().map(|count| count.map_or_else(|| NOTHING.to_owned(), thousands));
+                grid.row(format!("{region} {}", cause.name().replace('_', " ")), shown.collect());
             }
         }
-        grid.row("all", entries.iter().map(|entry| thousands(sum(entry))).collect());
-        let time = |report: &Report| Some(report.ops.iter().filter(of_op).map(|row| row.time_us).sum());
-        scaled(grid, "time", TIMES, entries, time);
     }
+    grid.row("all", entries.iter().map(|entry| thousands(sum(entry))).collect());
+    let time = |report: &Report| Some(report.ops.iter().filter(is_counted).map(|row| row.time_us).sum());
+    scaled(grid, "time", TIMES, entries, time);
 }

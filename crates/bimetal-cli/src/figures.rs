@@ -1,9 +1,11 @@
 //! The figures of one scheme in full.
 
-use bimetal_core::report::{IntervalFigures, Report, ResponseFigures};
+use bimetal_core::report::{IntervalFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
 
-use crate::number::{NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
+use crate::number::{
+    IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
+};
 use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
 
 /// All tables.
@@ -27,16 +29,26 @@ fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 
 fn summary(entry: &Entry) -> String {
     let report = &entry.report;
-    let busy = entry.regions.iter().map(|region| format!("{} {}", region.name, percent(region.busy)));
+    let regions = entry.regions.iter().map(|region| format!("{} {}", region.name, percent(region.busy)));
+    let disks = entry.disks.iter().map(|disk| format!("{} {}", disk.name, percent(disk.busy)));
     let mut rows = vec![
         ("simulated time", with_unit(TIMES, report.simulated_s * 1e6)),
-        ("dies busy", busy.collect::<Vec<_>>().join(", ")),
+        ("busy", regions.chain(disks).collect::<Vec<_>>().join(", ")),
         ("write amplification", optional(report.write_amplification, |value| format!("{} x", significant(value)))),
         ("host writes until worn", optional(report.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
         ("life at the trace's rate", optional(report.lifetime_years, |years| format!("{} years", significant(years)))),
         ("energy", format!("{} J", significant(report.energy_j))),
-        ("flash cost", format!("{:.2} USD", report.cost_usd)),
+        ("cost", format!("{:.2} USD", report.cost_usd)),
     ];
+    if report.load.overload == Overload::Growing {
+        let (behind, trend) = (report.load.backlog_s * 1e6, &report.load.response_trend_us);
+        let most = trend.last().copied().unwrap_or_default();
+        let what = format!("{} behind at the end", with_unit(TIMES, behind));
+        rows.insert(
+            1,
+            ("overload", format!("{what}; responses grow {} to {}", sparkline(trend), with_unit(TIMES, most))),
+        );
+    }
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
     let parameters = parameters.collect::<Vec<_>>();
     if !parameters.is_empty() {
@@ -71,7 +83,12 @@ fn responses(report: &Report) -> String {
     let kinds = kinds.into_iter().filter(|(_, figures)| figures.count > 0);
     let row = |(name, figures): (&str, &ResponseFigures)| {
         let ResponseFigures { count, mean, p50, p95, p99, p999, max } = *figures;
-        let times = [mean, p50, p95, p99, p999, max].map(|us| with_unit(TIMES, us));
+        let shown = |us| match report.load.overload {
+            Overload::Growing => OVERLOAD.to_owned(),
+            Overload::Bursts => format!("{IN_BURSTS}{}", with_unit(TIMES, us)),
+            Overload::None => with_unit(TIMES, us),
+        };
+        let times = [mean, p50, p95, p99, p999, max].map(shown);
         [name.to_owned(), thousands(count)].into_iter().chain(times).collect()
     };
     let heads = ["", "count", "mean", "median", "95 %", "99 %", "99.9 %", "longest"];
@@ -161,12 +178,14 @@ fn over_time(intervals: &[IntervalFigures]) -> String {
         .map(str::to_owned)
         .into_iter()
         .chain(regions.iter().flat_map(|region| [format!("{region} programs"), format!("{region} erases")]))
+        .chain(intervals[0].disks.iter().flat_map(|ops| [format!("{} reads", ops.disk), "writes".to_owned()]))
         .collect();
     let row = |interval: &IntervalFigures| {
         let times = [interval.end_s * 1e6, interval.response_mean_us, interval.response_max_us];
         std::iter::once(thousands(interval.requests))
             .chain(times.map(|us| with_unit(TIMES, us)))
             .chain(interval.ops.iter().flat_map(|ops| [thousands(ops.program), thousands(ops.erase)]))
+            .chain(interval.disks.iter().flat_map(|ops| [thousands(ops.read), thousands(ops.write)]))
             .collect()
     };
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();

@@ -2,6 +2,7 @@
 
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, PRESETS};
+use bimetal_core::drive::{self, Drive};
 use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::FORMATS;
 use bimetal_core::workload::{WORKLOADS, WorkloadSpec};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
 use crate::failure::Failure;
-use crate::number::{SIZES, significant, thousands, with_unit};
+use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use crate::output;
 use crate::table::{Align, bold, broken, indented, plain, width};
 
@@ -65,6 +66,7 @@ fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     match what {
         Listed::Schemes => Ok(SCHEMES.iter().map(|spec| scheme(spec)).collect()),
         Listed::Chips => Ok(chip::catalogue().iter().map(chip_item).collect()),
+        Listed::Drives => Ok(drive::catalogue().iter().map(drive_item).collect()),
         Listed::Devices => PRESETS.iter().map(device_item).collect(),
         Listed::Formats => Ok(FORMATS.iter().map(|format| format_item(format)).collect()),
         Listed::Workloads => Ok(WORKLOADS.iter().map(|spec| workload(spec)).collect()),
@@ -85,6 +87,16 @@ fn heads(what: Listed) -> &'static [(&'static str, Align)] {
             ("cycles", Right),
             ("USD/GiB", Right),
         ],
+        Listed::Drives => &[
+            ("drive", Left),
+            ("capacity", Right),
+            ("rpm", Right),
+            ("read ms", Right),
+            ("write ms", Right),
+            ("MB/s", Right),
+            ("W", Right),
+            ("USD/GiB", Right),
+        ],
         Listed::Schemes => &[("scheme", Left), ("summary", Left)],
         Listed::Devices => &[("device", Left), ("summary", Left)],
         Listed::Formats => &[("format", Left), ("summary", Left)],
@@ -97,6 +109,7 @@ fn scheme(spec: &SchemeSpec) -> Item {
         Regions::One => "one",
         Regions::FastAndSlow => "fast and slow",
         Regions::DualMode => "one, in two cell modes",
+        Regions::FlashOverDisk => "one, over disks",
     };
     let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
     item.json["regions"] = regions.into();
@@ -146,18 +159,60 @@ fn chip_item(chip: &Chip) -> Item {
         thousands(u64::from(chip.endurance)),
         significant(chip.usd_per_gib),
     ];
-    let mut json = json!({ "name": chip.name, "summary": summary });
-    let mut full = format!("{}\n  {summary}\n", bold(&chip.name));
-    if let (Value::Object(all), Ok(Value::Object(figures))) = (&mut json, serde_json::to_value(chip)) {
-        for (figure, value) in &figures {
-            if figure != "name" {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                full.push_str(&format!("    {figure:<16} {}", indented(&text, 21).trim_start()));
+    catalogued(&chip.name, &summary, row, &serde_json::to_value(chip).unwrap_or_default())
+}
+
+fn drive_item(drive: &Drive) -> Item {
+    let capacity = with_unit(SIZES, drive.capacity.0 as f64);
+    let rpm = drive.mechanics.as_ref().map_or_else(|| NOTHING.to_owned(), |parts| thousands(u64::from(parts.rpm)));
+    let (read_ms, write_ms) = (drive.read_position_us / 1e3, drive.write_position_us / 1e3);
+    let (read_ms, write_ms) = (significant(read_ms), significant(write_ms));
+    let summary = format!(
+        "{capacity}, {rpm} rpm; {read_ms} / {write_ms} ms to reach the first sector of a read / write in the constant \
+         model; {} MB/s",
+        drive.mb_per_s
+    );
+    let row = vec![
+        drive.name.clone(),
+        capacity,
+        rpm,
+        read_ms,
+        write_ms,
+        significant(drive.mb_per_s),
+        significant(drive.active_w),
+        significant(drive.usd_per_gib),
+    ];
+    catalogued(&drive.name, &summary, row, &serde_json::to_value(drive).unwrap_or_default())
+}
+
+/// A part with all its figures; those of an inner object stand under its name.
+fn catalogued(name: &str, summary: &str, row: Vec<String>, figures: &Value) -> Item {
+    let mut full = format!("{}\n{}", bold(name), indented(summary, 2));
+    push_figures(figures, 4, &mut full);
+    let mut json = json!({ "name": name, "summary": summary });
+    if let (Value::Object(all), Value::Object(figures)) = (&mut json, figures) {
+        all.extend(figures.clone());
+    }
+    Item { name: name.into(), row, json, full }
+}
+
+fn push_figures(figures: &Value, indent: usize, text: &mut String) {
+    const LABEL: usize = 17;
+    for (figure, value) in figures.as_object().into_iter().flatten() {
+        let pad = " ".repeat(indent);
+        match value {
+            _ if figure == "name" => {}
+            Value::Object(_) => {
+                text.push_str(&format!("{pad}{figure}\n"));
+                push_figures(value, indent + 2, text);
+            }
+            _ => {
+                let value = value.as_str().map_or_else(|| value.to_string().replace(',', ", "), str::to_owned);
+                let value = indented(&value, indent + LABEL + 1);
+                text.push_str(&format!("{pad}{figure:<LABEL$} {}", value.trim_start()));
             }
         }
-        all.extend(figures);
     }
-    Item { name: chip.name.clone(), row, json, full }
 }
 
 fn device_item(preset: &device::Preset) -> Result<Item, Failure> {

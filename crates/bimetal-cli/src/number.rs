@@ -2,6 +2,10 @@
 
 /// What a figure that is not defined is shown as.
 pub const NOTHING: &str = "–";
+/// What a figure of the responses of an overloaded device is shown as: it would say how long the trace is.
+pub const OVERLOAD: &str = "overload";
+/// In front of a figure of the responses of a device that is overloaded in bursts.
+pub const IN_BURSTS: &str = "*";
 
 /// `1,234,567`.
 pub fn thousands(count: u64) -> String {

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[test]
 fn everything_listed_has_a_name_and_a_summary() {
     let bench = Bench::new();
-    for what in ["schemes", "chips", "devices", "formats", "workloads"] {
+    for what in ["schemes", "chips", "drives", "devices", "formats", "workloads"] {
         let listed = bench.json(&["list", what]);
         let items = listed.as_array().unwrap();
         assert!(!items.is_empty(), "{what}");

@@ -1,14 +1,17 @@
 //! Every command in README and docs runs as printed.
 //!
 //! A fenced block marked `sh` is a script: its lines run in order, in a directory of the page's own, so that a later line
-//! can use what an earlier one wrote. A block marked `toml` that begins with `# NAME.toml` is that file. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name
-//! a target of the Makefile, since the tests themselves run under `make`.
+//! can use what an earlier one wrote. A block marked `toml` that begins with `# NAME.toml` is that file. Lines that set up
+//! a machine (`git clone`, `cd`) are not run; a `make` line must name a target of the Makefile, since the tests themselves
+//! run under `make`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -79,33 +82,43 @@ fn run(command: &str, folder: &Path) {
     );
 }
 
+/// Runs the commands of a page; returns how many there are.
+fn run_page(page: &Path, makefile: &str) -> usize {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(page.file_stem().unwrap());
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let text = fs::read_to_string(page).unwrap();
+    for (name, content) in files(&text) {
+        fs::write(folder.join(name), content).unwrap();
+    }
+    let commands = commands(&text);
+    for command in &commands {
+        match command.split_whitespace().next() {
+            Some("bimetal" | "for") => run(command, &folder),
+            Some("make") => {
+                let command = command.split(" #").next().unwrap_or_default();
+                for target in command.split_whitespace().skip(1) {
+                    assert!(makefile.contains(&format!("\n{target}:")), "{}: no target `{target}`", page.display());
+                }
+            }
+            Some("git" | "cd" | "cargo") => {}
+            _ => panic!("{}: `{command}` is not a command that this test knows how to run", page.display()),
+        }
+    }
+    commands.len()
+}
+
 #[test]
 fn every_command_in_the_docs_runs() {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
-    let mut ran = 0;
-    for page in pages() {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(page.file_stem().unwrap());
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let text = fs::read_to_string(&page).unwrap();
-        for (name, content) in files(&text) {
-            fs::write(folder.join(name), content).unwrap();
-        }
-        for command in commands(&text) {
-            match command.split_whitespace().next() {
-                Some("bimetal" | "for") => run(&command, &folder),
-                Some("make") => {
-                    let command = command.split(" #").next().unwrap_or_default();
-                    for target in command.split_whitespace().skip(1) {
-                        assert!(makefile.contains(&format!("\n{target}:")), "{}: no target `{target}`", page.display());
-                    }
-                }
-                Some("git" | "cd" | "cargo") => {}
-                _ => panic!("{}: `{command}` is not a command that this test knows how to run", page.display()),
-            }
-            ran += 1;
-        }
-    }
+    let pages = Mutex::new(pages().into_iter());
+    let next = || pages.lock().unwrap().next();
+    let worker = || std::iter::from_fn(next).map(|page| run_page(&page, &makefile)).sum::<usize>();
+    // Pages are independent of each other, and many commands use one processor.
+    let ran: usize = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..2).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).sum()
+    });
     assert!(ran > 5, "the docs show {ran} commands only: were their blocks marked `sh`?");
 }
 

@@ -206,15 +206,33 @@ fn only_the_last_passes_are_measured() {
 fn overload_is_said_plainly() {
     let bench = Bench::new();
     let trace = bench.small_trace(3000);
-    let ran = bench.succeed(&["compare", &trace, "--arrivals", "trace:100", "--schemes", "pagemap"]);
-    assert!(ran.stderr.starts_with("warning: `pagemap` is overloaded"), "{}", ran.stderr);
-    let ran = bench.succeed(&["compare", &trace, "--arrivals", "trace:0.01", "--schemes", "pagemap"]);
-    assert_eq!(ran.stderr, "");
+    let compare = |trace: &str, arrivals: &str| {
+        let arguments = ["compare", trace, "--arrivals", arrivals, "--schemes", "pagemap"];
+        let load = bench.json(&arguments)["results"][0]["load"].clone();
+        (bench.succeed(&arguments), load)
+    };
+    let (ran, load) = compare(&trace, "trace:100");
+    assert!(
+        ran.stderr.starts_with("warning: `pagemap` is overloaded: it falls behind more and more"),
+        "{}",
+        ran.stderr
+    );
+    let figures = ran.stdout.lines().find(|line| line.trim_start().starts_with("pagemap")).unwrap();
+    assert_eq!(figures.matches("overload").count(), 2, "{}", ran.stdout);
+    assert_eq!((&load["overload"], &load["bottleneck"]), (&"growing".into(), &"mlc".into()));
+    assert!(load["utilisation"].as_f64().unwrap() > 0.95 && load["backlog_s"].as_f64().unwrap() > 0.0, "{load}");
+
+    let (ran, load) = compare(&trace, "trace:0.01");
+    assert_eq!((ran.stderr.as_str(), &load["overload"]), ("", &"none".into()));
+    assert!(!ran.stdout.contains("overload"), "{}", ran.stdout);
+
     let burst: String =
         (0..500).map(|write| format!("0,{},4096,w,{}\n", write * 8, f64::from(write / 499) * 100.0)).collect();
     bench.file("burst.spc", burst);
-    let ran = bench.succeed(&["compare", "burst.spc", "--arrivals", "trace", "--schemes", "pagemap"]);
+    let (ran, load) = compare("burst.spc", "trace");
     assert!(ran.stderr.contains("overloaded by bursts"), "{}", ran.stderr);
+    assert_eq!(load["overload"], "bursts");
+    assert!(ran.stdout.contains("  * it falls behind in bursts"), "{}", ran.stdout);
 }
 
 #[test]

@@ -16,11 +16,20 @@
 //! gc_free_blocks = 2
 //! ```
 //!
+//! A cache has one region and, in front of `[parameters]`, the disks that are the home of its data:
+//!
+//! ```toml
+//! [[disk]]
+//! name = "disk"
+//! drive = "atlas-10k-iv"                                 # or a table of figures with a base
+//! capacity = "50%"                                       # of the logical capacity; else an equal share of what is left
+//! ```
+//!
 //! [`Device::resolve`] turns the description into what a scheme and a simulated medium are made from. A [`Template`]
 //! makes comparable devices for several schemes, from a description or from a logical capacity alone.
 
-mod chip_choice;
 mod fit;
+mod part_choice;
 mod presets;
 mod resolve;
 mod set;
@@ -35,8 +44,8 @@ use crate::media::Faults;
 use crate::scheme::BuildError;
 use crate::units::ByteSize;
 
-pub use chip_choice::ChipChoice;
 pub use fit::Template;
+pub use part_choice::{Part, PartChoice};
 pub use presets::{PRESETS, Preset, preset};
 pub use resolve::Resolved;
 pub use set::{DEVICE_KEYS, is_device_key};
@@ -63,9 +72,25 @@ pub struct Device {
     /// The fast region first, the slow one last.
     #[serde(rename = "region")]
     pub regions: Vec<Region>,
+    /// Home disks, where the flash is a cache.
+    #[serde(rename = "disk", default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
     /// Parameters of the scheme; the others have their defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, toml::Value>,
+}
+
+/// A hard disk that is the home of a part of the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Name in tables.
+    pub name: String,
+    /// The drive.
+    pub drive: PartChoice,
+    /// How much of the logical capacity is on it: the first part on the first disk. Those without share what is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
 }
 
 /// Flash of one kind.
@@ -75,7 +100,7 @@ pub struct Region {
     /// Name in tables.
     pub name: String,
     /// The part.
-    pub chip: ChipChoice,
+    pub chip: PartChoice,
     /// Raw capacity. What it has beyond the logical capacity is spare area.
     pub capacity: Capacity,
     /// Channels to the controller.

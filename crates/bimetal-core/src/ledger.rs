@@ -5,13 +5,16 @@
 use serde::Serialize;
 
 use crate::chip::{CellMode, Chip};
-use crate::operation::{Cause, FlashOp};
+use crate::operation::{Cause, DiskOp, FlashOp};
+use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+    /// Of the reads, and as many of the programs: copies within a die.
+    copybacks: [u64; Cause::ALL.len()],
 }
 
 impl Counts {
@@ -25,6 +28,19 @@ impl Counts {
     #[inline]
     pub fn add_many(&mut self, op: FlashOp, cause: Cause, count: u64) {
         self.counts[op as usize][cause as usize] += count;
+    }
+
+    /// More pages copied within their die: a read and a program each.
+    #[inline]
+    pub fn add_copybacks(&mut self, cause: Cause, count: u64) {
+        self.add_many(FlashOp::Read, cause, count);
+        self.add_many(FlashOp::Program, cause, count);
+        self.copybacks[cause as usize] += count;
+    }
+
+    /// How many of the reads and programs because of `cause` were copies within a die.
+    pub fn copybacks(&self, cause: Cause) -> u64 {
+        self.copybacks[cause as usize]
     }
 
     /// How often `op` happened because of `cause`.
@@ -49,16 +65,18 @@ pub struct Timing {
     pub erase: Nanos,
     /// Channel time of one page; 0 where the array times include it.
     pub transfer: Nanos,
+    /// A page's copy within its die, where that is possible.
+    pub copyback: Option<Nanos>,
 }
 
 impl Timing {
     /// The times of a chip in one mode.
     pub fn of(chip: &Chip, mode: CellMode) -> Self {
         let (read, program, erase) = chip.times(mode);
-        Self { read, program, erase, transfer: chip.transfer() }
+        Self { read, program, erase, transfer: chip.transfer(), copyback: chip.copyback(mode) }
     }
 
-    /// Array and channel time of one operation.
+    /// Array and channel time of one operation, copies within a die apart.
     pub fn of_op(&self, op: FlashOp) -> Nanos {
         match op {
             FlashOp::Read => self.read + self.transfer,
@@ -82,9 +100,114 @@ pub struct Row {
 }
 
 impl Row {
-    /// Time spent on one kind of operation for one cause.
+    /// Time spent on one kind of operation for one cause. Of a copy within a die the read takes its array time, and the
+    /// program the rest.
     pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
-        self.timing.of_op(op) * self.counts.get(op, cause)
+        let (count, copybacks) = (self.counts.get(op, cause), self.counts.copybacks(cause));
+        let of_copyback = match (op, self.timing.copyback) {
+            (FlashOp::Read, Some(_)) => self.timing.read,
+            (FlashOp::Program, Some(copyback)) => copyback - self.timing.read,
+            _ => return self.timing.of_op(op) * count,
+        };
+        self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
+    }
+
+    /// Time for which they held a channel; copies within a die hold none.
+    pub fn on_channel(&self) -> Nanos {
+        let copybacks: u64 = Cause::ALL.iter().map(|&cause| self.counts.copybacks(cause)).sum();
+        let pages = self.counts.total(FlashOp::Read) + self.counts.total(FlashOp::Program);
+        self.timing.transfer * (pages - 2 * copybacks)
+    }
+
+    /// Time of all operations.
+    pub fn busy(&self) -> Nanos {
+        FlashOp::ALL.iter().flat_map(|&op| Cause::ALL.iter().map(move |&cause| self.time(op, cause))).sum()
+    }
+}
+
+/// What of a device does one operation at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// The whole device, where it is one that does one operation at a time.
+    Device,
+    /// The dies of a region.
+    Dies(usize),
+    /// The channels of a region.
+    Channels(usize),
+    /// A disk.
+    Disk(usize),
+}
+
+/// How long servers of a kind worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// What they are.
+    pub kind: ServerKind,
+    /// How many there are.
+    pub count: u32,
+    /// Sum of the times for which each of them worked.
+    pub busy: Nanos,
+}
+
+impl Server {
+    /// Share of a time for which they worked, the mean of all; 0 of no time.
+    pub fn utilisation(&self, time: Nanos) -> f64 {
+        let most = time.0 as f64 * f64::from(self.count);
+        if most > 0.0 { self.busy.0 as f64 / most } else { 0.0 }
+    }
+}
+
+/// Accesses of one kind to a disk for one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// How many.
+    pub count: u64,
+    /// Sectors read or written by them.
+    pub sectors: u64,
+    /// Time that they took, positioning included.
+    pub busy: Nanos,
+}
+
+impl Accesses {
+    /// Bytes read or written.
+    pub fn bytes(&self) -> u64 {
+        self.sectors * SECTOR_BYTES
+    }
+}
+
+/// Accesses to one disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounts {
+    counts: [[Accesses; Cause::ALL.len()]; DiskOp::ALL.len()],
+}
+
+impl DiskCounts {
+    /// One more access.
+    #[inline]
+    pub fn add(&mut self, op: DiskOp, cause: Cause, sectors: u32, busy: Nanos) {
+        let counts = &mut self.counts[op as usize][cause as usize];
+        counts.count += 1;
+        counts.sectors += u64::from(sectors);
+        counts.busy += busy;
+    }
+
+    /// Accesses of a kind for a cause.
+    pub fn get(&self, op: DiskOp, cause: Cause) -> Accesses {
+        self.counts[op as usize][cause as usize]
+    }
+
+    /// Accesses of a kind.
+    pub fn total(&self, op: DiskOp) -> Accesses {
+        self.counts[op as usize].iter().fold(Accesses::default(), |sum, one| Accesses {
+            count: sum.count + one.count,
+            sectors: sum.sectors + one.sectors,
+            busy: sum.busy + one.busy,
+        })
+    }
+
+    /// Time of all accesses.
+    pub fn busy(&self) -> Nanos {
+        DiskOp::ALL.iter().map(|&op| self.total(op).busy).sum()
     }
 }
 
@@ -110,6 +233,8 @@ pub struct Ledger {
     pub erases: Vec<Vec<u32>>,
     /// Failures and replacements, by region.
     pub faults: Vec<FaultCounts>,
+    /// Accesses, by disk.
+    pub disks: Vec<DiskCounts>,
 }
 
 impl Ledger {
@@ -125,9 +250,7 @@ impl Ledger {
 
     /// Time of all operations.
     pub fn busy(&self) -> Nanos {
-        self.rows
-            .iter()
-            .flat_map(|row| FlashOp::ALL.iter().map(move |&op| row.timing.of_op(op) * row.counts.total(op)))
-            .sum()
+        let flash = self.rows.iter().map(Row::busy);
+        flash.chain(self.disks.iter().map(DiskCounts::busy)).sum()
     }
 }

@@ -9,6 +9,7 @@
 pub mod chip;
 pub mod compact;
 pub mod device;
+pub mod drive;
 pub mod hit_rates;
 pub mod ledger;
 pub mod media;

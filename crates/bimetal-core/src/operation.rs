@@ -1,4 +1,4 @@
-//! What is done to flash, and why: the words that media, ledger and reports share.
+//! What is done to flash and disks, and why: the words that media, ledger and reports share.
 
 /// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +38,29 @@ impl Cause {
             Self::WearLevel => "wear_level",
             Self::Scan => "scan",
             Self::Meta => "meta",
+        }
+    }
+}
+
+/// What is done to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DiskOp {
+    /// Sectors that follow each other are read.
+    Read,
+    /// Sectors that follow each other are written.
+    Write,
+}
+
+impl DiskOp {
+    /// All operations, in the order of their discriminants.
+    pub const ALL: [Self; 2] = [Self::Read, Self::Write];
+
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
         }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 
 use hdrhistogram::Histogram;
 
-use crate::ledger::Ledger;
-use crate::media::{FlashOp, Simulation};
+use crate::ledger::{Ledger, Server};
+use crate::media::{DiskOp, FlashOp, Simulation};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme};
 
@@ -27,6 +27,13 @@ pub enum Arrivals {
         /// Outstanding requests, at least 1.
         depth: u32,
     },
+}
+
+impl Arrivals {
+    /// Whether the device itself sets the pace.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Closed { .. })
+    }
 }
 
 /// How to replay.
@@ -194,9 +201,23 @@ pub struct Interval {
     pub response_max_ns: u64,
     /// Operations since measuring started: by ledger row, reads, programs and erases.
     pub ops: Vec<[u64; 3]>,
+    /// Accesses since measuring started: by disk, reads and writes.
+    pub disk_ops: Vec<[u64; 2]>,
     /// The scheme's own figures at its end.
     pub metrics: Vec<f64>,
 }
+
+/// A part of the measured requests: responses that grow from part to part show a queue that does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// Reads and writes within it.
+    pub served: u64,
+    /// Sum of their responses, in nanoseconds.
+    pub response_total_ns: u128,
+}
+
+/// How many parts of equally many requests the measured ones are cut into.
+pub const STRETCHES: usize = 8;
 
 /// What a replay measured.
 #[derive(Clone, Debug)]
@@ -211,8 +232,16 @@ pub struct Outcome {
     pub host: HostCounts,
     /// Simulated time of the measured passes, from the first issue to the last completion, in nanoseconds.
     pub simulated_ns: u64,
+    /// When requests were issued.
+    pub arrivals: Arrivals,
     /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
     pub backlog_ns: u64,
+    /// Open loop: from the first measured arrival to the last, in nanoseconds.
+    pub arrivals_ns: u64,
+    /// The measured requests in [`STRETCHES`] parts, or fewer where there are fewer requests.
+    pub stretches: Vec<Stretch>,
+    /// What the device's dies, channels and disks did.
+    pub servers: Vec<Server>,
     /// The scheme's own figures.
     pub metrics: Metrics,
     /// Blocks that stay in SLC mode for good, the first of the last region.
@@ -266,11 +295,19 @@ struct Driver<'a> {
     plan: &'a Plan,
     outcome: Outcome,
     served: u64,
+    /// Requests of an interval and of a stretch, and until the current ones are full.
     interval_requests: u64,
-    /// Requests until the current interval is full.
     interval_left: u64,
+    stretch_requests: u64,
+    stretch_left: u64,
+    /// Requests until the first of the two is full, out of how many, and what was served since the last time.
+    mark_left: u64,
+    mark_requests: u64,
+    since_mark: Stretch,
+    since_mark_max_ns: u64,
     metrics: Metrics,
     current: Interval,
+    stretch: Stretch,
     /// Completion of the last request to end, and the moment measuring started.
     latest_ns: u64,
     start_ns: u64,
@@ -291,8 +328,10 @@ impl<'a> Driver<'a> {
             response_total_ns: 0,
             response_max_ns: 0,
             ops: vec![[0; 3]; media.ledger().rows.len()],
+            disk_ops: vec![[0; 2]; media.ledger().disks.len()],
             metrics: Vec::with_capacity(metrics.iter().count()),
         };
+        let stretch_requests = measured.div_ceil(STRETCHES as u64).max(1);
         let depth = match plan.arrivals {
             Arrivals::Closed { depth } => depth as usize,
             Arrivals::Trace { .. } => 0,
@@ -305,7 +344,11 @@ impl<'a> Driver<'a> {
                 writes: Responses::new(),
                 host: HostCounts::default(),
                 simulated_ns: 0,
+                arrivals: plan.arrivals,
                 backlog_ns: 0,
+                arrivals_ns: 0,
+                stretches: Vec::with_capacity(STRETCHES),
+                servers: Vec::new(),
                 metrics: Metrics::default(),
                 fixed_slc_blocks: scheme.fixed_slc_blocks(),
                 intervals: Vec::with_capacity(plan.intervals as usize + 1),
@@ -313,8 +356,15 @@ impl<'a> Driver<'a> {
             served: 0,
             interval_requests,
             interval_left: interval_requests,
+            stretch_requests,
+            stretch_left: stretch_requests,
+            mark_left: interval_requests.min(stretch_requests),
+            mark_requests: interval_requests.min(stretch_requests),
+            since_mark: Stretch::default(),
+            since_mark_max_ns: 0,
             metrics,
             current,
+            stretch: Stretch::default(),
             latest_ns: 0,
             start_ns: 0,
             outstanding: BinaryHeap::with_capacity(depth + 1),
@@ -327,10 +377,11 @@ impl<'a> Driver<'a> {
         self.outcome.writes.clear();
         self.outcome.host = HostCounts::default();
         self.outcome.intervals.clear();
-        self.interval_left = self.interval_requests;
-        self.current.served = 0;
-        self.current.response_total_ns = 0;
-        self.current.response_max_ns = 0;
+        self.outcome.stretches.clear();
+        self.outcome.arrivals_ns = 0;
+        self.start_interval();
+        self.start_stretch();
+        self.start_mark();
         self.start_ns = self.latest_ns;
     }
 
@@ -390,19 +441,14 @@ impl<'a> Driver<'a> {
             self.serve(media, scheme, request, arrival_ns, arrival_ns, progress);
         }
         self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
+        let passes_before =
+            u64::from(pass.saturating_sub(self.plan.passes.saturating_sub(self.plan.measured_passes.max(1))));
+        self.outcome.arrivals_ns = passes_before * period + duration;
     }
 
-    /// Idle time allows as many background copies as fit into it on the dies of the device's last region.
+    /// Idle time allows as much background work as fits into it.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
-        let copy_ns = media
-            .ledger()
-            .rows
-            .iter()
-            .map(|row| row.timing.of_op(FlashOp::Read).0 + row.timing.of_op(FlashOp::Program).0)
-            .max()
-            .unwrap_or(1);
-        let copies = (idle_ns / copy_ns.max(1)).saturating_mul(u64::from(media.dies()));
-        let budget_pages = copies.min(u64::from(u32::MAX)) as u32;
+        let budget_pages = media.background_pages(idle_ns).min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
     }
@@ -428,18 +474,67 @@ impl<'a> Driver<'a> {
         }
         self.outcome.host.add(request);
         self.latest_ns = self.latest_ns.max(completion);
-        self.current.served += u64::from(request.op != Op::Trim);
-        self.current.response_total_ns += u128::from(response_ns);
-        self.current.response_max_ns = self.current.response_max_ns.max(response_ns);
+        if request.op != Op::Trim {
+            self.since_mark.served += 1;
+            self.since_mark.response_total_ns += u128::from(response_ns);
+            self.since_mark_max_ns = self.since_mark_max_ns.max(response_ns);
+        }
         self.served += 1;
-        self.interval_left -= 1;
-        if self.interval_left == 0 {
-            self.close_interval(media, scheme);
+        self.mark_left -= 1;
+        if self.mark_left == 0 {
+            self.mark(media, scheme);
         }
         if self.served.is_multiple_of(PROGRESS_STEP) {
             progress(self.served);
         }
         completion
+    }
+
+    /// Adds what was served since the last time to the current interval and stretch, and closes those that are full.
+    #[cold]
+    fn mark<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
+        let requests = self.mark_requests - self.mark_left;
+        self.current.served += self.since_mark.served;
+        self.current.response_total_ns += self.since_mark.response_total_ns;
+        self.current.response_max_ns = self.current.response_max_ns.max(self.since_mark_max_ns);
+        self.stretch.served += self.since_mark.served;
+        self.stretch.response_total_ns += self.since_mark.response_total_ns;
+        self.interval_left -= requests;
+        self.stretch_left -= requests;
+        if self.interval_left == 0 {
+            self.close_interval(media, scheme);
+        }
+        if self.stretch_left == 0 {
+            self.close_stretch();
+        }
+        self.start_mark();
+    }
+
+    fn start_mark(&mut self) {
+        self.mark_requests = self.interval_left.min(self.stretch_left);
+        self.mark_left = self.mark_requests;
+        self.since_mark = Stretch::default();
+        self.since_mark_max_ns = 0;
+    }
+
+    fn close_stretch(&mut self) {
+        // Passes that are not measured may have more.
+        if self.outcome.stretches.len() < STRETCHES {
+            self.outcome.stretches.push(self.stretch);
+        }
+        self.start_stretch();
+    }
+
+    fn start_stretch(&mut self) {
+        self.stretch_left = self.stretch_requests;
+        self.stretch = Stretch::default();
+    }
+
+    fn start_interval(&mut self) {
+        self.interval_left = self.interval_requests;
+        self.current.served = 0;
+        self.current.response_total_ns = 0;
+        self.current.response_max_ns = 0;
     }
 
     fn close_interval<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
@@ -451,23 +546,29 @@ impl<'a> Driver<'a> {
         for (ops, row) in interval.ops.iter_mut().zip(&media.ledger().rows) {
             *ops = FlashOp::ALL.map(|op| row.counts.total(op));
         }
+        for (ops, counts) in interval.disk_ops.iter_mut().zip(&media.ledger().disks) {
+            *ops = DiskOp::ALL.map(|op| counts.total(op).count);
+        }
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
         self.outcome.intervals.push(interval);
-        self.interval_left = self.interval_requests;
-        self.current.served = 0;
-        self.current.response_total_ns = 0;
-        self.current.response_max_ns = 0;
+        self.start_interval();
     }
 
-    fn finish<M: Simulation>(mut self, media: &M, scheme: &dyn Scheme<M>) -> Outcome {
+    fn finish<M: Simulation>(mut self, media: &mut M, scheme: &dyn Scheme<M>) -> Outcome {
+        self.mark(media, scheme);
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);
+        }
+        if self.stretch.served > 0 {
+            self.close_stretch();
         }
         self.outcome.reads.close_run();
         self.outcome.writes.close_run();
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         self.outcome.metrics = self.metrics;
+        media.finish();
+        self.outcome.servers = media.servers();
         self.outcome.ledger = media.ledger().clone();
         self.outcome.simulated_ns = self.latest_ns - self.start_ns;
         self.outcome
@@ -492,6 +593,7 @@ mod tests {
         let shape = Shape {
             logical_sectors: LOGICAL_PAGES * 4,
             regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
             seed: 1,
         };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();

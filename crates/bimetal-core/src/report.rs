@@ -7,17 +7,23 @@
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
 
+mod intervals;
+mod load;
+
 use serde::{Serialize, Serializer};
 
 use crate::chip::Chip;
-use crate::ledger::{FaultCounts, Row};
-use crate::media::{Cause, CellMode, FlashOp};
+use crate::ledger::{DiskCounts, FaultCounts, Row};
+use crate::media::{Cause, CellMode, DiskOp, FlashOp, Volume};
 use crate::model::chang::operation_uj;
 use crate::model::wear_balance;
 use crate::profile;
-use crate::replay::{Interval, Outcome, Responses};
+use crate::replay::{Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::{Geometry, Nanos};
+use crate::units::Geometry;
+
+pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
+pub use load::{LoadFigures, Overload};
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -31,6 +37,15 @@ pub struct RegionDescription<'a> {
     pub chip: &'a Chip,
     /// Blocks and pages.
     pub geometry: Geometry,
+}
+
+/// A disk as figures need it, in the order of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskDescription<'a> {
+    /// Name in tables and JSON, such as `disk`.
+    pub name: &'a str,
+    /// What is on it.
+    pub volume: &'a Volume,
 }
 
 /// What is said of the trace in every result file.
@@ -119,17 +134,17 @@ impl ResponseFigures {
 /// One kind of operation, for one cause, in one region and cell mode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpFigures {
-    /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
+    /// Region or disk; where a region's blocks ran with one bit per cell, with `:slc` behind its name.
     pub region: String,
-    /// `read`, `program` or `erase`.
+    /// `read`, `program` or `erase`; of a disk `read` or `write`.
     pub op: &'static str,
     /// Why; see [`Cause`].
     pub cause: &'static str,
     /// How often.
     pub count: u64,
-    /// Bytes of the pages read or programmed, or of the blocks erased, in that cell mode.
+    /// Bytes of the pages read or programmed, or of the blocks erased, in that cell mode; of a disk those read or written.
     pub bytes: u64,
-    /// Array and channel time, in microseconds.
+    /// Array and channel time, in microseconds; of a disk the time of the accesses.
     pub time_us: f64,
 }
 
@@ -152,36 +167,6 @@ pub struct WearFigures {
     pub endurance: f64,
     /// Share of the region's life that is used up: mean erase count by endurance.
     pub used: f64,
-}
-
-/// A stretch of the measured passes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IntervalFigures {
-    /// Measured requests up to its end.
-    pub requests: u64,
-    /// Simulated time at its end, in seconds since measuring started.
-    pub end_s: f64,
-    /// Mean response within it, in microseconds; 0 where it served none.
-    pub response_mean_us: f64,
-    /// Longest response within it, in microseconds.
-    pub response_max_us: f64,
-    /// Operations within it, of the regions and modes that worked at all.
-    pub ops: Vec<IntervalOps>,
-    /// The scheme's own figures at its end, in the order of [`Report::metrics`].
-    pub metrics: Vec<Option<f64>>,
-}
-
-/// Operations of a region and cell mode within an interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IntervalOps {
-    /// Region, named as in [`OpFigures::region`].
-    pub region: String,
-    /// Page reads.
-    pub read: u64,
-    /// Page programs.
-    pub program: u64,
-    /// Block erases.
-    pub erase: u64,
 }
 
 /// Failures of a region.
@@ -217,8 +202,8 @@ pub struct Report {
     pub write_us: ResponseFigures,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
-    /// Open loop: how much longer the device took than the trace, in seconds.
-    pub backlog_s: f64,
+    /// What was asked of the device, and whether it was too much.
+    pub load: LoadFigures,
     /// Operations by region, mode, operation and cause; only those that took place.
     pub ops: Vec<OpFigures>,
     /// Erase counts by region.
@@ -226,9 +211,10 @@ pub struct Report {
     /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
     /// flash; `None` where the host wrote nothing.
     pub write_amplification: Option<f64>,
-    /// Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5).
+    /// Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5), and
+    /// for disks power x time of accesses.
     pub energy_j: f64,
-    /// Price of all flash, spare area included, in US dollars.
+    /// Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
     pub cost_usd: f64,
     /// Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not
     /// the worst block, because how evenly a scheme wears is shown by [`WearFigures`] and a device replaces single
@@ -246,8 +232,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// All figures of a replay of `trace` over `regions`, which are those of the device in its order.
-    pub fn of(scheme: &str, regions: &[RegionDescription<'_>], outcome: &Outcome, trace: &TraceFacts) -> Self {
+    /// All figures of a replay of `trace` over `regions` and `disks`, which are those of the device in its order.
+    pub fn of(
+        scheme: &str,
+        regions: &[RegionDescription<'_>],
+        disks: &[DiskDescription<'_>],
+        outcome: &Outcome,
+        trace: &TraceFacts,
+    ) -> Self {
         debug_assert_eq!(regions.len(), outcome.ledger.erases.len());
         let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
         let programmed = programmed_bytes(regions, outcome) as f64;
@@ -260,16 +252,16 @@ impl Report {
             read_us: ResponseFigures::of(&outcome.reads),
             write_us: ResponseFigures::of(&outcome.writes),
             simulated_s: outcome.simulated_ns as f64 / 1e9,
-            backlog_s: outcome.backlog_ns as f64 / 1e9,
-            ops: ops(regions, &outcome.ledger.rows),
+            load: LoadFigures::of(regions, disks, outcome),
+            ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
             wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
             write_amplification: finite(programmed / host_bytes),
-            energy_j: energy_j(regions, &outcome.ledger.rows),
-            cost_usd: cost_usd(regions),
+            energy_j: energy_j(regions, &outcome.ledger.rows) + disk_energy_j(disks, &outcome.ledger.disks),
+            cost_usd: cost_usd(regions) + disk_cost_usd(disks),
             lifetime_host_bytes,
             lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
             metrics: MetricFigures(outcome.metrics.iter().map(|(name, value)| (name, finite(value))).collect()),
-            intervals: intervals(regions, outcome),
+            intervals: intervals::figures(regions, disks, outcome),
             faults: faults(regions, outcome),
         }
     }
@@ -322,18 +314,24 @@ pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
 
 /// Energy of all operations in joules: for each, supply voltage x current x array and channel time.
 pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
-    rows.iter()
-        .map(|row| {
-            let busy: Nanos = FlashOp::ALL.iter().map(|&op| row.timing.of_op(op) * row.counts.total(op)).sum();
-            operation_uj(regions[row.region].chip, busy.as_us()) / 1e6
-        })
-        .sum()
+    rows.iter().map(|row| operation_uj(regions[row.region].chip, row.busy().as_us()) / 1e6).sum()
 }
 
 /// Price of all flash in US dollars: capacity, spare area included, x price.
 pub fn cost_usd(regions: &[RegionDescription<'_>]) -> f64 {
     let gib = |region: &RegionDescription<'_>| region.geometry.capacity_bytes() as f64 / (1u64 << 30) as f64;
     regions.iter().map(|region| gib(region) * region.chip.usd_per_gib).sum()
+}
+
+/// Energy of all accesses in joules: power of the working drive x time.
+fn disk_energy_j(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> f64 {
+    disks.iter().zip(counts).map(|(disk, counts)| disk.volume.drive.active_w * counts.busy().as_us() / 1e6).sum()
+}
+
+/// Price of as much of each drive as data are on, in US dollars.
+fn disk_cost_usd(disks: &[DiskDescription<'_>]) -> f64 {
+    let gib = |volume: &Volume| (volume.sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
+    disks.iter().map(|disk| gib(disk.volume) * disk.volume.drive.usd_per_gib).sum()
 }
 
 /// A finite number, or nothing.
@@ -377,6 +375,28 @@ fn ops(regions: &[RegionDescription<'_>], rows: &[Row]) -> Vec<OpFigures> {
                         count,
                         bytes: count * op_bytes(regions, row, op),
                         time_us: row.time(op, cause).as_us(),
+                    });
+                }
+            }
+        }
+    }
+    figures
+}
+
+fn disk_ops(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> Vec<OpFigures> {
+    let mut figures = Vec::new();
+    for (disk, counts) in disks.iter().zip(counts) {
+        for op in DiskOp::ALL {
+            for cause in Cause::ALL {
+                let accesses = counts.get(op, cause);
+                if accesses.count != 0 {
+                    figures.push(OpFigures {
+                        region: disk.name.into(),
+                        op: op.name(),
+                        cause: cause.name(),
+                        count: accesses.count,
+                        bytes: accesses.bytes(),
+                        time_us: accesses.busy.as_us(),
                     });
                 }
             }
@@ -456,30 +476,6 @@ fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f6
     finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
 }
 
-fn intervals(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<IntervalFigures> {
-    let rows = &outcome.ledger.rows;
-    let mut before = vec![[0; 3]; rows.len()];
-    let figures = |interval: &Interval| {
-        let mut ops = Vec::new();
-        for ((row, now), before) in rows.iter().zip(&interval.ops).zip(&mut before) {
-            let [read, program, erase] = std::array::from_fn(|op| now[op] - before[op]);
-            *before = *now;
-            if FlashOp::ALL.iter().any(|&op| row.counts.total(op) > 0) {
-                ops.push(IntervalOps { region: row_name(regions, row), read, program, erase });
-            }
-        }
-        IntervalFigures {
-            requests: interval.requests,
-            end_s: interval.end_ns as f64 / 1e9,
-            response_mean_us: interval.response_total_ns as f64 / interval.served.max(1) as f64 / 1e3,
-            response_max_us: interval.response_max_ns as f64 / 1e3,
-            ops,
-            metrics: interval.metrics.iter().copied().map(finite).collect(),
-        }
-    };
-    outcome.intervals.iter().map(figures).collect()
-}
-
 fn faults(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<FaultFigures> {
     let failed = outcome.ledger.faults.iter().zip(regions).filter(|&(&counts, _)| counts != FaultCounts::default());
     failed.map(|(&counts, region)| FaultFigures { region: region.name.into(), counts }).collect()
@@ -508,12 +504,16 @@ mod tests {
         let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, 16, 1).unwrap();
         let region = SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() };
         let mut media = SimMedia::new(&[region], 1);
-        let shape =
-            Shape { logical_sectors: 8192, regions: vec![RegionShape { chip: chip.clone(), geometry }], seed: 1 };
+        let shape = Shape {
+            logical_sectors: 8192,
+            regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
+            seed: 1,
+        };
         let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
         let outcome = run(&mut media, scheme.as_mut(), requests, plan, &mut |_| {});
         let regions = [RegionDescription { name: "mlc", chip: &chip, geometry }];
-        Report::of("pagemap", &regions, &outcome, &TraceFacts::of("test", "generated", requests))
+        Report::of("pagemap", &regions, &[], &outcome, &TraceFacts::of("test", "generated", requests))
     }
 
     #[test]

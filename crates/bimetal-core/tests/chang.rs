@@ -36,6 +36,7 @@ fn replayed(
             .iter()
             .map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry })
             .collect(),
+        disks: Vec::new(),
         seed: 1,
     };
     let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
@@ -257,7 +258,7 @@ fn energy_ratio_times_speed_up_is_one() {
             .iter()
             .map(|region| RegionDescription { name: "", chip: &region.chip, geometry: region.geometry })
             .collect();
-        Report::of(name, &described, &replayed(name, &regions, SMALL_SECTORS, &[], &requests), &facts)
+        Report::of(name, &described, &[], &replayed(name, &regions, SMALL_SECTORS, &[], &requests), &facts)
     };
     let conventional = report("conventional");
     for name in ["chang", "density-control"] {
@@ -281,6 +282,7 @@ fn metadata_takes_what_the_paper_says() {
                 .iter()
                 .map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry })
                 .collect(),
+            disks: Vec::new(),
             seed: 1,
         };
         let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
@@ -301,7 +303,7 @@ fn devices_that_are_too_small_are_refused_with_the_reason() {
         let regions =
             regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry }).collect();
         let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
-        let shape = Shape { logical_sectors: SMALL_SECTORS, regions, seed: 1 };
+        let shape = Shape { logical_sectors: SMALL_SECTORS, regions, disks: Vec::new(), seed: 1 };
         scheme::build::<SimMedia>(name, &shape, &settings).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let mlc = |blocks| region("chang-mlc", 16, blocks);

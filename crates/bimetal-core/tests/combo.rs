@@ -38,7 +38,7 @@ impl Device {
     fn new(name: &str, settings: &[(&str, &str)]) -> Self {
         let regions = [region("comboftl-mlc-slc-mode", FAST_PAGES, FAST_BLOCKS), region("comboftl-mlc", 16, 84)];
         let shapes = regions.iter().map(|r| RegionShape { chip: r.chip.clone(), geometry: r.geometry }).collect();
-        let shape = Shape { logical_sectors: SECTORS, regions: shapes, seed: 1 };
+        let shape = Shape { logical_sectors: SECTORS, regions: shapes, disks: Vec::new(), seed: 1 };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
         let mut scheme = scheme::build(name, &shape, &settings).unwrap_or_else(|error| panic!("{error}"));
         let mut media = Checked::new(SimMedia::new(&regions, 1), &regions.each_ref().map(|r| (r.geometry, 0)));
@@ -358,7 +358,7 @@ fn devices_and_settings_that_do_not_go_together_are_refused_with_the_reason() {
     let error = |name: &str, fast_blocks, settings: &[(&str, &str)]| {
         let regions = [region("comboftl-mlc-slc-mode", 8, fast_blocks), region("comboftl-mlc", 16, 84)];
         let shapes = regions.iter().map(|r| RegionShape { chip: r.chip.clone(), geometry: r.geometry }).collect();
-        let shape = Shape { logical_sectors: SECTORS, regions: shapes, seed: 1 };
+        let shape = Shape { logical_sectors: SECTORS, regions: shapes, disks: Vec::new(), seed: 1 };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
         scheme::build::<SimMedia>(name, &shape, &settings).err().map(|error| error.to_string()).unwrap_or_default()
     };

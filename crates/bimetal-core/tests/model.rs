@@ -6,7 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bimetal_core::chip::{self, Chip};
-use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
+use bimetal_core::drive::{self, Drive};
+use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation, Volume};
 use bimetal_core::part::random::{below, split_mix};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, SCHEMES, Scheme, SchemeSpec, Shape};
@@ -88,12 +89,18 @@ impl Device {
         let fast = region_of("chang-slc", self.fast, self.fast.2, self.dies);
         let slow = region_of("chang-mlc", self.slow, self.slow.2, self.dies);
         let dual = region_of("chang-mlc", self.slow, self.slow.2 + 12, self.dies);
+        let disks = match regions {
+            Regions::FlashOverDisk => drive::catalogue(),
+            Regions::One | Regions::FastAndSlow | Regions::DualMode => Vec::new(),
+        };
         let regions = match regions {
             Regions::One => vec![slow],
             Regions::FastAndSlow => vec![fast, slow],
             Regions::DualMode => vec![dual],
+            // Half as large as the disk, at most.
+            Regions::FlashOverDisk => vec![region_of("chang-slc", self.fast, 2 * self.fast.2, self.dies)],
         };
-        Shape { logical_sectors: self.logical_bytes / 512, regions, seed: 1 }
+        Shape { logical_sectors: self.logical_bytes / 512, regions, disks, seed: 1 }
     }
 
     fn media(&self, shape: &Shape) -> Media {
@@ -110,7 +117,14 @@ impl Device {
         let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
         let checked: Vec<(Geometry, u32)> =
             shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
-        Checked::new(SimMedia::new(&sim, 7), &checked)
+        // Equal parts of the data are on each disk, the first part on the first one.
+        let disks = shape.disks.len() as u64;
+        let volume = |(index, drive): (u64, &Drive)| {
+            let sectors = shape.logical_sectors * (index + 1) / disks - shape.logical_sectors * index / disks;
+            Volume { drive: drive.clone(), sectors }
+        };
+        let volumes: Vec<Volume> = (0..).zip(&shape.disks).map(volume).collect();
+        Checked::new(SimMedia::new(&sim, 7).with_disks(&volumes), &checked)
     }
 }
 
@@ -267,6 +281,36 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
     ),
+    // Sizes that change all the time and a map that is written all the time; nothing and everything past the cache.
+    ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
+    ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),
+    ("opfcl", &[("period", "100"), ("sequential_unit", "512"), ("keep_clean", "true")]),
+    ("opfcl", &[("period", "20"), ("sequential_unit", "12KiB"), ("initial_read_percent", "100")]),
+    ("opfcl", &[("period", "200"), ("curve", "sampled"), ("sample_rate", "0.2"), ("sequential_unit", "1GiB")]),
+    // Full to the last block, without anything but data in it; groups of one page and of a sixteenth.
+    (
+        "opfcl",
+        &[("initial_spare_percent", "1"), ("summary_pages", "false"), ("checkpoint", "false"), ("destage_group", "1")],
+    ),
+    ("rwfcl", &[("cache_percent", "99"), ("period", "30"), ("keep_clean", "true"), ("sequential_unit", "0")]),
+    ("rwfcl", &[("cache_percent", "1"), ("period", "100"), ("checkpoint", "false")]),
+    ("rwfcl", &[("cache_percent", "50"), ("initial_read_percent", "0"), ("gc_free_percent", "10")]),
+    ("fpfcl", &[("cache_percent", "99"), ("period", "10"), ("sequential_unit", "0")]),
+    ("fpfcl", &[("cache_percent", "1"), ("destage_group", "1"), ("summary_pages", "false")]),
+    // A fast SSD that is hardly used and one that is full; utilisations that move all the time, with pages too many that
+    // go down at once, slowly, or at idle only.
+    ("hyssd-static", &[("utilisation_percent", "5")]),
+    ("hyssd-static", &[("utilisation_percent", "97"), ("gc_free_blocks", "2")]),
+    ("hyssd-static", &[("utilisation_percent", "0"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "50"), ("excess_pages", "1000000"), ("curve_keep", "0"), ("cost_of", "unit")]),
+    ("hyssd", &[("period", "20"), ("excess_pages", "0"), ("timeout", "0"), ("victim", "greedy")]),
+    (
+        "hyssd",
+        &[("period", "30"), ("timeout", "100"), ("reading", "hot_set"), ("curve_keep", "0.9"), ("segments", "7")],
+    ),
+    ("hyssd", &[("period", "40"), ("goal", "lifetime"), ("life_step_percent", "20"), ("reading", "hot_set")]),
+    ("hyssd", &[("period", "10"), ("goal", "lifetime"), ("life_mode", "integrate"), ("life_step_percent", "5")]),
+    ("hyssd", &[("period", "25"), ("curve", "sampled"), ("sample_rate", "0.2"), ("initial_utilisation_percent", "97")]),
 ];
 
 /// Runs random requests, comparing every read, and reads everything at the end.

@@ -201,7 +201,7 @@ fn blocks_that_stay_in_slc_mode_wear_by_themselves() {
     let report = |name: &str| {
         let outcome = replayed(name, &[("budget", BUDGET)], 1, &writes, &Plan::default());
         let described = [RegionDescription { name: "tlc", chip: &region.chip, geometry: region.geometry }];
-        Report::of(name, &described, &outcome, &TraceFacts::of("test", "generated", &writes))
+        Report::of(name, &described, &[], &outcome, &TraceFacts::of("test", "generated", &writes))
     };
     let fixed = report("pslc-static");
     let [slc, main] = &fixed.wear[..] else { panic!("two groups: {:?}", fixed.wear) };

@@ -7,16 +7,14 @@
 mod support;
 
 use allocation_counter::measure;
-use bimetal_core::media::{Cause, FlashOp, SimMedia, Simulation};
+use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation};
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::scheme::{self, SCHEMES, SchemeSpec};
-use support::{TINY_SECTORS, checked, mixed_requests, shape, tiny_regions};
+use support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_shape};
 
 fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
-    let regions = tiny_regions(spec);
-    let shape = shape(&regions, TINY_SECTORS);
-    let mut media = SimMedia::new(&regions, 1).serial();
-    let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).unwrap();
+    let mut media = tiny_media(spec);
+    let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
     let requests = mixed_requests(42, 20_000, TINY_SECTORS);
     let outcome = replay::run(&mut media, &mut *scheme, &requests, plan, &mut |_| {});
     scheme.check().unwrap_or_else(|error| panic!("{}: {error}", spec.name));
@@ -32,6 +30,16 @@ fn row(name: &str, outcome: &Outcome) -> String {
                 let count = row.counts.get(op, cause);
                 if count > 0 {
                     text += &format!(" {}{:?}/{}/{}={count}", row.region, row.mode, op.name(), cause.name());
+                }
+            }
+        }
+    }
+    for (disk, counts) in outcome.ledger.disks.iter().enumerate() {
+        for op in DiskOp::ALL {
+            for cause in Cause::ALL {
+                let accesses = counts.get(op, cause);
+                if accesses.count > 0 {
+                    text += &format!(" disk{disk}/{}/{}={}", op.name(), cause.name(), accesses.count);
                 }
             }
         }
@@ -56,8 +64,7 @@ fn a_replay_is_the_same_every_time_and_on_checked_media() {
         assert_eq!(first.intervals, second.intervals);
         assert_eq!(first.ledger.erases, second.ledger.erases);
 
-        let regions = tiny_regions(spec);
-        let (mut media, mut scheme) = checked(spec, &regions, &shape(&regions, TINY_SECTORS));
+        let (mut media, mut scheme) = checked(spec);
         let requests = mixed_requests(42, 20_000, TINY_SECTORS);
         let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut |_| {});
         assert_eq!(row(spec.name, &first), row(spec.name, &third), "checking must not change what happens");
@@ -67,10 +74,8 @@ fn a_replay_is_the_same_every_time_and_on_checked_media() {
 #[test]
 fn a_warm_replay_allocates_nothing() {
     for spec in SCHEMES {
-        let regions = tiny_regions(spec);
-        let shape = shape(&regions, TINY_SECTORS);
-        let mut media = SimMedia::new(&regions, 1);
-        let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).unwrap();
+        let mut media = tiny_media(spec);
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
         let requests = mixed_requests(7, 20_000, TINY_SECTORS);
         replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
         let allocations = measure(|| {

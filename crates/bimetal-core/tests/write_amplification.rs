@@ -27,6 +27,7 @@ impl Device {
         let shape = Shape {
             logical_sectors: logical_pages * 8,
             regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
             seed: 1,
         };
         let mut media = SimMedia::new(&[SimRegion { chip, geometry, channels: dies, faults: Faults::default() }], 1);

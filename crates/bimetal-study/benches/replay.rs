@@ -18,14 +18,14 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bimetal_core::chip;
 use bimetal_core::ledger::Row;
-use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion, Simulation, Volume};
 use bimetal_core::part::random;
 use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, SCHEMES, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
+use bimetal_core::{chip, drive};
 
 const PAGE_BYTES: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES / 512;
@@ -84,6 +84,7 @@ fn regions(case: &Case, spec: &SchemeSpec) -> Vec<SimRegion> {
     let mlc = find("chang-mlc");
     match spec.regions {
         Regions::One => vec![region(mlc, geometry(4096, 256, blocks))],
+        Regions::FlashOverDisk => vec![region(find("chang-slc"), geometry(4096, 64, fast_blocks))],
         Regions::DualMode => vec![region(mlc, geometry(4096, 256, blocks + fast_blocks / 4))],
         Regions::FastAndSlow => {
             vec![region(find("chang-slc"), geometry(2048, 64, fast_blocks)), region(mlc, geometry(4096, 256, blocks))]
@@ -100,18 +101,24 @@ struct Run {
 
 fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
     let regions = regions(case, spec);
+    let logical_sectors = case.logical_pages * SECTORS_PER_PAGE;
+    let volumes = match spec.regions {
+        Regions::FlashOverDisk => vec![Volume { drive: drive::catalogue().remove(0), sectors: logical_sectors }],
+        Regions::One | Regions::FastAndSlow | Regions::DualMode => Vec::new(),
+    };
     let shape = Shape {
-        logical_sectors: case.logical_pages * SECTORS_PER_PAGE,
+        logical_sectors,
         regions: regions
             .iter()
             .map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry })
             .collect(),
+        disks: volumes.iter().map(|volume| volume.drive.clone()).collect(),
         seed: 1,
     };
     let mut device = None;
     let memory = allocation_counter::measure(|| {
         let scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
-        device = Some((SimMedia::new(&regions, 1), scheme));
+        device = Some((SimMedia::new(&regions, 1).with_disks(&volumes), scheme));
     });
     let (mut media, mut scheme) = device.expect("it was just made");
     let ageing = requests(case, case.logical_pages as usize, 1.0, 11);

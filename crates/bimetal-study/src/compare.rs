@@ -6,11 +6,12 @@
 use std::time::Instant;
 
 use bimetal_core::device::{Device, Resolved};
-use bimetal_core::ledger::Row;
-use bimetal_core::media::FlashOp;
+use bimetal_core::drive::Model;
+use bimetal_core::media::Volume;
 use bimetal_core::replay::{self, Plan};
-use bimetal_core::report::{self, RegionDescription, Report, TraceFacts};
-use bimetal_core::request::Request;
+use bimetal_core::report::{self, DiskDescription, Overload, RegionDescription, Report, TraceFacts};
+use bimetal_core::request::{Request, SECTOR_BYTES};
+use bimetal_core::units::Nanos;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -57,6 +58,8 @@ pub struct Entry {
     pub device: Device,
     /// What the regions amount to.
     pub regions: Vec<RegionFacts>,
+    /// What the home disks amount to; none where all data are in flash.
+    pub disks: Vec<DiskFacts>,
     /// Capacity of the slow region beyond the logical capacity, as a share of the logical capacity.
     pub spare: f64,
     /// Wear of the fast region by that of the slow one: Chang's BW.
@@ -71,12 +74,20 @@ pub struct Entry {
     pub speed: Speed,
 }
 
+impl Entry {
+    /// Whether a row of the report's operations is one of a disk.
+    pub fn is_disk(&self, region: &str) -> bool {
+        self.disks.iter().any(|disk| disk.name == region)
+    }
+}
+
 /// A scheme beside the first one of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Relative {
     /// The first scheme.
     pub to: String,
-    /// Its total response by this one's: Chang's RS.
+    /// Its total response by this one's: Chang's RS. None where responses of one of the two
+    /// grow with the trace.
     pub response_speedup: Option<f64>,
     /// This one's energy by its: Chang's ES.
     pub energy: Option<f64>,
@@ -86,9 +97,10 @@ pub struct Relative {
 
 impl Relative {
     fn of(first: &Report, report: &Report) -> Self {
+        let compares = [first, report].iter().all(|report| report.load.overload != Overload::Growing);
         Self {
             to: first.scheme.clone(),
-            response_speedup: report::response_speedup(first, report),
+            response_speedup: report::response_speedup(first, report).filter(|_| compares),
             energy: report::energy_saving(first, report),
             cost: report::extra_cost(first, report),
         }
@@ -112,6 +124,38 @@ pub struct RegionFacts {
     pub dies: u32,
     /// Share of the simulated time in which its dies worked.
     pub busy: f64,
+}
+
+/// What a home disk amounts to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DiskFacts {
+    /// Name.
+    pub name: String,
+    /// Name of the drive.
+    pub drive: String,
+    /// How the time of its accesses was found.
+    pub model: Model,
+    /// How much of the logical capacity is on it.
+    pub capacity_bytes: u64,
+    /// Share of the simulated time in which it worked.
+    pub busy: f64,
+    /// What it took, in joules, while it span and waited: not in the energy of operations.
+    pub idle_j: f64,
+}
+
+impl DiskFacts {
+    fn of(name: &str, volume: &Volume, busy: Nanos, simulated: Nanos) -> Self {
+        let idle_s = simulated.as_s() - busy.as_s();
+        Self {
+            name: name.into(),
+            drive: volume.drive.name.clone(),
+            model: volume.drive.model,
+            capacity_bytes: volume.sectors * SECTOR_BYTES,
+            // What waits in the queue at the end is written after it.
+            busy: (busy.as_s() / simulated.as_s().max(1e-9)).min(1.0),
+            idle_j: volume.drive.idle_w * idle_s.max(0.0),
+        }
+    }
 }
 
 /// How fast the simulation was. The only figures that differ from run to run.
@@ -167,7 +211,7 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
     let mut warnings = workload.warnings.clone();
     warnings.extend(prepared.warnings.iter().cloned());
     warnings.extend(results.iter().flat_map(worn_out));
-    warnings.extend(overload(&results, plan));
+    warnings.extend([Overload::Growing, Overload::Bursts].into_iter().filter_map(|kind| overload(&results, kind)));
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
         trace: workload.facts.clone(),
@@ -219,12 +263,13 @@ fn entry(
         .zip(&resolved.regions)
         .map(|(name, region)| RegionDescription { name, chip: &region.chip, geometry: region.geometry })
         .collect();
-    let report = Report::of(&resolved.device.scheme, &described, &outcome, facts);
+    let disks = resolved.device.disks.iter().zip(&resolved.volumes);
+    let disks: Vec<_> = disks.map(|(disk, volume)| DiskDescription { name: &disk.name, volume }).collect();
+    let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
+    let at_once = |dies: u32| if resolved.device.serial { 1 } else { dies };
     let busy_ns = |index: usize| {
         let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
-        let time_ns =
-            |row: &Row| FlashOp::ALL.iter().map(|&op| row.timing.of_op(op).0 * row.counts.total(op)).sum::<u64>();
-        rows.map(time_ns).sum::<u64>() as f64
+        rows.map(|row| row.busy().0).sum::<u64>() as f64
     };
     let regions = described.iter().enumerate().map(|(index, region)| RegionFacts {
         name: region.name.into(),
@@ -233,8 +278,11 @@ fn entry(
         blocks: region.geometry.blocks,
         block_bytes: region.geometry.block_bytes(),
         dies: region.geometry.dies,
-        busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(region.geometry.dies)),
+        busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(at_once(region.geometry.dies))),
     });
+    let simulated = Nanos(outcome.simulated_ns);
+    let disk_facts = disks.iter().zip(&outcome.ledger.disks);
+    let disk_facts = disk_facts.map(|(disk, counts)| DiskFacts::of(disk.name, disk.volume, counts.busy(), simulated));
     let (block_wearing, phi) = match report.wear.as_slice() {
         [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
         _ => (None, None),
@@ -246,6 +294,7 @@ fn entry(
         relative: None,
         device: resolved.device.clone(),
         regions: regions.collect(),
+        disks: disk_facts.collect(),
         spare: resolved.spare(),
         notes: resolved.notes.clone(),
         speed,
@@ -265,43 +314,47 @@ fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
     })
 }
 
-/// Open loop: a device that ends more than this share of its time after the trace is overloaded.
-const BACKLOG_SHARE_MAX: f64 = 0.01;
-/// Open loop: a mean response of more than this many times the work that a request causes is waiting.
-const WAITING_RATIO_MAX: f64 = 20.0;
-
-/// How an overloaded device shows it, and by how much: its mean response over the work that a request causes.
-fn overloaded(entry: &Entry) -> Option<(&str, f64, String)> {
-    let report = &entry.report;
-    let work_us = report.ops.iter().map(|row| row.time_us).sum::<f64>() / report.response_us.count.max(1) as f64;
-    let what = if report.backlog_s > BACKLOG_SHARE_MAX * report.simulated_s {
-        format!("ends {:.1} s after the trace, of {:.1} s", report.backlog_s, report.simulated_s)
-    } else if report.response_us.mean > WAITING_RATIO_MAX * work_us {
-        let (mean_s, work_s) = (report.response_us.mean / 1e6, work_us / 1e6);
-        format!("is overloaded by bursts, with a mean response of {mean_s:.3} s for {work_s:.6} s of work")
-    } else {
-        return None;
-    };
-    let busiest = entry.regions.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
-    let what = format!("{what}; its `{}` is busy {:.0} % of the time", busiest.name, busiest.busy * 100.0);
-    Some((&report.scheme, report.response_us.mean / work_us, what))
-}
-
-/// Whether responses measure the queue more than the device, of any scheme.
-fn overload(entries: &[Entry], plan: &Plan) -> Option<String> {
-    let replay::Arrivals::Trace { .. } = plan.arrivals else { return None };
-    let overloaded: Vec<_> = entries.iter().filter_map(overloaded).collect();
-    let (worst, _, what) = overloaded.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let schemes = match overloaded.as_slice() {
-        [(scheme, ..)] => format!("`{scheme}` is"),
-        all if all.len() == entries.len() => "all schemes are".to_owned(),
-        some => {
-            let names: Vec<String> = some.iter().map(|(scheme, ..)| format!("`{scheme}`")).collect();
-            format!("{} are", names.join(", "))
+/// Which schemes are so overloaded, and how the worst of them shows it.
+fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
+    let so: Vec<&Entry> = entries.iter().filter(|entry| entry.report.load.overload == overload).collect();
+    let mean = |entry: &Entry| entry.report.response_us.mean;
+    let worst = &so.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?.report;
+    let load = &worst.load;
+    let scheme = if so.len() == 1 { "it".to_owned() } else { format!("`{}`", worst.scheme) };
+    let what = match overload {
+        Overload::None => return None,
+        Overload::Growing => format!(
+            ": {scheme} falls behind more and more and ends {:.1} s after the trace, of {:.1} s, so that its responses say \
+             how long the trace is",
+            load.backlog_s, worst.simulated_s
+        ),
+        Overload::Bursts => {
+            let work_us = worst.ops.iter().map(|row| row.time_us).sum::<f64>() / worst.response_us.count.max(1) as f64;
+            format!(
+                " by bursts: {scheme} has a mean response of {:.3} s for {:.6} s of work, so that responses measure the \
+                 queue more than the device",
+                worst.response_us.mean / 1e6,
+                work_us / 1e6
+            )
         }
     };
     Some(format!(
-        "{schemes} overloaded: `{worst}` {what}; responses measure the queue; hint: replay with `--arrivals closed`, or \
-         slower with `--arrivals trace:SPEED`"
+        "{} overloaded{what}; its `{}` is busy {:.0} % of the time; hint: replay with `--arrivals closed`, or slower with \
+         `--arrivals trace:SPEED`",
+        are(&so, entries.len()),
+        load.bottleneck,
+        load.utilisation * 100.0
     ))
+}
+
+/// `a`, `b` are; or all schemes, of so many.
+fn are(entries: &[&Entry], all: usize) -> String {
+    match entries {
+        [entry] => format!("`{}` is", entry.report.scheme),
+        every if every.len() == all => "all schemes are".to_owned(),
+        some => {
+            let names: Vec<String> = some.iter().map(|entry| format!("`{}`", entry.report.scheme)).collect();
+            format!("{} are", names.join(", "))
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Comparable devices for several schemes, made from one description or from a logical capacity alone.
 
-use super::{Capacity, ChipChoice, Device, DeviceError, Region, Resolved};
+use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, Resolved};
 use crate::chip::Chip;
 use crate::media::{Faults, SimMedia};
 use crate::scheme::{BuildError, Regions, SchemeSpec};
@@ -9,7 +9,8 @@ use crate::units::ByteSize;
 /// A device from which those of several schemes are made.
 ///
 /// A scheme of one region gets the slow one. A scheme that runs blocks of one region in either cell mode gets the slow
-/// one, enlarged by as much as the fast region's money buys. A scheme of two regions gets both.
+/// one, enlarged by as much as the fast region's money buys. A scheme of two regions gets both. A cache gets the fast one
+/// in front of a disk.
 #[derive(Clone, Debug)]
 pub struct Template {
     device: Device,
@@ -25,6 +26,8 @@ const FAST_BLOCKS_MIN: u32 = 16;
 /// 5 % of spare area, as Chang's 21 GB for 20 GB.
 const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
+/// The disk under a cache.
+const HOME_DRIVE: &str = "nearline-18tb";
 /// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
 const BUDGET: &str = "budget";
 /// How many blocks of each die may be added to a small slow region.
@@ -43,7 +46,7 @@ impl Template {
     pub fn auto(logical_bytes: u64) -> Self {
         let region = |name: &str, chip: &str, percent| Region {
             name: name.into(),
-            chip: ChipChoice::Named(chip.into()),
+            chip: PartChoice::Named(chip.into()),
             capacity: Capacity::Percent(percent),
             channels: 1,
             dies_per_channel: 1,
@@ -57,6 +60,7 @@ impl Template {
             seed: 1,
             serial: false,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
+            disks: Vec::new(),
             parameters: Default::default(),
         };
         Self { device, automatic: true, is_set: vec![false; 2] }
@@ -116,6 +120,7 @@ impl Template {
             (Regions::One, 2) => {
                 device.regions.remove(0);
             }
+            (Regions::FlashOverDisk, 2) => put_over_disk(&mut device, notes),
             (Regions::DualMode, 2) => exchange_for_slow(&mut device, spec, notes)?,
             (Regions::FastAndSlow, 1) => {
                 let what = format!(
@@ -161,7 +166,9 @@ impl Template {
     /// Adds blocks to the slow region until the scheme takes the device, unless its capacity was set.
     fn grown(&self, mut device: Device) -> Result<Resolved, DeviceError> {
         let first = tried(&device);
-        let (Err(DeviceError::Build(BuildError::Device { .. })), Some(false)) = (&first, self.is_set.last()) else {
+        let (Err(DeviceError::Build(BuildError::Device { .. })), Some(false), []) =
+            (&first, self.is_set.last(), device.disks.as_slice())
+        else {
             return first;
         };
         let chip = chips(&device)?.pop();
@@ -216,6 +223,15 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
         }
     }
     Ok(())
+}
+
+/// Puts the fast region in front of a disk in place of the slow one.
+fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
+    let slow = device.regions.pop();
+    device.disks = vec![Disk { name: "disk".into(), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None }];
+    if let Some(slow) = slow {
+        notes.push(format!("a disk, `{HOME_DRIVE}`, is in place of `{}`", slow.name));
+    }
 }
 
 /// Trades the fast region for as much of the slow one as costs the same.

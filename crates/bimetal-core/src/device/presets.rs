@@ -30,7 +30,11 @@ presets! {
     "comboftl-mlc-only",
     "comboftl-5",
     "comboftl-10",
+    "hyssd-st",
+    "hyssd-mt",
     "wlaftl",
+    "opfcl-1",
+    "opfcl-2",
     "tlc-1tb-pslc",
     "qlc-2tb-pslc",
 }

@@ -1,7 +1,9 @@
 //! From the description of a device to what a scheme and a simulated medium are made from.
 
-use super::{Capacity, ChipChoice, Device, DeviceError, Region, toml_value};
-use crate::media::{Media, SimMedia, SimRegion};
+use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, toml_value};
+use crate::chip::Chip;
+use crate::drive::Drive;
+use crate::media::{Media, SimMedia, SimRegion, Volume};
 use crate::request::SECTOR_BYTES;
 use crate::scheme::{self, BuildError, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use crate::units::{ByteSize, Geometry};
@@ -15,6 +17,8 @@ pub struct Resolved {
     pub shape: Shape,
     /// What it is simulated from.
     pub regions: Vec<SimRegion>,
+    /// The home disks that it is simulated with.
+    pub volumes: Vec<Volume>,
     /// Every parameter of the scheme.
     pub settings: Vec<(String, String)>,
     /// What was rounded or adapted, one line each.
@@ -37,12 +41,17 @@ impl Device {
         let mut regions = Vec::with_capacity(self.regions.len());
         for (region, configured) in self.regions.iter().zip(&mut device.regions) {
             let made = self.resolve_region(region, &mut notes)?;
-            configured.chip = ChipChoice::of(&made.chip);
+            configured.chip = PartChoice::of(&made.chip);
             configured.capacity = Capacity::Bytes(ByteSize(made.geometry.capacity_bytes()));
             regions.push(made);
         }
+        let volumes = self.resolve_disks()?;
+        for (configured, volume) in device.disks.iter_mut().zip(&volumes) {
+            configured.drive = PartChoice::of(&volume.drive);
+            configured.capacity = Some(Capacity::Bytes(ByteSize(volume.sectors * SECTOR_BYTES)));
+        }
         let raw: u64 = regions.iter().map(|region| region.geometry.capacity_bytes()).sum();
-        if self.logical.0 > raw {
+        if volumes.is_empty() && self.logical.0 > raw {
             let what =
                 format!("{} bytes exceed the {raw} bytes of all regions; lower it or enlarge a region", self.logical.0);
             return Err(self.wrong("logical", what));
@@ -50,9 +59,13 @@ impl Device {
         let settings = scheme::settings(&self.scheme, &self.settings())?;
         device.parameters = settings.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect();
         let shapes = regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry });
-        let shape =
-            Shape { logical_sectors: self.logical.0 / SECTOR_BYTES, regions: shapes.collect(), seed: self.seed };
-        Ok(Resolved { device, shape, regions, settings, notes })
+        let shape = Shape {
+            logical_sectors: self.logical.0 / SECTOR_BYTES,
+            regions: shapes.collect(),
+            disks: volumes.iter().map(|volume| volume.drive.clone()).collect(),
+            seed: self.seed,
+        };
+        Ok(Resolved { device, shape, regions, volumes, settings, notes })
     }
 
     fn check_regions(&self, spec: &SchemeSpec) -> Result<(), DeviceError> {
@@ -60,23 +73,74 @@ impl Device {
             Regions::One => (1, "one region"),
             Regions::FastAndSlow => (2, "two regions, the fast one first"),
             Regions::DualMode => (1, "one region of a chip with an slc_mode"),
+            Regions::FlashOverDisk => (1, "one region in front of disks"),
         };
         if self.regions.len() != needed {
             let what = format!("scheme `{}` needs {what}, and there are {}", spec.name, self.regions.len());
             return Err(self.wrong("region", what));
         }
+        match (spec.regions, self.disks.len()) {
+            (Regions::FlashOverDisk, 0) => {
+                let what = format!("scheme `{}` needs a home disk; add a [[disk]]", spec.name);
+                return Err(self.wrong("disk", what));
+            }
+            (Regions::FlashOverDisk, _) | (_, 0) => {}
+            (_, disks) => {
+                let what =
+                    format!("scheme `{}` keeps all data in flash, and there are {disks}; remove them", spec.name);
+                return Err(self.wrong("disk", what));
+            }
+        }
         let mut names: Vec<&str> = self.regions.iter().map(|region| region.name.as_str()).collect();
+        names.extend(self.disks.iter().map(|disk| disk.name.as_str()));
         names.sort_unstable();
         names.dedup();
-        if names.len() < self.regions.len() || names.contains(&"") {
-            return Err(self.wrong("region.name", "each region needs a name of its own"));
+        if names.len() < self.regions.len() + self.disks.len() || names.contains(&"") {
+            return Err(self.wrong("region.name", "each region and disk needs a name of its own"));
         }
         Ok(())
     }
 
+    /// The drives, and how many sectors are on each.
+    fn resolve_disks(&self) -> Result<Vec<Volume>, DeviceError> {
+        let logical = self.logical.0 / SECTOR_BYTES;
+        let given = |disk: &Disk| disk.capacity.map(|capacity| capacity.bytes(self.logical) / SECTOR_BYTES);
+        let mut left = logical.saturating_sub(self.disks.iter().filter_map(given).sum());
+        let mut sharing = self.disks.iter().filter(|disk| disk.capacity.is_none()).count() as u64;
+        let mut volumes = Vec::with_capacity(self.disks.len());
+        for disk in &self.disks {
+            let drive: Drive = disk.drive.resolve().map_err(|what| self.wrong(format!("{}.drive", disk.name), what))?;
+            let sectors = given(disk).unwrap_or_else(|| {
+                let share = left / sharing;
+                (left, sharing) = (left - share, sharing - 1);
+                share
+            });
+            if sectors * SECTOR_BYTES > drive.capacity.0 {
+                let what = format!(
+                    "{} bytes exceed the {} bytes of `{}`; add a [[disk]] or take a larger drive",
+                    sectors * SECTOR_BYTES,
+                    drive.capacity.0,
+                    drive.name
+                );
+                return Err(self.wrong(format!("{}.capacity", disk.name), what));
+            }
+            volumes.push(Volume { drive, sectors });
+        }
+        let held: u64 = volumes.iter().map(|volume| volume.sectors).sum();
+        if !volumes.is_empty() && held != logical {
+            let what = format!(
+                "the disks hold {} bytes of the logical {}; leave one capacity out, so that it takes the rest",
+                held * SECTOR_BYTES,
+                self.logical.0
+            );
+            return Err(self.wrong("disk.capacity", what));
+        }
+        Ok(volumes)
+    }
+
     fn resolve_region(&self, region: &Region, notes: &mut Vec<String>) -> Result<SimRegion, DeviceError> {
         let wrong = |field: &str, what: String| self.wrong(format!("{}.{field}", region.name), what);
-        let chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
+        let chip: Chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
         if region.channels == 0 || region.dies_per_channel == 0 {
             return Err(wrong("channels", "a region has at least 1 channel with 1 die".into()));
         }
@@ -117,12 +181,16 @@ impl Resolved {
 
     /// Makes the simulated medium.
     pub fn media(&self) -> SimMedia {
-        let media = SimMedia::new(&self.regions, self.device.seed);
+        let media = SimMedia::new(&self.regions, self.device.seed).with_disks(&self.volumes);
         if self.device.serial { media.serial() } else { media }
     }
 
-    /// What the slow region has beyond the logical capacity, as a share of the logical capacity.
+    /// What the slow region has beyond the logical capacity, as a share of the logical capacity; 0 where disks hold all
+    /// data.
     pub fn spare(&self) -> f64 {
+        if !self.volumes.is_empty() {
+            return 0.0;
+        }
         let raw = self.regions.last().map_or(0, |region| region.geometry.capacity_bytes());
         raw as f64 / self.device.logical.0 as f64 - 1.0
     }

@@ -2,7 +2,10 @@
 
 use toml::{Table, Value};
 
-use super::{Capacity, ChipChoice, Device, DeviceError, Region, parse_percent, toml_value};
+use super::part_choice::figures;
+use super::{Capacity, Device, DeviceError, Disk, Part, PartChoice, Region, parse_percent, toml_value};
+use crate::chip::Chip;
+use crate::drive::Drive;
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
 
@@ -16,10 +19,12 @@ pub const DEVICE_KEYS: [&str; 3] = ["logical", "seed", "serial"];
 /// More dies than any region can have.
 const DIES_MAX: u64 = 4096;
 const REGION_KEYS: [&str; 5] = ["capacity", "spare", "chip", "channels", "dies_per_channel"];
+const DISK_KEYS: [&str; 2] = ["capacity", "drive"];
 
 impl Device {
     /// Sets one field: `logical`, `seed`, `serial`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
-    /// the field is one of the region or of its chip. `spare` sets the capacity of the slow region. Returns the region.
+    /// the field is one of the region or of its chip. `spare` sets the capacity of the slow region. `DISK.FIELD` sets one of a disk
+    /// or of its drive, where the disks are together called `disk`. Returns the region.
     ///
     /// # Errors
     /// An unknown field, or a value that it cannot have.
@@ -28,7 +33,7 @@ impl Device {
             None => self.set_top(key, value).map(|()| None),
             Some((region, field)) => match self.region_index(region) {
                 Some(index) => self.set_region(index, field, value).map(|()| Some(index)),
-                None => Err(Refused::Key),
+                None => self.set_disks(region, field, value).map(|()| None),
             },
         };
         result.map_err(|refused| match refused {
@@ -79,8 +84,8 @@ impl Device {
             }
             "spare" => return Err(Refused::Value("spare area is that of the slow region; set `capacity`".into())),
             "chip" => {
-                region.chip = ChipChoice::Named(value.into());
-                region.chip.resolve().map_err(Refused::Value)?;
+                region.chip = PartChoice::Named(value.into());
+                region.chip.resolve::<Chip>().map_err(Refused::Value)?;
             }
             "channels" => region.channels = whole(value, 1, DIES_MAX)? as u32,
             "dies_per_channel" => region.dies_per_channel = whole(value, 1, DIES_MAX)? as u32,
@@ -89,16 +94,18 @@ impl Device {
                 rates.insert(field.into(), toml_value(value));
                 region.faults = Value::Table(rates).try_into().map_err(refused)?;
             }
-            _ => {
-                let figures = region.chip.resolve().map_err(Refused::Value)?;
-                if !Table::try_from(&figures).is_ok_and(|figures| figures.contains_key(field)) {
-                    return Err(Refused::Key);
-                }
-                region.chip.set(field, toml_value(value));
-                region.chip.resolve().map_err(Refused::Value)?;
-            }
+            _ => set_figure::<Chip>(&mut region.chip, field, value)?,
         }
         Ok(())
+    }
+
+    fn set_disks(&mut self, name: &str, field: &str, value: &str) -> Result<(), Refused> {
+        let mut is_known = false;
+        for disk in self.disks.iter_mut().filter(|disk| name == "disk" || disk.name == name) {
+            is_known = true;
+            set_disk(disk, field, value)?;
+        }
+        if is_known { Ok(()) } else { Err(Refused::Key) }
     }
 
     /// What can be set, for messages.
@@ -107,15 +114,52 @@ impl Device {
         let regions: Vec<&str> = self.regions.iter().map(|region| region.name.as_str()).collect();
         let mut fields: Vec<String> = REGION_KEYS.iter().map(|&key| key.to_owned()).collect();
         if let Some(region) = self.regions.last() {
-            let figures = region.chip.resolve().ok().and_then(|chip| Table::try_from(chip).ok()).unwrap_or_default();
-            fields.extend(
-                figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key),
-            );
+            fields.extend(figure_names::<Chip>(&region.chip));
             fields.extend(fault_rates(region).into_iter().map(|(key, _)| key));
         }
         keys.push(format!("and for {} each of .{}", regions.join(" and "), fields.join(", .")));
+        if let Some(disk) = self.disks.first() {
+            let mut fields: Vec<String> = DISK_KEYS.iter().map(|&key| key.to_owned()).collect();
+            fields.extend(figure_names::<Drive>(&disk.drive));
+            let disks: Vec<&str> = self.disks.iter().map(|disk| disk.name.as_str()).collect();
+            keys.push(format!("and for {} each of .{}", disks.join(" and "), fields.join(", .")));
+        }
         keys.join(", ")
     }
+}
+
+fn set_disk(disk: &mut Disk, field: &str, value: &str) -> Result<(), Refused> {
+    match field {
+        "capacity" => disk.capacity = Some(value.parse().map_err(Refused::Value)?),
+        "drive" => {
+            disk.drive = PartChoice::Named(value.into());
+            disk.drive.resolve::<Drive>().map_err(Refused::Value)?;
+        }
+        _ => set_figure::<Drive>(&mut disk.drive, field, value)?,
+    }
+    Ok(())
+}
+
+fn set_figure<P: Part>(part: &mut PartChoice, field: &str, value: &str) -> Result<(), Refused> {
+    let known: P = part.resolve().map_err(Refused::Value)?;
+    if !figures(&known).contains_key(field) && !P::OPTIONAL_FIGURES.contains(&field) {
+        return Err(Refused::Key);
+    }
+    let mut changed = part.clone();
+    changed.set(field, toml_value(value));
+    changed.resolve::<P>().map_err(Refused::Value)?;
+    *part = changed;
+    Ok(())
+}
+
+/// Names of a part's figures that are numbers.
+fn figure_names<P: Part>(part: &PartChoice) -> Vec<String> {
+    let figures = part.resolve::<P>().map(|part| figures(&part)).unwrap_or_default();
+    let numbers = figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key);
+    let mut names: Vec<String> = numbers.collect();
+    let missing = P::OPTIONAL_FIGURES.iter().filter(|&&name| names.iter().all(|known| known != name));
+    names.extend(missing.map(|&name| name.to_owned()).collect::<Vec<_>>());
+    names
 }
 
 enum Refused {

@@ -5,7 +5,7 @@
 //! never by a measured replay: it panics at the first broken rule.
 
 use super::{Cause, CellMode, Media, Part, Simulation};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Server};
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
@@ -28,7 +28,9 @@ struct CheckedRegion {
 pub struct Checked<M> {
     inner: M,
     regions: Vec<CheckedRegion>,
-    /// Content of pages read during this request; [`CheckedData::page`] is an offset into it.
+    /// Tokens of the home disk by sector, as far as it was written.
+    disk: Vec<Token>,
+    /// Content of what was read during this request; [`CheckedData::page`] is an offset into it.
     in_flight: Vec<Token>,
     /// Token of each sector of the host write being served.
     payload: Vec<Token>,
@@ -61,7 +63,15 @@ impl<M> Checked<M> {
                 tokens: vec![0; geometry.page_slots() * geometry.page_sectors() as usize],
             })
             .collect();
-        Self { inner, regions, in_flight: Vec::new(), payload: Vec::new(), reply: Vec::new(), request_number: 0 }
+        Self {
+            inner,
+            regions,
+            disk: Vec::new(),
+            in_flight: Vec::new(),
+            payload: Vec::new(),
+            reply: Vec::new(),
+            request_number: 0,
+        }
     }
 
     /// The token that the current write gives to its sector number `index`.
@@ -77,6 +87,30 @@ impl<M> Checked<M> {
     fn page_tokens(&self, region: RegionId, page: Ppa) -> std::ops::Range<usize> {
         let sectors = self.regions[region.index()].geometry.page_sectors() as usize;
         page.index() * sectors..(page.index() + 1) * sectors
+    }
+
+    /// What was read, or the host's payload.
+    fn tokens_of<D>(&self, data: &CheckedData<D>) -> &[Token] {
+        match data.page {
+            Some((start, sectors)) => &self.in_flight[start..start + sectors as usize],
+            None => &self.payload,
+        }
+    }
+
+    /// Copies sectors of what was read, or of the host's payload, to the disk.
+    fn write_to_disk<D>(&mut self, data: &CheckedData<D>, from: u32, sector: u64, sectors: u32) {
+        let (to, from, sectors) = (sector as usize, from as usize, sectors as usize);
+        let mut disk = std::mem::take(&mut self.disk);
+        disk.resize(disk.len().max(to + sectors), 0);
+        disk[to..to + sectors].copy_from_slice(&self.tokens_of(data)[from..from + sectors]);
+        self.disk = disk;
+    }
+
+    fn assert_programmed(&self, region: RegionId, page: Ppa) {
+        let checked = &self.regions[region.index()];
+        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
+        let written = checked.write_pointer[block.index()];
+        assert!(index < written, "read of page {index} of block {}, not programmed", block.0);
     }
 
     /// Asserts that `page` is the next free page of its block and takes it.
@@ -100,13 +134,7 @@ impl<M: Media> Media for Checked<M> {
     }
 
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Self::Data {
-        let checked = &self.regions[region.index()];
-        let (block, index) = (checked.geometry.block_of(page), checked.geometry.page_of(page));
-        assert!(
-            index < checked.write_pointer[block.index()],
-            "read of page {index} of block {}, not programmed",
-            block.0
-        );
+        self.assert_programmed(region, page);
         let tokens = self.page_tokens(region, page);
         let start = self.in_flight.len();
         self.in_flight.extend_from_slice(&self.regions[region.index()].tokens[tokens.clone()]);
@@ -132,9 +160,11 @@ impl<M: Media> Media for Checked<M> {
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
-        let data = self.read(region, from, cause);
-        let sectors = self.regions[region.index()].geometry.page_sectors();
-        self.program(region, to, &[Part { data, from: 0, to: 0, sectors }], cause);
+        self.assert_programmed(region, from);
+        self.take_next_page(region, to);
+        let (source, target) = (self.page_tokens(region, from), self.page_tokens(region, to));
+        self.regions[region.index()].tokens.copy_within(source, target.start);
+        self.inner.copy(region, from, to, cause);
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
@@ -158,6 +188,26 @@ impl<M: Media> Media for Checked<M> {
     fn deliver_zeros(&mut self, at: u32, sectors: u32) {
         self.reply[at as usize..(at + sectors) as usize].fill(Self::ZEROS);
         self.inner.deliver_zeros(at, sectors);
+    }
+
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Self::Data {
+        let start = self.in_flight.len();
+        let end = sector as usize + sectors as usize;
+        self.disk.resize(self.disk.len().max(end), 0);
+        self.in_flight.extend_from_slice(&self.disk[sector as usize..end]);
+        CheckedData { inner: self.inner.fetch(sector, sectors, cause), page: Some((start, sectors)) }
+    }
+
+    fn destage(&mut self, data: Self::Data, from: u32, sector: u64, sectors: u32, cause: Cause) {
+        assert!(data.page.is_some(), "only what was read is destaged");
+        self.write_to_disk(&data, from, sector, sectors);
+        self.inner.destage(data.inner, from, sector, sectors, cause);
+    }
+
+    fn disk_write(&mut self, sector: u64, from: u32, sectors: u32) {
+        let host = self.host();
+        self.write_to_disk(&host, from, sector, sectors);
+        self.inner.disk_write(sector, from, sectors);
     }
 }
 
@@ -187,12 +237,20 @@ impl<M: Simulation> Simulation for Checked<M> {
         self.inner.begin_background();
     }
 
-    fn dies(&self) -> u32 {
-        self.inner.dies()
+    fn background_pages(&self, idle_ns: u64) -> u64 {
+        self.inner.background_pages(idle_ns)
     }
 
     fn backlog_ns(&self, at_ns: u64) -> u64 {
         self.inner.backlog_ns(at_ns)
+    }
+
+    fn finish(&mut self) {
+        self.inner.finish();
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        self.inner.servers()
     }
 
     fn ledger(&self) -> &Ledger {

@@ -8,16 +8,18 @@
 //! The verbs cannot fail. Bad blocks and failed programs are handled below the seam and their cost is charged there.
 
 mod checked;
+mod disk;
 mod faults;
 mod sim;
 
 pub use crate::chip::CellMode;
-pub use crate::operation::{Cause, FlashOp};
+pub use crate::operation::{Cause, DiskOp, FlashOp};
 pub use checked::Checked;
+pub use disk::Volume;
 pub use faults::Faults;
 pub use sim::{SimMedia, SimRegion};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Server};
 use crate::request::Request;
 use crate::units::{BlockId, Ppa, RegionId};
 
@@ -35,8 +37,10 @@ pub struct Part<D> {
 }
 
 /// The verbs of a scheme.
+///
+/// Those for a home disk are called only on a device that has one. Its disks are one space of sectors, that of the host.
 pub trait Media {
-    /// A page's content on its way through the controller.
+    /// What was read, on its way through the controller: a page of flash, or sectors of a disk.
     type Data: Copy;
 
     /// The payload of the host write being served.
@@ -67,6 +71,24 @@ pub trait Media {
 
     /// Hands zeros to the host: sectors that were never written or have been trimmed.
     fn deliver_zeros(&mut self, at: u32, sectors: u32);
+
+    /// Reads sectors of the home disk that follow each other into the controller, as one access: the first of them is
+    /// sector 0 of what it returns.
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Self::Data;
+
+    /// Writes sectors of what was read, from its sector `from` on, to the home disk. The host does not wait for it as long
+    /// as the disk's queue has room.
+    fn destage(&mut self, data: Self::Data, from: u32, sector: u64, sectors: u32, cause: Cause);
+
+    /// Reads sectors of the home disk for the host, past the flash, as the sectors from `at` on of the request being
+    /// served.
+    fn disk_read(&mut self, sector: u64, at: u32, sectors: u32) {
+        let data = self.fetch(sector, sectors, Cause::Host);
+        self.deliver(data, 0, at, sectors);
+    }
+
+    /// Writes sectors of the request being served, from its sector `from` on, to the home disk, past the flash.
+    fn disk_write(&mut self, sector: u64, from: u32, sectors: u32);
 }
 
 /// A medium on which a replay can run: it knows when a request is served.
@@ -80,11 +102,17 @@ pub trait Simulation: Media {
     /// What follows is background work: it takes place in the idle time of its dies and yields to host work.
     fn begin_background(&mut self);
 
-    /// How many dies of the last region work at the same time.
-    fn dies(&self) -> u32;
+    /// How many page copies, or destages to the home disk if there is one, fit into so much idle time.
+    fn background_pages(&self, idle_ns: u64) -> u64;
 
-    /// How long the die that is furthest behind with its background work needs from `at_ns` on, if the host stays away.
+    /// How long the die or disk that is furthest behind with its background work needs from `at_ns` on, if the host stays away.
     fn backlog_ns(&self, at_ns: u64) -> u64;
+
+    /// Does what still waits in queues, so that it is counted.
+    fn finish(&mut self);
+
+    /// What its dies, channels and disks did so far.
+    fn servers(&self) -> Vec<Server>;
 
     /// What was counted so far.
     fn ledger(&self) -> &Ledger;

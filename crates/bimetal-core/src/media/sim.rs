@@ -5,12 +5,16 @@
 //! served when every foreground operation that it triggered has ended, so with one die its response is the plain sum of
 //! operation times, which is how Chang (2010) and `ComboFTL` (2010) count.
 //!
+//! Where a chip has it, a copy within a die takes the chip's copyback time on the die and nothing on the channel. It is
+//! counted as the read and the program that it is.
+//!
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
-use super::{Cause, CellMode, Faults, FlashOp, Media, Part, Simulation};
+use super::disk::{Destage, SimDisks, Volume};
+use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
-use crate::ledger::{Counts, FaultCounts, Ledger, Row, Timing};
+use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
@@ -37,6 +41,7 @@ struct SimBlock {
 #[derive(Debug)]
 struct Flash {
     geometry: Geometry,
+    channels: u32,
     timing: [Timing; 2],
     /// Ledger row of each mode.
     rows: [usize; 2],
@@ -44,6 +49,7 @@ struct Flash {
     /// Blocks in [`CellMode::Slc`].
     slc_blocks: u32,
     on_one_die: bool,
+    has_copyback: bool,
     faults: Option<Box<super::faults::Injector>>,
 }
 
@@ -95,10 +101,12 @@ pub struct SimMedia {
     regions: Vec<Flash>,
     dies: Vec<Die>,
     channels: Vec<u64>,
+    disks: SimDisks,
     ledger: Ledger,
     now: u64,
     completion: u64,
     background: bool,
+    serial: bool,
 }
 
 impl SimMedia {
@@ -108,10 +116,12 @@ impl SimMedia {
             regions: Vec::new(),
             dies: Vec::new(),
             channels: Vec::new(),
+            disks: SimDisks::default(),
             ledger: Ledger::default(),
             now: 0,
             completion: 0,
             background: false,
+            serial: false,
         };
         for (index, region) in regions.iter().enumerate() {
             media.add(index, region);
@@ -142,11 +152,13 @@ impl SimMedia {
         let native = self.add_row(index, &region.chip, CellMode::Native);
         self.regions.push(Flash {
             geometry,
+            channels: region.channels,
             timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
             rows: [native; 2],
             blocks,
             slc_blocks: 0,
             on_one_die: geometry.dies == 1,
+            has_copyback: region.chip.copyback(CellMode::Native).is_some(),
             faults: None,
         });
     }
@@ -156,10 +168,19 @@ impl SimMedia {
         self.ledger.rows.len() - 1
     }
 
-    /// The same device doing one operation at a time, whatever its dies: the papers that add operation times up know no
-    /// other.
+    /// The same device with disks under its flash: a space of sectors, of which each volume is the next part.
+    #[must_use]
+    pub fn with_disks(mut self, volumes: &[Volume]) -> Self {
+        self.ledger.disks = volumes.iter().map(|_| DiskCounts::default()).collect();
+        self.disks = SimDisks::new(volumes);
+        self
+    }
+
+    /// The same device doing one operation at a time, whatever its dies and disks: the papers that add operation times up
+    /// know no other.
     #[must_use]
     pub fn serial(mut self) -> Self {
+        self.serial = true;
         for flash in &mut self.regions {
             flash.on_one_die = true;
             for block in &mut flash.blocks {
@@ -216,22 +237,47 @@ impl SimMedia {
         self.completion = self.completion.max(die.free_at);
     }
 
+    /// How long a copy within a die takes: none if the pages are on different dies or in a mode that cannot.
+    #[inline]
+    fn copyback(&self, region: RegionId, from: BlockId, to: BlockId) -> Option<Nanos> {
+        let flash = &self.regions[region.index()];
+        // The dies of a serial device are one to the clock only.
+        let same_die = flash.geometry.die_of(from) == flash.geometry.die_of(to);
+        let mode = flash.blocks[to.index()].mode;
+        if same_die && flash.blocks[from.index()].mode == mode {
+            flash.timing[usize::from(mode)].copyback
+        } else {
+            None
+        }
+    }
+
+    /// Copies `pages` pages within the die of a block.
+    fn copy_back(&mut self, region: RegionId, to: BlockId, pages: u64, copyback: Nanos, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        let SimBlock { die, mode } = flash.blocks[to.index()];
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_copybacks(cause, pages);
+        let die = &mut self.dies[usize::from(die)];
+        if self.background {
+            (0..pages).for_each(|_| defer(die, copyback));
+            return;
+        }
+        die.free_at = die.start(self.now) + (copyback * pages).0;
+        self.completion = self.completion.max(die.free_at);
+    }
+
     /// Reads and programs that follow each other on one die: the die is the bottleneck of its own channel, so that the
     /// sum of the times is exact once the first transfer has got the channel.
     #[inline]
     fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, cause: Cause) {
         let flash = &self.regions[region.index()];
         let pages = from.len() as u64;
-        let mode_of = |page: Ppa| u64::from(flash.blocks[flash.geometry.block_of(page).index()].mode);
-        let first = from[0];
-        let differences = from.iter().fold(0, |differences, page| differences | (page.0 ^ first.0));
+        let mode_of = |block: BlockId| u64::from(flash.blocks[block.index()].mode);
         let slc_reads = if flash.slc_blocks == 0 {
             0
-        } else if flash.geometry.block_of(Ppa(differences)) == BlockId(0) {
-            // All pages are in the same block.
-            mode_of(first) * pages
+        } else if let Some(source) = common_block(&flash.geometry, from) {
+            mode_of(source) * pages
         } else {
-            from.iter().map(|&page| mode_of(page)).sum()
+            from.iter().map(|&page| mode_of(flash.geometry.block_of(page))).sum()
         };
         let mut time = Nanos(0);
         for (mode, reads) in [pages - slc_reads, slc_reads].into_iter().enumerate() {
@@ -287,6 +333,27 @@ impl SimMedia {
     }
 }
 
+impl SimMedia {
+    /// Accesses sectors of the disks that follow each other once `ready`, and the device if it does one operation at a
+    /// time. Returns when that has ended.
+    fn access(&mut self, op: DiskOp, ready: u64, sector: u64, sectors: u32, cause: Cause) -> u64 {
+        let ready = if self.serial { ready.max(self.dies[0].free_at) } else { ready };
+        let end = self.disks.access(op, ready, sector, sectors, cause, &mut self.ledger.disks);
+        if self.serial {
+            self.dies[0].free_at = end;
+        }
+        end
+    }
+}
+
+/// The block that all pages lie in.
+#[inline]
+fn common_block(geometry: &Geometry, pages: &[Ppa]) -> Option<BlockId> {
+    let first = *pages.first()?;
+    let differences = pages.iter().fold(0, |differences, page| differences | (page.0 ^ first.0));
+    (geometry.block_of(Ppa(differences)) == BlockId(0)).then(|| geometry.block_of(first))
+}
+
 /// Puts a background operation on a die's backlog.
 fn defer(die: &mut Die, time: Nanos) {
     die.backlog_ns += time.0;
@@ -320,6 +387,18 @@ impl Media for SimMedia {
 
     #[inline]
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+        let flash = &self.regions[region.index()];
+        if flash.has_copyback {
+            let (source, target) = (flash.geometry.block_of(from), flash.geometry.block_of(to));
+            if let Some(copyback) = self.copyback(region, source, target) {
+                self.copy_back(region, target, 1, copyback, cause);
+                if self.regions[region.index()].faults.is_some() {
+                    // What failed to be programmed is still in the die's register.
+                    self.try_program(region, to, self.now);
+                }
+                return;
+            }
+        }
         let data = self.read(region, from, cause);
         self.program(region, to, &[Part { data, from: 0, to: 0, sectors: 0 }], cause);
     }
@@ -327,13 +406,19 @@ impl Media for SimMedia {
     #[inline]
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
         let flash = &self.regions[region.index()];
-        if self.background || flash.faults.is_some() || !flash.on_one_die || from.is_empty() {
+        let together = !self.background && flash.faults.is_none();
+        let target = flash.geometry.block_of(to);
+        let source = if together && flash.has_copyback { common_block(&flash.geometry, from) } else { None };
+        let copyback = source.and_then(|source| self.copyback(region, source, target));
+        if let Some(copyback) = copyback {
+            self.copy_back(region, target, from.len() as u64, copyback, cause);
+        } else if together && flash.on_one_die && !flash.has_copyback && !from.is_empty() {
+            self.copy_run_on_one_die(region, from, target, cause);
+        } else {
             for (&from, to) in from.iter().zip(to.0..) {
                 self.copy(region, from, Ppa(to), cause);
             }
-            return;
         }
-        self.copy_run_on_one_die(region, from, flash.geometry.block_of(to), cause);
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
@@ -358,6 +443,28 @@ impl Media for SimMedia {
 
     #[inline]
     fn deliver_zeros(&mut self, _at: u32, _sectors: u32) {}
+
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> u64 {
+        let end = self.access(DiskOp::Read, self.now, sector, sectors, cause);
+        self.completion = self.completion.max(end);
+        end
+    }
+
+    fn destage(&mut self, data: u64, _from: u32, sector: u64, sectors: u32, cause: Cause) {
+        let end = if self.serial {
+            self.access(DiskOp::Write, data, sector, sectors, cause)
+        } else {
+            self.disks.destage(self.now, Destage { ready: data, sector, sectors, cause }, &mut self.ledger.disks)
+        };
+        if !self.background {
+            self.completion = self.completion.max(end);
+        }
+    }
+
+    fn disk_write(&mut self, sector: u64, _from: u32, sectors: u32) {
+        let end = self.access(DiskOp::Write, self.now, sector, sectors, Cause::Host);
+        self.completion = self.completion.max(end);
+    }
 }
 
 impl SimMedia {
@@ -385,13 +492,45 @@ impl Simulation for SimMedia {
         self.background = true;
     }
 
-    fn dies(&self) -> u32 {
-        self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies })
+    fn background_pages(&self, idle_ns: u64) -> u64 {
+        if let Some(pages) = self.disks.background_writes(idle_ns) {
+            return pages;
+        }
+        let copy_ns = |row: &Row| (row.timing.of_op(FlashOp::Read) + row.timing.of_op(FlashOp::Program)).0;
+        let longest_ns = self.ledger.rows.iter().map(copy_ns).max().unwrap_or(1).max(1);
+        let dies = self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies });
+        (idle_ns / longest_ns).saturating_mul(u64::from(dies))
     }
 
     fn backlog_ns(&self, at_ns: u64) -> u64 {
         let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
-        self.dies.iter().map(left).max().unwrap_or(0)
+        let dies = self.dies.iter().map(left).max().unwrap_or(0);
+        dies.max(self.disks.backlog_ns(at_ns))
+    }
+
+    fn finish(&mut self) {
+        self.disks.drain(&mut self.ledger.disks);
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        if self.serial {
+            return vec![Server { kind: ServerKind::Device, count: 1, busy: self.ledger.busy() }];
+        }
+        let mut servers = Vec::new();
+        for (region, flash) in self.regions.iter().enumerate() {
+            let rows = || self.ledger.rows.iter().filter(|row| row.region == region);
+            let (dies, channels) = (flash.geometry.dies, flash.channels);
+            let (worked, moved) = (rows().map(Row::busy).sum(), rows().map(Row::on_channel).sum());
+            servers.push(Server { kind: ServerKind::Dies(region), count: dies, busy: worked });
+            servers.push(Server { kind: ServerKind::Channels(region), count: channels, busy: moved });
+        }
+        let disk = |(disk, counts): (usize, &DiskCounts)| Server {
+            kind: ServerKind::Disk(disk),
+            count: 1,
+            busy: counts.busy(),
+        };
+        servers.extend(self.ledger.disks.iter().enumerate().map(disk));
+        servers
     }
 
     fn ledger(&self) -> &Ledger {
@@ -407,6 +546,7 @@ impl Simulation for SimMedia {
             *die = Die { channel: die.channel, ..Die::default() };
         }
         self.channels.fill(0);
+        self.disks.reset();
         self.now = 0;
         self.completion = 0;
     }
@@ -415,6 +555,7 @@ impl Simulation for SimMedia {
         for row in &mut self.ledger.rows {
             row.counts = Counts::default();
         }
+        self.ledger.disks.fill(DiskCounts::default());
     }
 }
 
@@ -445,6 +586,76 @@ mod tests {
         media.begin(&REQUEST, 1000);
         media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(1), 0), Cause::Gc);
         assert_eq!(media.end(), 1000 + (25 + 10 + 10 + 200) * 1000);
+    }
+
+    /// The same with a copyback of 240 µs.
+    fn media_with_copyback(dies: u32) -> (SimMedia, Geometry) {
+        let chip = Chip { bus_mb_per_s: 204.8, copyback_us: Some(240.0), ..chip::find("chang-slc").unwrap() };
+        let geometry = Geometry::new(2048, 64, 16, dies).unwrap();
+        (SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1), geometry)
+    }
+
+    #[test]
+    fn a_copyback_takes_its_time_and_no_channel() {
+        let (mut media, geometry) = media_with_copyback(2);
+        media.begin(&REQUEST, 0);
+        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(2), 0), Cause::Gc);
+        // The other die's page has the channel to itself meanwhile.
+        assert_eq!(media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host), 35_000);
+        assert_eq!(media.end(), 240_000);
+        let counts = &media.ledger().rows[0].counts;
+        assert_eq!((counts.get(FlashOp::Read, Cause::Gc), counts.get(FlashOp::Program, Cause::Gc)), (1, 1));
+        let times = [FlashOp::Read, FlashOp::Program].map(|op| media.ledger().rows[0].time(op, Cause::Gc));
+        assert_eq!(times, [Nanos::from_us(25), Nanos::from_us(215)]);
+        assert_eq!(media.ledger().busy(), Nanos::from_us(240 + 35));
+        media.reset_counts();
+        assert_eq!(media.ledger().busy(), Nanos(0));
+    }
+
+    #[test]
+    fn copies_between_dies_and_modes_go_through_the_controller() {
+        // To the clock a serial device has one die.
+        for serial in [false, true] {
+            let (media, geometry) = media_with_copyback(2);
+            let mut media = if serial { media.serial() } else { media };
+            media.begin(&REQUEST, 0);
+            media.copy_run(REGION, &[geometry.ppa(BlockId(0), 0)], geometry.ppa(BlockId(1), 0), Cause::Gc);
+            assert_eq!(media.end(), (25 + 10 + 10 + 200) * 1000);
+        }
+        let mut chip = chip::find("chang-mlc").unwrap();
+        chip.copyback_us = Some(100.0);
+        let geometry = Geometry::new(4096, 128, 4, 1).unwrap();
+        let mut media = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
+        media.erase(REGION, BlockId(1), CellMode::Slc, Cause::Gc);
+        media.reset();
+        media.begin(&REQUEST, 0);
+        let [native, slc] = [0, 1].map(|block| geometry.ppa(BlockId(block), 0));
+        media.copy_run(REGION, &[native, slc], geometry.ppa(BlockId(2), 0), Cause::Gc);
+        assert_eq!(media.end(), (100 + 50 + 800) * 1000);
+        assert_eq!(media.ledger().busy(), Nanos(media.end()));
+    }
+
+    #[test]
+    fn copybacks_take_the_same_time_together_and_one_by_one() {
+        let times = |together: bool, background: bool| {
+            let (mut media, geometry) = media_with_copyback(1);
+            media.begin(&REQUEST, 0);
+            if background {
+                media.begin_background();
+            }
+            let from: Vec<Ppa> = (0..5).map(|page| geometry.ppa(BlockId(0), page)).collect();
+            if together {
+                media.copy_run(REGION, &from, geometry.ppa(BlockId(1), 0), Cause::Gc);
+            } else {
+                from.iter().for_each(|&page| media.copy(REGION, page, geometry.ppa(BlockId(1), page.0), Cause::Gc));
+            }
+            (media.end(), media.backlog_ns(0), media.ledger().busy())
+        };
+        assert_eq!(times(true, false), (1_200_000, 0, Nanos::from_us(1200)));
+        assert_eq!(times(true, true), (0, 1_200_000, Nanos::from_us(1200)));
+        for background in [false, true] {
+            assert_eq!(times(true, background), times(false, background));
+        }
     }
 
     #[test]

@@ -92,6 +92,12 @@ impl Lists {
         Some(first)
     }
 
+    /// Brings an index's links into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        prefetch_index::prefetch_index(&self.links, index as usize);
+    }
+
     /// The indices of a list from front to back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.front(list), |&index| {

@@ -34,6 +34,12 @@ impl<D: Copy> PageMerge<D> {
         self.covered.count_ones()
     }
 
+    /// Whether all of `sectors` sectors from `first` on are covered.
+    #[inline]
+    pub fn covers(&self, first: u32, sectors: u32) -> bool {
+        mask(first, sectors) & !self.covered == 0
+    }
+
     /// The parts, for programming.
     #[inline]
     pub fn parts(&self) -> &[Part<D>] {
@@ -71,7 +77,7 @@ mod tests {
         merge.fill('o', 0, 0, 8);
         let parts: Vec<_> = merge.parts().iter().map(|part| (part.data, part.from, part.to, part.sectors)).collect();
         assert_eq!(parts, [('n', 0, 2, 3), ('m', 9, 6, 1), ('o', 0, 0, 2), ('o', 5, 5, 1), ('o', 7, 7, 1)]);
-        assert_eq!(merge.sectors(), 8);
+        assert_eq!((merge.sectors(), merge.covers(0, 8), merge.covers(7, 2)), (8, true, false));
         merge.fill('x', 0, 0, 128);
         assert_eq!(merge.sectors(), 128);
     }

@@ -31,7 +31,7 @@ pub enum Stream {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     block: u32,
-    /// Next page; `pages_per_block` where a new block is needed.
+    /// Next page; the number of data pages where a new block is needed.
     page: u32,
 }
 
@@ -51,6 +51,8 @@ struct Die {
 #[derive(Debug)]
 pub struct PageMap {
     table: PageTable,
+    /// Pages of a block that take data, its first.
+    data_pages: u32,
     /// In the order of dies.
     counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
@@ -71,7 +73,32 @@ impl PageMap {
     /// # Errors
     /// Too little spare area for garbage collection to make progress, and how much it takes.
     pub fn new(geometry: Geometry, logical_pages: u64) -> Result<Self, String> {
-        let pages = geometry.pages_per_block;
+        Self::with(geometry, logical_pages, logical_pages, geometry.pages_per_block)
+    }
+
+    /// An erased region for an address space of `logical_pages` pages of which at most `valid_pages` lie in it at a time:
+    /// its user sees to that.
+    ///
+    /// # Errors
+    /// Too little spare area for garbage collection to make progress, and how much it takes.
+    pub fn sparse(geometry: Geometry, logical_pages: u64, valid_pages: u64) -> Result<Self, String> {
+        Self::with(geometry, logical_pages, valid_pages, geometry.pages_per_block)
+    }
+
+    /// An erased region with data in the first `data_pages` pages of each block only: what the others are for is its
+    /// user's.
+    ///
+    /// # Errors
+    /// Too little spare area for garbage collection to make progress, and how much it takes.
+    pub fn with_data_pages(geometry: Geometry, logical_pages: u64, data_pages: u32) -> Result<Self, String> {
+        Self::with(geometry, logical_pages, logical_pages, data_pages)
+    }
+
+    fn with(geometry: Geometry, logical_pages: u64, valid_pages: u64, data_pages: u32) -> Result<Self, String> {
+        if logical_pages >= u64::from(NONE) {
+            return Err(format!("{logical_pages} logical pages are more than 2^32; lower the capacity"));
+        }
+        let pages = data_pages;
         let mut places = vec![Place { count: 0, die: 0 }; geometry.blocks as usize];
         let mut end = 0usize;
         let dies: Vec<Die> = (0..geometry.dies)
@@ -90,16 +117,17 @@ impl PageMap {
             })
             .collect();
         let limit: u64 = dies.iter().map(|die| u64::from(die.valid_limit)).sum();
-        if logical_pages > limit {
-            let needed = logical_pages.div_ceil(u64::from(pages)) + u64::from(RESERVED_BLOCKS * geometry.dies);
+        if valid_pages > limit {
+            let needed = valid_pages.div_ceil(u64::from(pages)) + u64::from(RESERVED_BLOCKS * geometry.dies);
             return Err(format!(
-                "{} blocks leave too little spare area: {logical_pages} logical pages of {} bytes on {} dies need about \
+                "{} blocks leave too little spare area: {valid_pages} pages of {} bytes on {} dies need about \
                  {needed} blocks ({RESERVED_BLOCKS} per die stay free of data); enlarge the region or its spare area",
                 geometry.blocks, geometry.page_bytes, geometry.dies
             ));
         }
         Ok(Self {
             table: PageTable::new(geometry, logical_pages),
+            data_pages,
             counts: ValidCounts::new(end, pages)?,
             places,
             dies,
@@ -111,6 +139,12 @@ impl PageMap {
     #[inline(always)]
     pub fn geometry(&self) -> &Geometry {
         self.table.geometry()
+    }
+
+    /// Pages of a block that take data.
+    #[inline(always)]
+    pub fn data_pages(&self) -> u32 {
+        self.data_pages
     }
 
     /// Number of logical pages.
@@ -139,6 +173,11 @@ impl PageMap {
         }
     }
 
+    /// Pages that hold a logical page.
+    pub fn occupied(&self) -> u64 {
+        self.dies.iter().map(|die| u64::from(die.valid_pages)).sum()
+    }
+
     /// Forgets the copy of a logical page; what it occupied can be collected.
     #[inline(always)]
     pub fn invalidate(&mut self, logical: u32) {
@@ -149,9 +188,10 @@ impl PageMap {
         }
     }
 
-    /// The die that takes the next host page: in turn, past those that are full of valid data.
+    /// The die that takes the next host page: in turn, past those that are full of valid data. There must be one.
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
+        debug_assert!(self.occupied() < self.room(), "the region is full of valid data");
         loop {
             let die = self.next_die;
             self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
@@ -171,13 +211,13 @@ impl PageMap {
     /// Whether the next page of a stream takes an erased block.
     #[inline]
     pub fn needs_block(&self, die: u32, stream: Stream) -> bool {
-        self.dies[die as usize].open[stream as usize].page == self.geometry().pages_per_block
+        self.dies[die as usize].open[stream as usize].page == self.data_pages
     }
 
     /// Maps an unmapped logical page onto the next page of a stream's open block.
     #[inline(always)]
     pub fn place(&mut self, logical: u32, die: u32, stream: Stream) -> Ppa {
-        let pages = self.geometry().pages_per_block;
+        let pages = self.data_pages;
         let space = &mut self.dies[die as usize];
         let open = &mut space.open[stream as usize];
         if open.page == pages {
@@ -215,7 +255,8 @@ impl PageMap {
     pub fn relocate(&mut self, victim: BlockId, page: u32, die: u32, run: &mut Run) -> Option<(Ppa, u32)> {
         let pages = self.table.valid_word(victim, page)?;
         let to = self.open_gc(die);
-        self.table.move_run(pages, to, run);
+        let room = self.data_pages - self.geometry().page_of(to);
+        self.table.move_run(pages, to, room, run);
         self.moved(victim, run.pages().len(), die);
         let last = run.pages()[run.pages().len() - 1];
         Some((to, self.geometry().page_of(last) + 1))
@@ -225,7 +266,7 @@ impl PageMap {
     fn open_gc(&mut self, die: u32) -> Ppa {
         let space = &mut self.dies[die as usize];
         let open = &mut space.open[Stream::Gc as usize];
-        if open.page == self.table.geometry().pages_per_block {
+        if open.page == self.data_pages {
             *open = Open { block: pop_erased(&mut space.free), page: 0 };
         }
         self.table.geometry().ppa(BlockId(open.block), open.page)
@@ -236,7 +277,7 @@ impl PageMap {
         self.counts.subtract(self.places[victim.index()].count as usize, pages);
         let open = &mut self.dies[die as usize].open[Stream::Gc as usize];
         open.page += pages as u32;
-        let sealed = open.page == self.table.geometry().pages_per_block;
+        let sealed = open.page == self.data_pages;
         self.counts.add(self.places[open.block as usize].count as usize, pages);
         if sealed {
             self.seal(die, Stream::Gc);
@@ -258,7 +299,7 @@ impl PageMap {
     #[inline]
     pub fn can_lend(&self, die: u32) -> bool {
         let space = &self.dies[die as usize];
-        space.valid_pages + self.geometry().pages_per_block <= space.valid_limit
+        space.valid_pages + self.data_pages <= space.valid_limit
     }
 
     /// Valid pages that fit into the region, less what is lent.
@@ -269,7 +310,7 @@ impl PageMap {
     /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
     pub fn lend(&mut self, die: u32) -> BlockId {
         debug_assert!(self.can_lend(die));
-        let pages = self.geometry().pages_per_block;
+        let pages = self.data_pages;
         let space = &mut self.dies[die as usize];
         space.valid_limit -= pages;
         BlockId(pop_erased(&mut space.free))
@@ -277,7 +318,7 @@ impl PageMap {
 
     /// A block that was lent comes back, erased.
     pub fn give_back(&mut self, block: BlockId) {
-        let (die, pages) = (self.geometry().die_of(block), self.geometry().pages_per_block);
+        let (die, pages) = (self.geometry().die_of(block), self.data_pages);
         let space = &mut self.dies[die as usize];
         space.valid_limit += pages;
         space.free.push_back(block.0);
@@ -384,6 +425,22 @@ mod tests {
         assert_eq!((pages.valid_pages(victim), pages.free_blocks(0)), (0, 3));
         pages.release(0, victim);
         assert_eq!(pages.free_blocks(0), 4);
+        pages.check().unwrap();
+    }
+
+    #[test]
+    fn an_address_space_may_be_larger_than_what_lies_in_it() {
+        let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
+        assert!(PageMap::sparse(geometry, 1000, 17).is_err());
+        let mut pages = PageMap::sparse(geometry, 1000, 16).unwrap();
+        for logical in (0..1000).step_by(67) {
+            let die = pages.next_die();
+            pages.place(logical, die, Stream::Host);
+        }
+        assert_eq!((pages.logical_pages(), pages.occupied(), pages.room()), (1000, 15, 16));
+        assert!(pages.lookup(938).is_some() && pages.lookup(999).is_none());
+        pages.invalidate(67);
+        assert_eq!(pages.occupied(), 14);
         pages.check().unwrap();
     }
 

@@ -133,15 +133,14 @@ impl PageTable {
         None
     }
 
-    /// Moves valid pages to `to` and the pages after it, as many as its block has left. Puts their old places into `run`.
+    /// Moves valid pages to `to` and the pages after it, `room` pages at most. Puts their old places into `run`.
     #[inline]
-    pub fn move_run(&mut self, pages: ValidWord, to: Ppa, run: &mut Run) {
+    pub fn move_run(&mut self, pages: ValidWord, to: Ppa, room: u32, run: &mut Run) {
         let ValidWord { base, bits } = pages;
-        let room = (self.geometry.pages_per_block - self.geometry.page_of(to)) as usize;
         let mut rest = bits;
         let mut owners = [0; WORD];
         let sources = &self.owner[base..base + WORD];
-        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room) {
+        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room as usize) {
             if rest == 0 {
                 break;
             }
@@ -231,7 +230,7 @@ mod tests {
         let to = geometry.ppa(BlockId(3), 22);
         let mut run = Run::default();
         let word = table.valid_word(BlockId(1), 0).unwrap();
-        table.move_run(word, to, &mut run);
+        table.move_run(word, to, 2, &mut run);
         assert_eq!(run.pages(), [geometry.ppa(BlockId(1), 1), geometry.ppa(BlockId(1), 3)]);
         assert_eq!((table.lookup(25), table.lookup(27)), (Some(to), Some(Ppa(to.0 + 1))));
         assert_eq!(table.check(), Ok(vec![24, 20, 0, 2]));

@@ -206,7 +206,8 @@ impl UnitMap {
     pub fn relocate(&mut self, victim: BlockId, page: u32, unit: u32, run: &mut Run) -> Option<(Ppa, u32)> {
         let pages = self.table.valid_word(victim, page)?;
         let to = self.open_page(unit);
-        self.table.move_run(pages, to, run);
+        let room = self.geometry().pages_per_block - self.geometry().page_of(to);
+        self.table.move_run(pages, to, room, run);
         let moved = run.pages();
         self.counts.subtract(victim.index(), moved.len());
         let last = moved[moved.len() - 1];

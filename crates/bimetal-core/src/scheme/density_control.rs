@@ -259,7 +259,12 @@ mod tests {
         chip.slc_mode.as_mut().unwrap().pages_per_block = 4;
         let geometry = Geometry::new(4096, 8, 13, 1).unwrap();
         let region = SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() };
-        let shape = Shape { logical_sectors: 8 * 64, regions: vec![RegionShape { chip, geometry }], seed: 1 };
+        let shape = Shape {
+            logical_sectors: 8 * 64,
+            regions: vec![RegionShape { chip, geometry }],
+            disks: Vec::new(),
+            seed: 1,
+        };
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
         let mut scheme = DensityControl::new(&shape, Parameters::parse(&settings).unwrap()).unwrap();
         let mut media = SimMedia::new(&[region], 1);

@@ -314,7 +314,7 @@ mod tests {
         };
         let regions = [region("comboftl-mlc-slc-mode", 4, 4), region("comboftl-mlc", 8, 14)];
         let shapes = regions.iter().map(|r| RegionShape { chip: r.chip.clone(), geometry: r.geometry }).collect();
-        let shape = Shape { logical_sectors: 8 * 64, regions: shapes, seed: 1 };
+        let shape = Shape { logical_sectors: 8 * 64, regions: shapes, disks: Vec::new(), seed: 1 };
         let mut scheme = MixedFtl::new(&shape, Parameters::default()).unwrap();
         let mut media =
             Checked::new(SimMedia::new(&regions, 1), &regions.each_ref().map(|region| (region.geometry, 0)));

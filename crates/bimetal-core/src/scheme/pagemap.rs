@@ -57,8 +57,12 @@ mod tests {
     fn device() -> (SimMedia, PageMapped) {
         let chip = chip::find("chang-mlc").unwrap();
         let geometry = Geometry::new(4096, 8, 8, 1).unwrap();
-        let shape =
-            Shape { logical_sectors: 32 * 8, regions: vec![RegionShape { chip: chip.clone(), geometry }], seed: 1 };
+        let shape = Shape {
+            logical_sectors: 32 * 8,
+            regions: vec![RegionShape { chip: chip.clone(), geometry }],
+            disks: Vec::new(),
+            seed: 1,
+        };
         let scheme = PageMapped::new(&shape, Parameters::default()).unwrap();
         (SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1), scheme)
     }
@@ -97,7 +101,12 @@ mod tests {
     fn too_little_spare_area_is_refused_with_what_it_takes() {
         let chip = chip::find("chang-mlc").unwrap();
         let geometry = Geometry::new(4096, 8, 8, 1).unwrap();
-        let shape = Shape { logical_sectors: 48 * 8, regions: vec![RegionShape { chip, geometry }], seed: 1 };
+        let shape = Shape {
+            logical_sectors: 48 * 8,
+            regions: vec![RegionShape { chip, geometry }],
+            disks: Vec::new(),
+            seed: 1,
+        };
         let error = PageMapped::new(&shape, Parameters::default()).unwrap_err();
         assert!(error.contains("spare"), "{error}");
     }

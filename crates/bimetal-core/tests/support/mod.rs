@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses its own share of this module")]
 
-use bimetal_core::chip;
-use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion};
+use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Volume};
 use bimetal_core::part::random;
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
+use bimetal_core::{chip, drive};
 
 /// A region of `blocks` blocks of a catalogue chip, with its block shortened to `pages_per_block`.
 pub fn region(chip_name: &str, pages_per_block: u32, blocks: u32, dies: u32) -> SimRegion {
@@ -28,7 +28,27 @@ pub fn tiny_regions(spec: &SchemeSpec) -> Vec<SimRegion> {
         Regions::One => vec![slow],
         Regions::DualMode => vec![region("chang-mlc", 16, 96, 1)],
         Regions::FastAndSlow => vec![region("chang-slc", 16, 24, 1), slow],
+        Regions::FlashOverDisk => vec![region("chang-slc", 16, 48, 1)],
     }
+}
+
+/// The disk under [`tiny_regions`], where the scheme needs one.
+pub fn tiny_volumes(spec: &SchemeSpec) -> Vec<Volume> {
+    match spec.regions {
+        Regions::FlashOverDisk => vec![Volume { drive: drive::catalogue().remove(0), sectors: TINY_SECTORS }],
+        Regions::One | Regions::FastAndSlow | Regions::DualMode => Vec::new(),
+    }
+}
+
+/// What a scheme sees of a tiny device.
+pub fn tiny_shape(spec: &SchemeSpec) -> Shape {
+    let disks = tiny_volumes(spec).into_iter().map(|volume| volume.drive).collect();
+    Shape { disks, ..shape(&tiny_regions(spec), TINY_SECTORS) }
+}
+
+/// A tiny device that does one operation at a time.
+pub fn tiny_media(spec: &SchemeSpec) -> SimMedia {
+    SimMedia::new(&tiny_regions(spec), 1).with_disks(&tiny_volumes(spec)).serial()
 }
 
 /// Sectors that the host sees of [`tiny_regions`].
@@ -38,17 +58,18 @@ pub const TINY_SECTORS: u64 = 64 * 128;
 pub fn shape(regions: &[SimRegion], logical_sectors: u64) -> Shape {
     let regions =
         regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry }).collect();
-    Shape { logical_sectors, regions, seed: 1 }
+    Shape { logical_sectors, regions, disks: Vec::new(), seed: 1 }
 }
 
-/// A scheme over a checked device of these regions.
-pub fn checked(spec: &SchemeSpec, regions: &[SimRegion], shape: &Shape) -> CheckedDevice {
-    let geometries: Vec<_> = regions
+/// A scheme over a checked tiny device.
+pub fn checked(spec: &SchemeSpec) -> CheckedDevice {
+    let geometries: Vec<_> = tiny_regions(spec)
         .iter()
         .map(|region| (region.geometry, region.chip.slc_mode.map_or(0, |slc| slc.pages_per_block)))
         .collect();
-    let media = Checked::new(SimMedia::new(regions, 1).serial(), &geometries);
-    let scheme = scheme::build(spec.name, shape, &[]).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
+    let media = Checked::new(tiny_media(spec), &geometries);
+    let scheme =
+        scheme::build(spec.name, &tiny_shape(spec), &[]).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
     (media, scheme)
 }
 

@@ -509,7 +509,7 @@ mod tests {
             };
             let regions = [region("chang-slc", 4, 6), region("chang-mlc", 8, 11)];
             let shapes = regions.iter().map(|r| RegionShape { chip: r.chip.clone(), geometry: r.geometry }).collect();
-            let shape = Shape { logical_sectors: 8 * 64, regions: shapes, seed: 1 };
+            let shape = Shape { logical_sectors: 8 * 64, regions: shapes, disks: Vec::new(), seed: 1 };
             let mut all = vec![("hash_entries".to_string(), "200".to_string()), ("throttle".into(), "false".into())];
             all.extend(settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())));
             let mut chang = Chang::new(&shape, Parameters::parse(&all).unwrap()).unwrap();

@@ -24,7 +24,7 @@ impl Device {
         };
         let regions = [region("wlaftl-slc", 8), region("wlaftl-mlc", 16)];
         let shapes = regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry });
-        let shape = Shape { logical_sectors: 64 * 8, regions: shapes.collect(), seed: 1 };
+        let shape = Shape { logical_sectors: 64 * 8, regions: shapes.collect(), disks: Vec::new(), seed: 1 };
         let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
         let scheme = Wlaftl::new(&shape, Parameters::parse(&settings).unwrap())?;
         let geometries: Vec<_> = regions.iter().map(|region| (region.geometry, 0)).collect();

@@ -12,7 +12,7 @@ fn shape() -> Shape {
     (chip.pages_per_block, chip.slc_mode.as_mut().unwrap().pages_per_block) = (12, 4);
     let geometry = Geometry::new(chip.page_bytes, 12, LOGICAL_BLOCKS + 7, 1).unwrap();
     let logical_sectors = u64::from(LOGICAL_BLOCKS * 12 * PAGE_SECTORS);
-    Shape { logical_sectors, regions: vec![RegionShape { chip, geometry }], seed: 1 }
+    Shape { logical_sectors, regions: vec![RegionShape { chip, geometry }], disks: Vec::new(), seed: 1 }
 }
 
 struct Device<const DYNAMIC: bool> {

@@ -6,11 +6,13 @@
 mod mapped;
 mod one_region;
 mod page_space;
+mod slots;
 mod unit_space;
 
 pub use mapped::{Map, MappedSpace, SlowRegion};
 pub use one_region::{OneRegion, logical_pages};
 pub use page_space::{PageSpace, Settings as PageSettings};
+pub use slots::Slots;
 pub use unit_space::{Settings as UnitSettings, UnitSpace, default_unit_blocks};
 
 use crate::media::{Cause, Media, Part};

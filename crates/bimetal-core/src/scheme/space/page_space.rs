@@ -2,12 +2,18 @@
 //!
 //! Pages go to the dies in turn; each die is collected by itself, in the foreground, when it is down to
 //! `gc_free_blocks` erased blocks. The victim is the block with the fewest valid pages.
+//!
+//! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of
+//! a block.
 
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
-use crate::region::page_map::{PageMap, Stream};
+use crate::region::page_map::{PageMap, RESERVED_BLOCKS, Stream};
 use crate::region::page_table::Run;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+/// Blocks of a die that are being filled: one for each stream.
+const OPEN_BLOCKS: u32 = 2;
 
 /// When a region is collected.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +22,19 @@ pub struct Settings {
     pub gc_free_blocks: u32,
     /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
     pub idle_gc: bool,
+}
+
+impl Settings {
+    /// Blocks of each die that cannot hold data at rest.
+    fn reserved_blocks(&self) -> u32 {
+        RESERVED_BLOCKS.max(self.gc_free_blocks.saturating_add(OPEN_BLOCKS))
+    }
+
+    /// Most valid pages that a region collected like this can hold.
+    pub fn valid_pages_max(&self, geometry: &Geometry) -> u64 {
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(self.reserved_blocks());
+        u64::from(blocks) * u64::from(geometry.pages_per_block) * u64::from(geometry.dies)
+    }
 }
 
 /// The region's state.
@@ -39,6 +58,23 @@ impl PageSpace {
         Self::lending(region, geometry, logical_pages, settings, 0)
     }
 
+    /// An erased region for an address space of `logical_pages` pages of which at most `valid_pages` lie in it at a time:
+    /// its user sees to that. [`Settings::valid_pages_max`] says how many are possible.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn sparse(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        valid_pages: u64,
+        settings: Settings,
+    ) -> Result<Self, String> {
+        let blocks = u64::from(geometry.blocks / geometry.dies);
+        let spare = spare_blocks(blocks, valid_pages, geometry.pages_per_block * geometry.dies, &settings)?;
+        Ok(Self::over(region, PageMap::sparse(geometry, logical_pages, valid_pages)?, settings, spare))
+    }
+
     /// The same with its first `lent` blocks lent from the beginning.
     ///
     /// # Errors
@@ -50,26 +86,63 @@ impl PageSpace {
         settings: Settings,
         lent: u32,
     ) -> Result<Self, String> {
-        let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
-        let spare = blocks.saturating_sub(logical_pages.div_ceil(u64::from(geometry.pages_per_block * geometry.dies)));
-        if u64::from(settings.gc_free_blocks) + 2 > spare {
-            return Err(format!(
-                "keeping {} blocks erased takes {} spare blocks per die and there are {spare}; enlarge the spare area \
-                 or lower gc_free_blocks",
-                settings.gc_free_blocks,
-                settings.gc_free_blocks + 2
-            ));
+        Self::with(region, geometry, logical_pages, settings, lent, geometry.pages_per_block)
+    }
+
+    /// An erased region for as many pages as it can hold, with its first `lent` blocks lent from the beginning. If
+    /// `summaries`, the last page of each block is its summary: it is programmed, as [`Cause::Meta`], when the others are.
+    ///
+    /// # Errors
+    /// No page fits.
+    pub fn whole(
+        region: RegionId,
+        geometry: Geometry,
+        settings: Settings,
+        lent: u32,
+        summaries: bool,
+    ) -> Result<Self, String> {
+        let data_pages = geometry.pages_per_block - u32::from(summaries);
+        let kept = lent.div_ceil(geometry.dies).saturating_add(settings.reserved_blocks());
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(kept);
+        match u64::from(blocks) * u64::from(data_pages) * u64::from(geometry.dies) {
+            0 => Err(format!(
+                "{} blocks of {} pages on {} dies hold no data beside {kept} blocks per die for metadata and garbage \
+                 collection; enlarge the region",
+                geometry.blocks, geometry.pages_per_block, geometry.dies
+            )),
+            pages => Self::with(region, geometry, pages, settings, lent, data_pages),
         }
-        let mut pages = PageMap::new(geometry, logical_pages)?;
+    }
+
+    fn with(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        settings: Settings,
+        lent: u32,
+        data_pages: u32,
+    ) -> Result<Self, String> {
+        let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
+        let spare = spare_blocks(blocks, logical_pages, data_pages * geometry.dies, &settings)?;
+        let mut pages = PageMap::with_data_pages(geometry, logical_pages, data_pages)?;
         for number in 0..lent {
             let block = pages.lend(number % geometry.dies);
             debug_assert_eq!(block.0, number);
         }
-        // Two blocks of a die are open. Were all others of its spare area to be erased too, each block would be copied
-        // for the sake of its last invalid page, again and again.
-        let attainable = u32::try_from(spare - 2).unwrap_or(u32::MAX);
+        Ok(Self::over(region, pages, settings, spare))
+    }
+
+    fn over(region: RegionId, pages: PageMap, settings: Settings, spare: u64) -> Self {
+        // Were all blocks of a die's spare area but the open ones to be erased, each block would be copied for the sake of
+        // its last invalid page, again and again.
+        let attainable = u32::try_from(spare - u64::from(OPEN_BLOCKS)).unwrap_or(u32::MAX);
         let idle_blocks = attainable.min(2 * settings.gc_free_blocks);
-        Ok(Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 })
+        Self { region, pages, settings, idle_blocks, erases: 0, copied_pages: 0 }
+    }
+
+    /// Pages that hold a logical page.
+    pub fn occupied(&self) -> u64 {
+        self.pages.occupied()
     }
 
     /// Lends an erased block of a die, which is collected if it must be; none if its valid pages would not fit into the
@@ -109,6 +182,16 @@ impl PageSpace {
         }
     }
 
+    /// Programs the summary of a block whose data pages are full once `page` is programmed, if it has one.
+    #[inline(always)]
+    fn summarise<M: Media>(&mut self, media: &mut M, page: Ppa) {
+        let geometry = self.pages.geometry();
+        let next = geometry.page_of(page) + 1;
+        if next == self.pages.data_pages() && next < geometry.pages_per_block {
+            media.program(self.region, Ppa(page.0 + 1), &[], Cause::Meta);
+        }
+    }
+
     /// Moves the valid pages of a block away and erases it.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId) {
         self.pages.unseal(victim);
@@ -117,12 +200,30 @@ impl PageSpace {
         while let Some((to, next)) = self.pages.relocate(victim, page, die, &mut run) {
             media.copy_run(self.region, run.pages(), to, Cause::Gc);
             self.copied_pages += run.pages().len() as u64;
+            self.summarise(media, Ppa(to.0 + run.pages().len() as u32 - 1));
             page = next;
         }
         media.erase(self.region, victim, CellMode::Native, Cause::Gc);
         self.pages.release(die, victim);
         self.erases += 1;
     }
+}
+
+/// Spare blocks of each die if `blocks` blocks of it are for data of which `valid_pages` pages lie in the region.
+///
+/// # Errors
+/// Fewer than it takes.
+fn spare_blocks(blocks: u64, valid_pages: u64, row_pages: u32, settings: &Settings) -> Result<u64, String> {
+    let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(row_pages)));
+    let needed = settings.gc_free_blocks + OPEN_BLOCKS;
+    if u64::from(needed) > spare {
+        return Err(format!(
+            "keeping {} blocks erased takes {needed} spare blocks per die and there are {spare}; enlarge the spare area \
+             or lower gc_free_blocks",
+            settings.gc_free_blocks
+        ));
+    }
+    Ok(spare)
 }
 
 impl Space for PageSpace {
@@ -156,6 +257,7 @@ impl Space for PageSpace {
         self.make_room(media, die);
         let ppa = self.pages.place(logical, die, Stream::Host);
         media.program(self.region, ppa, parts, cause);
+        self.summarise(media, ppa);
     }
 
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
@@ -197,5 +299,39 @@ impl Space for PageSpace {
 
     fn check(&self) -> Result<(), String> {
         self.pages.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+    use crate::part::random::below;
+    use crate::request::{Op, Request};
+
+    #[test]
+    fn a_block_ends_with_its_summary_and_collecting_skips_it() {
+        let geometry = Geometry::new(4096, 8, 12, 1).unwrap();
+        let chip = chip::find("chang-mlc").unwrap();
+        let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
+        let mut media = Checked::new(sim, &[(geometry, 0)]);
+        let settings = Settings { gc_free_blocks: 1, idle_gc: false };
+        assert!(PageSpace::whole(RegionId(0), geometry, settings, 9, true).is_err());
+        let mut space = PageSpace::whole(RegionId(0), geometry, settings, 1, true).unwrap();
+        assert_eq!((space.logical_pages(), space.room()), (56, 56));
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+        let mut state = 5;
+        for _ in 0..500 {
+            space.write(&mut media, below(&mut state, 56) as u32, &[], Cause::Host);
+            space.check().unwrap();
+        }
+        let ledger = media.ledger();
+        let data = ledger.total(FlashOp::Program, Cause::Host) + ledger.total(FlashOp::Program, Cause::Gc);
+        let summaries = ledger.total(FlashOp::Program, Cause::Meta);
+        assert!(space.erases() > 20 && space.copied_pages() > 0);
+        // Two blocks may be open.
+        assert!((data / 7 - 2..=data / 7).contains(&summaries), "{summaries} summaries of {data} pages");
+        assert_eq!(ledger.total(FlashOp::Read, Cause::Gc), space.copied_pages(), "no summary is copied");
     }
 }

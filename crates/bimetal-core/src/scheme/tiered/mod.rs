@@ -19,7 +19,7 @@ mod run;
 mod survivors;
 
 pub use fast::FastTier;
-pub use run::{Run, units_of};
+pub use run::{Run, UnitSpan, units_of};
 pub use survivors::Survivors;
 
 use crate::media::{Cause, Media, Part};

@@ -1,0 +1,92 @@
+//! Figures over time.
+
+use serde::Serialize;
+
+use super::{DiskDescription, RegionDescription, finite, row_name};
+use crate::media::FlashOp;
+use crate::replay::{Interval, Outcome};
+
+/// A stretch of the measured passes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalFigures {
+    /// Measured requests up to its end.
+    pub requests: u64,
+    /// Simulated time at its end, in seconds since measuring started.
+    pub end_s: f64,
+    /// Mean response within it, in microseconds; 0 where it served none.
+    pub response_mean_us: f64,
+    /// Longest response within it, in microseconds.
+    pub response_max_us: f64,
+    /// Operations within it, of the regions and modes that worked at all.
+    pub ops: Vec<IntervalOps>,
+    /// Accesses within it, by disk.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<IntervalAccesses>,
+    /// The scheme's own figures at its end, in the order of [`Report::metrics`].
+    pub metrics: Vec<Option<f64>>,
+}
+
+/// Operations of a region and cell mode within an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalOps {
+    /// Region, named as in [`OpFigures::region`].
+    pub region: String,
+    /// Page reads.
+    pub read: u64,
+    /// Page programs.
+    pub program: u64,
+    /// Block erases.
+    pub erase: u64,
+}
+
+/// Accesses to a disk within an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IntervalAccesses {
+    /// The disk.
+    pub disk: String,
+    /// Reads.
+    pub read: u64,
+    /// Writes.
+    pub write: u64,
+}
+
+pub(super) fn figures(
+    regions: &[RegionDescription<'_>],
+    disks: &[DiskDescription<'_>],
+    outcome: &Outcome,
+) -> Vec<IntervalFigures> {
+    let rows = &outcome.ledger.rows;
+    let mut before = vec![[0; 3]; rows.len()];
+    let mut before_of_disks = vec![[0; 2]; disks.len()];
+    let figures = |interval: &Interval| {
+        let mut ops = Vec::new();
+        for ((row, now), before) in rows.iter().zip(&interval.ops).zip(&mut before) {
+            let [read, program, erase] = since(now, before);
+            if FlashOp::ALL.iter().any(|&op| row.counts.total(op) > 0) {
+                ops.push(IntervalOps { region: row_name(regions, row), read, program, erase });
+            }
+        }
+        let accesses = disks.iter().zip(&interval.disk_ops).zip(&mut before_of_disks);
+        let accesses = accesses.map(|((disk, now), before)| {
+            let [read, write] = since(now, before);
+            IntervalAccesses { disk: disk.name.into(), read, write }
+        });
+        IntervalFigures {
+            requests: interval.requests,
+            end_s: interval.end_ns as f64 / 1e9,
+            response_mean_us: interval.response_total_ns as f64 / interval.served.max(1) as f64 / 1e3,
+            response_max_us: interval.response_max_ns as f64 / 1e3,
+            ops,
+            disks: accesses.collect(),
+            metrics: interval.metrics.iter().copied().map(finite).collect(),
+        }
+    };
+    outcome.intervals.iter().map(figures).collect()
+}
+
+/// Counts since the last time, which is from now on this one.
+fn since<const N: usize>(now: &[u64; N], before: &mut [u64; N]) -> [u64; N] {
+    let counts = std::array::from_fn(|op| now[op] - before[op]);
+    *before = *now;
+    counts
+}

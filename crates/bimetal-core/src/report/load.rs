@@ -1,0 +1,173 @@
+//! How much of what a device can do a replay asked of it, and whether it was more than that.
+//!
+//! An open loop that asks for more than the device can do has no mean response: the queue grows as long as the trace lasts,
+//! and so does every figure of the responses.
+
+use serde::Serialize;
+
+use super::{DiskDescription, RegionDescription};
+use crate::ledger::{Server, ServerKind};
+use crate::replay::{Outcome, STRETCHES, Stretch};
+use crate::units::Nanos;
+
+/// What a device was asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadFigures {
+    /// What was busiest: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or the `device` where it does one
+    /// operation at a time.
+    pub bottleneck: String,
+    /// Share of the simulated time for which that worked, the mean over all of its dies or channels.
+    pub utilisation: f64,
+    /// Open loop: how much longer the device took than the trace, in seconds.
+    pub backlog_s: f64,
+    /// Mean responses of the first to the last eighth of the measured requests, in microseconds.
+    pub response_trend_us: Vec<f64>,
+    /// Whether responses measure the queue more than the device.
+    pub overload: Overload,
+}
+
+/// Whether a device had more to do than it can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Overload {
+    /// It kept up, or the loop is closed.
+    #[default]
+    None,
+    /// It fell behind in bursts and recovered: most of the mean response is waiting in them.
+    Bursts,
+    /// It fell behind more and more: means and percentiles of the responses say how long the trace is.
+    Growing,
+}
+
+/// A device is behind at its end by more than this share of the trace's time ...
+const BACKLOG_SHARE: f64 = 0.01;
+/// ... and responses grow from the first half to the last quarter of the requests by more than this share of it. A queue
+/// that grows steadily to the backlog above grows by 0.625 % in between.
+const GROWTH_SHARE: f64 = 0.0025;
+/// A mean response of more than this many times the work that a request causes is waiting.
+const WAITING_RATIO: f64 = 20.0;
+
+impl LoadFigures {
+    pub(super) fn of(regions: &[RegionDescription<'_>], disks: &[DiskDescription<'_>], outcome: &Outcome) -> Self {
+        let simulated = Nanos(outcome.simulated_ns);
+        let utilisation = |server: &Server| server.utilisation(simulated);
+        let busiest = outcome.servers.iter().max_by(|a, b| utilisation(a).total_cmp(&utilisation(b)));
+        let name = |server: &Server| match server.kind {
+            ServerKind::Device => "device".into(),
+            ServerKind::Dies(region) => regions[region].name.to_owned(),
+            ServerKind::Channels(region) => format!("{} channels", regions[region].name),
+            ServerKind::Disk(disk) => disks[disk].name.to_owned(),
+        };
+        Self {
+            bottleneck: busiest.map(name).unwrap_or_default(),
+            // What waits in queues at the end of the trace is done after it.
+            utilisation: busiest.map_or(0.0, utilisation).min(1.0),
+            backlog_s: outcome.backlog_ns as f64 / 1e9,
+            response_trend_us: outcome.stretches.iter().map(|stretch| mean_ns(&[*stretch]) / 1e3).collect(),
+            overload: overload(outcome),
+        }
+    }
+}
+
+fn mean_ns(stretches: &[Stretch]) -> f64 {
+    let served: u64 = stretches.iter().map(|stretch| stretch.served).sum();
+    let total: u128 = stretches.iter().map(|stretch| stretch.response_total_ns).sum();
+    total as f64 / served.max(1) as f64
+}
+
+fn overload(outcome: &Outcome) -> Overload {
+    if outcome.arrivals.is_closed() || outcome.stretches.len() < STRETCHES {
+        return Overload::None;
+    }
+    let (first_half, last_quarter) = (&outcome.stretches[..STRETCHES / 2], &outcome.stretches[STRETCHES * 3 / 4..]);
+    let growth_ns = mean_ns(last_quarter) - mean_ns(first_half);
+    let arrivals_ns = outcome.arrivals_ns as f64;
+    if outcome.backlog_ns as f64 > BACKLOG_SHARE * arrivals_ns && growth_ns > GROWTH_SHARE * arrivals_ns {
+        return Overload::Growing;
+    }
+    let served: u64 = outcome.stretches.iter().map(|stretch| stretch.served).sum();
+    let work_ns = outcome.ledger.busy().0 as f64 / served.max(1) as f64;
+    if mean_ns(&outcome.stretches) > WAITING_RATIO * work_ns { Overload::Bursts } else { Overload::None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Faults, SimMedia, SimRegion};
+    use crate::replay::{Arrivals, Plan, run};
+    use crate::request::{Op, Request};
+    use crate::scheme::{RegionShape, Shape, build};
+    use crate::units::Geometry;
+
+    /// Reads of 60 µs, with the gaps in front of them.
+    fn load(gaps_us: impl Iterator<Item = u64>, plan: &Plan) -> LoadFigures {
+        let mut arrival_ns = 0;
+        let mut request = |(number, gap_us): (u64, u64)| {
+            arrival_ns += gap_us * 1000;
+            Request { arrival_ns, sector: number * 8 % 4096, sectors: 8, op: Op::Read }
+        };
+        let requests: Vec<Request> = (0..).zip(gaps_us).map(&mut request).collect();
+        let chip = chip::find("chang-mlc").unwrap();
+        let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, 16, 1).unwrap();
+        let regions = vec![RegionShape { chip: chip.clone(), geometry }];
+        let shape = Shape { logical_sectors: 8192, regions, disks: Vec::new(), seed: 1 };
+        let mut media =
+            SimMedia::new(&[SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() }], 1);
+        let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
+        let outcome = run(&mut media, scheme.as_mut(), &requests, plan, &mut |_| {});
+        LoadFigures::of(&[RegionDescription { name: "mlc", chip: &chip, geometry }], &[], &outcome)
+    }
+
+    fn open(speed: f64) -> Plan {
+        Plan { arrivals: Arrivals::Trace { speed }, ..Plan::default() }
+    }
+
+    #[test]
+    fn a_closed_loop_keeps_its_die_busy_and_is_never_overloaded() {
+        let load = load((0..1000).map(|_| 0), &Plan::default());
+        assert_eq!((load.bottleneck.as_str(), load.utilisation, load.overload), ("mlc", 1.0, Overload::None));
+        assert_eq!(load.response_trend_us, vec![60.0; STRETCHES]);
+    }
+
+    #[test]
+    fn more_than_the_device_can_do_is_overload_and_less_is_not() {
+        let at = |speed, passes| {
+            let plan = Plan { passes, ..open(speed) };
+            load((0..10_000).map(|_| 120), &plan)
+        };
+        let half = at(1.0, 1);
+        assert!((half.utilisation - 0.5).abs() < 0.001 && half.overload == Overload::None, "{half:?}");
+        assert_eq!(at(1.99, 1).overload, Overload::None);
+        for (speed, passes) in [(2.1, 1), (3.0, 1), (3.0, 4), (1e6, 1)] {
+            let load = at(speed, passes);
+            assert!(load.overload == Overload::Growing && load.utilisation > 0.99, "{speed}: {load:?}");
+            assert!(load.response_trend_us.windows(2).all(|pair| pair[0] < pair[1]), "{load:?}");
+        }
+        // 10,000 reads of 60 µs that come within 0.4 s.
+        assert!((at(3.0, 1).backlog_s - 0.2).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_burst_that_the_device_recovers_from_is_told_from_overload() {
+        let gap_us = |number: u64| if (4_000..6_000).contains(&number) { 10 } else { 120 };
+        let load = load((0..10_000).map(gap_us), &open(1.0));
+        assert!(load.overload == Overload::Bursts && load.backlog_s < 0.001, "{load:?}");
+        assert!(load.response_trend_us[4] > 1_000.0, "{load:?}");
+        let small = |number: u64| if (4_000..4_010).contains(&number) { 10 } else { 120 };
+        assert_eq!(self::load((0..10_000).map(small), &open(1.0)).overload, Overload::None);
+    }
+
+    #[test]
+    fn the_end_of_a_short_trace_is_no_overload() {
+        let load = load((0..8).map(|_| 120), &open(1.0));
+        assert!(load.backlog_s > BACKLOG_SHARE * 8.0 * 120e-6 && load.overload == Overload::None, "{load:?}");
+    }
+
+    #[test]
+    fn nothing_is_no_load() {
+        let load = load([].into_iter(), &open(1.0));
+        assert_eq!((load.utilisation, load.backlog_s, load.overload), (0.0, 0.0, Overload::None));
+        assert!(load.response_trend_us.is_empty());
+    }
+}

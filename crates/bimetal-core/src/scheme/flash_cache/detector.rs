@@ -1,0 +1,63 @@
+//! The sequential I/O detector: which requests go past the cache.
+//!
+//! It follows one stream, as the authors' code does: requests each of which begins where the one before ended, reads and
+//! writes alike.
+
+use crate::request::Request;
+
+/// The stream of the last request.
+#[derive(Debug)]
+pub struct SequentialDetector {
+    /// Sectors from which on a stream is sequential; 0: none is.
+    unit_sectors: u64,
+    /// Where the stream goes on.
+    next_sector: u64,
+    sectors: u64,
+}
+
+impl SequentialDetector {
+    /// Streams of at least `unit_bytes` bytes are sequential; none is if that is 0.
+    pub fn new(unit_bytes: u64) -> Self {
+        // No request begins at the last sector that a number can express.
+        Self { unit_sectors: unit_bytes.div_ceil(512), next_sector: u64::MAX, sectors: 0 }
+    }
+
+    /// Whether a request belongs to a stream that is sequential by now.
+    #[inline]
+    pub fn is_sequential(&mut self, request: &Request) -> bool {
+        if request.sector != self.next_sector {
+            self.sectors = 0;
+        }
+        self.sectors += u64::from(request.sectors);
+        self.next_sector = request.end();
+        self.unit_sectors > 0 && self.sectors >= self.unit_sectors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+
+    fn sequential(detector: &mut SequentialDetector, requests: &[(u64, u32)]) -> Vec<bool> {
+        let request = |&(sector, sectors)| Request { arrival_ns: 0, sector, sectors, op: Op::Read };
+        requests.iter().map(|entry| detector.is_sequential(&request(entry))).collect()
+    }
+
+    #[test]
+    fn a_stream_is_sequential_from_its_unit_on() {
+        let mut detector = SequentialDetector::new(128 << 10);
+        let stream = [(1000, 128), (1128, 127), (1255, 1), (1256, 8), (1265, 8), (0, 255), (300, 256), (556, 1)];
+        assert_eq!(
+            sequential(&mut detector, &stream),
+            [false, false, true, true, false, false, true, true],
+            "a gap ends a stream; a large request is one by itself"
+        );
+    }
+
+    #[test]
+    fn without_a_unit_nothing_is_sequential() {
+        assert_eq!(sequential(&mut SequentialDetector::new(0), &[(0, 4096), (4096, 4096)]), [false, false]);
+        assert_eq!(sequential(&mut SequentialDetector::new(4096), &[(0, 7), (9, 8)]), [false, true]);
+    }
+}

@@ -1,0 +1,148 @@
+//! The page replacer: which cached page leaves first.
+
+use crate::part::lru::Lists;
+
+/// Whether the disk has what a cached page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has: the page can be dropped.
+    Clean = 0,
+    /// It has not: the page must be destaged.
+    Dirty = 1,
+}
+
+/// Cached pages by recency, known by their slots: clean and dirty ones apart (the paper's read and write cache), or all
+/// together.
+#[derive(Debug)]
+pub struct Replacer {
+    order: Lists,
+    dirty: Vec<bool>,
+    pages: [u32; 2],
+    unified: bool,
+}
+
+impl Replacer {
+    /// No pages yet in any of `slots` slots; in one order, if `unified`.
+    pub fn new(slots: u32, unified: bool) -> Self {
+        let order = Lists::new(slots as usize, if unified { 1 } else { 2 });
+        Self { order, dirty: vec![false; slots as usize], pages: [0; 2], unified }
+    }
+
+    /// Whether clean and dirty pages are in one order.
+    pub fn is_unified(&self) -> bool {
+        self.unified
+    }
+
+    /// Pages of a kind.
+    #[inline]
+    pub fn pages(&self, kind: Kind) -> u32 {
+        self.pages[kind as usize]
+    }
+
+    /// Pages of both kinds.
+    #[inline]
+    pub fn all_pages(&self) -> u32 {
+        self.pages[0] + self.pages[1]
+    }
+
+    /// What kind of page a slot holds.
+    #[inline]
+    pub fn kind(&self, slot: u32) -> Kind {
+        if self.dirty[slot as usize] { Kind::Dirty } else { Kind::Clean }
+    }
+
+    #[inline]
+    fn list(&self, kind: Kind) -> usize {
+        if self.unified { 0 } else { kind as usize }
+    }
+
+    /// A page comes, as the most recent one.
+    #[inline]
+    pub fn insert(&mut self, slot: u32, kind: Kind) {
+        self.dirty[slot as usize] = kind == Kind::Dirty;
+        self.pages[kind as usize] += 1;
+        self.order.push_back(self.list(kind), slot);
+    }
+
+    /// A page leaves.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) {
+        let kind = self.kind(slot);
+        self.pages[kind as usize] -= 1;
+        self.order.remove(self.list(kind), slot);
+    }
+
+    /// A page is used.
+    #[inline]
+    pub fn touch(&mut self, slot: u32) {
+        let list = self.list(self.kind(slot));
+        if self.order.back(list) != Some(slot) {
+            self.order.remove(list, slot);
+            self.order.push_back(list, slot);
+        }
+    }
+
+    /// The least recently used page of a kind; where all are in one order, of both.
+    #[inline]
+    pub fn oldest(&self, kind: Kind) -> Option<u32> {
+        self.order.front(self.list(kind))
+    }
+
+    /// Bytes that a controller would keep: two links and a bit per page.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.dirty.len() as u64 * 8 + self.dirty.len().div_ceil(8) as u64
+    }
+
+    /// Checks that lists and counts agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        let mut counted = [0; 2];
+        for list in 0..if self.unified { 1 } else { 2 } {
+            for slot in self.order.iter(list) {
+                let kind = self.kind(slot);
+                if self.list(kind) != list {
+                    return Err(format!("slot {slot} is {kind:?} and in list {list}"));
+                }
+                counted[kind as usize] += 1;
+            }
+        }
+        if counted != self.pages {
+            return Err(format!("{counted:?} clean and dirty pages are listed, {:?} counted", self.pages));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Kind::{Clean, Dirty};
+
+    #[test]
+    fn clean_and_dirty_pages_leave_apart() {
+        let mut replacer = Replacer::new(8, false);
+        for (slot, kind) in [(3, Clean), (1, Dirty), (4, Clean), (5, Dirty)] {
+            replacer.insert(slot, kind);
+        }
+        replacer.touch(3);
+        assert_eq!((replacer.oldest(Clean), replacer.oldest(Dirty)), (Some(4), Some(1)));
+        replacer.remove(1);
+        replacer.insert(1, Clean);
+        assert_eq!((replacer.oldest(Dirty), replacer.pages(Clean), replacer.pages(Dirty)), (Some(5), 3, 1));
+        replacer.check().unwrap();
+    }
+
+    #[test]
+    fn in_one_order_the_oldest_is_of_either_kind() {
+        let mut replacer = Replacer::new(8, true);
+        for (slot, kind) in [(3, Clean), (1, Dirty), (4, Clean)] {
+            replacer.insert(slot, kind);
+        }
+        replacer.touch(3);
+        assert_eq!((replacer.oldest(Clean), replacer.oldest(Dirty)), (Some(1), Some(1)));
+        assert_eq!((replacer.all_pages(), replacer.pages(Dirty)), (3, 1));
+        replacer.check().unwrap();
+    }
+}

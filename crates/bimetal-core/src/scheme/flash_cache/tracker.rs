@@ -1,0 +1,165 @@
+//! The workload tracker: what caches of other sizes would have served (the paper's section 5, after Patterson et al., SOSP
+//! 1995).
+//!
+//! It keeps two LRU orders of logical pages, of reads and of writes, each as long as the whole flash has pages. A read of
+//! a page among the written ones is a read hit of the write cache; any other goes to the order of reads, which a write
+//! leaves again. Positions are counted by segments; the paper's ghost lists, which are cut into segments, count the same.
+
+use crate::part::hit_curve::HitCurve;
+use crate::part::reuse_tracker::{ReuseTracker, Touch};
+
+crate::choices! {
+    /// How hit-rate curves are measured.
+    pub enum Curve {
+        /// From every page.
+        Exact = "exact",
+        /// From a sample of the pages.
+        Sampled = "sampled",
+    }
+}
+
+impl Curve {
+    /// Share of the pages that are looked at, if a sample has `sample_rate` of them.
+    pub fn share(self, sample_rate: f64) -> f64 {
+        match self {
+            Self::Exact => 1.0,
+            Self::Sampled => sample_rate,
+        }
+    }
+}
+
+/// The curves of the current period.
+#[derive(Debug)]
+pub struct WorkloadTracker {
+    read_pages: ReuseTracker,
+    written_pages: ReuseTracker,
+    read_cache: HitCurve,
+    write_cache: HitCurve,
+    /// Reads among the hits of `write_cache`.
+    read_hits_of_write_cache: HitCurve,
+}
+
+impl WorkloadTracker {
+    /// Curves up to `pages` pages in so many segments, from the share `sample_rate` of the pages.
+    pub fn new(pages: u32, segments: u32, sample_rate: f64) -> Self {
+        let tracker = ReuseTracker::sampled(pages, sample_rate);
+        let curve = HitCurve::new(segments, pages.div_ceil(segments).max(1));
+        Self {
+            read_pages: tracker.clone(),
+            written_pages: tracker,
+            read_cache: curve.clone(),
+            write_cache: curve.clone(),
+            read_hits_of_write_cache: curve,
+        }
+    }
+
+    /// The host reads a page.
+    #[inline]
+    pub fn read(&mut self, page: u32) {
+        if self.written_pages.position(page).is_some() {
+            self.write_cache.reference();
+            if let Touch::Again(position) = self.written_pages.touch(page) {
+                self.write_cache.hit(position);
+                self.read_hits_of_write_cache.hit(position);
+            }
+            return;
+        }
+        count(&mut self.read_cache, self.read_pages.touch(page));
+    }
+
+    /// The host writes a page.
+    #[inline]
+    pub fn write(&mut self, page: u32) {
+        self.read_pages.remove(page);
+        count(&mut self.write_cache, self.written_pages.touch(page));
+    }
+
+    /// `H_R`: what the read cache serves would be hits, to this share, if it had so many pages.
+    pub fn read_hits(&self, pages: f64) -> f64 {
+        self.read_cache.rate(pages)
+    }
+
+    /// `H_W`: the same of the write cache, reads included.
+    pub fn write_hits(&self, pages: f64) -> f64 {
+        self.write_cache.rate(pages)
+    }
+
+    /// `h'`: share of reads among the hits of a write cache of so many pages.
+    pub fn read_share_of_write_hits(&self, pages: f64) -> f64 {
+        let hits = self.write_cache.hits_below(pages);
+        if hits > 0.0 { self.read_hits_of_write_cache.hits_below(pages) / hits } else { 0.0 }
+    }
+
+    /// `IO_W`: share of the pages that the write cache serves; none if nothing was counted.
+    pub fn write_cache_share(&self) -> Option<f64> {
+        let (read, written) = (self.read_cache.references(), self.write_cache.references());
+        (read + written > 0.0).then(|| written / (read + written))
+    }
+
+    /// Ends a period: of its counts the share `keep` goes on to count.
+    pub fn end_period(&mut self, keep: f64) {
+        self.read_cache.end_period(keep);
+        self.write_cache.end_period(keep);
+        self.read_hits_of_write_cache.end_period(keep);
+    }
+
+    /// Brings what a page's use needs into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.written_pages.prefetch(page);
+        self.read_pages.prefetch(page);
+    }
+
+    /// Bytes of memory that the orders take.
+    pub fn bytes(&self) -> u64 {
+        (self.read_pages.bytes() + self.written_pages.bytes()) as u64
+    }
+}
+
+/// Counts a page as its use told.
+#[inline]
+fn count(curve: &mut HitCurve, touch: Touch) {
+    match touch {
+        Touch::NotSampled => {}
+        Touch::First => curve.reference(),
+        Touch::Again(position) => {
+            curve.reference();
+            curve.hit(position);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_written_pages_count_for_the_write_cache() {
+        let mut tracker = WorkloadTracker::new(8, 4, 1.0);
+        assert_eq!(tracker.write_cache_share(), None);
+        tracker.write(1);
+        tracker.read(1);
+        tracker.read(2);
+        tracker.read(3);
+        tracker.read(2);
+        assert_eq!(tracker.write_cache_share(), Some(0.4));
+        // Page 2 came back behind one other: two pages, a segment, hold it.
+        assert_eq!([1.0, 2.0, 8.0].map(|pages| tracker.read_hits(pages)), [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0]);
+        assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (0.5, 1.0));
+        tracker.write(1);
+        assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (2.0 / 3.0, 0.5));
+    }
+
+    #[test]
+    fn a_write_takes_a_page_from_the_read_pages() {
+        let mut tracker = WorkloadTracker::new(8, 4, 1.0);
+        tracker.read(1);
+        tracker.write(1);
+        tracker.read(2);
+        tracker.end_period(0.0);
+        assert_eq!((tracker.write_cache_share(), tracker.read_hits(8.0)), (None, 0.0));
+        tracker.read(1);
+        tracker.read(2);
+        assert_eq!((tracker.read_hits(8.0), tracker.write_hits(8.0)), (1.0, 1.0), "orders outlive periods");
+    }
+}

@@ -1,0 +1,169 @@
+//! The Data Classifier (section II-A): the pages written last, and how often reads and writes find them there.
+
+use crate::model::metadata::lru_list_bytes;
+use crate::part::hit_curve::HitCurve;
+use crate::part::reuse_tracker::{ReuseTracker, Touch};
+
+/// How the classifier keeps its books.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassifierSettings {
+    /// Segments of the hit-rate curves.
+    pub segments: u32,
+    /// Share of what was counted that goes on to count in the next period.
+    pub keep: f64,
+    /// Share of the pages that are tracked; 1 for all.
+    pub sample_rate: f64,
+}
+
+/// Pages in the order in which they were written, and the hit-rate curves `H_w` and `H_r` over their number.
+#[derive(Debug)]
+pub struct Classifier {
+    tracker: ReuseTracker,
+    /// Pages that the order is for: `B_SLC`.
+    pages: u32,
+    write_hits: HitCurve,
+    read_hits: HitCurve,
+    /// Page writes and reads, tracked or not, of past periods as much as is kept.
+    writes: f64,
+    reads: f64,
+    keep: f64,
+}
+
+impl Classifier {
+    /// For a fast SSD that would hold so many pages without spare area.
+    pub fn new(pages: u32, settings: &ClassifierSettings) -> Self {
+        let curve = || HitCurve::new(settings.segments, pages.div_ceil(settings.segments).max(1));
+        Self {
+            tracker: ReuseTracker::sampled(pages, settings.sample_rate),
+            pages,
+            write_hits: curve(),
+            read_hits: curve(),
+            writes: 0.0,
+            reads: 0.0,
+            keep: settings.keep,
+        }
+    }
+
+    /// A page is written. Returns its position in the order so far, 0 being the page written last; none if it is not
+    /// among those tracked.
+    #[inline]
+    pub fn write(&mut self, page: u32) -> Option<u32> {
+        self.writes += 1.0;
+        match self.tracker.touch(page) {
+            Touch::NotSampled => None,
+            Touch::First => {
+                self.write_hits.reference();
+                None
+            }
+            Touch::Again(position) => {
+                self.write_hits.reference();
+                self.write_hits.hit(position);
+                Some(position)
+            }
+        }
+    }
+
+    /// A page is read, which changes no order.
+    #[inline]
+    pub fn read(&mut self, page: u32) {
+        self.reads += 1.0;
+        if self.tracker.samples(page) {
+            self.read_hits.reference();
+            if let Some(position) = self.tracker.position(page) {
+                self.read_hits.hit(position);
+            }
+        }
+    }
+
+    /// A page has been trimmed.
+    pub fn forget(&mut self, page: u32) {
+        self.tracker.remove(page);
+    }
+
+    /// `H_w`: share of writes to the so many pages written last.
+    pub fn write_hit_rate(&self, pages: f64) -> f64 {
+        self.write_hits.rate(pages)
+    }
+
+    /// `H_r`: share of reads of the so many pages written last.
+    pub fn read_hit_rate(&self, pages: f64) -> f64 {
+        self.read_hits.rate(pages)
+    }
+
+    /// `IO_W`: share of writes among all page accesses; 1 before the first.
+    pub fn write_share(&self) -> f64 {
+        let all = self.writes + self.reads;
+        if all > 0.0 { self.writes / all } else { 1.0 }
+    }
+
+    /// A period has ended.
+    pub fn end_period(&mut self) {
+        self.write_hits.end_period(self.keep);
+        self.read_hits.end_period(self.keep);
+        self.writes *= self.keep;
+        self.reads *= self.keep;
+    }
+
+    /// Brings what noting a page needs first into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.tracker.prefetch(page);
+    }
+
+    /// Bytes that a controller would keep it in.
+    pub fn metadata_bytes(&self) -> u64 {
+        lru_list_bytes((f64::from(self.pages) * self.tracker.rate()).ceil() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: ClassifierSettings = ClassifierSettings { segments: 4, keep: 0.5, sample_rate: 1.0 };
+
+    #[test]
+    fn writes_order_pages_and_reads_only_ask() {
+        let mut classifier = Classifier::new(8, &SETTINGS);
+        let positions = [1, 2, 3, 1, 1].map(|page| classifier.write(page));
+        assert_eq!(positions, [None, None, None, Some(2), Some(0)]);
+        // The order is 1, 3, 2; segments have two pages.
+        [2, 3, 9].into_iter().for_each(|page| classifier.read(page));
+        assert_eq!([2.0, 4.0].map(|pages| classifier.write_hit_rate(pages)), [0.2, 0.4]);
+        assert_eq!([2.0, 4.0].map(|pages| classifier.read_hit_rate(pages)), [1.0 / 3.0, 2.0 / 3.0]);
+        assert_eq!(classifier.write_share(), 5.0 / 8.0);
+        classifier.forget(1);
+        assert_eq!(classifier.write(1), None);
+    }
+
+    #[test]
+    fn later_periods_count_more() {
+        let mut classifier = Classifier::new(8, &SETTINGS);
+        classifier.write(1);
+        classifier.write(1);
+        classifier.end_period();
+        assert_eq!((classifier.write_hit_rate(8.0), classifier.write_share()), (0.5, 1.0));
+        classifier.write(2);
+        classifier.read(2);
+        // Half a hit of a reference and another one; two halves of writes and one more beside a read.
+        assert_eq!((classifier.write_hit_rate(8.0), classifier.write_share()), (0.25, 2.0 / 3.0));
+    }
+
+    /// A page that is not tracked counts as an access and says nothing about hits.
+    #[test]
+    fn a_sample_estimates_the_same_curve() {
+        let [exact, sampled] = [1.0, 0.1].map(|sample_rate| {
+            let mut classifier = Classifier::new(20_000, &ClassifierSettings { sample_rate, segments: 64, keep: 1.0 });
+            let mut state = 1;
+            for _ in 0..200_000 {
+                let hot = crate::part::random::below(&mut state, 4) > 0;
+                let range = if hot { 4000 } else { 100_000 };
+                classifier.write(crate::part::random::below(&mut state, range) as u32);
+            }
+            [1000.0, 5000.0, 20_000.0].map(|pages| classifier.write_hit_rate(pages))
+        });
+        for (exact, sampled) in exact.into_iter().zip(sampled) {
+            assert!((exact - sampled).abs() < 0.03, "{exact} {sampled}");
+        }
+    }
+}

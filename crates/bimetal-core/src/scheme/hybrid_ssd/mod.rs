@@ -1,0 +1,258 @@
+//! What `hyssd` and `hyssd-static` share: a fast SSD and a slow one, each page-mapped, and a share of the data in the fast
+//! one that is steered by its utilisation (*HySSD*, MSST 2013).
+//!
+//! ```text
+//! write ─▶ fast SSD, the page written last      page written longest ago ─▶ slow SSD
+//! read  ─▶ where the page is                    (as soon as more pages are in the fast SSD than its utilisation has)
+//! ```
+//!
+//! The unit of placement is the larger of the two flash pages: a page lies wholly in one of the SSDs. Readings:
+//! [`Reading`]; what is too much in the fast SSD after its utilisation was lowered goes down with the next writes, a few
+//! pages each, and at idle once it has not been written for long. `docs/papers/hyssd-2013.md` has all.
+
+mod classifier;
+mod pair;
+
+pub use classifier::{Classifier, ClassifierSettings};
+pub use pair::Pair;
+
+use super::space::PageSettings;
+use super::tiered::units_of;
+use super::{Metrics, Scheme, Shape, ratio};
+use crate::media::Media;
+use crate::model::hyssd::hybrid_life;
+use crate::request::{Op, Request};
+
+crate::choices! {
+    /// Which writes go to the fast SSD.
+    pub enum Reading {
+        /// All of them: what the equation for `C_PW_HY` charges (equation 3 and before it).
+        WriteAllocate = "write_allocate",
+        /// Those of pages that are among the ones written last, as many as the fast SSD is to hold; the others go to the
+        /// slow SSD ("miss to the TLC SSD", section II-B).
+        HotSet = "hot_set",
+    }
+}
+
+/// What says how full the fast SSD is to be.
+pub trait Steering: std::fmt::Debug + Send {
+    /// Page writes after which it is asked again; none if it never changes its mind.
+    fn period(&self) -> Option<u32> {
+        None
+    }
+
+    /// A period has ended: the utilisation of the fast SSD in the next one; none to leave it as it is.
+    fn end_period(&mut self, _pair: &Pair, _classifier: &Classifier) -> Option<f64> {
+        None
+    }
+
+    /// Its own figures.
+    fn metrics(&self, _metrics: &mut Metrics) {}
+}
+
+/// What the schemes have in common to set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Which writes go to the fast SSD.
+    pub reading: Reading,
+    /// Utilisation of the fast SSD at first, from 0 to 1.
+    pub utilisation: f64,
+    /// Pages too many in the fast SSD that a write sends down beside the one that it takes the place of.
+    pub excess_pages: u32,
+    /// Page writes after which a page too many goes down at idle.
+    pub timeout: u64,
+    /// Erased blocks of a die at or below which either SSD collects it.
+    pub gc_free_blocks: u32,
+    /// The classifier's books.
+    pub classifier: ClassifierSettings,
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+struct Counts {
+    writes: u64,
+    write_hits: u64,
+    reads: u64,
+    read_hits: u64,
+}
+
+/// The state of a scheme.
+#[derive(Debug)]
+pub struct HybridSsd<S> {
+    pair: Pair,
+    /// Kept where somebody asks it.
+    classifier: Option<Classifier>,
+    steering: S,
+    settings: Settings,
+    /// Pages that the fast SSD is to hold.
+    target: u32,
+    /// Page writes until the period ends.
+    period_left: u32,
+    counts: Counts,
+}
+
+/// How many pages the fast SSD is to hold: as many as the utilisation has, but no more than it can, and no fewer than the
+/// slow SSD has no room for.
+fn target_pages(pair: &Pair, utilisation: f64) -> u32 {
+    let (least, most) = pair.fast_limits();
+    ((utilisation * pair.sizes().0) as u32).clamp(least, most)
+}
+
+impl<S: Steering> HybridSsd<S> {
+    /// A scheme over the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Regions that cannot hold the data together.
+    pub fn over(shape: &Shape, settings: Settings, steering: impl FnOnce(&Pair) -> S) -> Result<Self, String> {
+        if settings.reading == Reading::HotSet && settings.classifier.sample_rate < 1.0 {
+            return Err("reading hot_set asks of every page whether it is hot; set curve to exact".into());
+        }
+        let space = PageSettings { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
+        let pair = Pair::new(shape, space)?;
+        let steering = steering(&pair);
+        let is_asked = settings.reading == Reading::HotSet || steering.period().is_some();
+        let classifier = is_asked.then(|| Classifier::new(pair.sizes().0 as u32, &settings.classifier));
+        let target = target_pages(&pair, settings.utilisation);
+        let period_left = steering.period().unwrap_or(u32::MAX);
+        Ok(Self { pair, classifier, steering, settings, target, period_left, counts: Counts::default() })
+    }
+
+    fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
+        for span in units_of(self.pair.pages(), request) {
+            let now = self.counts.writes;
+            self.counts.writes += 1;
+            let position = self.classifier.as_mut().and_then(|classifier| classifier.write(span.unit));
+            let slot = self.pair.slot(span.unit);
+            self.counts.write_hits += u64::from(slot.is_some());
+            let goes_to_fast = match self.settings.reading {
+                Reading::WriteAllocate => true,
+                Reading::HotSet => {
+                    position.is_some_and(|position| position < self.target) || !self.pair.slow_takes(span.unit)
+                }
+            };
+            match (slot, goes_to_fast) {
+                (Some(slot), true) => self.pair.write_hit(media, slot, &span, now),
+                (Some(slot), false) => self.pair.move_down(media, slot, Some(&span)),
+                (None, true) => {
+                    self.make_room(media);
+                    self.pair.write_miss(media, &span, now);
+                }
+                (None, false) => self.pair.write_slow(media, &span),
+            }
+            self.count_down();
+        }
+    }
+
+    /// Makes room in the fast SSD for one more page.
+    #[inline]
+    fn make_room<M: Media>(&mut self, media: &mut M) {
+        for _ in 0..=self.settings.excess_pages {
+            if self.pair.fast_pages() < self.target {
+                return;
+            }
+            let Some((slot, _)) = self.pair.oldest() else { return };
+            self.pair.move_down(media, slot, None);
+        }
+    }
+
+    /// A page write less until the period ends.
+    #[inline]
+    fn count_down(&mut self) {
+        self.period_left -= 1;
+        if self.period_left == 0 {
+            self.end_period();
+        }
+    }
+
+    #[cold]
+    fn end_period(&mut self) {
+        self.period_left = self.steering.period().unwrap_or(u32::MAX);
+        if let Some(classifier) = &mut self.classifier {
+            if let Some(utilisation) = self.steering.end_period(&self.pair, classifier) {
+                self.target = target_pages(&self.pair, utilisation);
+            }
+            classifier.end_period();
+        }
+    }
+}
+
+impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
+    /// The slow SSD takes what it can of the data, and the fast one the rest: as much as its first utilisation has.
+    fn fill(&mut self, media: &mut M) {
+        self.pair.fill(media, self.target);
+    }
+
+    fn serve(&mut self, media: &mut M, request: &Request) {
+        match request.op {
+            Op::Write => self.write(media, request),
+            Op::Read => {
+                for span in units_of(self.pair.pages(), request) {
+                    if let Some(classifier) = &mut self.classifier {
+                        classifier.read(span.unit);
+                    }
+                    self.counts.reads += 1;
+                    self.counts.read_hits += u64::from(self.pair.slot(span.unit).is_some());
+                    self.pair.read(media, &span);
+                }
+            }
+            Op::Trim => {
+                for span in units_of(self.pair.pages(), request) {
+                    if self.pair.trim(&span)
+                        && let Some(classifier) = &mut self.classifier
+                    {
+                        classifier.forget(span.unit);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, far: &Request, near: &Request) {
+        let (far, near) = (self.pair.pages().logical_page(far.sector).0, self.pair.pages().logical_page(near.sector).0);
+        self.pair.prefetch_page(far);
+        self.pair.prefetch_place(near);
+        if let Some(classifier) = &self.classifier {
+            classifier.prefetch(far);
+        }
+    }
+
+    /// Pages that are too many in the fast SSD and have not been written for long go down.
+    fn idle(&mut self, media: &mut M, budget_pages: u32) {
+        for _ in 0..budget_pages {
+            let Some((slot, written_at)) = self.pair.oldest() else { return };
+            let is_old = self.counts.writes - written_at > self.settings.timeout;
+            if !is_old || self.pair.fast_pages() <= self.target {
+                return;
+            }
+            self.pair.move_down(media, slot, None);
+        }
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let (fast_size, _) = self.pair.sizes();
+        metrics.push("utilisation_target", f64::from(self.target) / fast_size);
+        metrics.push("utilisation", f64::from(self.pair.fast_pages()) / fast_size);
+        self.steering.metrics(metrics);
+        let (fast, slow) = self.pair.lives();
+        metrics.push("life_fast", fast);
+        metrics.push("life_slow", slow);
+        metrics.push("life", hybrid_life(fast, slow));
+        metrics.push("write_hit_rate", ratio(self.counts.write_hits, self.counts.writes));
+        metrics.push("read_hit_rate", ratio(self.counts.read_hits, self.counts.reads));
+        metrics.count("promoted_pages", self.pair.promoted_pages());
+        metrics.count("destaged_pages", self.pair.destaged_pages());
+        let (blocks, pages) = self.pair.collected();
+        metrics.count("gc_blocks", blocks);
+        metrics.count("gc_copied_pages", pages);
+        let classifier = self.classifier.as_ref().map_or(0, Classifier::metadata_bytes);
+        metrics.count("metadata_bytes", self.pair.metadata_bytes() + classifier);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.pair.check()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,426 @@
+//! Two SSDs and the data that they share: what lies where, and how it moves.
+
+use super::super::space::{PageSettings, PageSpace, Slots, Space};
+use super::super::tiered::UnitSpan;
+use crate::media::{Cause, Media, Part};
+use crate::model::hyssd::remaining_life;
+use crate::part::lru::Lists;
+use crate::part::page_merge::PageMerge;
+use crate::request::SECTOR_BYTES;
+use crate::scheme::Shape;
+use crate::units::{Geometry, RegionId};
+
+/// The only list of the fast SSD's slots: the page written longest ago first.
+const BY_RECENCY: usize = 0;
+
+/// Two page-mapped SSDs that share an address space; each page lies wholly in one of them.
+///
+/// A page is what is placed: the larger of the two flash pages, or their least common multiple. It has `k` flash pages
+/// in either SSD.
+#[derive(Debug)]
+pub struct Pair {
+    fast: Slots,
+    slow: PageSpace,
+    /// Pages, to divide addresses.
+    pages: Geometry,
+    logical_pages: u32,
+    recency: Lists,
+    /// By slot: the number of the page write that came last.
+    written_at: Vec<u64>,
+    /// Fewest pages that must be in the fast SSD before one may leave it: the slow one has room for the others.
+    fast_min: u32,
+    slow_flash_pages_max: u64,
+    /// Cycles that a block lasts: of the fast SSD, of the slow one.
+    endurance: (u32, u32),
+    promoted_pages: u64,
+    destaged_pages: u64,
+}
+
+/// Part of what the host writes, as it falls on a stretch of its page.
+fn part_of<D>(span: &UnitSpan, data: D, start: u32, sectors: u32) -> Option<Part<D>> {
+    let (first, end) = (span.first.max(start), (span.first + span.sectors).min(start + sectors));
+    (first < end).then(|| Part { data, from: span.at + (first - span.first), to: first - start, sectors: end - first })
+}
+
+/// Completes a stretch of a page from flash pages of `page_sectors` sectors that hold it otherwise; `last` is the one read
+/// last, and `read` gives those that there are.
+fn complete<D: Copy>(
+    merge: &mut PageMerge<D>,
+    (start, sectors): (u32, u32),
+    page_sectors: u32,
+    last: &mut Option<(u32, Option<D>)>,
+    mut read: impl FnMut(u32) -> Option<D>,
+) {
+    let mut first = start;
+    while first < start + sectors {
+        let number = first / page_sectors;
+        let end = ((number + 1) * page_sectors).min(start + sectors);
+        if !merge.covers(first - start, end - first) {
+            let data = match *last {
+                Some((known, data)) if known == number => data,
+                _ => read(number),
+            };
+            *last = Some((number, data));
+            if let Some(data) = data {
+                merge.fill(data, first % page_sectors, first - start, end - first);
+            }
+        }
+        first = end;
+    }
+}
+
+fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Pair {
+    /// Erased SSDs: the device's first region, the fast one, and its last.
+    ///
+    /// # Errors
+    /// Regions that cannot hold the data together, and what to do.
+    pub fn new(shape: &Shape, settings: PageSettings) -> Result<Self, String> {
+        let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
+        let endurance = (fast.chip.endurance, slow.chip.endurance);
+        let (fast, slow) = (fast.geometry, slow.geometry);
+        let page_bytes = fast.page_bytes / greatest_common_divisor(fast.page_bytes, slow.page_bytes) * slow.page_bytes;
+        // One "block" is enough: the geometry only divides addresses.
+        let pages = Geometry::new(page_bytes, 1, 1, 1)?;
+        let logical_pages = shape.logical_sectors.div_ceil(u64::from(page_bytes) / SECTOR_BYTES);
+        let slow_per_page = page_bytes / slow.page_bytes;
+        let slots = Slots::new(RegionId(0), fast, page_bytes / fast.page_bytes, settings)?;
+        let slow_pages_max = (settings.valid_pages_max(&slow) / u64::from(slow_per_page)).min(logical_pages);
+        // While two pages change places, both are in the slow SSD.
+        let fast_min = if slow_pages_max == logical_pages { 0 } else { logical_pages + 1 - slow_pages_max };
+        if fast_min > u64::from(slots.capacity()) {
+            return Err(format!(
+                "both regions hold at most {} of {logical_pages} logical pages of {page_bytes} bytes beside what is kept \
+                 free for garbage collection; enlarge one of them or lower the logical capacity",
+                u64::from(slots.capacity()) + slow_pages_max.saturating_sub(1)
+            ));
+        }
+        let slow_flash_pages_max = slow_pages_max * u64::from(slow_per_page);
+        let slow_id = RegionId((shape.regions.len() - 1) as u8);
+        let slow =
+            PageSpace::sparse(slow_id, slow, logical_pages * u64::from(slow_per_page), slow_flash_pages_max, settings)?;
+        Ok(Self {
+            slow,
+            pages,
+            logical_pages: logical_pages as u32,
+            recency: Lists::new(slots.capacity() as usize, 1),
+            written_at: vec![0; slots.capacity() as usize],
+            fast_min: fast_min as u32,
+            fast: slots,
+            slow_flash_pages_max,
+            endurance,
+            promoted_pages: 0,
+            destaged_pages: 0,
+        })
+    }
+
+    /// Pages, as pages of a geometry: it divides addresses.
+    #[inline]
+    pub fn pages(&self) -> &Geometry {
+        &self.pages
+    }
+
+    /// Pages in the fast SSD.
+    #[inline]
+    pub fn fast_pages(&self) -> u32 {
+        self.fast.used()
+    }
+
+    /// Pages that may be in the fast SSD at least and at most.
+    pub fn fast_limits(&self) -> (u32, u32) {
+        // One must be there, or nothing could be written to it.
+        (self.fast_min.max(1), self.fast.capacity())
+    }
+
+    /// Pages in the slow SSD, counted by their flash pages.
+    pub fn slow_pages(&self) -> f64 {
+        self.slow.occupied() as f64 / f64::from(self.slow_per_page())
+    }
+
+    /// What the SSDs would hold without spare area, in pages: the fast one, the slow one.
+    pub fn sizes(&self) -> (f64, f64) {
+        let size = |geometry: &Geometry| geometry.capacity_bytes() as f64 / f64::from(self.pages.page_bytes);
+        (size(self.fast.geometry()), size(self.slow.geometry()))
+    }
+
+    /// How often what each SSD has been worn it can still be worn, `L`: of the fast one, of the slow one.
+    pub fn lives(&self) -> (f64, f64) {
+        let mean = |space: &PageSpace| space.erases() as f64 / f64::from(space.geometry().blocks);
+        (remaining_life(self.endurance.0, mean(self.fast.space())), remaining_life(self.endurance.1, mean(&self.slow)))
+    }
+
+    /// Pages that came up because the host wrote part of them or all.
+    pub fn promoted_pages(&self) -> u64 {
+        self.promoted_pages
+    }
+
+    /// Pages that went down.
+    pub fn destaged_pages(&self) -> u64 {
+        self.destaged_pages
+    }
+
+    /// Blocks erased and flash pages copied by garbage collection so far.
+    pub fn collected(&self) -> (u64, u64) {
+        let fast = self.fast.space();
+        (fast.erases() + self.slow.erases(), fast.copied_pages() + self.slow.copied_pages())
+    }
+
+    /// Flash pages of a page in the slow SSD.
+    #[inline]
+    pub fn slow_per_page(&self) -> u32 {
+        self.pages.page_bytes / self.slow.geometry().page_bytes
+    }
+
+    /// Flash pages of a page in the fast SSD.
+    #[inline]
+    pub fn fast_per_page(&self) -> u32 {
+        self.pages.page_bytes / self.fast.geometry().page_bytes
+    }
+
+    /// The slot of a page in the fast SSD, if it is there.
+    #[inline]
+    pub fn slot(&self, page: u32) -> Option<u32> {
+        self.fast.lookup(page)
+    }
+
+    /// The page of the fast SSD that was written longest ago: its slot, and the number of the page write.
+    #[inline]
+    pub fn oldest(&self) -> Option<(u32, u64)> {
+        self.recency.front(BY_RECENCY).map(|slot| (slot, self.written_at[slot as usize]))
+    }
+
+    /// Whether the slow SSD can take a page that is not in it, or all of one that is.
+    pub fn slow_takes(&self, page: u32) -> bool {
+        let per_page = self.slow_per_page();
+        self.slow.occupied() + u64::from(per_page) <= self.slow_flash_pages_max
+            || (page * per_page..(page + 1) * per_page).all(|logical| self.slow.lookup(logical).is_some())
+    }
+
+    /// Writes every page once, `fast` of them to the fast SSD: pages evenly spread, as good as never written.
+    pub fn fill<M: Media>(&mut self, media: &mut M, fast: u32) {
+        let (fast, all) = (u64::from(fast), u64::from(self.logical_pages));
+        for page in 0..self.logical_pages {
+            let before = |page: u64| page * fast / all;
+            if before(u64::from(page) + 1) == before(u64::from(page)) {
+                let per_page = self.slow_per_page();
+                (0..per_page).for_each(|part| self.slow.write(media, page * per_page + part, &[], Cause::Host));
+            } else {
+                let slot = self.take(page, 0);
+                (0..self.fast_per_page()).for_each(|part| self.fast.write(media, slot, part, &[], Cause::Host));
+            }
+        }
+    }
+
+    /// Gives a page a slot, as the one written last.
+    fn take(&mut self, page: u32, now: u64) -> u32 {
+        let slot = self.fast.take(page);
+        self.recency.push_back(BY_RECENCY, slot);
+        self.written_at[slot as usize] = now;
+        slot
+    }
+
+    /// Writes host data to a page that is in the fast SSD: the flash pages that they fall on, and no others.
+    pub fn write_hit<M: Media>(&mut self, media: &mut M, slot: u32, span: &UnitSpan, now: u64) {
+        self.recency.remove(BY_RECENCY, slot);
+        self.recency.push_back(BY_RECENCY, slot);
+        self.written_at[slot as usize] = now;
+        let page_sectors = self.fast.geometry().page_sectors();
+        for part in span.first / page_sectors..(span.first + span.sectors).div_ceil(page_sectors) {
+            let Some(host) = part_of(span, media.host(), part * page_sectors, page_sectors) else { continue };
+            if host.sectors == page_sectors {
+                self.fast.write(media, slot, part, &[host], Cause::Host);
+                continue;
+            }
+            let mut merge = PageMerge::default();
+            merge.fill(host.data, host.from, host.to, host.sectors);
+            if let Some(old) = self.fast.read(media, slot, part, Cause::Host) {
+                merge.fill(old, 0, 0, page_sectors);
+            }
+            self.fast.write(media, slot, part, merge.parts(), Cause::Host);
+        }
+    }
+
+    /// Writes host data to a page that is not in the fast SSD, and brings the rest of it up. There is a free slot.
+    pub fn write_miss<M: Media>(&mut self, media: &mut M, span: &UnitSpan, now: u64) {
+        let slot = self.take(span.unit, now);
+        let (page_sectors, slow_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
+        let base = span.unit * self.slow_per_page();
+        let mut last = None;
+        for part in 0..self.fast_per_page() {
+            let start = part * page_sectors;
+            let mut merge = PageMerge::default();
+            let host = part_of(span, media.host(), start, page_sectors);
+            if let Some(host) = host {
+                merge.fill(host.data, host.from, host.to, host.sectors);
+            }
+            complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
+                let ppa = self.slow.lookup(base + number)?;
+                Some(media.read(self.slow.region(), ppa, Cause::MigrateUp))
+            });
+            if !merge.parts().is_empty() {
+                let cause = if host.is_some() { Cause::Host } else { Cause::MigrateUp };
+                self.fast.write(media, slot, part, merge.parts(), cause);
+            }
+        }
+        self.promoted_pages += u64::from(self.forget_slow(span.unit));
+    }
+
+    /// Forgets what the slow SSD has of a page; returns whether it had any.
+    fn forget_slow(&mut self, page: u32) -> bool {
+        let per_page = self.slow_per_page();
+        let mut had = false;
+        for logical in page * per_page..(page + 1) * per_page {
+            had |= self.slow.lookup(logical).is_some();
+            self.slow.invalidate(logical);
+        }
+        had
+    }
+
+    /// Writes host data to a page of the slow SSD, which has room for it.
+    pub fn write_slow<M: Media>(&mut self, media: &mut M, span: &UnitSpan) {
+        let page_sectors = self.slow.geometry().page_sectors();
+        let base = span.unit * self.slow_per_page();
+        for part in span.first / page_sectors..(span.first + span.sectors).div_ceil(page_sectors) {
+            let Some(host) = part_of(span, media.host(), part * page_sectors, page_sectors) else { continue };
+            let mut merge = PageMerge::default();
+            merge.fill(host.data, host.from, host.to, host.sectors);
+            if host.sectors < page_sectors
+                && let Some(ppa) = self.slow.lookup(base + part)
+            {
+                let old = media.read(self.slow.region(), ppa, Cause::Host);
+                merge.fill(old, 0, 0, page_sectors);
+            }
+            self.slow.write(media, base + part, merge.parts(), Cause::Host);
+        }
+    }
+
+    /// Moves a page of the fast SSD to the slow one, which has room for it; `host` is what the host writes of it meanwhile.
+    pub fn move_down<M: Media>(&mut self, media: &mut M, slot: u32, host: Option<&UnitSpan>) {
+        let page = self.fast.page_of(slot);
+        let (fast_sectors, page_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
+        let base = page * self.slow_per_page();
+        let mut last = None;
+        for part in 0..self.slow_per_page() {
+            let start = part * page_sectors;
+            let mut merge = PageMerge::default();
+            let host = host.and_then(|span| part_of(span, media.host(), start, page_sectors));
+            if let Some(host) = host {
+                merge.fill(host.data, host.from, host.to, host.sectors);
+            }
+            complete(&mut merge, (start, page_sectors), fast_sectors, &mut last, |number| {
+                self.fast.read(media, slot, number, Cause::MigrateDown)
+            });
+            if !merge.parts().is_empty() {
+                let cause = if host.is_some() { Cause::Host } else { Cause::MigrateDown };
+                self.slow.write(media, base + part, merge.parts(), cause);
+            }
+        }
+        self.destaged_pages += 1;
+        self.release(slot);
+    }
+
+    fn release(&mut self, slot: u32) {
+        self.recency.remove(BY_RECENCY, slot);
+        self.fast.release(slot);
+    }
+
+    /// Reads part of a page for the host.
+    pub fn read<M: Media>(&self, media: &mut M, span: &UnitSpan) {
+        let slot = self.slot(span.unit);
+        let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
+        let (mut first, end) = (span.first, span.first + span.sectors);
+        while first < end {
+            let part = first / page_sectors;
+            let stop = end.min((part + 1) * page_sectors);
+            let (at, sectors) = (span.at + (first - span.first), stop - first);
+            let data = match slot {
+                Some(slot) => self.fast.read(media, slot, part, Cause::Host),
+                None => {
+                    let ppa = self.slow.lookup(span.unit * self.slow_per_page() + part);
+                    ppa.map(|ppa| media.read(self.slow.region(), ppa, Cause::Host))
+                }
+            };
+            match data {
+                Some(data) => media.deliver(data, first % page_sectors, at, sectors),
+                None => media.deliver_zeros(at, sectors),
+            }
+            first = stop;
+        }
+    }
+
+    /// Forgets the flash pages that a trim covers wholly. Returns whether nothing of the page is left.
+    pub fn trim(&mut self, span: &UnitSpan) -> bool {
+        let whole = span.sectors == self.pages.page_sectors();
+        let slot = self.slot(span.unit);
+        let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
+        let covered = span.first.div_ceil(page_sectors)..(span.first + span.sectors) / page_sectors;
+        match slot {
+            Some(slot) if whole => self.release(slot),
+            Some(slot) => covered.for_each(|part| self.fast.invalidate(slot, part)),
+            None => {
+                let base = span.unit * self.slow_per_page();
+                covered.for_each(|part| self.slow.invalidate(base + part));
+            }
+        }
+        whole
+    }
+
+    /// Brings what finding a page needs into the processor's cache.
+    #[inline]
+    pub fn prefetch_page(&self, page: u32) {
+        self.fast.prefetch_index(page);
+        self.slow.prefetch_entry(page * self.slow_per_page());
+    }
+
+    /// Brings what an access to a page needs after that into the processor's cache.
+    #[inline]
+    pub fn prefetch_place(&self, page: u32) {
+        match self.slot(page) {
+            Some(slot) => {
+                self.fast.prefetch_entry(slot);
+                self.recency.prefetch(slot);
+            }
+            None => self.slow.prefetch_page(page * self.slow_per_page()),
+        }
+    }
+
+    /// Bytes of the tables that a controller would keep: maps, and two neighbours of each slot in the order of writes.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.slow.metadata_bytes() + self.fast.metadata_bytes() + u64::from(self.fast.capacity()) * 8
+    }
+
+    /// Checks that each page is in one SSD only, and that either agrees with itself.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        self.fast.check()?;
+        self.slow.check()?;
+        if self.slow.occupied() > self.slow_flash_pages_max {
+            return Err(format!("the slow SSD holds {} pages, more than it can", self.slow.occupied()));
+        }
+        let mut listed = 0;
+        for slot in self.recency.iter(BY_RECENCY) {
+            listed += 1;
+            let page = self.fast.page_of(slot);
+            if self.slot(page) != Some(slot) {
+                return Err(format!("slot {slot} is in the order of writes and has no page"));
+            }
+            let base = page * self.slow_per_page();
+            if (base..base + self.slow_per_page()).any(|logical| self.slow.lookup(logical).is_some()) {
+                return Err(format!("page {page} is in both SSDs"));
+            }
+        }
+        if listed == self.fast.used() {
+            Ok(())
+        } else {
+            Err(format!("{listed} pages are in the order of writes and {} in the fast SSD", self.fast.used()))
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Pages of a large address space that are kept in a small region: the fast SSD of `HySSD`, the cache of `OP-FCL`.
+//!
+//! ```text
+//!  page ──index──▶ slot ──▶ the flash pages slot·k … slot·k + k − 1 of a page-mapped region, which collects itself
+//! ```
+//!
+//! A page is what is placed or not placed as a whole; it has `k` flash pages. The region has as many slots as it can hold
+//! pages and still be collected. Which pages lie in it, and how many of the slots are used, is each scheme's own.
+
+use super::{PageSettings, PageSpace, Space};
+use crate::media::{Cause, Media, Part};
+use crate::part::page_index::PageIndex;
+use crate::units::{Geometry, RegionId};
+
+/// Page of a slot that is free.
+const FREE: u32 = u32::MAX;
+
+/// The region's state.
+#[derive(Debug)]
+pub struct Slots {
+    space: PageSpace,
+    /// Slot of each page that is here.
+    index: PageIndex,
+    /// Page of each slot, or [`FREE`].
+    pages: Vec<u32>,
+    /// Free slots; the last is taken first.
+    free: Vec<u32>,
+    /// Flash pages of a slot, `k`.
+    flash_pages: u32,
+}
+
+impl Slots {
+    /// An erased region for pages of `flash_pages` flash pages each.
+    ///
+    /// # Errors
+    /// A region that cannot hold one page and be collected.
+    pub fn new(region: RegionId, geometry: Geometry, flash_pages: u32, settings: PageSettings) -> Result<Self, String> {
+        debug_assert!(flash_pages > 0);
+        let slots = (settings.valid_pages_max(&geometry) / u64::from(flash_pages)) as u32;
+        if slots == 0 {
+            return Err(format!(
+                "{} blocks of {} pages on {} dies hold no page beside those that are kept free for garbage collection; \
+                 enlarge the fast region or lower gc_free_blocks",
+                geometry.blocks, geometry.pages_per_block, geometry.dies
+            ));
+        }
+        PageSpace::new(region, geometry, u64::from(slots) * u64::from(flash_pages), settings)
+            .map(|space| Self::over(space, flash_pages))
+    }
+
+    /// Slots of `flash_pages` flash pages each in a region that is erased.
+    pub fn over(space: PageSpace, flash_pages: u32) -> Self {
+        let slots = space.logical_pages() / flash_pages;
+        Self {
+            space,
+            index: PageIndex::new(slots),
+            pages: vec![FREE; slots as usize],
+            free: (0..slots).rev().collect(),
+            flash_pages,
+        }
+    }
+
+    /// Number of slots: pages that fit in.
+    pub fn capacity(&self) -> u32 {
+        self.pages.len() as u32
+    }
+
+    /// Number of slots taken: pages that are in.
+    #[inline]
+    pub fn used(&self) -> u32 {
+        self.capacity() - self.free.len() as u32
+    }
+
+    /// Blocks and flash pages.
+    #[inline(always)]
+    pub fn geometry(&self) -> &Geometry {
+        self.space.geometry()
+    }
+
+    /// The region itself: erases, copies, its check.
+    pub fn space(&self) -> &PageSpace {
+        &self.space
+    }
+
+    /// The slot of a page, if it is here.
+    #[inline]
+    pub fn lookup(&self, page: u32) -> Option<u32> {
+        self.index.get(page)
+    }
+
+    /// The page of a slot that is taken.
+    #[inline]
+    pub fn page_of(&self, slot: u32) -> u32 {
+        self.pages[slot as usize]
+    }
+
+    /// Gives a page a slot. It is not here yet, and there is a free one.
+    #[inline]
+    pub fn take(&mut self, page: u32) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| unreachable!("a scheme keeps to the capacity"));
+        let old = self.index.insert(page, slot);
+        debug_assert_eq!(old, None);
+        self.pages[slot as usize] = page;
+        slot
+    }
+
+    /// Frees a slot that is taken; what its page has here is forgotten.
+    #[inline]
+    pub fn release(&mut self, slot: u32) {
+        let page = std::mem::replace(&mut self.pages[slot as usize], FREE);
+        let taken = self.index.remove(page);
+        debug_assert_eq!(taken, Some(slot));
+        (0..self.flash_pages).for_each(|part| self.space.invalidate(slot * self.flash_pages + part));
+        self.free.push(slot);
+    }
+
+    /// Reads flash page `part` of a slot; nothing where it was never written or has been forgotten.
+    #[inline]
+    pub fn read<M: Media>(&self, media: &mut M, slot: u32, part: u32, cause: Cause) -> Option<M::Data> {
+        let ppa = self.space.lookup(slot * self.flash_pages + part)?;
+        Some(media.read(self.space.region(), ppa, cause))
+    }
+
+    /// Whether flash page `part` of a slot was written.
+    #[inline]
+    pub fn is_written(&self, slot: u32, part: u32) -> bool {
+        self.space.lookup(slot * self.flash_pages + part).is_some()
+    }
+
+    /// Programs flash page `part` of a slot, after collecting if the region must.
+    #[inline]
+    pub fn write<M: Media>(&mut self, media: &mut M, slot: u32, part: u32, parts: &[Part<M::Data>], cause: Cause) {
+        self.space.write(media, slot * self.flash_pages + part, parts, cause);
+    }
+
+    /// Forgets flash page `part` of a slot.
+    pub fn invalidate(&mut self, slot: u32, part: u32) {
+        self.space.invalidate(slot * self.flash_pages + part);
+    }
+
+    /// Brings what looking a page up needs into the processor's cache.
+    #[inline]
+    pub fn prefetch_index(&self, page: u32) {
+        self.index.prefetch(page);
+    }
+
+    /// Brings what an access to a slot needs first into the processor's cache.
+    #[inline]
+    pub fn prefetch_entry(&self, slot: u32) {
+        self.space.prefetch_entry(slot * self.flash_pages);
+    }
+
+    /// Bytes of the tables that a controller would keep: page of each slot and where its flash pages are, in a hash table.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.space.metadata_bytes() + u64::from(self.capacity()) * 4
+    }
+
+    /// Checks that index, slots and region agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        self.space.check()?;
+        if self.index.len() != self.used() {
+            return Err(format!("{} pages are indexed and {} slots are taken", self.index.len(), self.used()));
+        }
+        for (slot, &page) in self.pages.iter().enumerate() {
+            let slot = slot as u32;
+            if page != FREE && self.index.get(page) != Some(slot) {
+                return Err(format!("slot {slot} has page {page}, which the index has elsewhere"));
+            }
+            if page == FREE && (0..self.flash_pages).any(|part| self.is_written(slot, part)) {
+                return Err(format!("free slot {slot} has data"));
+            }
+        }
+        let free = self.free.iter().filter(|&&slot| self.pages[slot as usize] == FREE).count();
+        if free == self.free.len() { Ok(()) } else { Err("a slot that is said to be free has a page".into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip;
+    use crate::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
+    use crate::part::random;
+    use crate::request::{Op, Request};
+
+    const REGION: RegionId = RegionId(0);
+    const SETTINGS: PageSettings = PageSettings { gc_free_blocks: 1, idle_gc: false };
+
+    fn slots(blocks: u32, dies: u32, flash_pages: u32) -> (Checked<SimMedia>, Slots) {
+        let geometry = Geometry::new(2048, 16, blocks, dies).unwrap();
+        let chip = chip::find("chang-slc").unwrap();
+        let region = SimRegion { chip, geometry, channels: 1, faults: Faults::default() };
+        let media = Checked::new(SimMedia::new(&[region], 1), &[(geometry, 0)]);
+        (media, Slots::new(REGION, geometry, flash_pages, SETTINGS).unwrap())
+    }
+
+    fn write(media: &mut Checked<SimMedia>, slots: &mut Slots, slot: u32) {
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 4, op: Op::Write }, 0);
+        let host = Part { data: media.host(), from: 0, to: 0, sectors: 4 };
+        (0..slots.flash_pages).for_each(|part| slots.write(media, slot, part, &[host], Cause::Host));
+    }
+
+    /// Full to the last slot, with pages that come and go, the region is still collected.
+    #[test]
+    fn pages_come_and_go() {
+        for (blocks, dies, flash_pages) in [(8, 1, 1), (9, 2, 2), (12, 2, 5)] {
+            let (mut media, mut slots) = slots(blocks, dies, flash_pages);
+            let capacity = (blocks / dies - 3) * dies * 16 / flash_pages;
+            assert_eq!((slots.capacity(), slots.used()), (capacity, 0));
+            let mut state = 1;
+            let mut page = || random::below(&mut state, 1 << 31) as u32;
+            for _ in 0..capacity {
+                let slot = slots.take(page());
+                write(&mut media, &mut slots, slot);
+            }
+            for _ in 0..2000 {
+                let slot = page() % capacity;
+                let old = slots.page_of(slot);
+                slots.release(slot);
+                assert_eq!((slots.lookup(old), slots.used()), (None, capacity - 1));
+                let new = page();
+                assert_eq!(slots.take(new), slot);
+                assert_eq!((slots.lookup(new), slots.is_written(slot, flash_pages - 1)), (Some(slot), false));
+                write(&mut media, &mut slots, slot);
+            }
+            slots.check().unwrap();
+            assert!(slots.space().erases() > 0 && slots.read(&mut media, 0, 0, Cause::Host).is_some());
+        }
+    }
+
+    #[test]
+    fn a_region_without_room_for_a_page_is_refused() {
+        let geometry = Geometry::new(2048, 16, 3, 1).unwrap();
+        assert!(Slots::new(REGION, geometry, 1, SETTINGS).unwrap_err().contains("enlarge the fast region"));
+        let geometry = Geometry::new(2048, 16, 4, 1).unwrap();
+        assert!(Slots::new(REGION, geometry, 17, SETTINGS).is_err());
+        assert_eq!(Slots::new(REGION, geometry, 16, SETTINGS).unwrap().capacity(), 1);
+    }
+}
