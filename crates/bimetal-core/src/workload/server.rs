@@ -275,7 +275,7 @@ impl Iterator for Server {
 pub(super) mod tests {
     use super::*;
     use crate::part::reuse_stack::ReuseStack;
-    use crate::profile::Profile;
+    use crate::profile::{CurvePlan, Profile};
     use crate::workload;
 
     /// What a row says beside its sizes in GiB.
@@ -310,7 +310,7 @@ pub(super) mod tests {
             close(traffic.sizes.iter().map(|(_, share)| share).sum(), 1.0, 1e-9, "shares of sizes");
             assert!(traffic.sizes.iter().all(|&(pages, _)| u64::from(pages) <= row.extent));
         }
-        let profile = Profile::of(&generate(requests / SMALL, SMALL).collect::<Vec<_>>());
+        let profile = Profile::of(&generate(requests / SMALL, SMALL).collect::<Vec<_>>(), &CurvePlan::default());
         let gib = |bytes: u64| bytes as f64 * SMALL as f64 / f64::from(1 << 30);
         let (reads, writes, touched) = (profile.reads, profile.writes, profile.footprint);
         println!("KiB {:.2} {:.2}", reads.mean_bytes / 1024.0, writes.mean_bytes / 1024.0);
@@ -390,7 +390,7 @@ pub(super) mod tests {
         let settings = [("used", "60MiB"), ("span", "96MiB")];
         let touched = |requests| {
             let settings = [&[("requests", requests)], &settings[..]].concat();
-            Profile::of(&financial(&settings)).footprint.touched_bytes
+            Profile::of(&financial(&settings), &CurvePlan::default()).footprint.touched_bytes
         };
         let once = touched("90000");
         assert!(once > 59 << 20 && once <= 60 << 20, "{once}");
