@@ -27,7 +27,7 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 const GIB_PAGES: u32 = (1 << 30) / PAGE_BYTES as u32;
 
 /// Each figure is the best of so many runs.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 
 fn requests(workload: &str, settings: &[(&str, &str)]) -> Vec<Request> {
     let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
