@@ -94,6 +94,7 @@ fn replay_seconds(pages: u32, requests: &[Request], rate: Option<f64>) -> f64 {
     let shape = Shape {
         logical_sectors: u64::from(pages) * PAGE_SECTORS,
         regions: vec![RegionShape { chip: mlc, geometry }],
+        disks: Vec::new(),
         seed: 1,
     };
     let mut media = SimMedia::new(&regions, 1);

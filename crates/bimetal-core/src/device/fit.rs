@@ -26,9 +26,8 @@ const FAST_BLOCKS_MIN: u32 = 16;
 /// 5 % of spare area, as Chang's 21 GB for 20 GB.
 const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
-/// The disk under a cache, and its capacity, of which there are as many as needed.
-const HOME_DRIVE: &str = "atlas-10k-iv";
-const HOME_BYTES: u64 = 286_749_479 * 512;
+/// The disk under a cache.
+const HOME_DRIVE: &str = "nearline-18tb";
 /// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
 const BUDGET: &str = "budget";
 /// How many blocks of each die may be added to a small slow region.
@@ -43,8 +42,8 @@ impl Template {
         Self { device, automatic: false, is_set }
     }
 
-    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches OP-FCL's
-    /// disks in its place.
+    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a
+    /// disk in its place.
     pub fn auto(logical_bytes: u64) -> Self {
         let logical_bytes = logical_bytes.max(LOGICAL_BYTES_MIN);
         let region = |name: &str, chip: &str, percent| Region {
@@ -63,7 +62,7 @@ impl Template {
             seed: 1,
             serial: false,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
-            disks: home_disks(logical_bytes),
+            disks: vec![home_disk()],
             parameters: Default::default(),
         };
         Self { device, automatic: true, is_set: vec![false; 2] }
@@ -231,18 +230,15 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-fn home_disks(logical_bytes: u64) -> Vec<Disk> {
-    let count = logical_bytes.div_ceil(HOME_BYTES);
-    let name = |index| if count == 1 { "disk".to_owned() } else { format!("disk{index}") };
-    let disk = |index| Disk { name: name(index), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None };
-    (0..count).map(disk).collect()
+fn home_disk() -> Disk {
+    Disk { name: "disk".into(), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None }
 }
 
 /// Puts the fast region in front of disks in place of the slow one.
 fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
     let Some(slow) = device.regions.pop() else { return };
     if device.disks.is_empty() {
-        device.disks = home_disks(device.logical.0);
+        device.disks.push(home_disk());
     }
     let names: Vec<&str> = device.disks.iter().map(|disk| disk.name.as_str()).collect();
     let is = if names.len() == 1 { "is" } else { "are" };
@@ -274,18 +270,4 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
         fast.name
     ));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drive;
-
-    #[test]
-    fn home_disks_hold_all_data() {
-        assert_eq!(drive::find(HOME_DRIVE).unwrap().capacity.0, HOME_BYTES);
-        let names = |bytes| home_disks(bytes).into_iter().map(|disk| disk.name).collect::<Vec<_>>();
-        assert_eq!(names(HOME_BYTES), ["disk"]);
-        assert_eq!(names(HOME_BYTES + 1), ["disk0", "disk1"]);
-    }
 }

@@ -211,12 +211,12 @@ fn disks_that_cannot_be_are_refused() {
 fn figures_of_disks_are_set_on_automatic_devices_too() {
     let rwfcl = scheme::find("rwfcl").unwrap();
     let mut template = Template::auto(1 << 30);
-    for (key, value) in [("disk.drive", "nearline-18tb"), ("disk.queue", "7"), ("disk.model", "constant")] {
+    for (key, value) in [("disk.drive", "atlas-10k-iv"), ("disk.queue", "7"), ("disk.model", "constant")] {
         template.set(key, value).unwrap();
     }
     let resolved = template.resolve(rwfcl, &[]).unwrap();
     let drive = &resolved.volumes[0].drive;
-    assert_eq!((drive.name.as_str(), drive.queue, drive.model), ("nearline-18tb", 7, Model::Constant));
+    assert_eq!((drive.name.as_str(), drive.queue, drive.model), ("atlas-10k-iv", 7, Model::Constant));
     assert!(template.set("disk.quue", "0").is_err());
     assert!(template.resolve(pagemap(), &[]).unwrap().device.disks.is_empty());
 }

@@ -1,8 +1,8 @@
-//! What a page write costs in a page-mapped region that collects itself (OP-FCL, FAST 2012, section 3; HySSD, MSST 2013,
-//! section II-B): the cost of cleaning by the region's utilisation.
+//! What a page write costs in a page-mapped region that collects itself (OP-FCL, FAST 2012, section 3; HySSD, MSST
+//! 2013, section II-B): the cost of cleaning by the region's utilisation.
 //!
-//! Utilisation `u` is valid pages by physical ones. Departures: the papers use one relation between the region and its
-//! victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
+//! Utilisation `u` is valid pages by physical ones. Departures: the papers use one relation between the region and
+//! its victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
 //! [`VictimUtilisation::Greedy`].
 
 use crate::chip::{CellMode, Chip};
@@ -57,7 +57,8 @@ impl FlashCosts {
         (utilisation * f64::from(self.pages_per_block)).ceil() * self.copy_us + self.erase_us
     }
 
-    /// `C_PW` in the worst case: `C_GC / floor((1 - u) N_P) + C_PROG` (OP-FCL, equation 2). Infinite where no page is won.
+    /// `C_PW` in the worst case: `C_GC / floor((1 - u) N_P) + C_PROG` (OP-FCL, equation 2). Infinite where no page
+    /// is won.
     pub fn worst_page_write_us(&self, utilisation: f64) -> f64 {
         let pages = f64::from(self.pages_per_block);
         // Of the valid pages, so that the two roundings agree: (1 - 0.8) 10 is a little less than 2.
@@ -213,5 +214,8 @@ mod tests {
         // 2,112 bytes at 40 MB/s: 52.8 us.
         assert_eq!((costs.read_us, costs.program_us, costs.copy_us), (77.8, 352.8, 77.8 + 352.8));
         assert_eq!((costs.erase_us, costs.pages_per_block), (2000.0, 64));
+        let copying = chip::find("hyssd-slc").unwrap();
+        assert_eq!(FlashCosts::of(&copying).copy_us, 385.0);
+        assert_eq!(FlashCosts::of(&Chip { copyback_us: None, ..copying }).copy_us, 485.0);
     }
 }

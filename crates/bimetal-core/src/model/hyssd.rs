@@ -1,7 +1,8 @@
-//! The cost model of HySSD (MSST 2013, section II-B): what an access costs when the fast SSD holds so much of the data.
+//! The cost model of HySSD (MSST 2013, section II-B): what an access costs when the fast SSD holds so much of the
+//! data.
 //!
-//! Sizes are counted in mapping units of one size, here called pages, on both sides. A cost is that of one page of either
-//! device, as printed: that a page of the slow SSD may be larger is left to the caller, who chooses the costs.
+//! Sizes are counted in mapping units of one size, here called pages, on both sides. A cost is that of one page of
+//! either device, as printed: that a page of the slow SSD may be larger is left to the caller, who chooses the costs.
 
 use super::cleaning::CleaningCost;
 
@@ -52,8 +53,8 @@ impl HybridCost {
         self.sizes(utilisation).1 / self.slow_pages
     }
 
-    /// `C_PW_HY` in microseconds: each write goes to the fast SSD; one that does not hit there first moves a page to the
-    /// slow one. Infinite where either has no room.
+    /// `C_PW_HY` in microseconds: each write goes to the fast SSD; one that does not hit there first moves a page to
+    /// the slow one. Infinite where either has no room.
     pub fn page_write_us(&self, utilisation: f64, hit_rate: f64) -> f64 {
         let demotion_us = self.fast.costs().read_us + self.slow.page_write_us(self.slow_utilisation(utilisation));
         if demotion_us.is_infinite() {

@@ -1,8 +1,8 @@
 //! RAM that the schemes of HySSD (MSST 2013) and OP-FCL (FAST 2012) need for what they know, in bytes.
 //!
-//! The papers count the ghost lists alone (OP-FCL, section 5: roughly 1 % of the flash cache). Here every number is a word
-//! of four bytes, and a list in order of use that finds its entries by a hash has five words for each: address, two
-//! neighbours, hash chain and a bucket.
+//! The papers count the ghost lists alone (OP-FCL, section 5: roughly 1 % of the flash cache). Here every number is a
+//! word of four bytes, and a list in order of use that finds its entries by a hash has five words for each: address,
+//! two neighbours, hash chain and a bucket.
 
 const WORD: u64 = 4;
 

@@ -1,7 +1,8 @@
-//! The cost model of OP-FCL (FAST 2012, section 4): what an access to a flash cache in front of a disk costs when so much
-//! of the flash holds data, and so much of that is for reads.
+//! The cost model of OP-FCL (FAST 2012, section 4): what an access to a flash cache in front of a disk costs when so
+//! much of the flash holds data, and so much of that is for reads.
 //!
-//! Sizes are counted in pages. As in the paper, they are approximate: blocks that the flash keeps erased are not counted.
+//! Sizes are counted in pages. As in the paper, they are approximate: blocks that the flash keeps erased are not
+//! counted.
 
 use super::cleaning::CleaningCost;
 

@@ -6,12 +6,18 @@
 mod bimodal;
 mod bimodal_ext3;
 mod bimodal_ntfs;
+mod exchange;
+mod financial;
+mod home;
 mod iozone;
+mod msn;
 mod pc;
 mod phone;
 mod rewrites;
 mod sample;
+mod search;
 mod sequential;
+mod server;
 mod uniform;
 mod wlaftl;
 mod zipf;
@@ -107,6 +113,11 @@ registry! {
     pc,
     iozone,
     wlaftl,
+    financial,
+    home,
+    search,
+    exchange,
+    msn,
 }
 
 /// The workload of that name.
@@ -179,6 +190,11 @@ mod tests {
         pc 1eb3b1b213a6af32
         iozone 78cea776a9f4b732
         wlaftl 01760888c94bb232
+        financial 99f4837e0a946d4a
+        home 5dace65355e742c6
+        search bb11abdf02dbbbcc
+        exchange 6b6eda1610776aeb
+        msn 66e873bbad4009dd
         ");
     }
 

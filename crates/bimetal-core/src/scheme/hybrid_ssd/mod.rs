@@ -253,3 +253,6 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
         self.pair.check()
     }
 }
+
+#[cfg(test)]
+mod tests;
