@@ -42,10 +42,9 @@ impl Template {
         Self { device, automatic: false, is_set }
     }
 
-    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a
-    /// disk in its place.
+    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a disk
+    /// in its place.
     pub fn auto(logical_bytes: u64) -> Self {
-        let logical_bytes = logical_bytes.max(LOGICAL_BYTES_MIN);
         let region = |name: &str, chip: &str, percent| Region {
             name: name.into(),
             chip: PartChoice::Named(chip.into()),
@@ -58,7 +57,7 @@ impl Template {
             name: "auto".into(),
             summary: String::new(),
             scheme: String::new(),
-            logical: ByteSize(logical_bytes),
+            logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
             seed: 1,
             serial: false,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
