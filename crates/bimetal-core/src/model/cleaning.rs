@@ -7,6 +7,7 @@
 
 use crate::chip::{CellMode, Chip};
 use crate::model::write_amplification::{fifo_victim_utilisation, greedy_victim_pages};
+use crate::units::Nanos;
 
 /// Times of a flash part's operations, transfers included, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
