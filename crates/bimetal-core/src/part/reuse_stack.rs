@@ -5,20 +5,18 @@
 //! 2012 §5) divide an LRU list into segments and tell in which of them a page was; this tells the same for any number
 //! of segments, without a boundary to move per segment and use.
 //!
-//! Uses are numbered. Each page has the number of its last use, its *slot*; a bit for each slot says whether it is still
-//! some page's last, and sums over blocks of slots say how many of those there are. A page's position is the number of
-//! such slots after its own. When the slots are used up, those that are some page's last move together, in order; that
-//! costs the same, spread over the uses, whatever the capacity.
+//! Uses are numbered. Each page has the number of its last use, its *slot*, and a position is the number of slots after
+//! the page's own that are still some page's last. When the slots are used up, those move together, in order; that costs
+//! the same, spread over the uses, whatever the capacity.
 
+use crate::part::live_slots::LiveSlots;
 use crate::part::page_index::PageIndex;
 
-/// Slots of a block: their bits fill a cache line.
-const BLOCK_SLOTS: usize = 512;
-const WORD_BITS: usize = 64;
-const BLOCK_WORDS: usize = BLOCK_SLOTS / WORD_BITS;
+/// Slots per page of capacity: three uses of each page between moves.
+const SLOTS_PER_PAGE: usize = 4;
 
-/// Slots per page of capacity: two uses of each page between moves.
-const SLOTS_PER_PAGE: usize = 3;
+/// Slots that there are at least.
+const SLOTS_MIN: usize = 512;
 
 /// How many slots ahead of the oldest page the index is told that a page will be looked up.
 const PREFETCH_SLOTS: usize = 16;
@@ -31,10 +29,8 @@ pub struct ReuseStack {
     index: PageIndex,
     /// Page of each slot; of no meaning where the slot is not live.
     pages: Vec<u32>,
-    /// Which slots are live: the last use of a page in the stack.
-    live: Vec<u64>,
-    /// Live slots of the blocks before that of the next slot.
-    blocks: Fenwick,
+    /// Which slots are the last use of a page in the stack.
+    live: LiveSlots,
     /// The next use gets this slot.
     next: usize,
     /// No slot before this one is live.
@@ -42,15 +38,14 @@ pub struct ReuseStack {
 }
 
 impl ReuseStack {
-    /// An empty stack of at most `capacity` pages: some 25 bytes for each.
+    /// An empty stack of at most `capacity` pages: some 29 bytes for each.
     pub fn new(capacity: u32) -> Self {
-        let blocks = (capacity as usize * SLOTS_PER_PAGE).div_ceil(BLOCK_SLOTS) + 1;
+        let slots = capacity as usize * SLOTS_PER_PAGE + SLOTS_MIN;
         Self {
             capacity,
             index: PageIndex::new(capacity + 1),
-            pages: vec![0; blocks * BLOCK_SLOTS],
-            live: vec![0; blocks * BLOCK_WORDS],
-            blocks: Fenwick::new(blocks),
+            pages: vec![0; slots],
+            live: LiveSlots::new(slots),
             next: 0,
             oldest: 0,
         }
@@ -76,18 +71,13 @@ impl ReuseStack {
         let slot = self.next;
         let previous = self.index.insert(page, slot as u32);
         let position = previous.map(|previous| {
-            let before = self.live_through(previous as usize);
-            self.clear(previous as usize);
+            let before = self.live.through(previous as usize);
+            self.live.clear(previous as usize);
             self.len() - before
         });
         self.pages[slot] = page;
-        self.live[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
+        self.live.set(slot);
         self.next += 1;
-        if self.next.is_multiple_of(BLOCK_SLOTS) {
-            // From now on the sums know the block.
-            let block = &self.live[slot / BLOCK_SLOTS * BLOCK_WORDS..][..BLOCK_WORDS];
-            self.blocks.append(block.iter().map(|word| word.count_ones()).sum());
-        }
         if self.len() > self.capacity {
             self.drop_oldest();
         }
@@ -97,7 +87,7 @@ impl ReuseStack {
     /// The position of a page, 0 being the most recent one.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {
-        self.index.get(page).map(|slot| self.len() - self.live_through(slot as usize))
+        self.index.get(page).map(|slot| self.len() - self.live.through(slot as usize))
     }
 
     /// Takes a page out; returns whether it was in.
@@ -105,7 +95,7 @@ impl ReuseStack {
     pub fn remove(&mut self, page: u32) -> bool {
         let slot = self.index.remove(page);
         if let Some(slot) = slot {
-            self.clear(slot as usize);
+            self.live.clear(slot as usize);
         }
         slot.is_some()
     }
@@ -118,33 +108,13 @@ impl ReuseStack {
 
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + size_of_val(&self.pages[..]) + size_of_val(&self.live[..]) + self.blocks.bytes()
-    }
-
-    /// Live slots up to and including this one.
-    #[inline]
-    fn live_through(&self, slot: usize) -> u32 {
-        let (block, word) = (slot / BLOCK_SLOTS, slot / WORD_BITS);
-        let whole: u32 = self.live[block * BLOCK_WORDS..word].iter().map(|word| word.count_ones()).sum();
-        let part = self.live[word] << (WORD_BITS - 1 - slot % WORD_BITS);
-        self.blocks.before(block) + whole + part.count_ones()
-    }
-
-    /// A slot is no page's last use any more.
-    #[inline]
-    fn clear(&mut self, slot: usize) {
-        self.live[slot / WORD_BITS] &= !(1 << (slot % WORD_BITS));
-        self.blocks.subtract_one(slot / BLOCK_SLOTS);
+        self.index.bytes() + size_of_val(&self.pages[..]) + self.live.bytes()
     }
 
     /// The page that was not used for longest falls out.
     #[inline]
     fn drop_oldest(&mut self) {
-        let mut word = self.oldest / WORD_BITS;
-        while self.live[word] == 0 {
-            word += 1;
-        }
-        self.oldest = word * WORD_BITS + self.live[word].trailing_zeros() as usize;
+        self.oldest = self.live.first(self.oldest);
         if let Some(&soon) = self.pages.get(self.oldest + PREFETCH_SLOTS) {
             self.index.prefetch(soon);
         }
@@ -156,78 +126,19 @@ impl ReuseStack {
     #[cold]
     fn compact(&mut self) {
         let mut to = 0;
-        for word in self.oldest / WORD_BITS..self.live.len() {
-            let mut live = std::mem::take(&mut self.live[word]);
-            while live != 0 {
-                self.pages[to] = self.pages[word * WORD_BITS + live.trailing_zeros() as usize];
-                live &= live - 1;
-                to += 1;
-            }
+        let mut from = self.live.first(self.oldest);
+        while to < self.len() as usize {
+            self.pages[to] = self.pages[from];
+            to += 1;
+            from = self.live.first(from + 1);
         }
         for slot in 0..to {
             self.index.prefetch(self.pages[slot + PREFETCH_SLOTS]);
             self.index.insert(self.pages[slot], slot as u32);
         }
-        self.live[..to / WORD_BITS].fill(u64::MAX);
-        self.live[to / WORD_BITS] = (1 << (to % WORD_BITS)) - 1;
-        self.blocks.clear();
-        (0..to / BLOCK_SLOTS).for_each(|_| self.blocks.append(BLOCK_SLOTS as u32));
+        self.live.set_first(to);
         self.next = to;
         self.oldest = 0;
-    }
-}
-
-/// Counts by block, with sums over all blocks before one (Fenwick: *A new data structure for cumulative frequency
-/// tables*, Software: Practice and Experience 1994).
-#[derive(Clone, Debug)]
-struct Fenwick {
-    /// Entry `i` is the sum over the blocks `i & (i + 1)` to `i`.
-    sums: Vec<u32>,
-    /// Blocks that have been appended.
-    len: usize,
-}
-
-impl Fenwick {
-    fn new(blocks: usize) -> Self {
-        Self { sums: vec![0; blocks], len: 0 }
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&self.sums[..])
-    }
-
-    /// Forgets all blocks.
-    fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Adds a block at the end.
-    fn append(&mut self, count: u32) {
-        let block = self.len;
-        self.sums[block] = self.before(block) - self.before(block & (block + 1)) + count;
-        self.len += 1;
-    }
-
-    /// The sum of all blocks before this one.
-    #[inline]
-    fn before(&self, block: usize) -> u32 {
-        let mut sum = 0;
-        let mut end = block;
-        while end > 0 {
-            sum += self.sums[end - 1];
-            end &= end - 1;
-        }
-        sum
-    }
-
-    /// Takes one from a block's count, if it has been added.
-    #[inline]
-    fn subtract_one(&mut self, block: usize) {
-        let mut at = block;
-        while at < self.len {
-            self.sums[at] -= 1;
-            at |= at + 1;
-        }
     }
 }
 
@@ -310,6 +221,6 @@ mod tests {
             }
         });
         assert_eq!(allocations.count_total, 0);
-        assert!(stack.bytes() < 25 * 2000 + 10_000, "{}", stack.bytes());
+        assert!(stack.bytes() < 29 * 2000 + 10_000, "{}", stack.bytes());
     }
 }

@@ -60,8 +60,9 @@ const DESTAGE_GROUP_MAX: usize = 256;
 /// tries the square of their number, takes no time to speak of.
 const SEGMENTS: RangeInclusive<u64> = 16..=256;
 
-/// Dirty pages beyond the write cache's limit that leave it with a request, on average, where no idle time is left.
-const EXCESS_PAGES_PER_REQUEST: u32 = 2;
+/// Dirty pages beyond the write cache's limit that leave it with each request, on average, where no idle time is left: 256 MiB
+/// of pages of 4 KiB in a period, as in the authors' code.
+const EXCESS_PAGES_PER_REQUEST: u32 = 1;
 
 crate::choices! {
     /// What a period counts.
@@ -211,6 +212,19 @@ struct Partitioned {
     excess_credit: u32,
 }
 
+impl Partitioned {
+    /// So many more dirty pages beyond the limit may leave: whether a group may by now.
+    #[inline]
+    fn is_due(&mut self, pages: u32, group: u32) -> bool {
+        self.excess_credit += pages;
+        let is_due = self.excess_credit >= group;
+        if is_due {
+            self.excess_credit = 0;
+        }
+        is_due
+    }
+}
+
 impl FlashCache {
     /// A cache in a device's region, before its disks.
     ///
@@ -265,9 +279,13 @@ impl FlashCache {
     /// Lets pages go until one more of a kind may come.
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, kind: Kind) {
-        let is_full = match &self.capacity {
+        let is_full = match &mut self.capacity {
             Capacity::Fixed(pages) => self.replacer.all_pages() >= *pages,
-            Capacity::Partitioned(caches) => self.replacer.pages(kind) >= caches.resizer.limit(kind),
+            Capacity::Partitioned(caches) => {
+                let (pages, limit) = (self.replacer.pages(kind), caches.resizer.limit(kind));
+                // Beyond its limit the write cache shrinks by and by: a page that comes only takes the place of another.
+                pages == limit || pages > limit && (kind == Kind::Clean || caches.is_due(1, self.group))
+            }
         };
         if is_full {
             self.evict(media, kind);
@@ -317,21 +335,15 @@ impl FlashCache {
         }
     }
 
-    /// Destages up to `pages` of the least recently used dirty pages, and drops the clean ones among them. Returns how many
-    /// were destaged.
+    /// Destages the dirty ones of the `pages` least recently used pages. Returns how many that were.
     fn destage<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {
-        let mut group = ArrayVec::<(u32, u32), DESTAGE_GROUP_MAX>::new();
-        while group.len() < (pages as usize).min(DESTAGE_GROUP_MAX) {
-            let Some(slot) = self.replacer.oldest(Kind::Dirty) else { break };
-            if self.replacer.kind(slot) == Kind::Clean {
-                self.drop_clean(slot);
-            } else {
-                self.replacer.remove(slot);
-                group.push((self.mapping.slots().page_of(slot), slot));
-            }
-        }
+        let pages = pages.min(DESTAGE_GROUP_MAX as u32);
+        let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
+        let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
+            self.replacer.oldest_dirty(pages).map(page_of).collect();
         group.sort_unstable();
         for &(page, slot) in &group {
+            self.replacer.remove(slot);
             let data = self.mapping.read(media, slot, Cause::MigrateDown);
             let (sector, _) = self.mapping.sectors_of(page);
             for (first, sectors) in mapping::runs(self.mapping.held(slot)) {
@@ -602,13 +614,7 @@ impl FlashCache {
         let excess = self.excess();
         let Capacity::Partitioned(caches) = &mut self.capacity else { return };
         let group = self.group;
-        let due = excess > 0 && {
-            caches.excess_credit += EXCESS_PAGES_PER_REQUEST;
-            caches.excess_credit >= group
-        };
-        if due {
-            caches.excess_credit = 0;
-        }
+        let due = excess > 0 && caches.is_due(EXCESS_PAGES_PER_REQUEST, group);
         let clean_limit = caches.resizer.limit(Kind::Clean);
         while self.replacer.pages(Kind::Clean) > clean_limit {
             self.evict(media, Kind::Clean);

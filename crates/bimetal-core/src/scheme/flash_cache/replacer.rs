@@ -88,6 +88,12 @@ impl Replacer {
         self.order.front(self.list(kind))
     }
 
+    /// The dirty ones of the `pages` least recently used pages that [`Replacer::oldest`] gives, oldest first.
+    pub fn oldest_dirty(&self, pages: u32) -> impl Iterator<Item = u32> + '_ {
+        let oldest = self.order.iter(self.list(Kind::Dirty)).take(pages as usize);
+        oldest.filter(|&slot| self.kind(slot) == Kind::Dirty)
+    }
+
     /// Bytes that a controller would keep: two links and a bit per page.
     pub fn metadata_bytes(&self) -> u64 {
         self.dirty.len() as u64 * 8 + self.dirty.len().div_ceil(8) as u64
@@ -143,6 +149,9 @@ mod tests {
         replacer.touch(3);
         assert_eq!((replacer.oldest(Clean), replacer.oldest(Dirty)), (Some(1), Some(1)));
         assert_eq!((replacer.all_pages(), replacer.pages(Dirty)), (3, 1));
+        replacer.insert(7, Dirty);
+        let dirty = |pages| replacer.oldest_dirty(pages).collect::<Vec<_>>();
+        assert_eq!([dirty(3), dirty(4)], [vec![1], vec![1, 7]]);
         replacer.check().unwrap();
     }
 }

@@ -1,0 +1,195 @@
+//! A set of slots in a row that tells how many of its members lie before a slot.
+//!
+//! A bit per slot, and counts of the members of 64, 2,048, 65,536 and 2^21 slots. A question adds up the counts before
+//! the slot within each of these, 32 at most of each kind and in constant time, as the processor adds many at once; a
+//! member that comes or goes changes one of each kind.
+
+/// Slots of a word of bits.
+const WORD: usize = 64;
+
+/// Counts that make up one of the next kind.
+const FAN: usize = 32;
+
+/// Slots of each count.
+const GROUP: usize = WORD * FAN;
+const REGION: usize = GROUP * FAN;
+const SPACE: usize = REGION * FAN;
+
+/// Counts that fill cache lines.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Counts<T>([T; FAN]);
+
+/// Members among the slots `0..slots`.
+#[derive(Clone, Debug)]
+pub struct LiveSlots {
+    bits: Vec<u64>,
+    /// Members of each word, by group.
+    words: Vec<Counts<u16>>,
+    /// Members of each group, by region.
+    groups: Vec<Counts<u16>>,
+    /// Members of each region, by space.
+    regions: Vec<Counts<u32>>,
+    /// Members of each space.
+    spaces: Vec<u32>,
+}
+
+impl LiveSlots {
+    /// No members among so many slots.
+    pub fn new(slots: usize) -> Self {
+        Self {
+            bits: vec![0; slots.div_ceil(WORD)],
+            words: vec![Counts([0; FAN]); slots.div_ceil(GROUP)],
+            groups: vec![Counts([0; FAN]); slots.div_ceil(REGION)],
+            regions: vec![Counts([0; FAN]); slots.div_ceil(SPACE)],
+            spaces: vec![0; slots.div_ceil(SPACE)],
+        }
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn bytes(&self) -> usize {
+        let small = size_of_val(&self.words[..]) + size_of_val(&self.groups[..]);
+        size_of_val(&self.bits[..]) + small + size_of_val(&self.regions[..]) + size_of_val(&self.spaces[..])
+    }
+
+    /// Adds a slot that is no member.
+    #[inline]
+    pub fn set(&mut self, slot: usize) {
+        debug_assert!(self.bits[slot / WORD] & (1 << (slot % WORD)) == 0);
+        self.bits[slot / WORD] |= 1 << (slot % WORD);
+        self.words[slot / GROUP].0[slot / WORD % FAN] += 1;
+        self.groups[slot / REGION].0[slot / GROUP % FAN] += 1;
+        self.regions[slot / SPACE].0[slot / REGION % FAN] += 1;
+        self.spaces[slot / SPACE] += 1;
+    }
+
+    /// Takes a member out.
+    #[inline]
+    pub fn clear(&mut self, slot: usize) {
+        debug_assert!(self.bits[slot / WORD] & (1 << (slot % WORD)) != 0);
+        self.bits[slot / WORD] &= !(1 << (slot % WORD));
+        self.words[slot / GROUP].0[slot / WORD % FAN] -= 1;
+        self.groups[slot / REGION].0[slot / GROUP % FAN] -= 1;
+        self.regions[slot / SPACE].0[slot / REGION % FAN] -= 1;
+        self.spaces[slot / SPACE] -= 1;
+    }
+
+    /// Members up to and including a slot.
+    #[inline]
+    pub fn through(&self, slot: usize) -> u32 {
+        let bits = self.bits[slot / WORD] << (WORD - 1 - slot % WORD);
+        let words = sum_of_small(&self.words[slot / GROUP], slot / WORD % FAN);
+        let groups = sum_of_small(&self.groups[slot / REGION], slot / GROUP % FAN);
+        let regions = sum_of_large(&self.regions[slot / SPACE], slot / REGION % FAN);
+        let spaces: u32 = self.spaces[..slot / SPACE].iter().sum();
+        bits.count_ones() + words + groups + regions + spaces
+    }
+
+    /// The first member from a slot on; the number of all slots, or a few more, if there is none.
+    #[inline]
+    pub fn first(&self, from: usize) -> usize {
+        let mut word = from / WORD;
+        let Some(&bits) = self.bits.get(word) else { return from };
+        let mut bits = bits & (u64::MAX << (from % WORD));
+        while bits == 0 {
+            word += 1;
+            match self.bits.get(word) {
+                Some(&next) => bits = next,
+                None => return word * WORD,
+            }
+        }
+        word * WORD + bits.trailing_zeros() as usize
+    }
+
+    /// Makes the first `members` slots the only members.
+    pub fn set_first(&mut self, members: usize) {
+        let of = |at: usize, size: usize| members.saturating_sub(at * size).min(size);
+        for (at, bits) in self.bits.iter_mut().enumerate() {
+            *bits = u64::MAX.checked_shr((WORD - of(at, WORD)) as u32).unwrap_or(0);
+        }
+        let words = self.words.iter_mut().flat_map(|counts| &mut counts.0);
+        words.enumerate().for_each(|(at, count)| *count = of(at, WORD) as u16);
+        let groups = self.groups.iter_mut().flat_map(|counts| &mut counts.0);
+        groups.enumerate().for_each(|(at, count)| *count = of(at, GROUP) as u16);
+        let regions = self.regions.iter_mut().flat_map(|counts| &mut counts.0);
+        regions.enumerate().for_each(|(at, count)| *count = of(at, REGION) as u32);
+        self.spaces.iter_mut().enumerate().for_each(|(at, count)| *count = of(at, SPACE) as u32);
+    }
+}
+
+/// All ones, then zeros: from `FAN - n` on, the masks of the first `n` counts.
+static MASKS: [u32; 2 * FAN] = {
+    let mut masks = [0; 2 * FAN];
+    let mut at = 0;
+    while at < FAN {
+        masks[at] = u32::MAX;
+        at += 1;
+    }
+    masks
+};
+
+/// The same for half as wide counts.
+static SMALL_MASKS: [u16; 2 * FAN] = {
+    let mut masks = [0; 2 * FAN];
+    let mut at = 0;
+    while at < FAN {
+        masks[at] = u16::MAX;
+        at += 1;
+    }
+    masks
+};
+
+/// The sum of the counts before one; it fits, since the last is never among them.
+#[inline]
+fn sum_of_small(counts: &Counts<u16>, before: usize) -> u32 {
+    let masks = &SMALL_MASKS[FAN - before % FAN..][..FAN];
+    // Masks instead of a bound: all counts are read, but several at once.
+    let sum = counts.0.iter().zip(masks).fold(0u16, |sum, (count, mask)| sum.wrapping_add(count & mask));
+    u32::from(sum)
+}
+
+/// The sum of the counts before one.
+#[inline]
+fn sum_of_large(counts: &Counts<u32>, before: usize) -> u32 {
+    let masks = &MASKS[FAN - before % FAN..][..FAN];
+    counts.0.iter().zip(masks).fold(0u32, |sum, (count, mask)| sum.wrapping_add(count & mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::random;
+
+    /// Slots of all kinds of counts, against a plain array.
+    #[test]
+    fn it_counts_like_an_array() {
+        const SLOTS: usize = 2 * SPACE + 3 * REGION + 5 * GROUP + 70;
+        let (mut live, mut naive, mut state) = (LiveSlots::new(SLOTS), vec![false; SLOTS], 4);
+        let agree = |live: &LiveSlots, naive: &[bool]| {
+            let mut members = live.through(SLOTS - 1);
+            assert_eq!(members as usize, naive.iter().filter(|&&member| member).count());
+            let mut next = None;
+            for slot in (0..SLOTS).rev() {
+                assert!(slot % 97 > 0 || live.through(slot) == members, "slot {slot}");
+                members -= u32::from(naive[slot]);
+                next = if naive[slot] { Some(slot) } else { next };
+                assert!(slot % 97 > 0 || Some(live.first(slot)).filter(|&at| at < SLOTS) == next, "slot {slot}");
+            }
+        };
+        for _ in 0..SLOTS {
+            let slot = random::below(&mut state, SLOTS as u64) as usize;
+            if naive[slot] {
+                live.clear(slot)
+            } else {
+                live.set(slot)
+            }
+            naive[slot] = !naive[slot];
+        }
+        agree(&live, &naive);
+        for members in [0, 1, WORD, REGION + 77, SLOTS] {
+            live.set_first(members);
+            naive.iter_mut().enumerate().for_each(|(slot, member)| *member = slot < members);
+            agree(&live, &naive);
+        }
+    }
+}
