@@ -65,7 +65,7 @@ pub fn replay(comparison: &Comparison) -> String {
     text
 }
 
-/// A device's regions and spare area, in a line.
+/// A device's regions, disks and spare area, in a line.
 pub fn device(entry: &Entry) -> String {
     let region = |region: &bimetal_study::compare::RegionFacts| {
         let dies = if region.dies == 1 { String::new() } else { format!(", {} dies", region.dies) };
@@ -78,11 +78,11 @@ pub fn device(entry: &Entry) -> String {
             with_unit(SIZES, region.block_bytes as f64)
         )
     };
-    let regions = entry.regions.iter().map(region).collect::<Vec<_>>().join(" + ");
-    format!(
-        "{}: {} logical on {regions}; spare area {}",
-        entry.device.name,
-        with_unit(SIZES, entry.device.logical.0 as f64),
-        percent(entry.spare)
-    )
+    let disk = |disk: &bimetal_study::compare::DiskFacts| {
+        format!("{} {} ({})", disk.name, with_unit(SIZES, disk.capacity_bytes as f64), disk.drive)
+    };
+    let parts = entry.regions.iter().map(region).chain(entry.disks.iter().map(disk)).collect::<Vec<_>>().join(" + ");
+    let spare = if entry.disks.is_empty() { format!("; spare area {}", percent(entry.spare)) } else { String::new() };
+    let logical = with_unit(SIZES, entry.device.logical.0 as f64);
+    format!("{}: {logical} logical on {parts}{spare}", entry.device.name)
 }

@@ -32,8 +32,6 @@ pub enum Scheduler {
     Elevator,
     /// The one that came first.
     Fcfs,
-    /// The one nearest to the arm (by sectors).
-    Sstf,
 }
 
 /// A hard disk.

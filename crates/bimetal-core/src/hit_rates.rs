@@ -29,10 +29,10 @@ const SAMPLED_PAGES: u64 = 1 << 17;
 const REFERENCES_MAX: u64 = 1 << 34;
 
 /// References that are collected before they are looked up, so that memory can be asked ahead.
-const BATCH: usize = 1024;
+const BATCH: usize = 4096;
 
 /// How many references ahead memory is asked.
-const AHEAD: usize = 12;
+const AHEAD: usize = 32;
 
 /// Hit rates by cache size.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -34,6 +34,7 @@ fn poisson_reads(mean_gap_ns: f64, logical_sectors: u64) -> Vec<Request> {
 fn assert_wait(what: &str, utilisation: f64, response_ns: f64, service_ns: f64) {
     let (wait, expected) = (response_ns - service_ns, wait_of_equal_services(utilisation, service_ns));
     let off = wait / expected - 1.0;
+    println!("{what} at {utilisation}: {:+.2} % (seed {SEED})", off * 100.0);
     assert!(off.abs() < TOLERANCE, "{what} at {utilisation} (seed {SEED}): waits {wait} ns instead of {expected} ns");
 }
 

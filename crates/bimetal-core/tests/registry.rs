@@ -7,10 +7,12 @@
 mod support;
 
 use allocation_counter::measure;
-use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation};
+use bimetal_core::drive::{self, Drive, Model};
+use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation, Volume};
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
-use bimetal_core::scheme::{self, SCHEMES, SchemeSpec};
-use support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_shape};
+use bimetal_core::request::{Op, Request};
+use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
+use support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_regions, tiny_shape};
 
 fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
     let mut media = tiny_media(spec);
@@ -112,6 +114,27 @@ fn at_one_operation_at_a_time_responses_are_the_sum_of_operation_times() {
         let trims_may_cost = outcome.host.trims > 0;
         assert!(responses == simulated || (trims_may_cost && responses < simulated), "{}: {responses}", spec.name);
         assert_eq!(simulated, busy, "{}", spec.name);
+    }
+}
+
+/// The same over disks of the constant model, whose sum can be told from counts alone.
+#[test]
+fn accesses_of_a_constant_disk_take_positions_and_transfers() {
+    for spec in SCHEMES.iter().filter(|spec| spec.regions == Regions::FlashOverDisk) {
+        let drive = Drive { model: Model::Constant, queue: 0, ..drive::find("atlas-10k-iv").unwrap() };
+        let volumes = [Volume { drive: drive.clone(), sectors: TINY_SECTORS }];
+        let mut media = SimMedia::new(&tiny_regions(spec), 1).with_disks(&volumes).serial();
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
+        // One page at a time, never two that follow each other: no access continues another.
+        let read = |number: u64| Request { arrival_ns: 0, sector: number * 37 % 512 * 16, sectors: 4, op: Op::Read };
+        let requests: Vec<Request> = (0..2_000).map(read).collect();
+        let outcome = replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        let reads = outcome.ledger.disks[0].total(DiskOp::Read);
+        assert!(reads.count > 500 && outcome.ledger.disks[0].total(DiskOp::Write).count == 0, "{}", spec.name);
+        let access_ns = (drive.read_position_us * 1000.0) as u64 + drive.transfer(4 * 512).0;
+        assert_eq!(reads.busy.0, reads.count * access_ns, "{}", spec.name);
+        let flash_ns: u64 = outcome.ledger.rows.iter().map(|row| row.busy().0).sum();
+        assert_eq!(outcome.reads.total_ns(), u128::from(flash_ns + reads.busy.0), "{}", spec.name);
     }
 }
 

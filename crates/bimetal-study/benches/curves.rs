@@ -11,17 +11,16 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bimetal_core::chip;
 use bimetal_core::hit_rates::HitRates;
-use bimetal_core::media::{Faults, SimMedia, SimRegion};
+use bimetal_core::media::{Faults, SimMedia, SimRegion, Volume};
 use bimetal_core::part::hit_curve::HitCurve;
 use bimetal_core::part::reuse_tracker::{ReuseTracker, Touch};
 use bimetal_core::profile::{CurvePlan, PAGE_BYTES, Profile};
 use bimetal_core::replay::{self, Plan};
 use bimetal_core::request::Request;
-use bimetal_core::scheme::{self, Metrics, RegionShape, Scheme, Shape};
+use bimetal_core::scheme::{self, Metrics, RegionShape, Regions, SCHEMES, Scheme, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
-use bimetal_core::workload;
+use bimetal_core::{chip, drive, workload};
 
 const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 const GIB_PAGES: u32 = (1 << 30) / PAGE_BYTES as u32;
@@ -86,19 +85,36 @@ impl Scheme<SimMedia> for Tracked {
     }
 }
 
-/// Seconds of a replay on an aged page map with 10 % spare area, with a tracker of a rate or without.
-fn replay_seconds(pages: u32, requests: &[Request], rate: Option<f64>) -> f64 {
-    let geometry = Geometry::new(PAGE_BYTES as u32, 256, pages / 256 * 1102 / 1000, 1).expect("a sound geometry");
-    let mlc = chip::find("chang-mlc").expect("the catalogue has it");
-    let regions = [SimRegion { chip: mlc.clone(), geometry, channels: 1, faults: Faults::default() }];
+/// A device of a scheme for so many pages: MLC with 10 % spare area, or a disk, and an eighth of it in SLC before it.
+fn device(spec: &SchemeSpec, pages: u32) -> (Vec<SimRegion>, Vec<Volume>) {
+    let region = |chip: &str, block_pages: u32, blocks: u32| SimRegion {
+        chip: chip::find(chip).expect("the catalogue has it"),
+        geometry: Geometry::new(PAGE_BYTES as u32, block_pages, blocks, 1).expect("a sound geometry"),
+        channels: 1,
+        faults: Faults::default(),
+    };
+    let (slow, fast) = (region("chang-mlc", 256, pages / 256 * 1102 / 1000), region("chang-slc", 64, pages / 64 / 8));
+    let disk = || Volume { drive: drive::catalogue().remove(0), sectors: u64::from(pages) * PAGE_SECTORS };
+    match spec.regions {
+        Regions::One | Regions::DualMode => (vec![slow], vec![]),
+        Regions::FastAndSlow => (vec![fast, slow], vec![]),
+        Regions::FlashOverDisk => (vec![fast], vec![disk()]),
+    }
+}
+
+/// Seconds of a replay on an aged device, with a tracker of a rate beside the scheme or without.
+fn replay_seconds(spec: &SchemeSpec, set: &[(&str, &str)], pages: u32, requests: &[Request], rate: Option<f64>) -> f64 {
+    let (regions, volumes) = device(spec, pages);
+    let shape = |region: &SimRegion| RegionShape { chip: region.chip.clone(), geometry: region.geometry };
     let shape = Shape {
         logical_sectors: u64::from(pages) * PAGE_SECTORS,
-        regions: vec![RegionShape { chip: mlc, geometry }],
-        disks: Vec::new(),
+        regions: regions.iter().map(shape).collect(),
+        disks: volumes.iter().map(|volume| volume.drive.clone()).collect(),
         seed: 1,
     };
-    let mut media = SimMedia::new(&regions, 1);
-    let mut scheme = scheme::build::<SimMedia>("pagemap", &shape, &[]).expect("the device suits the scheme");
+    let set: Vec<_> = set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let mut media = SimMedia::new(&regions, 1).with_disks(&volumes);
+    let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &set).expect("the device suits the scheme");
     if let Some(rate) = rate {
         let tracker = ReuseTracker::sampled(pages, rate);
         scheme = Box::new(Tracked { scheme, tracker, curve: HitCurve::new(64, pages / 64) });
@@ -123,19 +139,33 @@ fn curves() {
     }
 }
 
+/// Trackers as deep as the device beside a page map, the fastest scheme; then schemes that track for themselves, as
+/// deep as their fast flash.
 fn tracking() {
-    println!("\n{:<24} {:<18} {:>12} {:>18}", "pagemap replay", "tracking", "M requests/s", "share of untracked");
+    println!("\n{:<12} {:<10} {:<18} {:>12} {:>8}", "workload", "scheme", "tracking", "M requests/s", "share");
     for (workload, gib) in [("zipf", 4), ("uniform", 4), ("zipf", 64)] {
         let (span, pages) = (format!("{gib}GiB"), gib * GIB_PAGES);
         let requests = requests(workload, &[("requests", "4000000"), ("span", &span), ("read_share", "0.3")]);
-        let mut untracked = 0.0;
-        for (name, rate) in [("none", None), ("sampled at 0.01", Some(0.01)), ("exact", Some(1.0))] {
-            let seconds = replay_seconds(pages, &requests, rate);
-            if rate.is_none() {
-                untracked = seconds;
-            }
+        let show = |scheme: &str, tracking: &str, seconds: f64, base: f64| {
             let speed = requests.len() as f64 / seconds / 1e6;
-            println!("{:<24} {name:<18} {speed:>12.1} {:>18.2}", format!("{workload} {span}"), untracked / seconds);
+            println!(
+                "{:<12} {scheme:<10} {tracking:<18} {speed:>12.2} {:>8.2}",
+                format!("{workload} {span}"),
+                base / seconds
+            );
+        };
+        let pagemap = SCHEMES.iter().find(|spec| spec.name == "pagemap").expect("it is registered");
+        let replay = |rate| replay_seconds(pagemap, &[], pages, &requests, rate);
+        let untracked = replay(None);
+        show("pagemap", "none", untracked, untracked);
+        show("pagemap", "sampled at 0.01", replay(Some(0.01)), untracked);
+        show("pagemap", "exact", replay(Some(1.0)), untracked);
+        for spec in SCHEMES.iter().filter(|spec| (spec.parameters)().iter().any(|parameter| parameter.name == "curve"))
+        {
+            let replay = |curve| replay_seconds(spec, &[("curve", curve)], pages, &requests, None);
+            let sampled = replay("sampled");
+            show(spec.name, "sampled", sampled, sampled);
+            show(spec.name, "exact", replay("exact"), sampled);
         }
     }
 }

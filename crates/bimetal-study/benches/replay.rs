@@ -4,8 +4,9 @@
 //! host read one look-up in a map of logical pages; per host write the look-up, the old page's validity and its block's
 //! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page; the
 //! validity of consecutive new pages a word at a time. Where fast pages lie in front of slow ones, each has such a map: a
-//! write to the fast ones makes the slow copy invalid, a page that goes down leaves one map and enters the other. It knows
-//! no time, no garbage collection policy and no accounting.
+//! write to the fast ones makes the slow copy invalid, a page that goes down leaves one map and enters the other. A cache in
+//! front of a disk has such a map of its slots, and an index and an LRU order of the pages in them. It knows no time, no
+//! garbage collection policy, no accounting, and no disk.
 //!
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
@@ -20,6 +21,8 @@ use std::time::Instant;
 
 use bimetal_core::ledger::Row;
 use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion, Simulation, Volume};
+use bimetal_core::part::lru::Lists;
+use bimetal_core::part::page_index::PageIndex;
 use bimetal_core::part::random;
 use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
@@ -217,9 +220,49 @@ impl Rate {
     }
 }
 
+/// The same for a cache: pages come when they are used, in place of those that were not for longest.
+fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
+    let row = &outcome.ledger.rows[0];
+    let blocks = outcome.ledger.erases[0].len();
+    let slots = (blocks * 64) as u32 / 10 * 9;
+    let (mut index, mut order) = (PageIndex::new(slots), Lists::new(slots as usize, 1));
+    let mut pages = vec![u32::MAX; slots as usize];
+    let mut flash = BareMap::new(slots as usize, blocks * 64, false);
+    let moved = [Cause::Gc, Cause::Meta].map(|cause| row.counts.get(FlashOp::Program, cause)).iter().sum();
+    let mut copies = Rate::new(moved, requests.len() as u64);
+    (0..slots).for_each(|slot| order.push_back(0, slot));
+    let started = Instant::now();
+    let mut sum = 0u32;
+    for request in requests {
+        let page = (request.sector / SECTORS_PER_PAGE) as u32;
+        let cached = index.get(page);
+        let slot = cached.or(order.front(0)).unwrap_or(0);
+        order.remove(0, slot);
+        order.push_back(0, slot);
+        if cached.is_none() {
+            let old = std::mem::replace(&mut pages[slot as usize], page);
+            if old != u32::MAX {
+                index.remove(old);
+            }
+            index.insert(page, slot);
+        }
+        if request.op == Op::Read && cached.is_some() {
+            sum = sum.wrapping_add(flash.map[slot as usize]);
+        } else {
+            flash.write(slot as usize);
+        }
+        (0..copies.due()).for_each(|_| flash.copy());
+    }
+    black_box((sum, &flash.map, &flash.valid_pages));
+    started.elapsed().as_secs_f64()
+}
+
 /// The memory accesses of the same requests, copies and migrations, and nothing else. Returns seconds.
 fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let requests = requests(case, case.requests, case.write_share, 12);
+    if !outcome.ledger.disks.is_empty() {
+        return bare_cache(&requests, outcome);
+    }
     let writes = outcome.host.writes;
     // A device with a log of fast pages has a map of either region.
     let (fast_rows, slow_rows): (Vec<&Row>, Vec<&Row>) =

@@ -42,7 +42,8 @@ impl Template {
         Self { device, automatic: false, is_set }
     }
 
-    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %.
+    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a disk
+    /// in its place.
     pub fn auto(logical_bytes: u64) -> Self {
         let region = |name: &str, chip: &str, percent| Region {
             name: name.into(),
@@ -60,7 +61,7 @@ impl Template {
             seed: 1,
             serial: false,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
-            disks: Vec::new(),
+            disks: vec![home_disk()],
             parameters: Default::default(),
         };
         Self { device, automatic: true, is_set: vec![false; 2] }
@@ -115,6 +116,9 @@ impl Template {
         if device.scheme != spec.name {
             device.parameters.clear();
             spec.name.clone_into(&mut device.scheme);
+        }
+        if self.automatic && spec.regions != Regions::FlashOverDisk {
+            device.disks.clear();
         }
         match (spec.regions, device.regions.len()) {
             (Regions::One, 2) => {
@@ -225,13 +229,19 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Puts the fast region in front of a disk in place of the slow one.
+fn home_disk() -> Disk {
+    Disk { name: "disk".into(), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None }
+}
+
+/// Puts the fast region in front of disks in place of the slow one.
 fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
-    let slow = device.regions.pop();
-    device.disks = vec![Disk { name: "disk".into(), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None }];
-    if let Some(slow) = slow {
-        notes.push(format!("a disk, `{HOME_DRIVE}`, is in place of `{}`", slow.name));
+    let Some(slow) = device.regions.pop() else { return };
+    if device.disks.is_empty() {
+        device.disks.push(home_disk());
     }
+    let names: Vec<&str> = device.disks.iter().map(|disk| disk.name.as_str()).collect();
+    let is = if names.len() == 1 { "is" } else { "are" };
+    notes.push(format!("`{}` {is} in place of `{}`", names.join("`, `"), slow.name));
 }
 
 /// Trades the fast region for as much of the slow one as costs the same.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::drive::Model;
 use crate::scheme;
 
 const EXAMPLE: &str = r#"
@@ -149,4 +150,73 @@ fn what_was_set_does_not_grow() {
     template.set("logical", "1GiB").unwrap();
     let resolved = template.resolve(pagemap(), &[]).unwrap();
     assert!((0.01..0.011).contains(&resolved.spare()), "{}", resolved.spare());
+}
+
+const CACHE: &str = r#"
+name = "cache"
+scheme = "rwfcl"
+logical = "64GiB"
+
+[[region]]
+name = "slc"
+chip = "opfcl-slc"
+capacity = "1GiB"
+
+[[disk]]
+name = "outer"
+drive = { base = "atlas-10k-iv", queue = 16, mechanics = { write_settle_us = 400 } }
+capacity = "25%"
+
+[[disk]]
+name = "home"
+drive = "nearline-18tb"
+"#;
+
+#[test]
+fn disks_share_the_logical_capacity_and_keep_their_figures() {
+    let resolved = Device::from_toml(CACHE).unwrap().resolve().unwrap();
+    let sectors: Vec<u64> = resolved.volumes.iter().map(|volume| volume.sectors).collect();
+    assert_eq!(sectors, [16 << 21, 48 << 21]);
+    let outer = &resolved.volumes[0].drive;
+    let mechanics = outer.mechanics.as_ref().unwrap();
+    assert_eq!((outer.queue, mechanics.write_settle_us, mechanics.rpm), (16, 400.0, 10_017));
+    assert!(outer.source.ends_with("changed here: mechanics, queue"), "{}", outer.source);
+    // What it was resolved to is a device file too, and says the same in full.
+    let again = Device::from_toml(&resolved.device.to_toml().unwrap()).unwrap();
+    assert_eq!(again, resolved.device);
+    assert_eq!(&again.resolve().unwrap().volumes[0].drive, outer);
+}
+
+#[test]
+fn disks_that_cannot_be_are_refused() {
+    let cases = [
+        ("queue = 16", "queue = 5000", "`outer.drive`: queue = 5000 is not within 0 to 4096"),
+        ("queue = 16", "scheduler = \"lift\"", "`outer.drive`: unknown variant `lift`"),
+        ("queue = 16", "capacity = \"1TiB\"", "`outer.drive`: mechanics: its tracks hold"),
+        ("write_settle_us = 400", "rpm = 0", "`outer.drive`: mechanics: `rpm` is not within 60 to"),
+        ("write_settle_us = 400", "seek_ms = [[1, 2.0], [1, 3.0]]", "`seek_ms` is not a list"),
+        ("write_settle_us = 400", "settle = 400", "unknown field `settle`"),
+        ("nearline-18tb", "floppy", "there is no drive `floppy`; there are: atlas-10k-iv"),
+        ("\"64GiB\"", "\"600GiB\"", "`outer.capacity`: 161061273600 bytes exceed"),
+    ];
+    for (from, to, message) in cases {
+        let text = CACHE.replacen(from, to, 1);
+        assert_ne!(text, CACHE, "{from}");
+        let error = Device::from_toml(&text).and_then(|device| device.resolve()).unwrap_err().to_string();
+        assert!(error.contains(message), "{to}: {error}");
+    }
+}
+
+#[test]
+fn figures_of_disks_are_set_on_automatic_devices_too() {
+    let rwfcl = scheme::find("rwfcl").unwrap();
+    let mut template = Template::auto(1 << 30);
+    for (key, value) in [("disk.drive", "atlas-10k-iv"), ("disk.queue", "7"), ("disk.model", "constant")] {
+        template.set(key, value).unwrap();
+    }
+    let resolved = template.resolve(rwfcl, &[]).unwrap();
+    let drive = &resolved.volumes[0].drive;
+    assert_eq!((drive.name.as_str(), drive.queue, drive.model), ("atlas-10k-iv", 7, Model::Constant));
+    assert!(template.set("disk.quue", "0").is_err());
+    assert!(template.resolve(pagemap(), &[]).unwrap().device.disks.is_empty());
 }

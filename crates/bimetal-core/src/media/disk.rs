@@ -229,7 +229,6 @@ impl SimDisk {
         let rank = |(index, write): &(usize, &Destage)| match self.scheduler {
             Scheduler::Elevator => (u64::from(write.sector < self.head), write.sector),
             Scheduler::Fcfs => (0, *index as u64),
-            Scheduler::Sstf => (0, write.sector.abs_diff(self.head)),
         };
         let ready = self.queue.iter().enumerate().filter(|(_, write)| write.ready <= start);
         (ready.min_by_key(rank).map_or(0, |(index, _)| index), start)
@@ -343,7 +342,6 @@ mod tests {
         };
         assert_eq!(order(Scheduler::Elevator), [50_008, 60_000, 90_000, 10_000, 40_000]);
         assert_eq!(order(Scheduler::Fcfs), [40_000, 90_000, 10_000, 60_000, 50_008]);
-        assert_eq!(order(Scheduler::Sstf), [50_008, 60_000, 40_000, 10_000, 90_000]);
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct ReuseTracker {
 /// Hashes are below this.
 const HASHES: u64 = 1 << 32;
 
+/// From this threshold on memory is asked ahead.
+const PREFETCHED: u64 = HASHES / 16;
+
 impl ReuseTracker {
     /// Tracks every page; the stack reaches `capacity` pages deep.
     pub fn exact(capacity: u32) -> Self {
@@ -80,10 +83,10 @@ impl ReuseTracker {
         self.samples(page) && self.stack.remove(page)
     }
 
-    /// Brings what a use of a page needs first into the processor's cache.
+    /// Brings what a use of a page needs first into the processor's cache. A small sample is not worth a hash.
     #[inline]
     pub fn prefetch(&self, page: u32) {
-        if self.samples(page) {
+        if self.threshold >= PREFETCHED && self.samples(page) {
             self.stack.prefetch(page);
         }
     }

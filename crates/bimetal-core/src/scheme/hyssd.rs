@@ -37,7 +37,7 @@ crate::parameters! {
         /// How full the victims of garbage collection are taken to be: U (section II-B: the table for FIFO).
         pub victim: VictimUtilisation = VictimUtilisation::Fifo;
         /// What the model's costs are of: one page of either chip, or the unit of placement.
-        pub cost_of: CostOf = CostOf::FlashPage;
+        pub cost_of: CostOf = CostOf::Unit;
         /// How the utilisation follows lifetime.
         pub life_mode: LifeMode = LifeMode::Offset;
         /// What it moves by each period, in percent of the fast SSD (section II-B: "incremented").
