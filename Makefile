@@ -15,6 +15,6 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
-# Speed of every scheme beside a bare loop of memory accesses, and of every trace decoder.
+# Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study

@@ -144,12 +144,19 @@ fn the_table_shows_what_the_json_says() {
         let lines: Vec<&str> = ran.stdout.lines().filter(|line| line.split_whitespace().next() == Some(name)).collect();
         let cost = format!("{:.2}", result["cost_usd"].as_f64().unwrap());
         assert!(lines[0].contains(&cost), "{name}: {cost}");
+        // A scheme without disks has dashes for their accesses.
         let shown: Vec<u64> =
-            lines[1].split_whitespace().skip(1).map(|count| count.replace(',', "").parse().unwrap()).collect();
-        let (all, purposes) = shown.split_last().unwrap();
+            lines[1].split_whitespace().skip(1).map(|count| count.replace(',', "").parse().unwrap_or(0)).collect();
+        let [purposes @ .., all, disk_reads, disk_writes] = shown.as_slice() else { panic!("{name}: {shown:?}") };
         assert_eq!(purposes.iter().sum::<u64>(), *all, "{name}: purposes add up");
-        let counted = items(&result["ops"]).iter().filter(|row| row["op"] != "erase");
-        assert_eq!(counted.map(|row| row["count"].as_u64().unwrap()).sum::<u64>(), *all, "{name}");
+        let is_disk = |row: &&Value| items(&result["disks"]).iter().any(|disk| disk["name"] == row["region"]);
+        let count = |on_disk: bool, ops: &[&str]| -> u64 {
+            let rows = items(&result["ops"]).iter().filter(|row| is_disk(row) == on_disk);
+            let rows = rows.filter(|row| ops.contains(&row["op"].as_str().unwrap()));
+            rows.map(|row| row["count"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(count(false, &["read", "program"]), *all, "{name}");
+        assert_eq!((count(true, &["read"]), count(true, &["write"])), (*disk_reads, *disk_writes), "{name}");
     }
     let detailed = bench.succeed(&["compare", &trace, "--details"]);
     assert!(detailed.stdout.starts_with(ran.stdout.split("\n\n").next().unwrap()));

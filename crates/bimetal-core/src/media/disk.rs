@@ -83,8 +83,10 @@ struct SimDisk {
     free_at: u64,
     head: u64,
     scheduler: Scheduler,
-    /// In the order in which they came.
+    /// Those for the elevator by sector, others in the order in which they came.
     queue: Vec<Destage>,
+    /// When all that was ever queued is ready.
+    all_ready: u64,
     queue_max: usize,
     /// Rough time of a write, for estimates.
     write_ns: u64,
@@ -163,7 +165,7 @@ impl SimDisks {
         for disk in &mut self.disks {
             disk.arm.reset();
             disk.queue.clear();
-            (disk.free_at, disk.head) = (0, 0);
+            (disk.free_at, disk.head, disk.all_ready) = (0, 0, 0);
         }
     }
 }
@@ -178,6 +180,7 @@ impl SimDisk {
             head: 0,
             scheduler: drive.scheduler,
             queue: Vec::with_capacity(drive.queue as usize),
+            all_ready: 0,
             queue_max: drive.queue as usize,
             write_ns: ((drive.write_position_us * 1000.0) as u64).max(1),
         }
@@ -224,14 +227,17 @@ impl SimDisk {
 
     /// The queued write that is taken next, and when. There is one.
     fn next_write(&self) -> (usize, u64) {
+        let first = match self.scheduler {
+            Scheduler::Elevator => self.queue.partition_point(|write| write.sector < self.head) % self.queue.len(),
+            Scheduler::Fcfs => 0,
+        };
+        if self.all_ready <= self.free_at {
+            return (first, self.free_at);
+        }
         let first_ready = self.queue.iter().map(|write| write.ready).min().unwrap_or(0);
         let start = self.free_at.max(first_ready);
-        let rank = |(index, write): &(usize, &Destage)| match self.scheduler {
-            Scheduler::Elevator => (u64::from(write.sector < self.head), write.sector),
-            Scheduler::Fcfs => (0, *index as u64),
-        };
-        let ready = self.queue.iter().enumerate().filter(|(_, write)| write.ready <= start);
-        (ready.min_by_key(rank).map_or(0, |(index, _)| index), start)
+        let mut in_order = (first..self.queue.len()).chain(0..first);
+        (in_order.find(|&index| self.queue[index].ready <= start).unwrap_or(first), start)
     }
 
     /// Puts a write into the queue. Returns when there was room for it.
@@ -245,7 +251,13 @@ impl SimDisk {
             let (index, _) = self.next_write();
             room = self.take_queued(index, counts);
         }
-        self.queue.push(Destage { ready: write.ready.max(room), ..write });
+        let write = Destage { ready: write.ready.max(room), ..write };
+        let place = match self.scheduler {
+            Scheduler::Elevator => self.queue.partition_point(|other| other.sector <= write.sector),
+            Scheduler::Fcfs => self.queue.len(),
+        };
+        self.queue.insert(place, write);
+        self.all_ready = self.all_ready.max(write.ready);
         room
     }
 }

@@ -25,6 +25,7 @@ mod detector;
 mod mapping;
 mod partition;
 mod replacer;
+mod serving;
 mod tracker;
 
 use std::ops::RangeInclusive;
@@ -34,24 +35,20 @@ use arrayvec::ArrayVec;
 pub use tracker::Curve;
 
 use self::detector::SequentialDetector;
-use self::mapping::{Layout, Mapping, Place, Sectors, data_pages, merge_held, span};
+use self::mapping::{Layout, Mapping, Sectors, data_pages};
 use self::partition::{Bounds, Resizer};
 use self::replacer::{Kind, Replacer};
 use self::tracker::WorkloadTracker;
 use super::space::Space;
 use super::{Metrics, Scheme, Shape, ratio};
-use crate::media::{Cause, Media, Part};
+use crate::media::{Cause, Media};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use crate::model::opfcl::{CacheCost, DiskCosts};
-use crate::part::page_merge::PageMerge;
 use crate::request::{Op, Request};
 use crate::units::{ByteSize, Geometry, RegionId};
 
 /// The cache's region: the device's only one.
 const REGION: RegionId = RegionId(0);
-
-/// Pages that are fetched with one access to the disk at most: 256 KiB of pages of 4 KiB.
-const FETCH_PAGES_MAX: u32 = 64;
 
 /// Pages of the largest group that is destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
@@ -133,49 +130,6 @@ struct Counts {
     completed: u64,
     dropped: u64,
     destaged: u64,
-}
-
-/// Sectors of a page that a request touches.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    page: u32,
-    offset: u32,
-    sectors: u32,
-    /// Their position in the request.
-    at: u32,
-}
-
-impl Piece {
-    #[inline]
-    fn span(&self) -> Sectors {
-        span(self.offset, self.sectors)
-    }
-}
-
-/// Sectors that follow each other on the disk and in the request.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    sector: u64,
-    at: u32,
-    sectors: u32,
-}
-
-impl Run {
-    /// Sectors that follow it come to it.
-    #[inline]
-    fn extend(&mut self, sector: u64, at: u32, sectors: u32) {
-        if self.sectors == 0 {
-            *self = Self { sector, at, sectors };
-        } else {
-            self.sectors += sectors;
-        }
-    }
-
-    /// Takes it, if there is any.
-    #[inline]
-    fn take(&mut self) -> Option<Self> {
-        (self.sectors > 0).then(|| std::mem::take(self))
-    }
 }
 
 /// The state of a cache.
@@ -359,219 +313,6 @@ impl FlashCache {
         group.len() as u32
     }
 
-    /// Reads pages from the disk for the host and stages them.
-    fn stage<M: Media>(&mut self, media: &mut M, run: Run) {
-        let (first, offset) = self.mapping.geometry().logical_page(run.sector);
-        let (last, _) = self.mapping.geometry().logical_page(run.sector + u64::from(run.sectors) - 1);
-        let (sector, _) = self.mapping.sectors_of(first);
-        let (last_sector, last_sectors) = self.mapping.sectors_of(last);
-        let sectors = (last_sector - sector) as u32 + last_sectors;
-        let data = media.fetch(sector, sectors, Cause::MigrateUp);
-        media.deliver(data, offset, run.at, run.sectors);
-        let page_sectors = self.mapping.geometry().page_sectors();
-        for page in first..=last {
-            let (_, sectors) = self.mapping.sectors_of(page);
-            let slot = self.take(media, page, Kind::Clean, span(0, sectors));
-            let part = Part { data, from: (page - first) * page_sectors, to: 0, sectors };
-            self.mapping.write(media, slot, &[part], Cause::MigrateUp);
-            self.counts.fetched += 1;
-        }
-    }
-
-    fn read<M: Media>(&mut self, media: &mut M, request: &Request) {
-        let geometry = *self.mapping.geometry();
-        let mut missing = Run::default();
-        let fetch_sectors = (FETCH_PAGES_MAX - 1) * geometry.page_sectors();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            if let Capacity::Partitioned(caches) = &mut self.capacity {
-                caches.tracker.read(page);
-            }
-            self.counts.reads += 1;
-            let piece = Piece { page, offset, sectors, at };
-            if missing.sectors > 0 && (missing.sectors > fetch_sectors || self.mapping.find(page) != Place::Disk) {
-                // What it stages may take the place of this page.
-                missing.take().into_iter().for_each(|run| self.stage(media, run));
-            }
-            match self.mapping.find(page) {
-                Place::Cached(slot) => self.read_cached(media, slot, piece),
-                Place::Disk => missing.extend(request.sector + u64::from(at), at, sectors),
-                Place::Absent => media.deliver_zeros(at, sectors),
-            }
-        });
-        missing.take().into_iter().for_each(|run| self.stage(media, run));
-    }
-
-    /// Reads sectors of a cached page. If any are missing, the page is completed from the disk.
-    #[inline]
-    fn read_cached<M: Media>(&mut self, media: &mut M, slot: u32, piece: Piece) {
-        self.counts.read_hits[self.replacer.kind(slot) as usize] += 1;
-        self.replacer.touch(slot);
-        let held = self.mapping.held(slot);
-        let data = self.mapping.read(media, slot, Cause::Host);
-        if piece.span() & !held == 0 {
-            media.deliver(data, piece.offset, piece.at, piece.sectors);
-        } else {
-            self.complete(media, slot, data, piece);
-        }
-    }
-
-    /// Fetches what is missing of a cached page, which was read as `data`, delivers a piece of it and programs it again.
-    fn complete<M: Media>(&mut self, media: &mut M, slot: u32, data: M::Data, piece: Piece) {
-        let (sector, sectors) = self.mapping.sectors_of(piece.page);
-        let fetched = media.fetch(sector, sectors, Cause::MigrateUp);
-        let mut merge = PageMerge::default();
-        merge_held(&mut merge, data, self.mapping.held(slot));
-        merge.fill(fetched, 0, 0, sectors);
-        for part in merge.parts() {
-            let first = part.to.max(piece.offset);
-            let end = (part.to + part.sectors).min(piece.offset + piece.sectors);
-            if first < end {
-                media.deliver(part.data, part.from + first - part.to, piece.at + first - piece.offset, end - first);
-            }
-        }
-        self.mapping.write(media, slot, merge.parts(), Cause::MigrateUp);
-        self.mapping.hold(slot, span(0, sectors));
-        self.counts.completed += 1;
-    }
-
-    fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
-        let geometry = *self.mapping.geometry();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            if let Capacity::Partitioned(caches) = &mut self.capacity {
-                caches.tracker.write(page);
-            }
-            self.write_page(media, Piece { page, offset, sectors, at });
-        });
-    }
-
-    /// Writes sectors of a page to the cache.
-    #[inline]
-    fn write_page<M: Media>(&mut self, media: &mut M, piece: Piece) {
-        let host = Part { data: media.host(), from: piece.at, to: piece.offset, sectors: piece.sectors };
-        self.counts.writes += 1;
-        match self.mapping.find(piece.page) {
-            Place::Cached(slot) => self.update(media, slot, piece, host),
-            place => {
-                // Of a page that is nowhere, nothing need ever be fetched: the rest of it is undefined from now on.
-                let (_, sectors) = self.mapping.sectors_of(piece.page);
-                let held = if place == Place::Absent { span(0, sectors) } else { piece.span() };
-                let slot = self.take(media, piece.page, Kind::Dirty, held);
-                self.mapping.write(media, slot, &[host], Cause::Host);
-            }
-        }
-    }
-
-    /// Writes sectors of a cached page. What else the cache holds of it is read and programmed again.
-    #[inline]
-    fn update<M: Media>(&mut self, media: &mut M, slot: u32, piece: Piece, host: Part<M::Data>) {
-        let mut merge = PageMerge::default();
-        merge.fill(host.data, host.from, host.to, host.sectors);
-        let kept = self.mapping.held(slot) & !piece.span();
-        if kept != 0 {
-            let data = self.mapping.read(media, slot, Cause::Host);
-            merge_held(&mut merge, data, kept);
-        }
-        if self.replacer.kind(slot) == Kind::Dirty {
-            self.replacer.touch(slot);
-            self.counts.write_hits += 1;
-        } else {
-            // A clean page leaves the read cache for the write cache, which it misses; a cache of both kinds has it.
-            self.replacer.remove(slot);
-            if self.replacer.is_unified() {
-                self.counts.write_hits += 1;
-            } else {
-                self.make_room(media, Kind::Dirty);
-            }
-            self.replacer.insert(slot, Kind::Dirty);
-        }
-        self.mapping.hold(slot, piece.span());
-        self.mapping.write(media, slot, merge.parts(), Cause::Host);
-    }
-
-    /// Reads past the cache: from it as far as it holds what is read, the rest from the disk.
-    fn read_past<M: Media>(&mut self, media: &mut M, request: &Request) {
-        let geometry = *self.mapping.geometry();
-        let mut run = Run::default();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            let piece = Piece { page, offset, sectors, at };
-            let held = match self.mapping.find(page) {
-                Place::Cached(slot) => self.mapping.held(slot) & piece.span(),
-                Place::Disk => 0,
-                Place::Absent => {
-                    read_run(media, &mut run);
-                    media.deliver_zeros(at, sectors);
-                    return;
-                }
-            };
-            let data = match self.mapping.find(page) {
-                Place::Cached(slot) if held != 0 => Some(self.mapping.read(media, slot, Cause::Host)),
-                _ => None,
-            };
-            // Runs of sectors that are held and of those that are not, in turn.
-            let mut done = 0;
-            while done < sectors {
-                let rest = held >> (offset + done);
-                let (in_flash, length) = match rest.trailing_ones() {
-                    0 => (None, rest.trailing_zeros()),
-                    ones => (data, ones),
-                };
-                let length = length.min(sectors - done);
-                if let Some(data) = in_flash {
-                    read_run(media, &mut run);
-                    media.deliver(data, offset + done, at + done, length);
-                } else {
-                    run.extend(request.sector + u64::from(at + done), at + done, length);
-                }
-                done += length;
-            }
-        });
-        read_run(media, &mut run);
-    }
-
-    /// Writes past the cache. Part of a page goes there all the same if the rest of it is dirty or nowhere.
-    fn write_past<M: Media>(&mut self, media: &mut M, request: &Request) {
-        let geometry = *self.mapping.geometry();
-        let mut run = Run::default();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            let piece = Piece { page, offset, sectors, at };
-            let whole = sectors == self.mapping.sectors_of(page).1;
-            let place = self.mapping.find(page);
-            let to_cache = match place {
-                _ if whole => false,
-                Place::Cached(slot) => self.replacer.kind(slot) == Kind::Dirty,
-                Place::Disk => false,
-                Place::Absent => true,
-            };
-            if to_cache {
-                write_run(media, &mut run);
-                self.write_page(media, piece);
-                return;
-            }
-            if let Place::Cached(slot) = place {
-                self.replacer.remove(slot);
-                self.mapping.release(slot);
-            }
-            self.mapping.set_present(page);
-            run.extend(request.sector + u64::from(at), at, sectors);
-        });
-        write_run(media, &mut run);
-    }
-
-    /// Forgets whole pages.
-    fn trim(&mut self, request: &Request) {
-        let geometry = *self.mapping.geometry();
-        geometry.for_each_page(request, |page, _, sectors, _| {
-            if sectors == self.mapping.sectors_of(page).1 {
-                if let Place::Cached(slot) = self.mapping.find(page) {
-                    self.replacer.remove(slot);
-                    self.mapping.release(slot);
-                }
-                self.mapping.set_absent(page);
-            }
-        });
-    }
-
-    /// Counts a request towards the period, and does what comes with its end.
     #[inline]
     fn count<M: Media>(&mut self, media: &mut M, request: &Request) {
         let elapsed = match self.settings.period_unit {
@@ -622,22 +363,6 @@ impl FlashCache {
         if due {
             self.destage(media, excess.min(group));
         }
-    }
-}
-
-/// Reads a run from the disk for the host, if there is any.
-#[inline]
-fn read_run<M: Media>(media: &mut M, run: &mut Run) {
-    if let Some(run) = run.take() {
-        media.disk_read(run.sector, run.at, run.sectors);
-    }
-}
-
-/// Writes a run of the host's request to the disk, if there is any.
-#[inline]
-fn write_run<M: Media>(media: &mut M, run: &mut Run) {
-    if let Some(run) = run.take() {
-        media.disk_write(run.sector, run.at, run.sectors);
     }
 }
 
