@@ -5,8 +5,8 @@
 //! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page; the
 //! validity of consecutive new pages a word at a time. Where fast pages lie in front of slow ones, each has such a map: a
 //! write to the fast ones makes the slow copy invalid, a page that goes down leaves one map and enters the other. A cache in
-//! front of a disk has such a map of its slots, and an index and an LRU order of the pages in them. It knows no time, no
-//! garbage collection policy, no accounting, and no disk.
+//! front of a disk has such a map of its slots, an index and an LRU order of the pages in them, and, if it measures hit-rate
+//! curves, an index of the pages used last. It knows no time, no garbage collection policy, no accounting, and no disk.
 //!
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
@@ -220,7 +220,45 @@ impl Rate {
     }
 }
 
-/// The same for a cache: pages come when they are used, in place of those that were not for longest.
+/// The pages used last, as many as the flash has: what hit-rate curves are measured from. Each use has a place of its own.
+struct Ghosts {
+    index: PageIndex,
+    pages: Vec<u32>,
+    live: Vec<u64>,
+    oldest: usize,
+    capacity: u32,
+}
+
+impl Ghosts {
+    fn new(capacity: u32, uses: usize) -> Self {
+        let live = vec![0; uses / 64 + 1];
+        Self { index: PageIndex::new(capacity + 1), pages: Vec::with_capacity(uses), live, oldest: 0, capacity }
+    }
+
+    fn touch(&mut self, page: u32) {
+        let place = self.pages.len();
+        self.pages.push(page);
+        self.live[place / 64] |= 1 << (place % 64);
+        if let Some(old) = self.index.insert(page, place as u32) {
+            self.live[old as usize / 64] &= !(1 << (old % 64));
+        }
+        if self.index.len() > self.capacity {
+            while self.live[self.oldest / 64] & (1 << (self.oldest % 64)) == 0 {
+                self.oldest += 1;
+            }
+            self.forget(self.pages[self.oldest]);
+        }
+    }
+
+    fn forget(&mut self, page: u32) {
+        if let Some(old) = self.index.remove(page) {
+            self.live[old as usize / 64] &= !(1 << (old % 64));
+        }
+    }
+}
+
+/// The same for a cache: pages come when they are used, in place of those that were not for longest. One that measures
+/// hit-rate curves has ghosts of what was read and of what was written.
 fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     let row = &outcome.ledger.rows[0];
     let blocks = outcome.ledger.erases[0].len();
@@ -231,10 +269,20 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     let moved = [Cause::Gc, Cause::Meta].map(|cause| row.counts.get(FlashOp::Program, cause)).iter().sum();
     let mut copies = Rate::new(moved, requests.len() as u64);
     (0..slots).for_each(|slot| order.push_back(0, slot));
+    let measures = outcome.metrics.get("tracker_bytes").is_some();
+    let mut ghosts = measures.then(|| [(); 2].map(|()| Ghosts::new(blocks as u32 * 64, requests.len())));
     let started = Instant::now();
     let mut sum = 0u32;
     for request in requests {
         let page = (request.sector / SECTORS_PER_PAGE) as u32;
+        if let Some([read, written]) = &mut ghosts {
+            if request.op == Op::Read {
+                read.touch(page);
+            } else {
+                read.forget(page);
+                written.touch(page);
+            }
+        }
         let cached = index.get(page);
         let slot = cached.or(order.front(0)).unwrap_or(0);
         order.remove(0, slot);
@@ -253,7 +301,7 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
         }
         (0..copies.due()).for_each(|_| flash.copy());
     }
-    black_box((sum, &flash.map, &flash.valid_pages));
+    black_box((sum, &flash.map, &flash.valid_pages, ghosts.map(|ghosts| ghosts.map(|ghosts| ghosts.oldest))));
     started.elapsed().as_secs_f64()
 }
 

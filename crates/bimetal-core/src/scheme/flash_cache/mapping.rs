@@ -217,6 +217,20 @@ impl Mapping {
         Some(slot)
     }
 
+    /// Brings what leaves with a cached page into the processor's cache: its entry of the index, and what its slot has.
+    #[inline]
+    pub fn prefetch_cached(&self, page: u32, slot: u32) {
+        self.slots.prefetch_index(page);
+        self.slots.prefetch_entry(slot);
+        prefetch_index::prefetch_index(&self.held, slot as usize);
+    }
+
+    /// Brings what a slot's flash page needs to be forgotten into the processor's cache.
+    #[inline]
+    pub fn prefetch_flash(&self, slot: u32) {
+        self.slots.space().prefetch_page(slot);
+    }
+
     /// Bytes that a controller would keep: slots, what they hold, a bit per logical page.
     pub fn metadata_bytes(&self) -> u64 {
         self.slots.metadata_bytes() + size_of_val(&self.held[..]) as u64 + size_of_val(&self.present[..]) as u64

@@ -295,7 +295,10 @@ impl FlashCache {
         let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
         let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
             self.replacer.oldest_dirty(pages).map(page_of).collect();
+        // The pages lie anywhere: what all of them need is fetched at once.
+        group.iter().for_each(|&(page, slot)| self.mapping.prefetch_cached(page, slot));
         group.sort_unstable();
+        group.iter().for_each(|&(_, slot)| self.mapping.prefetch_flash(slot));
         for &(page, slot) in &group {
             self.replacer.remove(slot);
             let data = self.mapping.read(media, slot, Cause::MigrateDown);
