@@ -43,10 +43,11 @@ fn seconds<T>(mut work: impl FnMut() -> T) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// Reuse distances of the pages that a scheme is asked for, counted before it serves them.
+/// Reuse distances of the pages that a scheme is asked for, counted before it serves them, or not: then it is what the
+/// others are held against.
 struct Tracked {
     scheme: Box<dyn Scheme<SimMedia>>,
-    tracker: ReuseTracker,
+    tracker: Option<ReuseTracker>,
     curve: HitCurve,
 }
 
@@ -56,7 +57,8 @@ impl Scheme<SimMedia> for Tracked {
     }
 
     fn serve(&mut self, media: &mut SimMedia, request: &Request) {
-        match self.tracker.touch((request.sector / PAGE_SECTORS) as u32) {
+        let page = (request.sector / PAGE_SECTORS) as u32;
+        match self.tracker.as_mut().map_or(Touch::NotSampled, |tracker| tracker.touch(page)) {
             Touch::NotSampled => {}
             Touch::First => self.curve.reference(),
             Touch::Again(position) => {
@@ -68,7 +70,9 @@ impl Scheme<SimMedia> for Tracked {
     }
 
     fn prefetch(&self, far: &Request, near: &Request) {
-        self.tracker.prefetch((far.sector / PAGE_SECTORS) as u32);
+        if let Some(tracker) = &self.tracker {
+            tracker.prefetch((far.sector / PAGE_SECTORS) as u32);
+        }
         self.scheme.prefetch(far, near);
     }
 
@@ -114,14 +118,12 @@ fn replay_seconds(spec: &SchemeSpec, set: &[(&str, &str)], pages: u32, requests:
     };
     let set: Vec<_> = set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     let mut media = SimMedia::new(&regions, 1).with_disks(&volumes);
-    let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &set).expect("the device suits the scheme");
-    if let Some(rate) = rate {
-        let tracker = ReuseTracker::sampled(pages, rate);
-        scheme = Box::new(Tracked { scheme, tracker, curve: HitCurve::new(64, pages / 64) });
-    }
+    let scheme = scheme::build::<SimMedia>(spec.name, &shape, &set).expect("the device suits the scheme");
+    let tracker = rate.map(|rate| ReuseTracker::sampled(pages, rate));
+    let mut scheme = Tracked { scheme, tracker, curve: HitCurve::new(64, pages / 64) };
     let plan = Plan::default();
-    replay::run(&mut media, &mut *scheme, requests, &plan, &mut |_| {});
-    seconds(|| replay::run(&mut media, &mut *scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut |_| {}))
+    replay::run(&mut media, &mut scheme, requests, &plan, &mut |_| {});
+    seconds(|| replay::run(&mut media, &mut scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut |_| {}))
 }
 
 fn curves() {
