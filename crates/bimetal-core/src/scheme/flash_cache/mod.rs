@@ -50,6 +50,9 @@ use crate::units::{ByteSize, Geometry, RegionId};
 /// The cache's region: the device's only one.
 const REGION: RegionId = RegionId(0);
 
+/// Pages of a request for which entries are fetched ahead, at most.
+const PREFETCH_PAGES_MAX: u32 = 16;
+
 /// Pages of the largest group that is destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
 
@@ -398,13 +401,21 @@ impl<M: Media> Scheme<M> for FlashCache {
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
         let geometry = self.mapping.geometry();
-        let (far, _) = geometry.logical_page(far.sector);
-        self.mapping.prefetch_entry(far);
-        if let Capacity::Partitioned(caches) = &self.capacity {
-            caches.tracker.prefetch(far);
+        // The pages of a request lie anywhere in the index.
+        let pages = |request: &Request| {
+            let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
+            let (first, last) = (geometry.logical_page(request.sector).0, geometry.logical_page(last_sector).0);
+            first..=last.min(first + PREFETCH_PAGES_MAX - 1)
+        };
+        for page in pages(far) {
+            self.mapping.prefetch_entry(page);
+            if let Capacity::Partitioned(caches) = &self.capacity {
+                caches.tracker.prefetch(page);
+            }
         }
-        let (near, _) = geometry.logical_page(near.sector);
-        self.mapping.prefetch_slot(near);
+        for page in pages(near) {
+            self.mapping.prefetch_slot(page);
+        }
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {
