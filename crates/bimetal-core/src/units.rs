@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Mul, RangeInclusive, Sub};
 
 use crate::request::Request;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -117,6 +117,9 @@ pub struct Geometry {
     reciprocal: u64,
 }
 
+/// Pages of a request for which memory is asked ahead, at most.
+const PAGES_AHEAD_MAX: u32 = 16;
+
 impl Geometry {
     /// Checks that a page address fits into 32 bits.
     ///
@@ -171,6 +174,14 @@ impl Geometry {
             page += 1;
             offset = 0;
         }
+    }
+
+    /// The first logical pages that a request touches, as many as are worth bringing into the processor's cache ahead.
+    #[inline]
+    pub fn pages_ahead(&self, request: &Request) -> RangeInclusive<u32> {
+        let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
+        let (first, last) = (self.logical_page(request.sector).0, self.logical_page(last_sector).0);
+        first..=last.min(first + PAGES_AHEAD_MAX - 1)
     }
 
     /// Bytes of a block.
@@ -295,6 +306,14 @@ impl<'de> Deserialize<'de> for ByteSize {
             Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
+}
+
+/// The greatest number that divides both.
+pub fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 #[cfg(test)]

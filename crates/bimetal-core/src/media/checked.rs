@@ -47,6 +47,16 @@ pub struct CheckedData<D> {
     page: Option<(usize, u32)>,
 }
 
+impl<D> CheckedData<D> {
+    /// What it is: a part of what was read, or the host's payload.
+    fn tokens<'a>(&self, in_flight: &'a [Token], payload: &'a [Token]) -> &'a [Token] {
+        match self.page {
+            Some((start, sectors)) => &in_flight[start..start + sectors as usize],
+            None => payload,
+        }
+    }
+}
+
 impl<M> Checked<M> {
     /// What a never-written or trimmed sector reads as.
     pub const ZEROS: u64 = u64::MAX;
@@ -89,21 +99,12 @@ impl<M> Checked<M> {
         page.index() * sectors..(page.index() + 1) * sectors
     }
 
-    /// What was read, or the host's payload.
-    fn tokens_of<D>(&self, data: &CheckedData<D>) -> &[Token] {
-        match data.page {
-            Some((start, sectors)) => &self.in_flight[start..start + sectors as usize],
-            None => &self.payload,
-        }
-    }
-
     /// Copies sectors of what was read, or of the host's payload, to the disk.
     fn write_to_disk<D>(&mut self, data: &CheckedData<D>, from: u32, sector: u64, sectors: u32) {
         let (to, from, sectors) = (sector as usize, from as usize, sectors as usize);
-        let mut disk = std::mem::take(&mut self.disk);
-        disk.resize(disk.len().max(to + sectors), 0);
-        disk[to..to + sectors].copy_from_slice(&self.tokens_of(data)[from..from + sectors]);
-        self.disk = disk;
+        self.disk.resize(self.disk.len().max(to + sectors), 0);
+        let source = data.tokens(&self.in_flight, &self.payload);
+        self.disk[to..to + sectors].copy_from_slice(&source[from..from + sectors]);
     }
 
     fn assert_programmed(&self, region: RegionId, page: Ppa) {
@@ -148,10 +149,7 @@ impl<M: Media> Media for Checked<M> {
         tokens.fill(0);
         let mut inner = Vec::with_capacity(parts.len());
         for part in parts {
-            let source = match part.data.page {
-                Some((start, sectors)) => &self.in_flight[start..start + sectors as usize],
-                None => &self.payload[..],
-            };
+            let source = part.data.tokens(&self.in_flight, &self.payload);
             let (from, to, sectors) = (part.from as usize, part.to as usize, part.sectors as usize);
             tokens[to..to + sectors].copy_from_slice(&source[from..from + sectors]);
             inner.push(Part { data: part.data.inner, from: part.from, to: part.to, sectors: part.sectors });

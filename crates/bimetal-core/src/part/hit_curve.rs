@@ -8,6 +8,8 @@
 #[derive(Clone, Debug)]
 pub struct HitCurve {
     segment_pages: u32,
+    /// 2^64 by that, rounded up: the segment of a position is found without a division.
+    inverse: u128,
     hits: Vec<f64>,
     references: f64,
 }
@@ -16,7 +18,8 @@ impl HitCurve {
     /// No references yet; `segments` segments of `segment_pages` pages each. Hits behind the last are not counted.
     pub fn new(segments: u32, segment_pages: u32) -> Self {
         debug_assert!(segment_pages > 0, "a segment holds pages");
-        Self { segment_pages, hits: vec![0.0; segments as usize], references: 0.0 }
+        let inverse = (1u128 << 64).div_ceil(u128::from(segment_pages));
+        Self { segment_pages, inverse, hits: vec![0.0; segments as usize], references: 0.0 }
     }
 
     /// Counts a reference, hit or not.
@@ -28,7 +31,9 @@ impl HitCurve {
     /// Counts a hit at a position of the stack, 0 being the most recent page. The reference is counted apart.
     #[inline]
     pub fn hit(&mut self, position: u32) {
-        if let Some(hits) = self.hits.get_mut((position / self.segment_pages) as usize) {
+        // Exact: the error of the inverse, below 1, times a position is below 2^64 by any segment.
+        let segment = (u128::from(position) * self.inverse) >> 64;
+        if let Some(hits) = self.hits.get_mut(segment as usize) {
             *hits += 1.0;
         }
     }

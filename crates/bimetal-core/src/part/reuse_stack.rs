@@ -85,6 +85,14 @@ impl ReuseStack {
         position
     }
 
+    /// Uses a page that is in the stack, which becomes the most recent one; returns its position before, or `None` if it is
+    /// not there.
+    #[inline]
+    pub fn touch_again(&mut self, page: u32) -> Option<u32> {
+        self.index.get(page)?;
+        self.touch(page)
+    }
+
     /// The position of a page, 0 being the most recent one.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {

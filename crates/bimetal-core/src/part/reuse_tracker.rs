@@ -71,6 +71,15 @@ impl ReuseTracker {
         self.stack.touch(page).map_or(Touch::First, |position| Touch::Again(self.among_all(position)))
     }
 
+    /// Uses a page that is tracked and in the stack; returns its position before among all, or `None` if it is not there.
+    #[inline]
+    pub fn touch_again(&mut self, page: u32) -> Option<u32> {
+        if !self.samples(page) {
+            return None;
+        }
+        self.stack.touch_again(page).map(|position| self.among_all(position))
+    }
+
     /// The position of a page among all, 0 being the most recent one; `None` if it is not in the stack or not sampled.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {

@@ -50,9 +50,6 @@ use crate::units::{ByteSize, Geometry, RegionId};
 /// The cache's region: the device's only one.
 const REGION: RegionId = RegionId(0);
 
-/// Pages of a request for which entries are fetched ahead, at most.
-const PREFETCH_PAGES_MAX: u32 = 16;
-
 /// Pages of the largest group that is destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
 
@@ -402,18 +399,13 @@ impl<M: Media> Scheme<M> for FlashCache {
     fn prefetch(&self, far: &Request, near: &Request) {
         let geometry = self.mapping.geometry();
         // The pages of a request lie anywhere in the index.
-        let pages = |request: &Request| {
-            let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
-            let (first, last) = (geometry.logical_page(request.sector).0, geometry.logical_page(last_sector).0);
-            first..=last.min(first + PREFETCH_PAGES_MAX - 1)
-        };
-        for page in pages(far) {
+        for page in geometry.pages_ahead(far) {
             self.mapping.prefetch_entry(page);
             if let Capacity::Partitioned(caches) = &self.capacity {
                 caches.tracker.prefetch(page);
             }
         }
-        for page in pages(near) {
+        for page in geometry.pages_ahead(near) {
             self.mapping.prefetch_slot(page);
         }
     }

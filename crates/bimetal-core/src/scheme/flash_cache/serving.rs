@@ -83,11 +83,13 @@ impl FlashCache {
             }
             self.counts.reads += 1;
             let piece = Piece { page, offset, sectors, at };
-            if missing.sectors > 0 && (missing.sectors > fetch_sectors || self.mapping.find(page) != Place::Disk) {
-                // What it stages may take the place of this page.
+            let mut place = self.mapping.find(page);
+            if missing.sectors > 0 && (missing.sectors > fetch_sectors || place != Place::Disk) {
                 missing.take().into_iter().for_each(|run| self.stage(media, run));
+                // What was staged may have taken the place of this page.
+                place = self.mapping.find(page);
             }
-            match self.mapping.find(page) {
+            match place {
                 Place::Cached(slot) => self.read_cached(media, slot, piece),
                 Place::Disk => missing.extend(request.sector + u64::from(at), at, sectors),
                 Place::Absent => media.deliver_zeros(at, sectors),
@@ -189,18 +191,17 @@ impl FlashCache {
         let mut run = Run::default();
         geometry.for_each_page(request, |page, offset, sectors, at| {
             let piece = Piece { page, offset, sectors, at };
-            let held = match self.mapping.find(page) {
-                Place::Cached(slot) => self.mapping.held(slot) & piece.span(),
-                Place::Disk => 0,
+            let (held, data) = match self.mapping.find(page) {
+                Place::Cached(slot) => match self.mapping.held(slot) & piece.span() {
+                    0 => (0, None),
+                    held => (held, Some(self.mapping.read(media, slot, Cause::Host))),
+                },
+                Place::Disk => (0, None),
                 Place::Absent => {
                     read_run(media, &mut run);
                     media.deliver_zeros(at, sectors);
                     return;
                 }
-            };
-            let data = match self.mapping.find(page) {
-                Place::Cached(slot) if held != 0 => Some(self.mapping.read(media, slot, Cause::Host)),
-                _ => None,
             };
             // Runs of sectors that are held and of those that are not, in turn.
             let mut done = 0;

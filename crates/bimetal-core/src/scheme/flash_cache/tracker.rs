@@ -56,15 +56,13 @@ impl WorkloadTracker {
     /// The host reads a page.
     #[inline]
     pub fn read(&mut self, page: u32) {
-        if self.written_pages.position(page).is_some() {
+        if let Some(position) = self.written_pages.touch_again(page) {
             self.write_cache.reference();
-            if let Touch::Again(position) = self.written_pages.touch(page) {
-                self.write_cache.hit(position);
-                self.read_hits_of_write_cache.hit(position);
-            }
-            return;
+            self.write_cache.hit(position);
+            self.read_hits_of_write_cache.hit(position);
+        } else {
+            count(&mut self.read_cache, self.read_pages.touch(page));
         }
-        count(&mut self.read_cache, self.read_pages.touch(page));
     }
 
     /// The host writes a page.

@@ -191,8 +191,9 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
                         classifier.read(span.unit);
                     }
                     self.counts.reads += 1;
-                    self.counts.read_hits += u64::from(self.pair.slot(span.unit).is_some());
-                    self.pair.read(media, &span);
+                    let slot = self.pair.slot(span.unit);
+                    self.counts.read_hits += u64::from(slot.is_some());
+                    self.pair.read(media, slot, &span);
                 }
             }
             Op::Trim => {
@@ -209,11 +210,14 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
 
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
-        let (far, near) = (self.pair.pages().logical_page(far.sector).0, self.pair.pages().logical_page(near.sector).0);
-        self.pair.prefetch_page(far);
-        self.pair.prefetch_place(near);
-        if let Some(classifier) = &self.classifier {
-            classifier.prefetch(far);
+        for page in self.pair.pages().pages_ahead(far) {
+            self.pair.prefetch_page(page);
+            if let Some(classifier) = &self.classifier {
+                classifier.prefetch(page);
+            }
+        }
+        for page in self.pair.pages().pages_ahead(near) {
+            self.pair.prefetch_place(page);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::part::lru::Lists;
 use crate::part::page_merge::PageMerge;
 use crate::request::SECTOR_BYTES;
 use crate::scheme::Shape;
-use crate::units::{Geometry, RegionId};
+use crate::units::{Geometry, RegionId, greatest_common_divisor};
 
 /// The only list of the fast SSD's slots: the page written longest ago first.
 const BY_RECENCY: usize = 0;
@@ -24,6 +24,9 @@ pub struct Pair {
     /// Pages, to divide addresses.
     pages: Geometry,
     logical_pages: u32,
+    /// Flash pages of a page in the fast SSD, and in the slow one.
+    fast_per_page: u32,
+    slow_per_page: u32,
     recency: Lists,
     /// By slot: the number of the page write that came last.
     written_at: Vec<u64>,
@@ -69,13 +72,6 @@ fn complete<D: Copy>(
     }
 }
 
-fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
 impl Pair {
     /// Erased SSDs: the device's first region, the fast one, and its last.
     ///
@@ -89,8 +85,8 @@ impl Pair {
         // One "block" is enough: the geometry only divides addresses.
         let pages = Geometry::new(page_bytes, 1, 1, 1)?;
         let logical_pages = shape.logical_sectors.div_ceil(u64::from(page_bytes) / SECTOR_BYTES);
-        let slow_per_page = page_bytes / slow.page_bytes;
-        let slots = Slots::new(RegionId(0), fast, page_bytes / fast.page_bytes, settings)?;
+        let (fast_per_page, slow_per_page) = (page_bytes / fast.page_bytes, page_bytes / slow.page_bytes);
+        let slots = Slots::new(RegionId(0), fast, fast_per_page, settings)?;
         let slow_pages_max = (settings.valid_pages_max(&slow) / u64::from(slow_per_page)).min(logical_pages);
         // While two pages change places, both are in the slow SSD.
         let fast_min = if slow_pages_max == logical_pages { 0 } else { logical_pages + 1 - slow_pages_max };
@@ -109,6 +105,8 @@ impl Pair {
             slow,
             pages,
             logical_pages: logical_pages as u32,
+            fast_per_page,
+            slow_per_page,
             recency: Lists::new(slots.capacity() as usize, 1),
             written_at: vec![0; slots.capacity() as usize],
             fast_min: fast_min as u32,
@@ -174,13 +172,13 @@ impl Pair {
     /// Flash pages of a page in the slow SSD.
     #[inline]
     pub fn slow_per_page(&self) -> u32 {
-        self.pages.page_bytes / self.slow.geometry().page_bytes
+        self.slow_per_page
     }
 
     /// Flash pages of a page in the fast SSD.
     #[inline]
     pub fn fast_per_page(&self) -> u32 {
-        self.pages.page_bytes / self.fast.geometry().page_bytes
+        self.fast_per_page
     }
 
     /// The slot of a page in the fast SSD, if it is there.
@@ -330,9 +328,8 @@ impl Pair {
         self.fast.release(slot);
     }
 
-    /// Reads part of a page for the host.
-    pub fn read<M: Media>(&self, media: &mut M, span: &UnitSpan) {
-        let slot = self.slot(span.unit);
+    /// Reads part of a page for the host; `slot` is where the fast SSD has it, if it does.
+    pub fn read<M: Media>(&self, media: &mut M, slot: Option<u32>, span: &UnitSpan) {
         let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
         let (mut first, end) = (span.first, span.first + span.sectors);
         while first < end {

@@ -25,7 +25,7 @@ pub use survivors::Survivors;
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::request::{Request, SECTOR_BYTES};
-use crate::units::{BlockId, Geometry, Ppa};
+use crate::units::{BlockId, Geometry, Ppa, greatest_common_divisor};
 
 use super::space::Space;
 
@@ -46,13 +46,7 @@ const HOST_BLOCK_BYTES: u32 = 4096;
 
 /// Bytes of the mapping unit of a device with pages of these sizes.
 pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
-    let divisor = |mut a: u32, mut b: u32| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    divisor(divisor(fast_page_bytes, slow_page_bytes), HOST_BLOCK_BYTES)
+    greatest_common_divisor(greatest_common_divisor(fast_page_bytes, slow_page_bytes), HOST_BLOCK_BYTES)
 }
 
 /// A log of fast pages in front of a page-mapped region.
