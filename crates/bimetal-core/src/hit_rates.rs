@@ -338,7 +338,7 @@ mod tests {
             let sampled = column(&sampled, |point| point.all);
             for (at, &size) in sizes.iter().enumerate() {
                 let mut misses = vec![0.0; 1 << 18];
-                let mut tracker = ReuseTracker::exact(size);
+                let mut tracker: ReuseTracker = ReuseTracker::exact(size);
                 for request in &requests {
                     let page = pages(request).0 as u32;
                     misses[page as usize] += f64::from(tracker.touch(page) == Touch::First);

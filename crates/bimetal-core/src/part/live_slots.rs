@@ -52,10 +52,16 @@ impl LiveSlots {
         size_of_val(&self.bits[..]) + small + size_of_val(&self.regions[..]) + size_of_val(&self.spaces[..])
     }
 
+    /// Whether a slot is a member.
+    #[inline]
+    pub fn contains(&self, slot: usize) -> bool {
+        self.bits[slot / WORD] & (1 << (slot % WORD)) != 0
+    }
+
     /// Adds a slot that is no member.
     #[inline]
     pub fn set(&mut self, slot: usize) {
-        debug_assert!(self.bits[slot / WORD] & (1 << (slot % WORD)) == 0);
+        debug_assert!(!self.contains(slot));
         self.bits[slot / WORD] |= 1 << (slot % WORD);
         self.words[slot / GROUP].0[slot / WORD % FAN] += 1;
         self.groups[slot / REGION].0[slot / GROUP % FAN] += 1;
@@ -66,7 +72,7 @@ impl LiveSlots {
     /// Takes a member out.
     #[inline]
     pub fn clear(&mut self, slot: usize) {
-        debug_assert!(self.bits[slot / WORD] & (1 << (slot % WORD)) != 0);
+        debug_assert!(self.contains(slot));
         self.bits[slot / WORD] &= !(1 << (slot % WORD));
         self.words[slot / GROUP].0[slot / WORD % FAN] -= 1;
         self.groups[slot / REGION].0[slot / GROUP % FAN] -= 1;
@@ -101,11 +107,18 @@ impl LiveSlots {
         word * WORD + bits.trailing_zeros() as usize
     }
 
-    /// Makes the first `members` slots the only members.
-    pub fn set_first(&mut self, members: usize) {
-        let of = |at: usize, size: usize| members.saturating_sub(at * size).min(size);
+    /// Makes `members` slots from one on the only members, around the ring of so many slots.
+    pub fn set_only(&mut self, first: usize, members: usize, slots: usize) {
+        let (end, wrapped) = ((first + members).min(slots), (first + members).saturating_sub(slots));
+        // Members before a slot; `wrapped` is at most `first`.
+        let before = |slot: usize| slot.min(wrapped) + slot.clamp(first, end) - first;
+        let of = |at: usize, size: usize| before((at + 1) * size) - before(at * size);
         for (at, bits) in self.bits.iter_mut().enumerate() {
-            *bits = u64::MAX.checked_shr((WORD - of(at, WORD)) as u32).unwrap_or(0);
+            *bits = match of(at, WORD) {
+                0 => 0,
+                WORD => u64::MAX,
+                _ => (0..WORD).fold(0, |bits, bit| bits | (of(at * WORD + bit, 1) as u64) << bit),
+            };
         }
         let words = self.words.iter_mut().flat_map(|counts| &mut counts.0);
         words.enumerate().for_each(|(at, count)| *count = of(at, WORD) as u16);
@@ -186,9 +199,12 @@ mod tests {
             naive[slot] = !naive[slot];
         }
         agree(&live, &naive);
-        for members in [0, 1, WORD, REGION + 77, SLOTS] {
-            live.set_first(members);
-            naive.iter_mut().enumerate().for_each(|(slot, member)| *member = slot < members);
+        for (first, members) in
+            [(0, 0), (0, 1), (5, WORD), (SPACE - 9, REGION + 77), (SLOTS - 70, GROUP + 3), (9, SLOTS), (0, SLOTS)]
+        {
+            live.set_only(first, members, SLOTS);
+            let is_member = |slot: usize| (slot + SLOTS - first) % SLOTS < members;
+            naive.iter_mut().enumerate().for_each(|(slot, member)| *member = is_member(slot));
             agree(&live, &naive);
         }
     }

@@ -61,13 +61,24 @@ impl PageIndex {
     /// If a new page comes when the index is full.
     #[inline]
     pub fn insert(&mut self, page: u32, value: u32) -> Option<u32> {
+        self.update(page, |_| value)
+    }
+
+    /// Gives a page the value that is made from the one that it has, if any, which is returned.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn update(&mut self, page: u32, value: impl FnOnce(Option<u32>) -> u32) -> Option<u32> {
         let at = self.find(page);
         let entry = &mut self.entries[at];
         if entry.page != NONE {
-            return Some(std::mem::replace(&mut entry.value, value));
+            let previous = Some(entry.value);
+            entry.value = value(previous);
+            return previous;
         }
         assert!(self.len < self.capacity, "the index is full at {} pages", self.len);
-        *entry = Entry { page, value };
+        *entry = Entry { page, value: value(None) };
         self.len += 1;
         None
     }

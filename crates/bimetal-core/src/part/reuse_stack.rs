@@ -1,13 +1,16 @@
-//! An LRU stack that tells exact positions: how many other pages were used since a page was (its reuse distance).
+//! LRU stacks that tell exact positions: how many other pages were used since a page was (its reuse distance).
 //!
 //! A page that is found at position `p` is a hit in every LRU cache of more than `p` pages (Mattson, Gecsei, Slutz,
 //! Traiger: *Evaluation techniques for storage hierarchies*, IBM Systems Journal 1970). The ghost lists of OP-FCL (FAST
 //! 2012 §5) divide an LRU list into segments and tell in which of them a page was; this tells the same for any number
 //! of segments, without a boundary to move per segment and use.
 //!
-//! Uses are numbered. Each page has the number of its last use, its *slot*, and a position is the number of slots after
-//! the page's own that are still some page's last. When the slots are used up, those move together, in order; that costs
-//! the same, spread over the uses, whatever the capacity.
+//! Uses of a stack are numbered, around a ring. Each page has the number of its last use, its *slot*, and a position is
+//! the number of slots after the page's own that are still some page's last. When the next slot is taken by a page that
+//! was not used for a whole round, all slots move together, in order; that costs the same, spread over the uses, whatever
+//! the capacity, and nothing where pages fall out before.
+//!
+//! Several stacks share one index of pages where a page is in one of them at most: then a use looks it up once.
 
 use crate::part::live_slots::LiveSlots;
 use crate::part::page_index::PageIndex;
@@ -19,94 +22,158 @@ const SLOTS_PER_PAGE: usize = 4;
 const SLOTS_MIN: usize = 512;
 
 /// How many slots ahead of the oldest page the index is told that a page will be looked up.
-const PREFETCH_SLOTS: usize = 16;
+const PREFETCH_SLOTS: usize = 32;
 
-/// The most recently used pages, in order.
+/// The most recently used pages, in order: in one stack or in several, of which a page is in one at most.
 #[derive(Clone, Debug)]
-pub struct ReuseStack {
+pub struct ReuseStacks<const STACKS: usize = 1> {
+    /// Pages of each stack, at most.
     capacity: u32,
-    /// Slot of each page in the stack.
+    /// For each page in a stack: its slot, times the number of stacks, and its stack.
     index: PageIndex,
+    stacks: [Stack; STACKS],
+}
+
+/// The order of the pages of one stack.
+#[derive(Clone, Debug)]
+struct Stack {
+    len: u32,
     /// Page of each slot; of no meaning where the slot is not live.
     pages: Vec<u32>,
     /// Which slots are the last use of a page in the stack.
     live: LiveSlots,
     /// The next use gets this slot.
     next: usize,
-    /// No slot before this one is live.
+    /// Live slots before it.
+    before_next: u32,
+    /// No slot from `next` around to this one is live.
     oldest: usize,
 }
 
-impl ReuseStack {
-    /// An empty stack of at most `capacity` pages: some 33 bytes for each.
-    pub fn new(capacity: u32) -> Self {
+impl Stack {
+    fn new(capacity: u32) -> Self {
         let slots = capacity as usize * SLOTS_PER_PAGE + SLOTS_MIN;
-        Self {
-            capacity,
-            // With a third more room than pages searches are shorter.
-            index: PageIndex::new((u64::from(capacity) * 4 / 3) as u32 + 1),
-            pages: vec![0; slots],
-            live: LiveSlots::new(slots),
-            next: 0,
-            oldest: 0,
+        Self { len: 0, pages: vec![0; slots], live: LiveSlots::new(slots), next: 0, before_next: 0, oldest: 0 }
+    }
+
+    /// Live slots after one.
+    #[inline]
+    fn after(&self, slot: usize) -> u32 {
+        let through = self.live.through(slot);
+        if slot < self.next { self.before_next - through } else { self.before_next + self.len - through }
+    }
+
+    /// Makes a page the most recent one. There must be a slot for it.
+    #[inline]
+    fn push(&mut self, page: u32) {
+        self.pages[self.next] = page;
+        self.live.set(self.next);
+        self.len += 1;
+        self.before_next += 1;
+        self.next += 1;
+        if self.next == self.pages.len() {
+            (self.next, self.before_next) = (0, 0);
         }
     }
 
-    /// Number of pages in it.
+    #[inline]
+    fn clear(&mut self, slot: usize) {
+        self.live.clear(slot);
+        self.len -= 1;
+        self.before_next -= u32::from(slot < self.next);
+    }
+
+    /// The first live slot from one on, around the ring; there must be one.
+    #[inline]
+    fn first(&self, from: usize) -> usize {
+        let first = self.live.first(from);
+        if first < self.pages.len() { first } else { self.live.first(0) }
+    }
+
+    /// Whether the next use has a slot.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        if self.next == self.oldest && self.len > 0 {
+            self.oldest = self.first(self.oldest);
+        }
+        self.len == 0 || self.next != self.oldest
+    }
+
+    /// The slot that many after one.
+    #[inline]
+    fn step(&self, slot: usize, steps: usize) -> usize {
+        let to = slot + steps;
+        if to < self.pages.len() { to } else { to - self.pages.len() }
+    }
+}
+
+impl<const STACKS: usize> ReuseStacks<STACKS> {
+    /// Empty stacks of at most `capacity` pages each: some 33 bytes for each page.
+    pub fn new(capacity: u32) -> Self {
+        let stack = Stack::new(capacity);
+        debug_assert!(stack.pages.len() * STACKS <= 1 << 32, "slots of {capacity} pages do not fit into the index");
+        // With a third more room than pages searches are shorter.
+        let entries = u64::from(capacity) * STACKS as u64 * 4 / 3 + 1;
+        Self { capacity, index: PageIndex::new(entries as u32), stacks: std::array::from_fn(|_| stack.clone()) }
+    }
+
+    /// Number of pages in all stacks.
     pub fn len(&self) -> u32 {
         self.index.len()
     }
 
-    /// Whether no page is in it.
+    /// Whether no page is in any.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Uses a page, which becomes the most recent one. Returns its position before, 0 being the most recent, or `None`
-    /// if it was not in the stack; then the least recent page falls out if the stack was full.
+    /// Uses a page, which becomes the most recent one of the stack that `choose` names, told the one that it is in.
+    /// Returns that stack, and the page's position in it before, 0 being the most recent, or `None` if it was not there;
+    /// then the least recent page falls out if the stack was full.
+    #[inline]
+    pub fn touch_in(&mut self, page: u32, choose: impl FnOnce(Option<usize>) -> usize) -> (usize, Option<u32>) {
+        let mut to = 0;
+        let stacks = &mut self.stacks;
+        let previous = self.index.update(page, |previous| {
+            to = choose(previous.map(|value| value as usize % STACKS));
+            (stacks[to].next * STACKS + to) as u32
+        });
+        let position = previous.and_then(|value| {
+            let (slot, from) = (value as usize / STACKS, value as usize % STACKS);
+            let position = (from == to).then(|| stacks[to].after(slot));
+            stacks[from].clear(slot);
+            position
+        });
+        stacks[to].push(page);
+        if stacks[to].len > self.capacity {
+            self.drop_oldest(to);
+        }
+        if !self.stacks[to].has_room() {
+            self.compact(to);
+        }
+        (to, position)
+    }
+
+    /// Uses a page of the first stack, or of none, which becomes the most recent one there; returns its position before.
     #[inline]
     pub fn touch(&mut self, page: u32) -> Option<u32> {
-        if self.next == self.pages.len() {
-            self.compact();
-        }
-        let slot = self.next;
-        let previous = self.index.insert(page, slot as u32);
-        let position = previous.map(|previous| {
-            let before = self.live.through(previous as usize);
-            self.live.clear(previous as usize);
-            self.len() - before
-        });
-        self.pages[slot] = page;
-        self.live.set(slot);
-        self.next += 1;
-        if self.len() > self.capacity {
-            self.drop_oldest();
-        }
-        position
+        self.touch_in(page, |_| 0).1
     }
 
-    /// Uses a page that is in the stack, which becomes the most recent one; returns its position before, or `None` if it is
-    /// not there.
-    #[inline]
-    pub fn touch_again(&mut self, page: u32) -> Option<u32> {
-        self.index.get(page)?;
-        self.touch(page)
-    }
-
-    /// The position of a page, 0 being the most recent one.
+    /// The position of a page in its stack, 0 being the most recent one.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {
-        self.index.get(page).map(|slot| self.len() - self.live.through(slot as usize))
+        self.index.get(page).map(|value| self.stacks[value as usize % STACKS].after(value as usize / STACKS))
     }
 
     /// Takes a page out; returns whether it was in.
     #[inline]
     pub fn remove(&mut self, page: u32) -> bool {
-        let slot = self.index.remove(page);
-        if let Some(slot) = slot {
-            self.live.clear(slot as usize);
+        let value = self.index.remove(page);
+        if let Some(value) = value {
+            self.stacks[value as usize % STACKS].clear(value as usize / STACKS);
         }
-        slot.is_some()
+        value.is_some()
     }
 
     /// Brings what a use of a page needs first into the processor's cache.
@@ -117,37 +184,50 @@ impl ReuseStack {
 
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + size_of_val(&self.pages[..]) + self.live.bytes()
+        let stacks = self.stacks.iter().map(|stack| size_of_val(&stack.pages[..]) + stack.live.bytes());
+        self.index.bytes() + stacks.sum::<usize>()
     }
 
-    /// The page that was not used for longest falls out.
+    /// The page of a stack that was not used for longest falls out.
     #[inline]
-    fn drop_oldest(&mut self) {
-        self.oldest = self.live.first(self.oldest);
-        if let Some(&soon) = self.pages.get(self.oldest + PREFETCH_SLOTS) {
-            self.index.prefetch(soon);
+    fn drop_oldest(&mut self, of: usize) {
+        let stack = &mut self.stacks[of];
+        let oldest = stack.first(stack.oldest);
+        // As far as the oldest slot moves on, so does what is told to the index.
+        let mut soon = stack.step(stack.oldest, PREFETCH_SLOTS);
+        while stack.oldest != oldest {
+            stack.oldest = stack.step(stack.oldest, 1);
+            soon = stack.step(soon, 1);
+            if stack.live.contains(soon) {
+                self.index.prefetch(stack.pages[soon]);
+            }
         }
-        let page = self.pages[self.oldest];
+        let page = stack.pages[oldest];
         self.remove(page);
     }
 
-    /// Moves the live slots together, in order, so that there are unused ones again.
+    /// Moves the live slots of a stack together, in order, so that there are unused ones again.
     #[cold]
-    fn compact(&mut self) {
-        let mut to = 0;
-        let mut from = self.live.first(self.oldest);
-        while to < self.len() as usize {
-            self.pages[to] = self.pages[from];
-            to += 1;
-            from = self.live.first(from + 1);
+    fn compact(&mut self, of: usize) {
+        let stack = &mut self.stacks[of];
+        // A page moves to where it is or to a slot before it, as seen from the oldest one.
+        let first = stack.oldest;
+        let (mut to, mut from) = (first, first);
+        for _ in 0..stack.len {
+            from = stack.first(from);
+            stack.pages[to] = stack.pages[from];
+            to = stack.step(to, 1);
+            from = stack.step(from, 1);
         }
-        for slot in 0..to {
-            self.index.prefetch(self.pages[slot + PREFETCH_SLOTS]);
-            self.index.insert(self.pages[slot], slot as u32);
+        let mut slot = first;
+        for _ in 0..stack.len {
+            self.index.prefetch(stack.pages[stack.step(slot, PREFETCH_SLOTS)]);
+            self.index.insert(stack.pages[slot], (slot * STACKS + of) as u32);
+            slot = stack.step(slot, 1);
         }
-        self.live.set_first(to);
-        self.next = to;
-        self.oldest = 0;
+        stack.live.set_only(first, stack.len as usize, stack.pages.len());
+        stack.next = slot;
+        stack.before_next = if slot == 0 { 0 } else { stack.live.through(slot - 1) };
     }
 }
 
@@ -188,7 +268,7 @@ mod tests {
     fn agrees_with_a_list(capacity: u32, pages: u64, steps: usize, seed: u64) {
         let mut state = seed;
         let (mut stack, mut naive) =
-            (ReuseStack::new(capacity), Naive { pages: Vec::new(), capacity: capacity as usize });
+            (ReuseStacks::<1>::new(capacity), Naive { pages: Vec::new(), capacity: capacity as usize });
         for step in 0..steps {
             let range = if random::below(&mut state, 4) == 0 { pages } else { pages.div_ceil(10) };
             let page = random::below(&mut state, range) as u32;
@@ -221,7 +301,7 @@ mod tests {
 
     #[test]
     fn nothing_is_allocated_once_it_is_made() {
-        let mut stack = ReuseStack::new(2000);
+        let mut stack = ReuseStacks::<1>::new(2000);
         let mut state = 3;
         let allocations = allocation_counter::measure(|| {
             for _ in 0..50_000 {

@@ -6,7 +6,7 @@
 //! one among all pages. Time and memory shrink with the rate; a page that is not sampled costs a hash.
 
 use crate::part::random;
-use crate::part::reuse_stack::ReuseStack;
+use crate::part::reuse_stack::ReuseStacks;
 
 /// What a use of a page told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub enum Touch {
     Again(u32),
 }
 
-/// An LRU stack over all pages or over a sample.
+/// LRU stacks over all pages or over a sample: one, or several of which a page is in one at most.
 #[derive(Clone, Debug)]
-pub struct ReuseTracker {
-    stack: ReuseStack,
+pub struct ReuseTracker<const STACKS: usize = 1> {
+    stacks: ReuseStacks<STACKS>,
     /// Pages with a smaller hash are in the sample: 2^32 times the rate.
     threshold: u64,
     /// Pages for each that is sampled.
@@ -35,20 +35,20 @@ const HASHES: u64 = 1 << 32;
 /// From this threshold on memory is asked ahead.
 const PREFETCHED: u64 = HASHES / 16;
 
-impl ReuseTracker {
-    /// Tracks every page; the stack reaches `capacity` pages deep.
+impl<const STACKS: usize> ReuseTracker<STACKS> {
+    /// Tracks every page; each stack reaches `capacity` pages deep.
     pub fn exact(capacity: u32) -> Self {
         Self::sampled(capacity, 1.0)
     }
 
-    /// Tracks the share `rate` of the pages, above 0 and at most 1; the stack holds the sampled ones of the last
+    /// Tracks the share `rate` of the pages, above 0 and at most 1; each stack holds the sampled ones of the last
     /// `capacity` pages, or about as many.
     pub fn sampled(capacity: u32, rate: f64) -> Self {
         debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
         let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);
         let pages_per_sample = HASHES as f64 / threshold as f64;
         let sampled = (f64::from(capacity) / pages_per_sample).ceil() as u32;
-        Self { stack: ReuseStack::new(sampled), threshold, pages_per_sample }
+        Self { stacks: ReuseStacks::new(sampled), threshold, pages_per_sample }
     }
 
     /// Share of the pages that are tracked.
@@ -62,47 +62,46 @@ impl ReuseTracker {
         self.threshold == HASHES || u64::from(random::hash(page, random::SAMPLING)) < self.threshold
     }
 
-    /// Uses a page, which becomes the most recent one.
+    /// Uses a page, which becomes the most recent one of the stack that `choose` names, told the one that it is in;
+    /// returns that stack and what the use told there. Of a page that is not in the sample the stack means nothing.
     #[inline]
-    pub fn touch(&mut self, page: u32) -> Touch {
+    pub fn touch_in(&mut self, page: u32, choose: impl FnOnce(Option<usize>) -> usize) -> (usize, Touch) {
         if !self.samples(page) {
-            return Touch::NotSampled;
+            return (0, Touch::NotSampled);
         }
-        self.stack.touch(page).map_or(Touch::First, |position| Touch::Again(self.among_all(position)))
+        let (stack, position) = self.stacks.touch_in(page, choose);
+        (stack, position.map_or(Touch::First, |position| Touch::Again(self.among_all(position))))
     }
 
-    /// Uses a page that is tracked and in the stack; returns its position before among all, or `None` if it is not there.
+    /// Uses a page of the first stack, or of none, which becomes the most recent one there.
     #[inline]
-    pub fn touch_again(&mut self, page: u32) -> Option<u32> {
-        if !self.samples(page) {
-            return None;
-        }
-        self.stack.touch_again(page).map(|position| self.among_all(position))
+    pub fn touch(&mut self, page: u32) -> Touch {
+        self.touch_in(page, |_| 0).1
     }
 
     /// The position of a page among all, 0 being the most recent one; `None` if it is not in the stack or not sampled.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {
-        if self.samples(page) { self.stack.position(page).map(|position| self.among_all(position)) } else { None }
+        if self.samples(page) { self.stacks.position(page).map(|position| self.among_all(position)) } else { None }
     }
 
     /// Takes a page out of the stack; returns whether it was in.
     #[inline]
     pub fn remove(&mut self, page: u32) -> bool {
-        self.samples(page) && self.stack.remove(page)
+        self.samples(page) && self.stacks.remove(page)
     }
 
     /// Brings what a use of a page needs first into the processor's cache. A small sample is not worth a hash.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         if self.threshold >= PREFETCHED && self.samples(page) {
-            self.stack.prefetch(page);
+            self.stacks.prefetch(page);
         }
     }
 
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
-        self.stack.bytes()
+        self.stacks.bytes()
     }
 
     #[inline]
@@ -117,7 +116,7 @@ mod tests {
 
     #[test]
     fn exact_tracking_is_the_stack() {
-        let mut tracker = ReuseTracker::exact(3);
+        let mut tracker: ReuseTracker = ReuseTracker::exact(3);
         let touches = [1, 2, 1, 3, 4, 2, 4].map(|page| tracker.touch(page));
         use Touch::{Again, First};
         assert_eq!(touches, [First, First, Again(1), First, First, First, Again(1)]);
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_page_is_sampled_always_or_never() {
-        let mut tracker = ReuseTracker::sampled(100_000, 0.01);
+        let mut tracker: ReuseTracker = ReuseTracker::sampled(100_000, 0.01);
         let sampled: Vec<u32> = (0..100_000).filter(|&page| tracker.touch(page) != Touch::NotSampled).collect();
         // 1,000 are expected, with a standard deviation of 31.5.
         assert!((870..1130).contains(&sampled.len()), "{}", sampled.len());

@@ -274,7 +274,7 @@ impl Iterator for Server {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::part::reuse_stack::ReuseStack;
+    use crate::part::reuse_stack::ReuseStacks;
     use crate::profile::{CurvePlan, Profile};
     use crate::workload;
 
@@ -332,7 +332,7 @@ pub(super) mod tests {
 
     /// Shares of page accesses of one kind that an LRU stack of so many pages has, and last those of an endless one.
     fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
-        let mut stack = ReuseStack::new(1 << 20);
+        let mut stack = ReuseStacks::<1>::new(1 << 20);
         let mut counts = vec![0u64; stacks.len() + 1];
         let mut accesses = 0;
         for request in requests.iter().filter(|request| request.op == op) {

@@ -28,11 +28,17 @@ impl Curve {
     }
 }
 
+/// The order of pages that were read and not written.
+const READ: usize = 0;
+
+/// The order of pages that were written.
+const WRITTEN: usize = 1;
+
 /// The curves of the current period.
 #[derive(Debug)]
 pub struct WorkloadTracker {
-    read_pages: ReuseTracker,
-    written_pages: ReuseTracker,
+    /// The orders of reads and of writes: a page is in one of them at most.
+    orders: ReuseTracker<2>,
     read_cache: HitCurve,
     write_cache: HitCurve,
     /// Reads among the hits of `write_cache`.
@@ -42,11 +48,9 @@ pub struct WorkloadTracker {
 impl WorkloadTracker {
     /// Curves up to `pages` pages in so many segments, from the share `sample_rate` of the pages.
     pub fn new(pages: u32, segments: u32, sample_rate: f64) -> Self {
-        let tracker = ReuseTracker::sampled(pages, sample_rate);
         let curve = HitCurve::new(segments, pages.div_ceil(segments).max(1));
         Self {
-            read_pages: tracker.clone(),
-            written_pages: tracker,
+            orders: ReuseTracker::sampled(pages, sample_rate),
             read_cache: curve.clone(),
             write_cache: curve.clone(),
             read_hits_of_write_cache: curve,
@@ -56,20 +60,21 @@ impl WorkloadTracker {
     /// The host reads a page.
     #[inline]
     pub fn read(&mut self, page: u32) {
-        if let Some(position) = self.written_pages.touch_again(page) {
-            self.write_cache.reference();
-            self.write_cache.hit(position);
-            self.read_hits_of_write_cache.hit(position);
+        let (order, touch) = self.orders.touch_in(page, |order| order.unwrap_or(READ));
+        if order == READ {
+            count(&mut self.read_cache, touch);
         } else {
-            count(&mut self.read_cache, self.read_pages.touch(page));
+            count(&mut self.write_cache, touch);
+            if let Touch::Again(position) = touch {
+                self.read_hits_of_write_cache.hit(position);
+            }
         }
     }
 
     /// The host writes a page.
     #[inline]
     pub fn write(&mut self, page: u32) {
-        self.read_pages.remove(page);
-        count(&mut self.write_cache, self.written_pages.touch(page));
+        count(&mut self.write_cache, self.orders.touch_in(page, |_| WRITTEN).1);
     }
 
     /// `H_R`: what the read cache serves would be hits, to this share, if it had so many pages.
@@ -104,13 +109,12 @@ impl WorkloadTracker {
     /// Brings what a page's use needs into the processor's cache.
     #[inline]
     pub fn prefetch(&self, page: u32) {
-        self.written_pages.prefetch(page);
-        self.read_pages.prefetch(page);
+        self.orders.prefetch(page);
     }
 
     /// Bytes of memory that the orders take.
     pub fn bytes(&self) -> u64 {
-        (self.read_pages.bytes() + self.written_pages.bytes()) as u64
+        self.orders.bytes() as u64
     }
 }
 
