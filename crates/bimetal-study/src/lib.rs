@@ -3,6 +3,7 @@
 pub mod arrivals;
 pub mod compare;
 mod error;
+pub mod figure;
 pub mod generate;
 pub mod input;
 mod memory;

@@ -1,0 +1,176 @@
+//! Figures and the claims that are read off them, as data: what a paper shows, beside what comes out here.
+//!
+//! A figure is drawn in a report and listed in a table from the same points; a verdict is computed from measured values.
+
+use serde::Serialize;
+
+/// What was reproduced of one table or figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Name of the paper on the command line.
+    pub paper: &'static str,
+    /// Name of the figure on the command line, such as `fig8a`.
+    pub figure: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// How it was made and what to look at, in a few sentences.
+    pub caption: String,
+    /// The diagrams; none where the paper has numbers only.
+    pub plots: Vec<Plot>,
+    /// What the paper claims, and what was found.
+    pub claims: Vec<Claim>,
+    /// Commands that repeat every point.
+    pub commands: Vec<String>,
+}
+
+/// One diagram.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plot {
+    /// What it shows; distinguishes the diagrams of a figure.
+    pub title: String,
+    /// How points are drawn.
+    pub kind: PlotKind,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlotKind {
+    /// Marks joined by lines.
+    Lines,
+    /// Marks alone.
+    Marks,
+    /// Bars, those of a place side by side.
+    Bars,
+    /// Bars, those of a place on top of each other.
+    StackedBars,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it measures, with its unit: `SLC (MiB)`.
+    pub label: String,
+    /// Whether equal distances are equal ratios.
+    pub logarithmic: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), logarithmic: false }
+    }
+
+    /// A logarithmic axis.
+    pub fn logarithmic(label: impl Into<String>) -> Self {
+        Self { label: label.into(), logarithmic: true }
+    }
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// What they are, in the legend.
+    pub name: String,
+    /// Who measured them.
+    pub origin: Origin,
+    /// The points, from left to right.
+    pub points: Points,
+}
+
+/// Who measured a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// This program.
+    Measured,
+    /// The paper, as printed or as read off its figure.
+    Paper,
+}
+
+/// Points on an axis of numbers, or by names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Points {
+    /// `(x, y)`.
+    Numbers(Vec<(f64, f64)>),
+    /// `(name, y)`.
+    Names(Vec<(String, f64)>),
+}
+
+impl Series {
+    /// What was measured at numbers.
+    pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), origin: Origin::Measured, points: Points::Numbers(points) }
+    }
+
+    /// What the paper has at numbers.
+    pub fn of_paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), origin: Origin::Paper, points: Points::Numbers(points) }
+    }
+
+    /// What was measured, by names.
+    pub fn measured_by_name(name: impl Into<String>, points: Vec<(String, f64)>) -> Self {
+        Self { name: name.into(), origin: Origin::Measured, points: Points::Names(points) }
+    }
+
+    /// What the paper has, by names.
+    pub fn of_paper_by_name(name: impl Into<String>, points: Vec<(String, f64)>) -> Self {
+        Self { name: name.into(), origin: Origin::Paper, points: Points::Names(points) }
+    }
+}
+
+/// What a paper says, and what was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Name of the paper on the command line.
+    pub paper: &'static str,
+    /// Name of the figure on the command line.
+    pub figure: &'static str,
+    /// What is claimed, in a few words.
+    pub claim: &'static str,
+    /// What the paper has, with the tolerance within which it counts as held.
+    pub expected: String,
+    /// What was found.
+    pub measured: String,
+    /// Whether it held.
+    pub verdict: Verdict,
+    /// Why the verdict is so, in a line.
+    pub reason: String,
+}
+
+/// Whether a claim held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Verdict {
+    /// It did.
+    #[serde(rename = "held")]
+    Held,
+    /// It did not.
+    #[serde(rename = "not held")]
+    NotHeld,
+    /// It cannot be judged here.
+    #[serde(rename = "not judged")]
+    NotJudged,
+}
+
+impl Verdict {
+    /// Held or not.
+    pub fn of(held: bool) -> Self {
+        if held { Self::Held } else { Self::NotHeld }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::NotHeld => "not held",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
