@@ -17,7 +17,8 @@ pub struct Figure {
     pub caption: String,
     /// The diagrams; none where the paper has numbers only.
     pub plots: Vec<Plot>,
-    /// What the paper claims, and what was found.
+    /// What the paper claims, and what was found. In JSON all claims are in one list of their own.
+    #[serde(skip)]
     pub claims: Vec<Claim>,
     /// Commands that repeat every point.
     pub commands: Vec<String>,
@@ -104,6 +105,24 @@ pub enum Points {
     Names(Vec<(String, f64)>),
 }
 
+impl Points {
+    /// The points with the places of the horizontal axis as they are written.
+    pub fn by_name(&self) -> Vec<(String, f64)> {
+        match self {
+            Self::Numbers(points) => points.iter().map(|&(x, y)| (short(x), y)).collect(),
+            Self::Names(points) => points.clone(),
+        }
+    }
+
+    /// The heights alone.
+    pub fn values(&self) -> Vec<f64> {
+        match self {
+            Self::Numbers(points) => points.iter().map(|&(_, y)| y).collect(),
+            Self::Names(points) => points.iter().map(|&(_, y)| y).collect(),
+        }
+    }
+}
+
 impl Series {
     /// What was measured at numbers.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
@@ -133,6 +152,8 @@ pub struct Claim {
     pub paper: &'static str,
     /// Name of the figure on the command line.
     pub figure: &'static str,
+    /// The acceptance target of the specification that it belongs to, such as `T20`.
+    pub target: Option<&'static str>,
     /// What is claimed, in a few words.
     pub claim: &'static str,
     /// What the paper has, with the tolerance within which it counts as held.
@@ -173,4 +194,20 @@ impl Verdict {
             Self::NotJudged => "not judged",
         }
     }
+}
+
+/// A number as people write it: three significant digits, more where it is large.
+pub fn short(number: f64) -> String {
+    if !number.is_finite() {
+        return "none".into();
+    }
+    let digits = match number.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 => 2,
+        _ => 4,
+    };
+    let text = format!("{number:.digits$}");
+    // No zeros behind the point that say nothing.
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -7,6 +7,7 @@ pub mod figure;
 pub mod generate;
 pub mod input;
 mod memory;
+pub mod paper;
 pub mod prepare;
 pub mod sample;
 pub mod writer;
