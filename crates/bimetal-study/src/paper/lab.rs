@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
@@ -153,8 +153,8 @@ impl LabProgress for QuietLab {
     fn replays(&self, _done: usize, _of: usize) {}
 }
 
-/// A workload by the name of its source; empty until it is generated.
-type Recent = (&'static str, Arc<OnceLock<Workload>>);
+/// A workload by the name of its source; locked while it is generated, so that others who need it wait.
+type Recent = (&'static str, Arc<Mutex<Option<Workload>>>);
 
 /// Generated or opened traces and finished replays.
 pub struct Lab<'a> {
@@ -218,12 +218,12 @@ impl<'a> Lab<'a> {
             }
             slot
         };
-        // Others that need the same wait here; those that need another go on.
-        if let Some(workload) = slot.get() {
+        let mut slot = lock(&slot);
+        if let Some(workload) = slot.as_ref() {
             return Ok(workload.clone());
         }
         let trace = generate::trace(source.workload, &source.settings(self.scale), SEED)?;
-        Ok(slot.get_or_init(|| Workload::of(trace, None)).clone())
+        Ok(slot.insert(Workload::of(trace, None)).clone())
     }
 
     /// What a trace is like.
