@@ -5,7 +5,10 @@
 
 mod chang;
 pub mod finding;
+mod hyssd;
 pub mod lab;
+mod opfcl;
+mod reading;
 
 use std::collections::BTreeMap;
 
@@ -56,7 +59,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &opfcl::SPEC, &hyssd::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
