@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(Finding::about("c", 2.0, 0.1, 1.81).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.21).verdict, Verdict::NotHeld);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.5).reason, "25 % above the paper's figure");
-        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.5 above the upper bound");
+        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.500 above the upper bound");
         assert_eq!(Finding::between("c", 1.0, 2.0, 1.0).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, f64::NAN).verdict, Verdict::NotHeld);
         assert_eq!(Finding::not_judged("c", 1, 2, "why").verdict, Verdict::NotJudged);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!(row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]), "0, 0.0123, 0.5, 1, 12.3, 1234, none");
+        assert_eq!(row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]), "0, 0.012, 0.500, 1, 12.3, 1,235, none");
     }
 
     #[test]
