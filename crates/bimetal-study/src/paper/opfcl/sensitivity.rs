@@ -81,8 +81,8 @@ pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 const EMPTY: &str = "an empty cache: short periods notice sooner what it has begun to hold; in a second pass it holds";
 
 /// Why long ones can.
-const QUIET: &str = "longer periods bring quieter sizes, as more counts do: with 2^16 and `curve_keep=0.9` it takes 0.96 times as \
-                     long, too";
+const QUIET: &str = "longer periods bring quieter sizes, as more counts do: on Home 2^16 with `curve_keep=0.9` takes 0.96 times \
+                     as long, too";
 
 /// Fig. 15b.
 pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
