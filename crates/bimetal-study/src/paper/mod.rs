@@ -6,6 +6,7 @@
 mod chang;
 pub mod finding;
 pub mod lab;
+mod reading;
 
 use std::collections::BTreeMap;
 
