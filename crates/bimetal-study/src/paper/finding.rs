@@ -197,7 +197,10 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!(row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]), "0; 0.012; 0.500; 1; 12.3; 1,235; none");
+        assert_eq!(
+            row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]),
+            "0; 0.012; 0.500; 1; 12.3; 1,235; none"
+        );
     }
 
     #[test]
