@@ -6,6 +6,7 @@
 mod chang;
 pub mod finding;
 pub mod lab;
+mod wlaftl;
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &wlaftl::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
