@@ -29,7 +29,10 @@ const LEGEND_LINE: usize = 20;
 /// Pixels of a character and of a legend's symbol; pixels that a legend has on a phone.
 const CHARACTER: usize = 7;
 const SYMBOL: usize = 48;
-const PHONE: usize = 330;
+const PHONE: usize = 360;
+/// Pixels of the axis on the left, where it has numbers; pixels of a line of text.
+const AXIS_LEFT: usize = 40;
+const TEXT_LINE: usize = 16;
 /// Characters of a name on the left before it is broken, and of an axis' label.
 const NAME_CHARACTERS: usize = 18;
 const LABEL_CHARACTERS: usize = 44;
@@ -59,7 +62,7 @@ pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (plotly::Plot, usize) {
     let lying = is_lying(plot);
     let mut drawn = plotly::Plot::new();
     let looks = looks(plot, known);
-    for (series, look) in plot.series.iter().zip(&looks) {
+    for (series, look) in plot.series.iter().zip(&looks).filter(|(series, _)| !series.is_empty()) {
         drawn.add_trace(trace(plot, series, *look, lying));
     }
     let names = plot.names();
@@ -231,12 +234,13 @@ fn broken(text: &str, most: usize) -> String {
 
 /// Pixels: as many as names and the legend need on a phone.
 fn height(plot: &Plot, names: &[&str], lying: bool) -> usize {
+    let lines = |name: &str| place(name).split("<br>").map(|line| line.chars().count()).collect::<Vec<_>>();
+    let left = if lying { names.iter().flat_map(|name| lines(name)).max().unwrap_or(0) * CHARACTER } else { AXIS_LEFT };
     let widest = plot.series.iter().map(|series| series_name(series).chars().count()).max().unwrap_or(0);
-    let columns = (PHONE / (widest * CHARACTER + SYMBOL)).max(1);
+    let columns = (PHONE.saturating_sub(left) / (widest * CHARACTER + SYMBOL)).max(1);
     let legend = if plot.series.len() > 1 { plot.series.len().div_ceil(columns) * LEGEND_LINE + 8 } else { 0 };
     let bars = if plot.kind == PlotKind::Bars { plot.series.len() } else { 1 };
-    let lines = |name: &&str| place(name).matches("<br>").count() + 1;
-    let row = |name: &&str| NAME.max(bars * BAR + 10).max(lines(name) * 16 + 4);
+    let row = |name: &&str| NAME.max(bars * BAR + 10).max(lines(name).len() * TEXT_LINE + 4);
     let area = if lying { names.iter().map(row).sum::<usize>().max(2 * NAME) } else { AREA };
     area + AXIS_BELOW + legend
 }

@@ -9,6 +9,9 @@ const OPEN_ROWS: usize = 24;
 /// Pages of more sections than this begin with their contents.
 const CONTENTS_MIN: usize = 4;
 
+/// What a browser may do with the page: run and show what is in it, and load nothing.
+const LOADS_NOTHING: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+
 /// A page that is being put together.
 pub(super) struct Page {
     title: String,
@@ -96,6 +99,7 @@ impl Page {
         };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{LOADS_NOTHING}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"generator\" content=\"bimetal {}\">\n<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
              <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}{contents}{}</main>\n{script}</body>\n</html>\n",
