@@ -126,7 +126,7 @@ fn contents(sections: &[String]) -> String {
 /// A diagram over its table.
 fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let table = table::of_plot(plot);
-    let (open, class) = if table.rows.len() <= OPEN_ROWS { (" open", "") } else { ("", " class=\"long\"") };
+    let open = if table.rows.len() <= OPEN_ROWS { " open" } else { "" };
     let (drawn, height) = chart::of_plot(plot, names);
     let upright = chart::upright_label(plot);
     let upright = if upright == plot.title || upright.is_empty() {
@@ -135,7 +135,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
         format!("<p class=\"vertical\">{}</p>\n", escape(upright))
     };
     format!(
-        "<figure{class}>\n<h3>{}</h3>\n{upright}\
+        "<figure>\n<h3>{}</h3>\n{upright}\
          <div class=\"plot\" id=\"plot-{number}\" role=\"img\" aria-label=\"{}\" style=\"height:{height}px\"></div>\
          <script type=\"application/json\">{}</script>\n\
          <details{open}><summary>Table</summary>\n{}</details>\n</figure>\n",
