@@ -45,7 +45,7 @@ impl Finding {
         }
     }
 
-    /// A number that must lie within bounds.
+    /// A number that must lie within bounds, of which one may be infinite.
     pub fn between(claim: &'static str, low: f64, high: f64, measured: f64) -> Self {
         let reason = if measured < low {
             format!("{} below the lower bound", short(low - measured))
@@ -54,7 +54,11 @@ impl Finding {
         } else {
             "within the bounds".into()
         };
-        let expected = format!("{} to {}", short(low), short(high));
+        let expected = match (low.is_finite(), high.is_finite()) {
+            (true, false) => format!("at least {}", short(low)),
+            (false, true) => format!("at most {}", short(high)),
+            _ => format!("{} to {}", short(low), short(high)),
+        };
         Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
     }
 
@@ -134,7 +138,7 @@ pub enum Best {
 
 /// Numbers in a row.
 pub fn row(numbers: impl IntoIterator<Item = f64>) -> String {
-    numbers.into_iter().map(short).collect::<Vec<_>>().join(", ")
+    numbers.into_iter().map(short).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether each value is at least the one before, but for the share `slack` of it.
@@ -168,7 +172,7 @@ mod tests {
         assert_eq!(Finding::about("c", 2.0, 0.1, 1.81).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.21).verdict, Verdict::NotHeld);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.5).reason, "25 % above the paper's figure");
-        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.5 above the upper bound");
+        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.500 above the upper bound");
         assert_eq!(Finding::between("c", 1.0, 2.0, 1.0).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, f64::NAN).verdict, Verdict::NotHeld);
         assert_eq!(Finding::not_judged("c", 1, 2, "why").verdict, Verdict::NotJudged);
@@ -193,7 +197,10 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!(row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]), "0, 0.0123, 0.5, 1, 12.3, 1234, none");
+        assert_eq!(
+            row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]),
+            "0; 0.012; 0.500; 1; 12.3; 1,235; none"
+        );
     }
 
     #[test]
