@@ -337,3 +337,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that is guarded is ever half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_settings_take_the_place_of_others() {
+        let source = Source {
+            name: "n",
+            workload: "w",
+            settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
+            quick_requests: 7,
+            quick_settings: &[("used", "1GiB")],
+        };
+        let settings =
+            |scale| source.settings(scale).iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(settings(Scale::Full), ["requests=100", "used=8GiB", "span=9GiB"]);
+        assert_eq!(settings(Scale::Quick), ["requests=7", "span=9GiB", "used=1GiB"]);
+    }
+}
