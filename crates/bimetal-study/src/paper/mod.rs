@@ -4,6 +4,7 @@
 //! replays run, to plots and findings; verdicts are computed from what was measured ([`finding`]).
 
 mod chang;
+mod comboftl;
 pub mod finding;
 pub mod lab;
 mod reading;
@@ -57,7 +58,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
