@@ -94,8 +94,7 @@ static EXCHANGE: Source = Source {
     name: "exchange-third",
     workload: "exchange",
     settings: &[("requests", "7500000"), ("used", "16GiB"), ("span", "16GiB")],
-    quick_requests: 468_750,
-    quick_settings: &[("used", "1GiB"), ("span", "1GiB")],
+    quick: &[("requests", "468750"), ("used", "1GiB"), ("span", "1GiB")],
 };
 
 /// A drive under a workload, and what the paper has of it.

@@ -45,8 +45,7 @@ static NTFS: Source = Source {
     name: "ntfs",
     workload: "bimodal-ntfs",
     settings: &[("requests", "2557700")],
-    quick_requests: 400_000,
-    quick_settings: &[],
+    quick: &[("requests", "400000")],
 };
 
 /// A month of a Linux laptop, as long.
@@ -54,8 +53,7 @@ static EXT3: Source = Source {
     name: "ext3",
     workload: "bimodal-ext3",
     settings: &[("requests", "2557700")],
-    quick_requests: 400_000,
-    quick_settings: &[],
+    quick: &[("requests", "400000")],
 };
 
 /// NTFS on a sixteenth of the disk, whose blocks are erased sixteen times as often.
@@ -63,8 +61,7 @@ static NTFS_16TH: Source = Source {
     name: "ntfs-16th",
     workload: "bimodal-ntfs",
     settings: &[("scale", "16"), ("requests", "150000")],
-    quick_requests: 150_000,
-    quick_settings: &[],
+    quick: &[("requests", "150000")],
 };
 
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.

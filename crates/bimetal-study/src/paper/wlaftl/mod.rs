@@ -43,57 +43,23 @@ pub static SPEC: PaperSpec = PaperSpec {
     ],
 };
 
-/// Requests of a quick run: all. What wears in step is whole cycles of blocks, and there are few even in the whole traces.
-const QUICK: u64 = 10_000_000;
+/// A quick run has the whole traces, too. What wears in step is whole cycles of blocks, and there are few even in the whole traces.
+const WHOLE: &[(&str, &str)] = &[];
 
 /// OLTP of UMass, Financial1.
-static FIN1: Source = Source {
-    name: "fin1",
-    workload: "wlaftl",
-    settings: &[("trace", "fin1")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static FIN1: Source = Source { name: "fin1", workload: "wlaftl", settings: &[("trace", "fin1")], quick: WHOLE };
 /// A PC.
-static SYS: Source = Source {
-    name: "sys",
-    workload: "wlaftl",
-    settings: &[("trace", "sys")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static SYS: Source = Source { name: "sys", workload: "wlaftl", settings: &[("trace", "sys")], quick: WHOLE };
 /// Synthetic: small writes only.
-static TEST1: Source = Source {
-    name: "test1",
-    workload: "wlaftl",
-    settings: &[("trace", "test1")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static TEST1: Source = Source { name: "test1", workload: "wlaftl", settings: &[("trace", "test1")], quick: WHOLE };
 /// Synthetic: mostly writes of 8 and 16 KB.
-static TEST2: Source = Source {
-    name: "test2",
-    workload: "wlaftl",
-    settings: &[("trace", "test2")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static TEST2: Source = Source { name: "test2", workload: "wlaftl", settings: &[("trace", "test2")], quick: WHOLE };
 /// A PC: mostly writes of 8 and 16 KB.
-static IOTRACE1: Source = Source {
-    name: "iotrace1",
-    workload: "wlaftl",
-    settings: &[("trace", "iotrace1")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static IOTRACE1: Source =
+    Source { name: "iotrace1", workload: "wlaftl", settings: &[("trace", "iotrace1")], quick: WHOLE };
 /// A PC: the longest.
-static IOTRACE2: Source = Source {
-    name: "iotrace2",
-    workload: "wlaftl",
-    settings: &[("trace", "iotrace2")],
-    quick_requests: QUICK,
-    quick_settings: &[],
-};
+static IOTRACE2: Source =
+    Source { name: "iotrace2", workload: "wlaftl", settings: &[("trace", "iotrace2")], quick: WHOLE };
 
 /// Number of traces.
 const TRACES: usize = 6;
