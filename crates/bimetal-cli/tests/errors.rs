@@ -163,3 +163,18 @@ fn files_are_not_overwritten_unless_told() {
         assert!(line.contains(expected) && !line.contains(".bimetal-"), "{line}");
     }
 }
+
+#[test]
+fn files_that_cannot_be_written_are_said_before_the_work() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    // The trace is not even looked for.
+    for command in [["compare", "--schemes", "pagemap"], ["replay", "--scheme", "pagemap"]] {
+        let with = |file: [&'static str; 2]| [command.as_slice(), &["nosuch.csv"], &file].concat();
+        bench.fail(&with(["--html", "nowhere/report.html"]), 1, &["nowhere/report.html", "cannot be written"]);
+        bench.fail(&with(["--json", "nowhere/all.json"]), 1, &["nowhere/all.json", "cannot be written"]);
+        bench.fail(&with(["--html", "folder"]), 1, &["folder", "directory"]);
+        bench.fail(&with(["--html", "-"]), 2, &["--html", "report.html"]);
+    }
+    assert_eq!(std::fs::read_dir(bench.path("")).unwrap().count(), 1, "nothing is left behind");
+}

@@ -105,6 +105,20 @@ fn a_report_of_one_scheme_is_readable() {
 }
 
 #[test]
+fn a_million_requests_make_a_small_report_and_always_the_same() {
+    let bench = Bench::new();
+    let page = || {
+        // Nine times the trace in the program.
+        bench.succeed(&["compare", "--schemes", "pagemap,wlaftl", "--repeat", "9", "--html", "long.html"]);
+        std::fs::read_to_string(bench.path("long.html")).unwrap()
+    };
+    let first = page();
+    assert!(first.contains("113,872 requests") && first.contains("9 passes"));
+    assert!(first.len() < BYTES_MAX, "{} bytes", first.len());
+    assert!(first == page(), "two pages of the same results differ");
+}
+
+#[test]
 fn the_checks_find_what_is_wrong() {
     let Some(browser) = browser() else { return };
     let bench = Bench::new();
