@@ -27,10 +27,12 @@ pub static SPEC: PaperSpec = PaperSpec {
 };
 
 /// A month of a Windows laptop.
-static NTFS: Source = Source { name: "ntfs", workload: "bimodal-ntfs", settings: &[], quick_requests: 400_000 };
+static NTFS: Source =
+    Source { name: "ntfs", workload: "bimodal-ntfs", settings: &[], quick_requests: 400_000, quick_settings: &[] };
 
 /// A month of a Linux laptop.
-static EXT3: Source = Source { name: "ext3", workload: "bimodal-ext3", settings: &[], quick_requests: 400_000 };
+static EXT3: Source =
+    Source { name: "ext3", workload: "bimodal-ext3", settings: &[], quick_requests: 400_000, quick_settings: &[] };
 
 /// Sizes of SLC in Fig. 8a, in MiB.
 const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::{Arrivals, Plan};
+use bimetal_core::report::TraceFacts;
 
 use crate::compare::{self, Entry};
 use crate::prepare::{Schemes, Workload, prepare};
@@ -42,13 +43,20 @@ pub struct Source {
     pub settings: &'static [(&'static str, &'static str)],
     /// Requests of a quick run, in which the workload is generated that long. A user's trace is taken whole.
     pub quick_requests: u64,
+    /// Further settings of a quick run, in the place of those at any scale: for a device that is smaller, too.
+    pub quick_settings: &'static [(&'static str, &'static str)],
 }
 
 impl Source {
     fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let own = self.settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
-        let cut = (scale == Scale::Quick).then(|| ("requests".to_owned(), self.quick_requests.to_string()));
-        own.chain(cut).collect()
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        if scale == Scale::Full {
+            return self.settings.iter().map(owned).collect();
+        }
+        let replaced = |key| key == "requests" || self.quick_settings.iter().any(|&(quick, _)| quick == key);
+        let kept = self.settings.iter().filter(|(key, _)| !replaced(*key));
+        let requests = ("requests".to_owned(), self.quick_requests.to_string());
+        std::iter::once(requests).chain(kept.chain(self.quick_settings).map(owned)).collect()
     }
 
     /// Name of a file with it.
@@ -82,8 +90,9 @@ impl Experiment {
         Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
     }
 
-    /// Sets a parameter of the scheme or a field of the device.
+    /// Sets a parameter of the scheme or a field of the device, in the place of what it was set to before.
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.to_owned(), value.to_string()));
         self
     }
@@ -200,6 +209,11 @@ impl<'a> Lab<'a> {
         self.own.contains_key(source.name)
     }
 
+    /// Whether a trace is generated shorter than the paper's.
+    pub fn is_cut(&self, source: &Source) -> bool {
+        self.scale == Scale::Quick && !self.is_own(source)
+    }
+
     /// Requests of a trace.
     ///
     /// # Errors
@@ -224,6 +238,15 @@ impl<'a> Lab<'a> {
         }
         let trace = generate::trace(source.workload, &source.settings(self.scale), SEED)?;
         Ok(slot.insert(Workload::of(trace, None)).clone())
+    }
+
+    /// How many requests a trace has, and of what sizes.
+    ///
+    /// # Errors
+    /// As [`Self::workload`].
+    pub fn facts(&self, source: &'static Source) -> Result<TraceFacts, StudyError> {
+        self.note_source(source);
+        Ok(self.workload(source)?.facts)
     }
 
     /// What a trace is like.

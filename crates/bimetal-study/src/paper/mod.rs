@@ -5,7 +5,10 @@
 
 mod chang;
 pub mod finding;
+mod hyssd;
 pub mod lab;
+mod opfcl;
+mod reading;
 mod wlaftl;
 
 use std::collections::BTreeMap;
@@ -57,7 +60,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &wlaftl::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
