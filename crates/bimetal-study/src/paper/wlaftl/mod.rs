@@ -44,11 +44,11 @@ pub static SPEC: PaperSpec = PaperSpec {
 
 /// In a quick run the address space, the device and the number of requests are divided by this, so that blocks go through as
 /// many cycles. A user's trace is taken whole, on the whole device.
-const QUICK_DIVISOR: u32 = 4;
+const QUICK_DIVISOR: u32 = 2;
 
 const fn source(name: &'static str, settings: &'static [(&'static str, &'static str)], requests: u64) -> Source {
     let quick_requests = requests / QUICK_DIVISOR as u64;
-    Source { name, workload: "wlaftl", settings, quick_requests, quick_settings: &[("scale", "4")] }
+    Source { name, workload: "wlaftl", settings, quick_requests, quick_settings: &[("scale", "2")] }
 }
 
 /// OLTP of UMass, Financial1.
