@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::{Arrivals, Plan};
+use bimetal_core::report::TraceFacts;
 
 use crate::compare::{self, Entry};
 use crate::prepare::{Schemes, Workload, prepare};
@@ -235,6 +236,15 @@ impl<'a> Lab<'a> {
         }
         let trace = generate::trace(source.workload, &source.settings(self.scale), SEED)?;
         Ok(slot.insert(Workload::of(trace, None)).clone())
+    }
+
+    /// How many requests a trace has, and of what sizes.
+    ///
+    /// # Errors
+    /// As [`Self::workload`].
+    pub fn facts(&self, source: &'static Source) -> Result<TraceFacts, StudyError> {
+        self.note_source(source);
+        Ok(self.workload(source)?.facts)
     }
 
     /// What a trace is like.

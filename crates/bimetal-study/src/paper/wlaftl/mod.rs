@@ -8,11 +8,10 @@ mod wear;
 
 use std::sync::Arc;
 
-use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 
 use super::finding::{Finding, falls, lowest, row};
-use super::lab::{Experiment, Lab, Source};
+use super::lab::{Experiment, Lab, Scale, Source};
 use super::{Drawn, FigureSpec, PaperSpec};
 use crate::StudyError;
 use crate::compare::Entry;
@@ -43,23 +42,52 @@ pub static SPEC: PaperSpec = PaperSpec {
     ],
 };
 
-/// A quick run has the whole traces, too. What wears in step is whole cycles of blocks, and there are few even in the whole traces.
-const WHOLE: &[(&str, &str)] = &[];
+/// In a quick run the address space, the device and the number of requests are divided by this, so that blocks go through as
+/// many cycles. A user's trace is taken whole, on the whole device.
+const QUICK_DIVISOR: u32 = 2;
 
 /// OLTP of UMass, Financial1.
-static FIN1: Source = Source { name: "fin1", workload: "wlaftl", settings: &[("trace", "fin1")], quick: WHOLE };
+static FIN1: Source = Source {
+    name: "fin1",
+    workload: "wlaftl",
+    settings: &[("trace", "fin1")],
+    quick: &[("scale", "2"), ("requests", "2667493")],
+};
 /// A PC.
-static SYS: Source = Source { name: "sys", workload: "wlaftl", settings: &[("trace", "sys")], quick: WHOLE };
+static SYS: Source = Source {
+    name: "sys",
+    workload: "wlaftl",
+    settings: &[("trace", "sys")],
+    quick: &[("scale", "2"), ("requests", "1878194")],
+};
 /// Synthetic: small writes only.
-static TEST1: Source = Source { name: "test1", workload: "wlaftl", settings: &[("trace", "test1")], quick: WHOLE };
+static TEST1: Source = Source {
+    name: "test1",
+    workload: "wlaftl",
+    settings: &[("trace", "test1")],
+    quick: &[("scale", "2"), ("requests", "1590672")],
+};
 /// Synthetic: mostly writes of 8 and 16 KB.
-static TEST2: Source = Source { name: "test2", workload: "wlaftl", settings: &[("trace", "test2")], quick: WHOLE };
+static TEST2: Source = Source {
+    name: "test2",
+    workload: "wlaftl",
+    settings: &[("trace", "test2")],
+    quick: &[("scale", "2"), ("requests", "1439602")],
+};
 /// A PC: mostly writes of 8 and 16 KB.
-static IOTRACE1: Source =
-    Source { name: "iotrace1", workload: "wlaftl", settings: &[("trace", "iotrace1")], quick: WHOLE };
+static IOTRACE1: Source = Source {
+    name: "iotrace1",
+    workload: "wlaftl",
+    settings: &[("trace", "iotrace1")],
+    quick: &[("scale", "2"), ("requests", "1458237")],
+};
 /// A PC: the longest.
-static IOTRACE2: Source =
-    Source { name: "iotrace2", workload: "wlaftl", settings: &[("trace", "iotrace2")], quick: WHOLE };
+static IOTRACE2: Source = Source {
+    name: "iotrace2",
+    workload: "wlaftl",
+    settings: &[("trace", "iotrace2")],
+    quick: &[("scale", "2"), ("requests", "4516904")],
+};
 
 /// Number of traces.
 const TRACES: usize = 6;
@@ -109,9 +137,23 @@ impl Run {
     }
 
     /// With requests that arrive as recorded, since FlashSim's do.
-    fn of(self, source: &'static Source) -> Experiment {
-        let experiment = Experiment::new(source, "wlaftl", self.scheme).arrivals(Arrivals::Trace { speed: 1.0 });
-        let experiment = self.settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value));
+    fn of(self, lab: &Lab<'_>, source: &'static Source) -> Experiment {
+        self.with_slc(lab, source, SLC_MIB[SLC_MIB.len() - 1])
+    }
+
+    /// The same with so many MiB of SLC.
+    fn with_slc(self, lab: &Lab<'_>, source: &'static Source, mib: u32) -> Experiment {
+        let divisor = if lab.scale() == Scale::Full || lab.is_own(source) { 1 } else { QUICK_DIVISOR };
+        let mut experiment = Experiment::new(source, "wlaftl", self.scheme).arrivals(Arrivals::Trace { speed: 1.0 });
+        experiment = experiment.set("slc.capacity", format!("{}MiB", mib / divisor));
+        if divisor > 1 {
+            // What the preset has; capacity follows where spare area is set.
+            experiment = experiment.set("logical", format!("{}KiB", 1914 * 1024 / divisor));
+            if !self.settings.iter().any(|&(key, _)| key == "mlc.spare") {
+                experiment = experiment.set("mlc.capacity", format!("{}MiB", 2048 / divisor));
+            }
+        }
+        experiment = self.settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value));
         if self.before == Before::New { experiment.fresh() } else { experiment }
     }
 }
@@ -120,7 +162,7 @@ const WLAFTL: Run = Run::new("WLAFTL", "wlaftl", &[]);
 
 /// Every run on every trace: for each run an entry for each trace.
 fn on_all_traces(lab: &Lab<'_>, runs: &[Run]) -> Result<Vec<Vec<Arc<Entry>>>, StudyError> {
-    let experiments: Vec<Experiment> = runs.iter().flat_map(|run| SOURCES.map(|source| run.of(source))).collect();
+    let experiments: Vec<Experiment> = runs.iter().flat_map(|run| SOURCES.map(|source| run.of(lab, source))).collect();
     Ok(lab.run(&experiments)?.chunks(TRACES).map(<[_]>::to_vec).collect())
 }
 
@@ -163,9 +205,9 @@ fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let legible = [(AT_TEST1, 0.5, 2.67), (AT_IOTRACE2, 0.534, 5.9505)];
     let (mut shares, mut kib) = (Vec::new(), Vec::new());
     for source in SOURCES {
-        let profile = lab.profile(source, &CurvePlan { points: 0, ..CurvePlan::default() })?;
-        shares.push(profile.writes.requests as f64 / profile.requests.max(1) as f64);
-        kib.push(profile.writes.mean_bytes / 1024.0);
+        let facts = lab.facts(source)?;
+        shares.push(facts.writes as f64 / facts.requests as f64);
+        kib.push(facts.write_bytes as f64 / facts.writes as f64 / 1024.0);
     }
     let within = |values: &[f64], paper: [f64; 2]| {
         let near = |(&(at, ..), paper): (&(usize, f64, f64), f64)| (values[at] / paper - 1.0).abs() < 0.01;
@@ -216,13 +258,15 @@ const LAPS: [u32; 5] = [1, 2, 3, 4, 5];
 
 /// Fig. 4: mean response over Max_Cycle_Time.
 fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let laps = |run: Run, source| LAPS.map(|laps| run.of(source).set("max_cycle_time", laps));
-    let spare = |share: &str| laps(WLAFTL, &FIN1).map(|experiment| experiment.set("mlc.spare", share));
+    let laps = |run: Run, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
     // What a write to MLC costs on Fin1, from dear to cheap: more spare area, and at last an empty device.
-    let prices =
-        [("4 % spare", spare("4%")), ("15 % spare", spare("15%")), ("new", laps(WLAFTL.on(Before::New), &FIN1))];
+    let prices = [
+        Run::new("4 % spare", "wlaftl", &[("mlc.spare", "4%")]),
+        Run::new("15 % spare", "wlaftl", &[("mlc.spare", "15%")]),
+        Run { name: "new", ..WLAFTL.on(Before::New) },
+    ];
     let mut experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| laps(WLAFTL, source)).collect();
-    experiments.extend(prices.iter().flat_map(|(_, runs)| runs.clone()));
+    experiments.extend(prices.iter().flat_map(|&run| laps(run, &FIN1)));
     let entries = lab.run(&experiments)?;
     let curve = |entries: &[Arc<Entry>]| -> Vec<(f64, f64)> {
         LAPS.iter().zip(entries).map(|(&laps, entry)| (f64::from(laps), response_ms(entry))).collect()
@@ -267,7 +311,7 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         y: Axis::logarithmic("mean response (ms)"),
         series,
     };
-    let on_fin1 = [("7 % spare", &traces[AT_FIN1])].into_iter().chain(prices.iter().map(|(name, _)| *name).zip(priced));
+    let on_fin1 = [("7 % spare", &traces[AT_FIN1])].into_iter().chain(prices.iter().map(|run| run.name).zip(priced));
     Ok(Drawn {
         caption:
             "Requests arrive as recorded and waiting counts. The paper shows Fin1 on an axis from 1.30 to 1.50 ms."
@@ -283,18 +327,12 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Sizes of SLC in Fig. 5, in MiB.
+/// Sizes of SLC in Fig. 5, in MiB; all else has the largest.
 const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];
 
 /// Fig. 5: erases over the size of SLC.
 fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let sizes = |source| {
-        SLC_MIB.map(|mib| {
-            // The preset's own size is not set, so that its replays are those of other figures.
-            let run = WLAFTL.of(source);
-            if mib == 512 { run } else { run.set("slc.capacity", format!("{mib}MiB")) }
-        })
-    };
+    let sizes = |source| SLC_MIB.map(|mib| WLAFTL.with_slc(lab, source, mib));
     let experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| sizes(source)).collect();
     let entries = lab.run(&experiments)?;
     let curves = |figure: Measure| -> Vec<Vec<f64>> {

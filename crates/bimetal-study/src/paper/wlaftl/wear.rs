@@ -50,22 +50,31 @@ const COLUMNS: [Run; 4] = [
 const STATIC_4: usize = 0;
 const DYNAMIC: usize = 3;
 
-/// Relative wear on the device of table 3: as many blocks of SLC as of MLC, or its Φ would not follow from its counts.
-fn relative_wear() -> RelativeWear {
-    RelativeWear::new((4096, 100_000), (4096, 10_000))
+/// Relative wear with as many blocks of SLC as of MLC, or the paper's Φ would not follow from its counts: 512 MB of SLC.
+fn relative_wear(blocks: u32) -> RelativeWear {
+    RelativeWear::new((blocks, 100_000), (blocks, 10_000))
 }
 
+/// Blocks of SLC, and of MLC.
+const BLOCKS: u32 = 4096;
+
 impl Cell {
-    /// Whether the printed Φ follows from the counts, both of them rounded.
+    /// Whether the printed Φ follows from the counts.
     fn follows(&self) -> bool {
-        let (fast, slow) = relative_wear().values(self.slc_erases, self.mlc_erases);
+        let (fast, slow) = relative_wear(BLOCKS).values(self.slc_erases, self.mlc_erases);
         wear_balance::phi(fast, slow).is_some_and(|phi| (phi - self.phi).abs() <= 0.01)
+    }
+
+    /// Whether both regions are worn by as many whole cycles.
+    fn is_in_step(&self) -> bool {
+        relative_wear(BLOCKS).order(self.slc_erases, self.mlc_erases, WearCompare::Integer).is_eq()
     }
 }
 
 /// Whether both regions are worn by as many whole cycles.
-fn whole_cycles_are_equal(slc_erases: u64, mlc_erases: u64) -> bool {
-    relative_wear().order(slc_erases, mlc_erases, WearCompare::Integer).is_eq()
+fn is_in_step(entry: &Entry) -> bool {
+    let blocks = entry.report.wear_of("mlc").map_or(0, |wear| wear.blocks);
+    relative_wear(blocks).order(erases(entry, "slc"), erases(entry, "mlc"), WearCompare::Integer).is_eq()
 }
 
 /// Table 3.
@@ -75,8 +84,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (filled, new) = entries.split_at(COLUMNS.len());
     let cells = TABLE_3.as_flattened();
     let following = cells.iter().filter(|cell| cell.follows()).count();
-    let equal_in_paper =
-        TABLE_3.iter().filter(|row| whole_cycles_are_equal(row[DYNAMIC].slc_erases, row[DYNAMIC].mlc_erases)).count();
+    let equal_in_paper = TABLE_3.iter().filter(|cells| cells[DYNAMIC].is_in_step()).count();
     let mut findings = vec![
         Finding::fact(
             "every Φ follows from its counts, with 512 MB of SLC",
@@ -124,8 +132,7 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
         erased(DYNAMIC).iter().zip(erased(STATIC_4)).map(|(dynamic, fixed)| dynamic / fixed).collect();
     // In the paper Fin1 has more and Test1 as many.
     let fewer = (0..TRACES).filter(|&at| at != AT_FIN1 && at != AT_TEST1).filter(|&at| ratio[at] < 1.0).count();
-    let in_step = |entry: &&Arc<Entry>| whole_cycles_are_equal(erases(entry, "slc"), erases(entry, "mlc"));
-    let equal = runs[DYNAMIC].iter().filter(in_step).count();
+    let equal = runs[DYNAMIC].iter().filter(|entry| is_in_step(entry)).count();
     let at_test1 = |phi: &[f64]| short(phi[AT_TEST1]);
     let (fixed_test1, dynamic_test1) = (fixed[AT_TEST1], dynamic[AT_TEST1]);
     // Where MLC was not erased there is no Φ with either.
@@ -230,10 +237,10 @@ mod tests {
         let ends = [(1.908, 1.258), (1.132, 1.163), (0.792, 0.229), (2.346, 2.108), (1.629, 1.831), (4.650, 6.052)];
         for (trace, (cells, (fast, slow))) in TABLE_3.iter().zip(ends).enumerate() {
             let Cell { slc_erases, mlc_erases, .. } = cells[DYNAMIC];
-            let values = relative_wear().values(slc_erases, mlc_erases);
+            let values = relative_wear(BLOCKS).values(slc_erases, mlc_erases);
             assert!((values.0 - fast).abs() < 0.0005 && (values.1 - slow).abs() < 0.0005, "{values:?}");
-            assert_eq!(whole_cycles_are_equal(slc_erases, mlc_erases), trace + 1 < TRACES, "{trace}");
-            assert!(relative_wear().order(slc_erases, mlc_erases, WearCompare::Exact).is_ne());
+            assert_eq!(cells[DYNAMIC].is_in_step(), trace + 1 < TRACES, "{trace}");
+            assert!(relative_wear(BLOCKS).order(slc_erases, mlc_erases, WearCompare::Exact).is_ne());
         }
     }
 }
