@@ -127,6 +127,8 @@ pub struct RunArgs {
     pub measure: Option<u32>,
     #[command(flatten)]
     pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
 }
 
 /// Machine-readable output.
@@ -136,6 +138,15 @@ pub struct JsonArgs {
     /// Write the figures as JSON to a file, beside the table; `-` writes JSON to the standard output in its place
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
+}
+
+/// A report to look at.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output options")]
+pub struct HtmlArgs {
+    /// Write a report with plots: one HTML file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -177,16 +188,15 @@ pub struct ReplayArgs {
     pub scheme: Option<String>,
     #[command(flatten)]
     pub run: RunArgs,
-    /// Into how many intervals figures over time are cut
+    /// Into how many intervals figures over time are cut; by default 12, and 60 for a report
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 12,
         value_parser = clap::value_parser!(u32).range(0..=100_000),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
-    pub intervals: u32,
+    pub intervals: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -285,6 +295,8 @@ pub struct PaperArgs {
     pub jobs: Option<u16>,
     #[command(flatten)]
     pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
 }
 
 impl PaperArgs {

@@ -6,7 +6,9 @@ use bimetal_core::media::{Cause, DiskOp, FlashOp};
 use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::{Entry, Relative};
 
-use crate::number::{NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
+use crate::number::{
+    LIVES, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
+};
 use crate::table::{Grid, width};
 
 /// The table.
@@ -132,9 +134,6 @@ fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl
     };
     grid.row(format!("{label} {}", first.report.scheme), entries.iter().map(shown).collect());
 }
-
-/// Lives; the base unit is the year.
-pub const LIVES: &[(&str, f64)] = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
 
 fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     grid.section("Wear and energy");

@@ -4,7 +4,7 @@ use bimetal_core::report::{IntervalFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
 
 use crate::number::{
-    IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
+    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
 };
 use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
 
@@ -153,11 +153,8 @@ fn wear(report: &Report) -> String {
 }
 
 fn metrics(report: &Report) -> String {
-    let show = |value: f64| {
-        if value.fract() == 0.0 && (0.0..1e15).contains(&value) { thousands(value as u64) } else { significant(value) }
-    };
     let rows = report.metrics.0.iter();
-    pairs(rows.map(|&(name, value)| (name.replace('_', " "), optional(value, show))).collect())
+    pairs(rows.map(|&(name, value)| (name.replace('_', " "), optional(value, number::plain))).collect())
 }
 
 /// More intervals than this are drawn, not listed.

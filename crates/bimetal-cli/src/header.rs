@@ -1,88 +1,22 @@
 //! What was replayed, on what, and how: the lines above every table of figures.
 
 use bimetal_core::report::TraceFacts;
-use bimetal_study::compare::{Comparison, Entry};
+use bimetal_study::compare::Comparison;
+use bimetal_study::describe;
 
-use crate::number::{SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::table::{bold, remark};
 
 /// Lines about the trace.
 pub fn trace(facts: &TraceFacts) -> String {
-    let mut text = format!("{}  {}\n", bold(&facts.name), facts.format);
-    let mut kinds = vec![
-        format!("{} reads ({})", thousands(facts.reads), with_unit(SIZES, facts.read_bytes as f64)),
-        format!("{} writes ({})", thousands(facts.writes), with_unit(SIZES, facts.write_bytes as f64)),
-    ];
-    if facts.trims > 0 {
-        kinds.push(format!("{} trims", thousands(facts.trims)));
-    }
-    text.push_str(&remark(&format!("{} requests: {}", thousands(facts.requests), kinds.join(", "))));
-    text.push_str(&remark(&format!(
-        "{} touched, recorded over {}",
-        with_unit(SIZES, facts.footprint_bytes as f64),
-        with_unit(TIMES, facts.duration_s * 1e6)
-    )));
-    text
+    format!("{}  {}\n", bold(&facts.name), facts.format) + &remarks(&describe::trace(facts))
 }
 
-/// Less than this many times the logical capacity written, a device is still new.
-const STEADY_TURNOVER: f64 = 2.0;
-
-/// Lines about addresses, arrivals, passes and devices.
+/// Lines about the trace, addresses, arrivals and passes.
 pub fn replay(comparison: &Comparison) -> String {
-    let mut text = trace(&comparison.trace);
-    let addresses = &comparison.addresses;
-    if addresses.compacted {
-        text.push_str(&remark(&format!(
-            "{} touched 1-MiB extents of a span of {} moved together: {}",
-            thousands(addresses.touched_extents),
-            with_unit(SIZES, addresses.span_bytes as f64),
-            with_unit(SIZES, addresses.replayed_span_bytes as f64)
-        )));
-    }
-    let replay = &comparison.replay;
-    let arrivals = match replay.arrivals.split_once(':') {
-        Some(("closed", depth)) => format!("closed loop, {depth} outstanding"),
-        Some((_, speed)) => format!("at the trace's times, {speed} x as fast"),
-        None => "at the trace's times".to_owned(),
-    };
-    let passes = match (replay.passes, replay.measured_passes) {
-        (1, _) => "1 pass".to_owned(),
-        (passes, measured) if passes == measured => format!("{passes} passes"),
-        (passes, measured) => format!("{passes} passes, the last {measured} measured"),
-    };
-    let turnover = comparison.results.first().map_or(0.0, |entry| {
-        comparison.trace.write_bytes as f64 * f64::from(replay.passes) / entry.device.logical.0.max(1) as f64
-    });
-    let state = if replay.filled { "filled" } else { "erased" };
-    text.push_str(&remark(&format!("replayed: {arrivals}; {passes}; devices {state} before")));
-    let advice = match replay.passes {
-        _ if turnover >= STEADY_TURNOVER => "",
-        1 => "; for the steady state add `--repeat N --measure 1`",
-        _ => "; for the steady state raise `--repeat`",
-    };
-    text.push_str(&remark(&format!("the host writes {} x the logical capacity{advice}", significant(turnover))));
-    text
+    trace(&comparison.trace) + &remarks(&describe::replay(comparison))
 }
 
-/// A device's regions, disks and spare area, in a line.
-pub fn device(entry: &Entry) -> String {
-    let region = |region: &bimetal_study::compare::RegionFacts| {
-        let dies = if region.dies == 1 { String::new() } else { format!(", {} dies", region.dies) };
-        format!(
-            "{} {} ({}, {} blocks of {}{dies})",
-            region.name,
-            with_unit(SIZES, region.capacity_bytes as f64),
-            region.chip,
-            thousands(u64::from(region.blocks)),
-            with_unit(SIZES, region.block_bytes as f64)
-        )
-    };
-    let disk = |disk: &bimetal_study::compare::DiskFacts| {
-        format!("{} {} ({})", disk.name, with_unit(SIZES, disk.capacity_bytes as f64), disk.drive)
-    };
-    let parts = entry.regions.iter().map(region).chain(entry.disks.iter().map(disk)).collect::<Vec<_>>().join(" + ");
-    let spare = if entry.disks.is_empty() { format!("; spare area {}", percent(entry.spare)) } else { String::new() };
-    let logical = with_unit(SIZES, entry.device.logical.0 as f64);
-    format!("{}: {logical} logical on {parts}{spare}", entry.device.name)
+/// A remark for each line.
+pub fn remarks(lines: &[String]) -> String {
+    lines.iter().map(|line| remark(line)).collect()
 }

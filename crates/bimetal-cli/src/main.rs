@@ -12,7 +12,6 @@ mod figures;
 mod generate;
 mod header;
 mod list;
-mod number;
 mod output;
 mod paper;
 mod profile;
@@ -25,6 +24,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use bimetal_study::number;
 use clap::Parser;
 
 use args::{Cli, Command};

@@ -1,12 +1,51 @@
 //! Writing results: tables and JSON to the standard output, files whole or not at all.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use bimetal_core::profile::Profile;
+use bimetal_study::compare::Comparison;
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
-use crate::args::JsonArgs;
+use crate::args::{HtmlArgs, JsonArgs};
 use crate::failure::Failure;
+
+/// Finds out whether the files that are asked for can be written, before the work that fills them.
+pub fn check(json: &JsonArgs, html: &HtmlArgs) -> Result<(), Failure> {
+    if html.html.as_deref().is_some_and(|path| path.as_os_str() == "-") {
+        return Err(Failure::usage("`--html -`: a report is written to a file; hint: name one, such as report.html"));
+    }
+    let json = json.json.iter().filter(|path| path.as_os_str() != "-");
+    json.chain(&html.html).try_for_each(|path| check_file(path))
+}
+
+/// Writes a page where it was asked for.
+pub fn write_html(html: &HtmlArgs, page: impl FnOnce() -> String) -> Result<(), Failure> {
+    html.html.as_ref().map_or(Ok(()), |path| write_file(path, page().as_bytes()))
+}
+
+/// Writes the report of a comparison where it was asked for; the profile is there if it was.
+pub fn write_report(html: &HtmlArgs, comparison: &Comparison, profile: Option<&Profile>) -> Result<(), Failure> {
+    let Some(profile) = profile else { return Ok(()) };
+    write_html(html, || bimetal_study::html::comparison(comparison, profile, &command_line()))
+}
+
+/// The command line as it would be typed.
+pub fn command_line() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let words = arguments.map(|argument| quoted(&argument.to_string_lossy()));
+    std::iter::once("bimetal".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./:=,%+@".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
 
 /// Writes the JSON where it was asked for, and the text unless JSON takes its place.
 pub fn emit<T: Serialize>(json: &JsonArgs, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
@@ -32,23 +71,57 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes a file whole or not at all: beside its place, then moved there. What is no regular file, such as a pipe, is
 /// written to as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Failure::failed(format!("{}: the file cannot be written: {error}", path.display())),
-    };
+    match place(path)? {
+        Place::Stream => std::fs::write(path, bytes),
+        Place::File(path) => replace(&path, bytes),
+    }
+    .map_err(|error| unwritable(path, &error))
+}
+
+/// Whether a file can be written.
+fn check_file(path: &Path) -> Result<(), Failure> {
+    match place(path)? {
+        Place::Stream => Ok(()),
+        Place::File(file) => beside(&file).map(|_| ()).map_err(|error| unwritable(path, &error)),
+    }
+}
+
+/// Where bytes go.
+enum Place {
+    /// A pipe or a device.
+    Stream,
+    /// A file that is there, not a link to it, or one to be made.
+    File(PathBuf),
+}
+
+fn place(path: &Path) -> Result<Place, Failure> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
-            return Err(Failure::failed(format!("{}: this is a directory; hint: name a file in it", path.display())));
+            Err(Failure::failed(format!("{}: this is a directory; hint: name a file in it", path.display())))
         }
-        Ok(metadata) if !metadata.is_file() => return std::fs::write(path, bytes).map_err(failed),
-        // Through a link, so that the link stays.
-        Ok(_) => return replace(&path.canonicalize().map_err(failed)?, bytes).map_err(failed),
-        Err(_) => {}
+        Ok(metadata) if !metadata.is_file() => Ok(Place::Stream),
+        Ok(_) => path.canonicalize().map(Place::File).map_err(|error| unwritable(path, &error)),
+        Err(_) => Ok(Place::File(path.to_owned())),
     }
-    replace(path, bytes).map_err(failed)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        _ => Failure::failed(format!("{}: the file cannot be written: {error}", path.display())),
+    }
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = beside(path)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A file beside a place, to be moved there.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -58,11 +131,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     set_mode(&mut builder, path);
     folder.metadata()?;
     // Without the name of the temporary file, which means nothing to anyone.
-    let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))
 }
 
 /// The file's own permissions, or those of any new file.
@@ -76,3 +145,21 @@ fn set_mode(builder: &mut tempfile::Builder<'_, '_>, path: &Path) {
 
 #[cfg(not(unix))]
 fn set_mode(_builder: &mut tempfile::Builder<'_, '_>, _path: &Path) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_break_them() {
+        for (word, typed) in [
+            ("--set", "--set"),
+            ("slc.capacity=32MiB,mlc.spare=7%", "slc.capacity=32MiB,mlc.spare=7%"),
+            ("my trace.csv", "'my trace.csv'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), typed);
+        }
+    }
+}

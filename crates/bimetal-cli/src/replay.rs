@@ -1,6 +1,7 @@
 //! `bimetal replay`: one scheme in full.
 
 use bimetal_study::compare::{self, Comparison};
+use bimetal_study::describe;
 use bimetal_study::prepare::{Schemes, prepare};
 
 use bimetal_core::scheme::SCHEMES;
@@ -11,10 +12,15 @@ use crate::progress::Bars;
 use crate::table::remark;
 use crate::{figures, header, output, setup, warn};
 
+/// Into how many intervals figures over time are cut, unless it is said.
+const INTERVALS: u32 = 12;
+
 /// Runs the command.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let plan = setup::plan(&args.run, args.intervals)?;
-    let device = setup::device(&args.run.device)?;
+    let run = &args.run;
+    let usual = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { INTERVALS };
+    let plan = setup::plan(run, args.intervals.unwrap_or(usual))?;
+    let device = setup::device(&run.device)?;
     let name = match (&args.scheme, &device) {
         (Some(name), _) => name.clone(),
         (None, Some(device)) => device.scheme.clone(),
@@ -27,19 +33,23 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::usage("`replay` runs one scheme; hint: use `compare` for several"));
     }
     let schemes = Schemes::named(&[name])?;
-    let prepared = prepare(setup::workload(&args.trace)?, device, &schemes, &setup::settings(&args.run))?;
+    output::check(&run.json, &run.html)?;
+    let workload = setup::workload(&args.trace)?;
+    let profile = setup::profile(&run.html, &workload);
+    let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
     let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * u64::from(plan.passes));
     let comparison = compare::run(&prepared, &plan, 1, &bars)?;
     for warning in &comparison.warnings {
         warn(warning);
     }
-    output::emit(&args.run.json, &comparison, || text(&comparison))
+    output::write_report(&run.html, &comparison, profile.as_ref())?;
+    output::emit(&run.json, &comparison, || text(&comparison))
 }
 
 fn text(comparison: &Comparison) -> String {
     let mut text = header::replay(comparison);
     for entry in &comparison.results {
-        text.push_str(&remark(&header::device(entry)));
+        text.push_str(&remark(&describe::device(entry)));
         for note in &entry.notes {
             text.push_str(&remark(note));
         }

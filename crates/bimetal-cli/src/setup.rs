@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use bimetal_core::device::{self, Device, DeviceError};
+use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::Plan;
 use bimetal_core::trace::{DeviceChoice, Options, Trace};
 use bimetal_study::prepare::Workload;
 use bimetal_study::{input, sample};
 
-use crate::args::{RunArgs, TraceArgs, TraceOptions};
+use crate::args::{HtmlArgs, RunArgs, TraceArgs, TraceOptions};
 use crate::failure::Failure;
 use crate::progress::ReadBar;
 
@@ -40,6 +41,14 @@ pub fn traces(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Wo
 
 fn limited(trace: Trace, options: &TraceOptions) -> Workload {
     Workload::of(trace, options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
+}
+
+/// Into how many intervals the figures over time of a report are cut, unless it is said.
+pub const REPORT_INTERVALS: u32 = 60;
+
+/// The profile of a trace, where a report shows it.
+pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {
+    html.html.is_some().then(|| Profile::of(&workload.requests, &CurvePlan::default()))
 }
 
 /// The device that is named; `None` is one fitted to the trace.

@@ -9,6 +9,7 @@
 
 mod intervals;
 mod load;
+mod wear;
 
 use serde::{Serialize, Serializer};
 
@@ -21,9 +22,11 @@ use crate::profile;
 use crate::replay::{Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::Geometry;
+use wear::{WearGroup, wear_groups};
 
 pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
 pub use load::{LoadFigures, Overload};
+pub use wear::{EraseBin, WearFigures};
 
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -148,27 +151,6 @@ pub struct OpFigures {
     pub time_us: f64,
 }
 
-/// Erase counts of a region's blocks since the device was filled.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WearFigures {
-    /// Region. Blocks that stay in SLC mode for good are listed by themselves, with `:slc` behind its name.
-    pub region: String,
-    /// Number of blocks.
-    pub blocks: u32,
-    /// Sum of erase counts.
-    pub erases_total: u64,
-    /// Mean erase count.
-    pub erases_mean: f64,
-    /// Highest erase count.
-    pub erases_max: u32,
-    /// Standard deviation of the erase counts over all blocks.
-    pub erases_stddev: f64,
-    /// Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
-    pub endurance: f64,
-    /// Share of the region's life that is used up: mean erase count by endurance.
-    pub used: f64,
-}
-
 /// Failures of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FaultFigures {
@@ -275,10 +257,6 @@ impl Report {
     pub fn count(&self, region: &str, op: FlashOp) -> u64 {
         self.ops.iter().filter(|row| row.region == region && row.op == op.name()).map(|row| row.count).sum()
     }
-}
-
-fn square(x: f64) -> f64 {
-    x * x
 }
 
 /// `RS`, response speed-up (Chang 2010, section 5.1): total response of the conventional device by that of the hybrid
@@ -408,66 +386,6 @@ fn disk_ops(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> Vec<OpFigur
 fn programmed_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> u64 {
     let rows = &outcome.ledger.rows;
     rows.iter().map(|row| row.counts.total(FlashOp::Program) * op_bytes(regions, row, FlashOp::Program)).sum()
-}
-
-/// Blocks that share their wear: those of a region, but where some stay in SLC mode for good they are on their own.
-struct WearGroup<'a> {
-    region: usize,
-    name: String,
-    chip: &'a Chip,
-    /// Erase counts of its blocks.
-    counts: &'a [u32],
-    modes: &'static [CellMode],
-}
-
-fn wear_groups<'a>(regions: &[RegionDescription<'a>], outcome: &'a Outcome) -> Vec<WearGroup<'a>> {
-    const BOTH: &[CellMode] = &[CellMode::Native, CellMode::Slc];
-    let mut groups = Vec::with_capacity(regions.len() + 1);
-    for (index, region) in regions.iter().enumerate() {
-        let fixed = if index + 1 == regions.len() { outcome.fixed_slc_blocks as usize } else { 0 };
-        let (slc, others) = outcome.ledger.erases[index].split_at(fixed);
-        let group = |mode, counts, modes| {
-            let name = mode_name(region.name, mode);
-            WearGroup { region: index, name, chip: region.chip, counts, modes }
-        };
-        if fixed > 0 {
-            groups.push(group(CellMode::Slc, slc, &BOTH[1..]));
-        }
-        groups.push(group(CellMode::Native, others, if fixed > 0 { &BOTH[..1] } else { BOTH }));
-    }
-    groups
-}
-
-impl WearGroup<'_> {
-    /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
-    /// against the endurance of that mode.
-    fn measured(&self, rows: &[Row]) -> (u64, f64) {
-        let own = rows.iter().filter(|row| row.region == self.region && self.modes.contains(&row.mode));
-        own.fold((0, 0.0), |(erases, lives), row| {
-            let count = row.counts.total(FlashOp::Erase);
-            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(row.mode).max(1)))
-        })
-    }
-
-    fn figures(&self, rows: &[Row]) -> WearFigures {
-        let blocks = self.counts.len().max(1) as f64;
-        let erases_total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
-        let erases_mean = erases_total as f64 / blocks;
-        let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
-        let (erases, lives) = self.measured(rows);
-        let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
-        let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
-        WearFigures {
-            region: self.name.clone(),
-            blocks: self.counts.len() as u32,
-            erases_total,
-            erases_mean,
-            erases_max: self.counts.iter().copied().max().unwrap_or(0),
-            erases_stddev: variance.sqrt(),
-            endurance,
-            used: erases_mean / endurance,
-        }
-    }
 }
 
 fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f64> {

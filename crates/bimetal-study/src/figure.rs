@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::number::plain;
+
 /// What was reproduced of one table or figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
@@ -37,6 +39,54 @@ pub struct Plot {
     pub y: Axis,
     /// What is drawn, in the order of the legend.
     pub series: Vec<Series>,
+}
+
+impl Plot {
+    /// Whether it has no point.
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(Series::is_empty)
+    }
+
+    /// The names on its axis, in an order that suits every series; none where it is an axis of numbers.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for series in &self.series {
+            let Points::Names(points) = &series.points else { continue };
+            let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name);
+            // What comes before the first name that others have too is put in front of that one, the rest behind its like.
+            let first_known = points.iter().find_map(|(name, _)| place(&names, name));
+            let mut next = first_known.unwrap_or(names.len());
+            for (name, _) in points {
+                match place(&names, name) {
+                    Some(known) => next = known + 1,
+                    None => {
+                        names.insert(next, name);
+                        next += 1;
+                    }
+                }
+            }
+        }
+        names
+    }
+
+    /// Its points over an axis of numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.series
+            .iter()
+            .flat_map(|series| match &series.points {
+                Points::Numbers(points) => points.as_slice(),
+                Points::Names(_) => &[],
+            })
+            .copied()
+    }
+
+    /// What its points have on the vertical axis.
+    pub fn values(&self) -> impl Iterator<Item = f64> {
+        self.series.iter().flat_map(|series| match &series.points {
+            Points::Numbers(points) => points.iter().map(|&(_, value)| value).collect::<Vec<_>>(),
+            Points::Names(points) => points.iter().map(|&(_, value)| value).collect(),
+        })
+    }
 }
 
 /// How points are drawn.
@@ -124,6 +174,14 @@ impl Points {
 }
 
 impl Series {
+    /// Whether it has no point.
+    pub fn is_empty(&self) -> bool {
+        match &self.points {
+            Points::Numbers(points) => points.is_empty(),
+            Points::Names(points) => points.is_empty(),
+        }
+    }
+
     /// What was measured at numbers.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Measured, points: Points::Numbers(points) }
@@ -196,18 +254,27 @@ impl Verdict {
     }
 }
 
-/// A number as people write it: three significant digits, more where it is large.
+/// A measured number as people write it.
 pub fn short(number: f64) -> String {
-    if !number.is_finite() {
-        return "none".into();
+    if number.is_finite() { plain(number) } else { "none".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_the_order_of_every_series() {
+        let series =
+            |names: &str| Series::measured_by_name(names, names.chars().map(|name| (name.to_string(), 1.0)).collect());
+        let names = |all: &[&str]| {
+            let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+            let series = all.iter().map(|names| series(names)).collect();
+            Plot { title: String::new(), kind: PlotKind::Bars, x, y, series }.names().concat()
+        };
+        assert_eq!(names(&["bd", "abcde"]), "abcde");
+        assert_eq!(names(&["ab", "cd"]), "abcd");
+        assert_eq!(names(&["ac", "bc", ""]), "abc");
+        assert_eq!(names(&["ab", "ba"]), "ab");
     }
-    let digits = match number.abs() {
-        size if size >= 100.0 || size == 0.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 0.1 => 2,
-        _ => 4,
-    };
-    let text = format!("{number:.digits$}");
-    // No zeros behind the point that say nothing.
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

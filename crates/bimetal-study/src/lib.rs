@@ -1,12 +1,16 @@
-//! Experiments over the core: traces from files, and schemes side by side on the same requests.
+//! Experiments over the core: traces from files, schemes side by side on the same requests, reports of what came out.
 
 pub mod arrivals;
 pub mod compare;
+pub mod describe;
 mod error;
 pub mod figure;
 pub mod generate;
+pub mod headline;
+pub mod html;
 pub mod input;
 mod memory;
+pub mod number;
 pub mod paper;
 pub mod prepare;
 pub mod sample;

@@ -45,7 +45,7 @@ impl Finding {
         }
     }
 
-    /// A number that must lie within bounds.
+    /// A number that must lie within bounds, of which one may be infinite.
     pub fn between(claim: &'static str, low: f64, high: f64, measured: f64) -> Self {
         let reason = if measured < low {
             format!("{} below the lower bound", short(low - measured))
@@ -54,8 +54,52 @@ impl Finding {
         } else {
             "within the bounds".into()
         };
-        let expected = format!("{} to {}", short(low), short(high));
+        let expected = match (low.is_finite(), high.is_finite()) {
+            (true, false) => format!("at least {}", short(low)),
+            (false, true) => format!("at most {}", short(high)),
+            _ => format!("{} to {}", short(low), short(high)),
+        };
         Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
+    }
+
+    /// The place of the best of a curve's points, `step` apart. It holds if ours is at most a step from the paper's, and what
+    /// is best at ours is at most the share `tolerance` worse at the paper's.
+    pub fn best_at(
+        claim: &'static str,
+        paper: f64,
+        best: Best,
+        (step, tolerance): (f64, f64),
+        points: &[(f64, f64)],
+    ) -> Self {
+        let found = match best {
+            Best::Lowest => lowest(points),
+            Best::Highest => highest(points),
+        };
+        let there = points.iter().find(|&&(x, _)| x == paper);
+        let (Some(((x, value), _)), Some(&(_, there))) = (found, there) else {
+            return Self::not_judged(claim, short(paper), "nothing", "the place was not tried");
+        };
+        let worse = match best {
+            Best::Lowest => there / value - 1.0,
+            Best::Highest => 1.0 - there / value,
+        };
+        let held = (x - paper).abs() <= step && worse <= tolerance;
+        let percent = short(worse * 100.0);
+        Self {
+            reason: format!("at the paper's place {percent} % worse than at ours"),
+            ..Self::fact(
+                claim,
+                format!(
+                    "{} ± {}, and at {} no more than {} % worse",
+                    short(paper),
+                    short(step),
+                    short(paper),
+                    short(tolerance * 100.0)
+                ),
+                held,
+                format!("{}; at {} {percent} % worse", short(x), short(paper)),
+            )
+        }
     }
 
     /// A claim that cannot be judged here, and why.
@@ -83,9 +127,18 @@ impl Finding {
     }
 }
 
+/// Which point of a curve is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Best {
+    /// The lowest.
+    Lowest,
+    /// The highest.
+    Highest,
+}
+
 /// Numbers in a row.
 pub fn row(numbers: impl IntoIterator<Item = f64>) -> String {
-    numbers.into_iter().map(short).collect::<Vec<_>>().join(", ")
+    numbers.into_iter().map(short).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether each value is at least the one before, but for the share `slack` of it.
@@ -119,15 +172,35 @@ mod tests {
         assert_eq!(Finding::about("c", 2.0, 0.1, 1.81).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.21).verdict, Verdict::NotHeld);
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.5).reason, "25 % above the paper's figure");
-        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.5 above the upper bound");
+        assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.500 above the upper bound");
         assert_eq!(Finding::between("c", 1.0, 2.0, 1.0).verdict, Verdict::Held);
         assert_eq!(Finding::about("c", 2.0, 0.1, f64::NAN).verdict, Verdict::NotHeld);
         assert_eq!(Finding::not_judged("c", 1, 2, "why").verdict, Verdict::NotJudged);
     }
 
     #[test]
+    fn places_of_the_best() {
+        let points = [(10.0, 3.0), (20.0, 1.04), (30.0, 1.0), (40.0, 2.0)];
+        let verdict = |paper, best, points| Finding::best_at("c", paper, best, (10.0, 0.05), points).verdict;
+        assert_eq!(verdict(30.0, Best::Lowest, &points), Verdict::Held);
+        assert_eq!(verdict(20.0, Best::Lowest, &points), Verdict::Held, "a step away, and nearly as good");
+        assert_eq!(verdict(40.0, Best::Lowest, &points), Verdict::NotHeld, "a step away, and worse");
+        assert_eq!(verdict(10.0, Best::Highest, &points), Verdict::Held);
+        assert_eq!(verdict(20.0, Best::Highest, &points), Verdict::NotHeld);
+        assert_eq!(verdict(15.0, Best::Lowest, &points), Verdict::NotJudged);
+        assert_eq!(
+            verdict(20.0, Best::Lowest, &[(20.0, 1.0), (40.0, 0.99)]),
+            Verdict::NotHeld,
+            "as good, but far away"
+        );
+    }
+
+    #[test]
     fn numbers_are_short() {
-        assert_eq!(row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]), "0, 0.0123, 0.5, 1, 12.3, 1234, none");
+        assert_eq!(
+            row([0.0, 0.01234, 0.5, 1.0, 12.34, 1234.5, f64::INFINITY]),
+            "0; 0.012; 0.500; 1; 12.3; 1,235; none"
+        );
     }
 
     #[test]

@@ -42,13 +42,20 @@ pub struct Source {
     pub settings: &'static [(&'static str, &'static str)],
     /// Requests of a quick run, in which the workload is generated that long. A user's trace is taken whole.
     pub quick_requests: u64,
+    /// Further settings of a quick run, in the place of those at any scale: for a device that is smaller, too.
+    pub quick_settings: &'static [(&'static str, &'static str)],
 }
 
 impl Source {
     fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let own = self.settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
-        let cut = (scale == Scale::Quick).then(|| ("requests".to_owned(), self.quick_requests.to_string()));
-        own.chain(cut).collect()
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        if scale == Scale::Full {
+            return self.settings.iter().map(owned).collect();
+        }
+        let replaced = |key| key == "requests" || self.quick_settings.iter().any(|&(quick, _)| quick == key);
+        let kept = self.settings.iter().filter(|(key, _)| !replaced(*key));
+        let requests = ("requests".to_owned(), self.quick_requests.to_string());
+        std::iter::once(requests).chain(kept.chain(self.quick_settings).map(owned)).collect()
     }
 
     /// Name of a file with it.
@@ -82,8 +89,9 @@ impl Experiment {
         Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
     }
 
-    /// Sets a parameter of the scheme or a field of the device.
+    /// Sets a parameter of the scheme or a field of the device, in the place of what it was set to before.
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.to_owned(), value.to_string()));
         self
     }
@@ -198,6 +206,11 @@ impl<'a> Lab<'a> {
     /// Whether a user's trace is in the place of a generated one.
     pub fn is_own(&self, source: &Source) -> bool {
         self.own.contains_key(source.name)
+    }
+
+    /// Whether a trace is generated shorter than the paper's.
+    pub fn is_cut(&self, source: &Source) -> bool {
+        self.scale == Scale::Quick && !self.is_own(source)
     }
 
     /// Requests of a trace.
@@ -323,4 +336,24 @@ const SEED: u64 = 1;
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that is guarded is ever half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_settings_take_the_place_of_others() {
+        let source = Source {
+            name: "n",
+            workload: "w",
+            settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
+            quick_requests: 7,
+            quick_settings: &[("used", "1GiB")],
+        };
+        let settings =
+            |scale| source.settings(scale).iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(settings(Scale::Full), ["requests=100", "used=8GiB", "span=9GiB"]);
+        assert_eq!(settings(Scale::Quick), ["requests=7", "span=9GiB", "used=1GiB"]);
+    }
 }

@@ -6,8 +6,11 @@
 mod chang;
 mod comboftl;
 pub mod finding;
+mod hyssd;
 pub mod lab;
+mod opfcl;
 mod reading;
+mod wlaftl;
 
 use std::collections::BTreeMap;
 
@@ -58,7 +61,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

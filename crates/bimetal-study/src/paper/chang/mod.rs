@@ -41,12 +41,22 @@ pub static SPEC: PaperSpec = PaperSpec {
 const BOTH: &[&Source] = &[&NTFS, &EXT3];
 
 /// A month of a Windows laptop: as many requests as give the paper's 1,534,627 writes (section 5.3.2).
-static NTFS: Source =
-    Source { name: "ntfs", workload: "bimodal-ntfs", settings: &[("requests", "2557700")], quick_requests: 400_000 };
+static NTFS: Source = Source {
+    name: "ntfs",
+    workload: "bimodal-ntfs",
+    settings: &[("requests", "2557700")],
+    quick_requests: 400_000,
+    quick_settings: &[],
+};
 
 /// A month of a Linux laptop, as long.
-static EXT3: Source =
-    Source { name: "ext3", workload: "bimodal-ext3", settings: &[("requests", "2557700")], quick_requests: 400_000 };
+static EXT3: Source = Source {
+    name: "ext3",
+    workload: "bimodal-ext3",
+    settings: &[("requests", "2557700")],
+    quick_requests: 400_000,
+    quick_settings: &[],
+};
 
 /// NTFS on a sixteenth of the disk, whose blocks are erased sixteen times as often.
 static NTFS_16TH: Source = Source {
@@ -54,6 +64,7 @@ static NTFS_16TH: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("scale", "16"), ("requests", "150000")],
     quick_requests: 150_000,
+    quick_settings: &[],
 };
 
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.

@@ -63,13 +63,15 @@ const WARM_AT: std::ops::Range<usize> = 3..5;
 const SPREAD_AT: usize = 5;
 
 /// PhoneTrace.
-static PHONE: Source = Source { name: "phone", workload: "phone", settings: &[], quick_requests: 733_100 };
+static PHONE: Source =
+    Source { name: "phone", workload: "phone", settings: &[], quick_requests: 733_100, quick_settings: &[] };
 
 /// PCTrace.
-static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick_requests: 535_600 };
+static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick_requests: 535_600, quick_settings: &[] };
 
 /// IOzoneTrace.
-static IOZONE: Source = Source { name: "iozone", workload: "iozone", settings: &[], quick_requests: 298_512 };
+static IOZONE: Source =
+    Source { name: "iozone", workload: "iozone", settings: &[], quick_requests: 298_512, quick_settings: &[] };
 
 /// Small writes whose popularity falls off gradually: some data return after any number of bytes.
 static WARM_SMALL: Source = Source {
@@ -77,6 +79,7 @@ static WARM_SMALL: Source = Source {
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "1500000")],
     quick_requests: 1_500_000,
+    quick_settings: &[],
 };
 
 /// The same of writes that no threshold admits.
@@ -85,6 +88,7 @@ static WARM_LARGE: Source = Source {
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("size", "128KiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "100000")],
     quick_requests: 100_000,
+    quick_settings: &[],
 };
 
 /// Writes spread at random over a file system, after which MLC has much to collect.
@@ -93,6 +97,7 @@ static SPREAD: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("scale", "10"), ("read_share", "0"), ("requests", "600000")],
     quick_requests: 600_000,
+    quick_settings: &[],
 };
 
 /// A chip: a device, and the scheme on it.

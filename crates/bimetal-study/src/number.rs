@@ -32,6 +32,11 @@ pub fn significant(value: f64) -> String {
     }
 }
 
+/// A count as it is, any other figure with three significant digits.
+pub fn plain(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { thousands_signed(value) } else { significant(value) }
+}
+
 fn thousands_signed(value: f64) -> String {
     if value.abs() >= 1e15 {
         return format!("{value:.2e}");
@@ -41,7 +46,7 @@ fn thousands_signed(value: f64) -> String {
 }
 
 /// Units from small to large, with what one is in the base unit.
-type Units = &'static [(&'static str, f64)];
+pub type Units = &'static [(&'static str, f64)];
 
 /// Times; the base unit is the microsecond.
 pub const TIMES: Units = &[("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9)];
@@ -55,6 +60,9 @@ pub const SIZES: Units = &[
     ("TiB", 1_099_511_627_776.0),
     ("PiB", 1_125_899_906_842_624.0),
 ];
+
+/// Lives; the base unit is the year.
+pub const LIVES: Units = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
 
 /// Counts per second.
 pub const RATES: Units = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
@@ -95,6 +103,11 @@ mod tests {
             (1e18, "1.00e18"),
         ] {
             assert_eq!(significant(value), text);
+        }
+        for (value, text) in
+            [(1_234_567.0, "1,234,567"), (-2.0, "-2"), (0.5, "0.500"), (99.99, "100"), (1e18, "1.00e18")]
+        {
+            assert_eq!(plain(value), text);
         }
         assert_eq!(thousands(100), "100");
         assert_eq!(thousands(18_446_744_073_709_551_615), "18,446,744,073,709,551,615");

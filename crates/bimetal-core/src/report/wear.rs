@@ -1,0 +1,147 @@
+//! How far blocks are worn, region by region.
+
+use serde::Serialize;
+
+use super::{RegionDescription, mode_name};
+use crate::chip::Chip;
+use crate::ledger::Row;
+use crate::media::{CellMode, FlashOp};
+use crate::replay::Outcome;
+
+/// Erase counts of a region's blocks since the device was filled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WearFigures {
+    /// Region. Blocks that stay in SLC mode for good are listed by themselves, with `:slc` behind its name.
+    pub region: String,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Sum of erase counts.
+    pub erases_total: u64,
+    /// Mean erase count.
+    pub erases_mean: f64,
+    /// Highest erase count.
+    pub erases_max: u32,
+    /// Standard deviation of the erase counts over all blocks.
+    pub erases_stddev: f64,
+    /// Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
+    pub endurance: f64,
+    /// Share of the region's life that is used up: mean erase count by endurance.
+    pub used: f64,
+    /// How many blocks were erased how often, in bins of one width from the least to the most worn block.
+    pub erase_counts: Vec<EraseBin>,
+}
+
+/// Blocks of a region by how often they were erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct EraseBin {
+    /// Fewest erases of such a block.
+    pub from: u32,
+    /// Most erases of such a block.
+    pub to: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+}
+
+/// Most bins of [`WearFigures::erase_counts`].
+const BINS_MAX: u32 = 32;
+
+/// Blocks that share their wear: those of a region, but where some stay in SLC mode for good they are on their own.
+pub(super) struct WearGroup<'a> {
+    region: usize,
+    name: String,
+    chip: &'a Chip,
+    /// Erase counts of its blocks.
+    pub counts: &'a [u32],
+    modes: &'static [CellMode],
+}
+
+pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], outcome: &'a Outcome) -> Vec<WearGroup<'a>> {
+    const BOTH: &[CellMode] = &[CellMode::Native, CellMode::Slc];
+    let mut groups = Vec::with_capacity(regions.len() + 1);
+    for (index, region) in regions.iter().enumerate() {
+        let fixed = if index + 1 == regions.len() { outcome.fixed_slc_blocks as usize } else { 0 };
+        let (slc, others) = outcome.ledger.erases[index].split_at(fixed);
+        let group = |mode, counts, modes| {
+            let name = mode_name(region.name, mode);
+            WearGroup { region: index, name, chip: region.chip, counts, modes }
+        };
+        if fixed > 0 {
+            groups.push(group(CellMode::Slc, slc, &BOTH[1..]));
+        }
+        groups.push(group(CellMode::Native, others, if fixed > 0 { &BOTH[..1] } else { BOTH }));
+    }
+    groups
+}
+
+impl WearGroup<'_> {
+    /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
+    /// against the endurance of that mode.
+    pub fn measured(&self, rows: &[Row]) -> (u64, f64) {
+        let own = rows.iter().filter(|row| row.region == self.region && self.modes.contains(&row.mode));
+        own.fold((0, 0.0), |(erases, lives), row| {
+            let count = row.counts.total(FlashOp::Erase);
+            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(row.mode).max(1)))
+        })
+    }
+
+    pub fn figures(&self, rows: &[Row]) -> WearFigures {
+        let blocks = self.counts.len().max(1) as f64;
+        let erases_total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
+        let erases_mean = erases_total as f64 / blocks;
+        let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
+        let (erases, lives) = self.measured(rows);
+        let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
+        let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
+        WearFigures {
+            region: self.name.clone(),
+            blocks: self.counts.len() as u32,
+            erases_total,
+            erases_mean,
+            erases_max: self.counts.iter().copied().max().unwrap_or(0),
+            erases_stddev: variance.sqrt(),
+            endurance,
+            used: erases_mean / endurance,
+            erase_counts: erase_bins(self.counts),
+        }
+    }
+}
+
+fn square(x: f64) -> f64 {
+    x * x
+}
+
+/// Blocks by their erase counts.
+fn erase_bins(counts: &[u32]) -> Vec<EraseBin> {
+    let (Some(&least), Some(&most)) = (counts.iter().min(), counts.iter().max()) else { return Vec::new() };
+    let width = (most - least) / BINS_MAX + 1;
+    let mut bins: Vec<EraseBin> = (0..=(most - least) / width)
+        .map(|bin| EraseBin {
+            from: least + bin * width,
+            to: (least + bin * width).saturating_add(width - 1),
+            blocks: 0,
+        })
+        .collect();
+    for count in counts {
+        bins[((count - least) / width) as usize].blocks += 1;
+    }
+    bins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_have_every_block_once_and_one_width() {
+        assert_eq!(erase_bins(&[]), []);
+        assert_eq!(erase_bins(&[7, 7]), [EraseBin { from: 7, to: 7, blocks: 2 }]);
+        for most in [1, 31, 32, 33, 1000, u32::MAX] {
+            let counts = [0, most / 2, most, most];
+            let bins = erase_bins(&counts);
+            assert!(bins.len() <= 32, "{most}: {}", bins.len());
+            assert_eq!(bins.iter().map(|bin| bin.blocks).sum::<u32>(), 4);
+            assert!(bins.windows(2).all(|pair| pair[0].to + 1 == pair[1].from));
+            assert!(bins[0].from == 0 && bins.last().is_some_and(|bin| bin.to >= most && bin.blocks >= 2), "{most}");
+        }
+    }
+}

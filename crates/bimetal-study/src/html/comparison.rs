@@ -1,0 +1,264 @@
+//! What came out of a trace on one or several schemes.
+
+use bimetal_core::media::Cause;
+use bimetal_core::profile::Profile;
+use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures, WearFigures};
+
+use super::page::Page;
+use super::table::Table;
+use super::{Named, configuration, over_time, workload};
+use crate::compare::{Comparison, Entry};
+use crate::figure::{Axis, Plot, PlotKind, Series};
+use crate::number::{IN_BURSTS, LIVES, SIZES, common_unit, with_unit};
+use crate::{describe, headline};
+
+/// A page of a comparison, or of one scheme; `profile` is that of its trace, and `command` makes the page again.
+pub fn comparison(comparison: &Comparison, profile: &Profile, command: &str) -> String {
+    let entries = comparison.results.as_slice();
+    let what = match entries {
+        [entry] => entry.report.scheme.clone(),
+        _ => format!("{} schemes", entries.len()),
+    };
+    let schemes = entries.iter().map(|entry| entry.report.scheme.clone()).collect();
+    let mut page = Page::new(&format!("{what} on {}", comparison.trace.name), schemes);
+    head(&mut page, comparison, command);
+    page.section("At a glance");
+    let columns = headline::columns(entries);
+    let heads = std::iter::once("scheme".to_owned()).chain(columns.iter().map(|(head, _)| head.clone())).collect();
+    let row = |(index, entry): (usize, &Entry)| {
+        let values = columns.iter().map(|(_, values)| values[index].clone());
+        std::iter::once(entry.report.scheme.clone()).chain(values).collect()
+    };
+    page.table(&Table::new(heads, entries.iter().enumerate().map(row).collect()));
+    page.list("facts", &headline::overload_remarks(entries));
+    page.section("Response");
+    left_out(&mut page, entries);
+    page.plots(&responses(entries));
+    page.section("Operations");
+    page.plots(&operations(entries));
+    page.section("Wear, energy, cost, life");
+    page.plots(&wear_and_cost(entries));
+    page.section("Blocks by erase count");
+    page.plots(&erase_counts(entries));
+    over_time::sections(&mut page, entries);
+    page.section("The trace");
+    workload::section(&mut page, profile);
+    page.section(if entries.len() == 1 { "The device" } else { "The devices" });
+    configuration::section(&mut page, entries);
+    page.finish()
+}
+
+fn head(page: &mut Page, comparison: &Comparison, command: &str) {
+    let mut facts = vec![format!("trace: {}, {}", comparison.trace.name, comparison.trace.format)];
+    facts.extend(describe::trace(&comparison.trace));
+    facts.extend(describe::replay(comparison));
+    match comparison.results.as_slice() {
+        [entry] => facts.push(format!("device {}", describe::device(entry))),
+        [entry, ..] => {
+            let logical = with_unit(SIZES, entry.device.logical.0 as f64);
+            facts.push(format!("device {}: {logical} logical capacity for each scheme", entry.device.name));
+        }
+        [] => {}
+    }
+    page.list("facts", &facts);
+    page.list("warnings", &comparison.warnings);
+    page.paragraph("To repeat it:");
+    page.code(command);
+}
+
+/// A diagram of bars or marks, by names.
+fn by_name(title: impl Into<String>, kind: PlotKind, names: &str, values: Axis, series: Vec<Series>) -> Plot {
+    Plot { title: title.into(), kind, x: Axis::linear(names), y: values, series }
+}
+
+/// A value of each scheme that has it.
+fn of_schemes(name: impl Into<String>, entries: &[Entry], value: impl Fn(&Entry) -> Option<f64>) -> Series {
+    let point = |entry: &Entry| value(entry).map(|value| (entry.report.scheme.clone(), value));
+    Series::measured_by_name(name, entries.iter().filter_map(point).collect())
+}
+
+/// Whether responses say something about the device.
+fn is_judged(report: &Report) -> bool {
+    report.load.overload != Overload::Growing
+}
+
+/// Which schemes have no responses in the diagrams.
+fn left_out(page: &mut Page, entries: &[Entry]) {
+    let growing: Vec<String> = entries
+        .iter()
+        .filter(|entry| !is_judged(&entry.report))
+        .map(|entry| format!("`{}`", entry.report.scheme))
+        .collect();
+    if !growing.is_empty() {
+        page.paragraph(&format!(
+            "Without {}, overloaded by this trace: responses grow as long as it lasts.",
+            growing.join(", ")
+        ));
+    }
+}
+
+/// Name and figure of each percentile.
+const PERCENTILES: [Named<ResponseFigures, f64>; 4] = [
+    ("median", |figures| figures.p50),
+    ("95 %", |figures| figures.p95),
+    ("99 %", |figures| figures.p99),
+    ("99.9 %", |figures| figures.p999),
+];
+
+/// The responses of each kind of requests.
+fn kinds(report: &Report) -> [(&'static str, &ResponseFigures); 3] {
+    [("all requests", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)]
+}
+
+/// Percentiles of all requests, reads and writes: in a diagram each, and in one where there is one scheme.
+fn responses(entries: &[Entry]) -> Vec<Plot> {
+    let judged: Vec<&Report> = entries.iter().map(|entry| &entry.report).filter(|report| is_judged(report)).collect();
+    let marked = |report: &Report, name: &str| match report.load.overload {
+        Overload::Bursts => format!("{IN_BURSTS}{name}"),
+        Overload::None | Overload::Growing => name.to_owned(),
+    };
+    if let ([_], [report]) = (entries, judged.as_slice()) {
+        let rows = kinds(report).map(|(name, figures)| (marked(report, name), figures));
+        return vec![percentiles("Percentiles of the response".into(), "requests", &rows)];
+    }
+    let Some(first) = judged.first() else { return Vec::new() };
+    let of_kind = |(kind, (name, _)): (usize, (&str, &ResponseFigures))| {
+        let rows: Vec<_> =
+            judged.iter().map(|&report| (marked(report, &report.scheme), kinds(report)[kind].1)).collect();
+        percentiles(format!("Percentiles of the response, {name}"), "scheme", &rows)
+    };
+    kinds(first).into_iter().enumerate().map(of_kind).collect()
+}
+
+/// The percentiles of each row.
+fn percentiles(title: String, names: &str, rows: &[(String, &ResponseFigures)]) -> Plot {
+    let of = |(name, value): Named<ResponseFigures, f64>| {
+        let served = rows.iter().filter(|(_, figures)| figures.count > 0);
+        Series::measured_by_name(name, served.map(|(row, figures)| (row.clone(), value(figures) / 1e3)).collect())
+    };
+    let series = PERCENTILES.into_iter().map(of).collect();
+    by_name(title, PlotKind::Marks, names, Axis::logarithmic("response (ms)"), series)
+}
+
+/// Counts and times of operations by cause.
+fn operations(entries: &[Entry]) -> Vec<Plot> {
+    let rows = || entries.iter().flat_map(|entry| &entry.report.ops);
+    // The same in all diagrams, so that a cause looks the same.
+    let causes: Vec<Cause> =
+        Cause::ALL.into_iter().filter(|cause| rows().any(|row| row.cause == cause.name())).collect();
+    let stacked = |title: &str, label: &str, figure: &dyn Fn(&Entry, &OpFigures) -> Option<f64>| {
+        let of_cause = |cause: &Cause| {
+            let sum = |entry: &Entry| {
+                let figures = entry.report.ops.iter().filter_map(|row| Some((row, figure(entry, row)?)));
+                let figures: Vec<_> = figures.collect();
+                let own = figures.iter().filter(|(row, _)| row.cause == cause.name());
+                (!figures.is_empty()).then(|| own.map(|(_, figure)| figure).sum())
+            };
+            of_schemes(cause.name().replace('_', " "), entries, sum)
+        };
+        by_name(title, PlotKind::StackedBars, "scheme", Axis::linear(label), causes.iter().map(of_cause).collect())
+    };
+    let counted = |holds: bool, row: &OpFigures| holds.then_some(row.count as f64);
+    vec![
+        stacked("Flash pages read and programmed, by cause", "page operations", &|entry, row| {
+            counted(!entry.is_disk(&row.region) && row.op != "erase", row)
+        }),
+        stacked("Blocks erased, by cause", "block erases", &|entry, row| {
+            counted(!entry.is_disk(&row.region) && row.op == "erase", row)
+        }),
+        stacked("Accesses to the disk, by cause", "accesses", &|entry, row| counted(entry.is_disk(&row.region), row)),
+        stacked("Time of all operations, by cause", "array, channel and disk time (s)", &|_, row| {
+            Some(row.time_us / 1e6)
+        }),
+    ]
+}
+
+/// Names of all regions whose wear is counted, the fast ones first.
+fn worn_regions(entries: &[Entry]) -> Vec<&str> {
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    // A device of more regions says in which order they come.
+    ordered.sort_by_key(|entry| std::cmp::Reverse(entry.report.wear.len()));
+    let mut names: Vec<&str> = Vec::new();
+    for name in ordered.iter().flat_map(|entry| entry.report.wear.iter().map(|wear| wear.region.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
+    let regions = worn_regions(entries);
+    let of_region = |region: &str, name: String, value: &dyn Fn(&WearFigures) -> f64| {
+        of_schemes(name, entries, |entry| entry.report.wear_of(region).map(value))
+    };
+    let used = |region: &&str| of_region(region, (*region).to_owned(), &|wear| wear.used * 100.0);
+    let erases = |region: &&str| {
+        [
+            of_region(region, format!("{region}, mean"), &|wear| wear.erases_mean),
+            of_region(region, format!("{region}, most"), &|wear| f64::from(wear.erases_max)),
+        ]
+    };
+    let one = |title: &str, label: &str, value: &dyn Fn(&Entry) -> Option<f64>| {
+        by_name(title, PlotKind::Bars, "scheme", Axis::linear(label), vec![of_schemes(label, entries, value)])
+    };
+    let years = |entry: &Entry| entry.report.lifetime_years;
+    let (unit, size) = common_unit(LIVES, entries.iter().filter_map(years), 1.0);
+    vec![
+        by_name(
+            "Share of life used up",
+            PlotKind::Bars,
+            "scheme",
+            Axis::linear("life used, mean of all blocks (%)"),
+            regions.iter().map(used).collect(),
+        ),
+        by_name(
+            "Erases per block",
+            PlotKind::Marks,
+            "scheme",
+            Axis::logarithmic("erases since the device was filled"),
+            regions.iter().flat_map(erases).collect(),
+        ),
+        one("Life at the rate of the trace", &format!("life ({unit})"), &|entry| {
+            years(entry).map(|years| years / size)
+        }),
+        one("Write amplification", "flash bytes programmed per host byte", &|entry| entry.report.write_amplification),
+        one("Energy of all operations", "energy (J)", &|entry| Some(entry.report.energy_j)),
+        one("Price of flash and disks", "cost (USD)", &|entry| Some(entry.report.cost_usd)),
+    ]
+}
+
+/// How erases are distributed over the blocks of each region: bars for one scheme, for several the share of blocks up to
+/// each count.
+fn erase_counts(entries: &[Entry]) -> Vec<Plot> {
+    let count = Axis::linear("erases since the device was filled");
+    let plot = |region: &&str| {
+        let title = format!("Blocks of {region} by erase count");
+        let worn = || entries.iter().filter_map(|entry| Some((&entry.report.scheme, entry.report.wear_of(region)?)));
+        let label = if entries.len() == 1 { "blocks" } else { "blocks erased at most so often (%)" };
+        let points = |wear: &WearFigures| match entries {
+            [_] => wear.erase_counts.iter().map(|bin| (middle(bin.from, bin.to), f64::from(bin.blocks))).collect(),
+            _ => cumulative(wear),
+        };
+        let kind = if entries.len() == 1 { PlotKind::Bars } else { PlotKind::Lines };
+        let series = worn().map(|(scheme, wear)| Series::measured(scheme, points(wear))).collect();
+        Plot { title, kind, x: count.clone(), y: Axis::linear(label), series }
+    };
+    worn_regions(entries).iter().map(plot).collect()
+}
+
+fn middle(from: u32, to: u32) -> f64 {
+    (f64::from(from) + f64::from(to)) / 2.0
+}
+
+/// Share of the blocks, in percent, that were erased at most so often.
+fn cumulative(wear: &WearFigures) -> Vec<(f64, f64)> {
+    let all = f64::from(wear.blocks.max(1));
+    let mut blocks = 0;
+    let upto = wear.erase_counts.iter().map(|bin| {
+        blocks += bin.blocks;
+        (f64::from(bin.to), f64::from(blocks) / all * 100.0)
+    });
+    let first = wear.erase_counts.first().map(|bin| (f64::from(bin.from.saturating_sub(1)), 0.0));
+    first.into_iter().chain(upto).collect()
+}

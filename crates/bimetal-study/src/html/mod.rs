@@ -1,0 +1,21 @@
+//! Reports to look at: one HTML file that opens offline, with plots and the numbers under them.
+//!
+//! Everything that is drawn is a [`Plot`](crate::figure::Plot): [`chart`] draws it with plotly, whose script is inside the
+//! page, and [`table`] lists the same points. A page loads nothing, and two pages of the same results are equal.
+
+mod axis;
+mod chart;
+mod comparison;
+mod configuration;
+mod over_time;
+mod page;
+mod papers;
+mod style;
+mod table;
+mod workload;
+
+pub use comparison::comparison;
+pub use papers::figures;
+
+/// A name and the figure that it is of.
+type Named<T, V> = (&'static str, fn(&T) -> V);

@@ -1,0 +1,204 @@
+//! A page: its head, contents, sections, and the script that draws.
+
+use super::chart;
+use super::table::{self, Table};
+use crate::figure::Plot;
+
+/// Tables of more rows than this are folded away.
+const OPEN_ROWS: usize = 24;
+/// Pages of more sections than this begin with their contents.
+const CONTENTS_MIN: usize = 4;
+
+/// What a browser may do with the page: run and show what is in it, and load nothing.
+const LOADS_NOTHING: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+
+/// A page that is being put together.
+pub(super) struct Page {
+    title: String,
+    /// What stands above the contents.
+    head: String,
+    /// Title of each section; its place is `section-N`.
+    sections: Vec<String>,
+    body: String,
+    plots: usize,
+    /// Names of series that look the same in all diagrams.
+    names: Vec<String>,
+}
+
+impl Page {
+    /// An empty page; series of these names look the same in all of its diagrams.
+    pub fn new(title: &str, names: Vec<String>) -> Self {
+        Self { title: title.into(), head: String::new(), sections: Vec::new(), body: String::new(), plots: 0, names }
+    }
+
+    /// Begins a section.
+    pub fn section(&mut self, title: &str) {
+        self.sections.push(title.into());
+        self.push(&format!("<h2 id=\"{}\">{}</h2>\n", section_id(self.sections.len()), escape(title)));
+    }
+
+    /// The place of the section that comes next but `ahead`.
+    pub fn section_ahead(&self, ahead: usize) -> String {
+        section_id(self.sections.len() + 1 + ahead)
+    }
+
+    /// HTML as it is, above the contents as long as no section has begun.
+    pub fn push(&mut self, html: &str) {
+        if self.sections.is_empty() { self.head.push_str(html) } else { self.body.push_str(html) }
+    }
+
+    /// A paragraph; what stands between backticks is code.
+    pub fn paragraph(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.push(&format!("<p>{}</p>\n", prose(text)));
+        }
+    }
+
+    /// A list of sentences.
+    pub fn list(&mut self, class: &str, items: &[String]) {
+        if !items.is_empty() {
+            let items: String = items.iter().map(|item| format!("<li>{}</li>\n", prose(item))).collect();
+            self.push(&format!("<ul class=\"{class}\">\n{items}</ul>\n"));
+        }
+    }
+
+    /// Text as on a terminal or in a file.
+    pub fn code(&mut self, text: &str) {
+        self.push(&format!("<pre tabindex=\"0\"><code>{}</code></pre>\n", escape(text.trim_end())));
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: &Table) {
+        let html = table.html();
+        self.push(&html);
+    }
+
+    /// Diagrams beside or below each other, each with its table. Those without a point are left out.
+    pub fn plots(&mut self, plots: &[Plot]) {
+        let mut figures = String::new();
+        for plot in plots.iter().filter(|plot| !plot.is_empty()) {
+            self.plots += 1;
+            figures.push_str(&figure(plot, self.plots, &self.names));
+        }
+        if !figures.is_empty() {
+            self.push(&format!("<div class=\"plots\">\n{figures}</div>\n"));
+        }
+    }
+
+    /// The whole file.
+    pub fn finish(self) -> String {
+        let contents = if self.sections.len() < CONTENTS_MIN { String::new() } else { contents(&self.sections) };
+        let title = escape(&self.title);
+        let script = if self.plots > 0 {
+            let (plotly, own) = (chart::library(), include_str!("page.js"));
+            format!(
+                "<noscript><p>The plots need JavaScript; the tables have the same figures.</p></noscript>\n{plotly}\n<script>\n{own}</script>\n"
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{LOADS_NOTHING}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"generator\" content=\"bimetal {}\">\n<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+             <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}{contents}{}</main>\n{script}</body>\n</html>\n",
+            env!("CARGO_PKG_VERSION"),
+            include_str!("page.css"),
+            self.head,
+            self.body,
+        )
+    }
+}
+
+fn section_id(number: usize) -> String {
+    format!("section-{number}")
+}
+
+fn contents(sections: &[String]) -> String {
+    let item = |(index, title): (usize, &String)| {
+        format!("<li><a href=\"#{}\">{}</a></li>\n", section_id(index + 1), escape(title))
+    };
+    let items: String = sections.iter().enumerate().map(item).collect();
+    format!("<nav aria-label=\"Contents\"><ol>\n{items}</ol></nav>\n")
+}
+
+/// A diagram over its table.
+fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
+    let table = table::of_plot(plot);
+    let open = if table.rows.len() <= OPEN_ROWS { " open" } else { "" };
+    let (drawn, height) = chart::of_plot(plot, names);
+    let upright = chart::upright_label(plot);
+    let upright = if upright == plot.title || upright.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"vertical\">{}</p>\n", escape(upright))
+    };
+    format!(
+        "<figure>\n<h3>{}</h3>\n{upright}\
+         <div class=\"plot\" id=\"plot-{number}\" role=\"img\" aria-label=\"{}\" style=\"height:{height}px\"></div>\
+         <script type=\"application/json\">{}</script>\n\
+         <details{open}><summary>Table</summary>\n{}</details>\n</figure>\n",
+        escape(&plot.title),
+        escape(&plot.title),
+        // Nothing in it may look like the end of the script.
+        drawn.to_json().replace('<', "\\u003c"),
+        table.html(),
+    )
+}
+
+/// Text in HTML.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Sentences in HTML; what stands between backticks is code.
+pub(super) fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let part = |(index, part): (usize, &&str)| {
+        if index % 2 == 0 { escape(part) } else { format!("<code>{}</code>", escape(part)) }
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_markup() {
+        assert_eq!(escape("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
+        assert_eq!(prose("see `a<b` & c"), "see <code>a&lt;b</code> &amp; c");
+        assert_eq!(prose("one ` alone"), "one ` alone");
+    }
+
+    #[test]
+    fn a_long_page_has_contents_that_lead_to_its_sections() {
+        let mut page = Page::new("A & B", Vec::new());
+        page.paragraph("above");
+        for title in ["one", "two", "three", "four"] {
+            page.section(title);
+            page.paragraph(title);
+        }
+        let html = page.finish();
+        let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text} in {html}"));
+        assert!(place("<h1>A &amp; B</h1>") < place("<p>above</p>"));
+        assert!(place("<p>above</p>") < place("<a href=\"#section-3\">three</a>"));
+        assert!(place("<a href=\"#section-3\">three</a>") < place("<h2 id=\"section-3\">three</h2>"));
+        assert!(!html.contains("<script"), "a page without plots needs none");
+    }
+}

@@ -1,0 +1,97 @@
+//! Tables: heads, then rows. That of a diagram has all of its points.
+
+use super::page::escape;
+use crate::figure::{Origin, Plot, Points, Series};
+use crate::number::{NOTHING, plain};
+
+/// A table.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// One for each column.
+    pub heads: Vec<String>,
+    /// Values of each row, its label first.
+    pub rows: Vec<Vec<String>>,
+    /// So many columns are text and keep to the left; the others are figures.
+    pub text_columns: usize,
+    /// Whether cells are sentences, which are broken into lines.
+    pub is_prose: bool,
+}
+
+impl Table {
+    /// A table whose rows have one label each, and figures.
+    pub fn new(heads: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        Self { heads, rows, text_columns: 1, is_prose: false }
+    }
+
+    /// The table in a box of its own that scrolls where it is too narrow.
+    pub fn html(&self) -> String {
+        let side = |column: usize| if column < self.text_columns { " class=\"text\"" } else { "" };
+        let head =
+            |(column, head): (usize, &String)| format!("<th scope=\"col\"{}>{}</th>", side(column), escape(head));
+        let heads: String = self.heads.iter().enumerate().map(head).collect();
+        let cell = |(column, value): (usize, &String)| match column {
+            0 => format!("<th scope=\"row\"{}>{}</th>", side(0), escape(value)),
+            _ => format!("<td{}>{}</td>", side(column), escape(value)),
+        };
+        let row = |row: &Vec<String>| {
+            let cells: String = row.iter().enumerate().map(cell).collect();
+            format!("<tr>{cells}</tr>\n")
+        };
+        let rows: String = self.rows.iter().map(row).collect();
+        let class = if self.is_prose { " class=\"prose\"" } else { "" };
+        format!(
+            "<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead><tr>{heads}</tr></thead>\n\
+             <tbody>\n{rows}</tbody></table></div>\n"
+        )
+    }
+}
+
+/// The name of a series with its origin.
+pub(super) fn series_name(series: &Series) -> String {
+    match series.origin {
+        Origin::Measured => series.name.clone(),
+        Origin::Paper => format!("{} (paper)", series.name),
+    }
+}
+
+/// All points of a diagram: a row for each place, a column for each series.
+pub(super) fn of_plot(plot: &Plot) -> Table {
+    let heads = std::iter::once(plot.x.label.clone()).chain(plot.series.iter().map(series_name)).collect();
+    let names = plot.names();
+    let rows = if names.is_empty() { numbered(plot) } else { named(plot, &names) };
+    Table { text_columns: usize::from(!names.is_empty()), ..Table::new(heads, rows) }
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map_or_else(|| NOTHING.to_owned(), plain)
+}
+
+fn named(plot: &Plot, names: &[&str]) -> Vec<Vec<String>> {
+    let values = |series: &Series, name: &str| match &series.points {
+        Points::Names(points) => points.iter().filter(|(known, _)| known == name).map(|&(_, value)| value).collect(),
+        Points::Numbers(_) => Vec::new(),
+    };
+    names.iter().flat_map(|name| rows(plot, name, |series| values(series, name))).collect()
+}
+
+fn numbered(plot: &Plot) -> Vec<Vec<String>> {
+    let mut places: Vec<f64> = plot.numbers().map(|(x, _)| x).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let values = |series: &Series, place: f64| match &series.points {
+        Points::Numbers(points) => points.iter().filter(|(x, _)| *x == place).map(|&(_, value)| value).collect(),
+        Points::Names(_) => Vec::new(),
+    };
+    places.iter().flat_map(|&place| rows(plot, &plain(place), |series| values(series, place))).collect()
+}
+
+/// The rows of a place: one, or more where a series has more points there.
+fn rows(plot: &Plot, label: &str, values: impl Fn(&Series) -> Vec<f64>) -> Vec<Vec<String>> {
+    let columns: Vec<Vec<f64>> = plot.series.iter().map(values).collect();
+    let most = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let row = |index: usize| {
+        let values = columns.iter().map(|column| shown(column.get(index).copied()));
+        std::iter::once(label.to_owned()).chain(values).collect()
+    };
+    (0..most).map(row).collect()
+}
