@@ -128,9 +128,7 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             both.iter().all(|tables| levels(tables) < 1.05),
             of_both(&levels),
         )
-        .unless(
-            "16 MB of hot data in sectors of 512 bytes fill a table of 2^15 entries; a larger one holds more of them",
-        ),
+        .unless("keys of sectors: 16 MB of hot data fill 2^15 entries; with keys of SLC pages it holds"),
         Finding::fact(
             "quadratic probing rejects at least as many as linear in 2^14 entries",
             "at least as many, both traces, 8 probes",

@@ -53,7 +53,9 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             each(&|curve| (at(curve, 1) - 1.0) / (at(curve, 3) - 1.0)),
         )
         .unless("the very hottest data fit into little SLC; with a flatter popularity (0.6 for 0.99) it is 0.42"),
-        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20"),
+        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3))
+            .target("T20")
+            .unless("the hash table rejects some of the small writes; with 32 probes instead of 8 it is 1.85"),
         Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
             .target("T20")
             .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3"),
@@ -174,7 +176,8 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let page_write_uj = chip::find("chang-mlc-5k").map_or(f64::NAN, |chip| operation_uj(&chip, chip.program_us));
     let findings = vec![
         Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1).target("T4"),
-        Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1),
+        Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
+            .unless("energy follows time: the same as the speed-up of NTFS in fig8a"),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
             .unless("energy follows time: the same as the speed-up of ext3 in fig8a"),
         Finding::about(

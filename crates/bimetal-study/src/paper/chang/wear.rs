@@ -1,6 +1,6 @@
 //! Fig. 12: how even wear is, and how SLC wears beside MLC.
 
-use bimetal_core::report::WearFigures;
+use bimetal_core::report::{EraseBin, WearFigures};
 
 use super::{NTFS, NTFS_16TH, over_sizes, points};
 use crate::StudyError;
@@ -39,6 +39,12 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |entry: &std::sync::Arc<Entry>| (wear(entry, "mlc", |mlc| mlc.erases_mean), wear(entry, region, figure));
         Series::measured(name, c3.iter().map(point).collect())
     };
+    // C3 after the pass that claims are of.
+    let distribution = |name: &str, region: &str| {
+        let bins = c3[1].report.wear_of(region).map_or(&[][..], |wear| &wear.erase_counts[..]);
+        let middle = |bin: &EraseBin| f64::midpoint(f64::from(bin.from), f64::from(bin.to));
+        Series::measured(name, bins.iter().map(|bin| (middle(bin), f64::from(bin.blocks))).collect())
+    };
     let excess_of = |entry: &Entry| wear(entry, "slc", |slc| beyond_one_apart(slc.erases_mean, slc.erases_stddev));
     let excess = [excess_of(&c3[1]), excess_of(c2)];
     let most = [wear(&c3[1], "mlc", ahead), wear(c2, "mlc", ahead)];
@@ -73,6 +79,12 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 over_passes("standard deviation, MLC", "mlc", |wear| wear.erases_stddev),
                 over_passes("standard deviation, SLC", "slc", |wear| wear.erases_stddev),
             ],
+        }, Plot {
+            title: "Blocks by erase count".into(),
+            kind: PlotKind::Marks,
+            x: Axis::linear("erase count"),
+            y: Axis::logarithmic("blocks"),
+            series: vec![distribution("SLC", "slc"), distribution("MLC", "mlc")],
         }],
         findings,
     })

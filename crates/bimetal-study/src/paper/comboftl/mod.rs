@@ -63,20 +63,20 @@ const WARM_AT: std::ops::Range<usize> = 3..5;
 const SPREAD_AT: usize = 5;
 
 /// PhoneTrace.
-static PHONE: Source = Source { name: "phone", workload: "phone", settings: &[], quick: &[("requests", "733100")] };
+static PHONE: Source = Source { name: "phone", workload: "phone", settings: &[], quick: &[] };
 
 /// PCTrace.
-static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &[("requests", "535600")] };
+static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &[] };
 
 /// IOzoneTrace.
-static IOZONE: Source = Source { name: "iozone", workload: "iozone", settings: &[], quick: &[("requests", "298512")] };
+static IOZONE: Source = Source { name: "iozone", workload: "iozone", settings: &[], quick: &[] };
 
 /// Small writes whose popularity falls off gradually: some data return after any number of bytes.
 static WARM_SMALL: Source = Source {
     name: "warm-small",
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "1500000")],
-    quick: &[("requests", "1500000")],
+    quick: &[],
 };
 
 /// The same of writes that no threshold admits.
@@ -84,7 +84,7 @@ static WARM_LARGE: Source = Source {
     name: "warm-large",
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("size", "128KiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "100000")],
-    quick: &[("requests", "100000")],
+    quick: &[],
 };
 
 /// Writes spread at random over a file system, after which MLC has much to collect.
@@ -92,7 +92,7 @@ static SPREAD: Source = Source {
     name: "spread",
     workload: "bimodal-ntfs",
     settings: &[("scale", "10"), ("read_share", "0"), ("requests", "600000")],
-    quick: &[("requests", "600000")],
+    quick: &[],
 };
 
 /// A chip: a device, and the scheme on it.
