@@ -10,6 +10,7 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+pub mod like;
 mod msn;
 mod pc;
 mod phases;

@@ -1,0 +1,228 @@
+//! Drawing requests from a model.
+
+use super::fit::{Extents, Streams, op, quarter};
+use super::pages::{Class, Known, Pages, positions};
+use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape};
+use crate::part::random;
+use crate::request::{Op, Request};
+
+/// How often another place is tried where one does not do.
+const TRIES: usize = 16;
+
+/// Pages that are looked at for one of the class that is wanted.
+const LOOKED_AT: usize = 64;
+
+/// The generator.
+#[derive(Debug)]
+pub(super) struct Generator {
+    model: Model,
+    left: u64,
+    given: u64,
+    state: u64,
+    now_ns: u64,
+    gap_ns: u64,
+    /// The kind before, counted from 1; first 0.
+    before: usize,
+    pages: Pages,
+    extents: Extents,
+    streams: [Streams; 3],
+    /// Places apart that were not used yet.
+    apart: Vec<u32>,
+}
+
+impl Generator {
+    pub(super) fn new(model: Model, requests: u64, seed: u64) -> Self {
+        // Twice the trace's pages for each time that its requests are given: then no new ones are taken.
+        let rounds = requests.div_ceil(model.requests).saturating_add(1);
+        let capacity = model.touched_pages.saturating_mul(rounds).min(model.span_pages).min(u64::from(u32::MAX) / 8);
+        Self {
+            left: requests,
+            given: 0,
+            state: seed,
+            now_ns: 0,
+            gap_ns: model.quarters_ns[1],
+            before: 0,
+            pages: Pages::new(capacity as u32),
+            extents: Extents::new(model.span_pages),
+            streams: Default::default(),
+            apart: model.apart.clone(),
+            model,
+        }
+    }
+
+    /// First sector and length, and whose end it goes on from.
+    fn place(&mut self, kind: usize) -> (u64, u32, Option<usize>) {
+        let of_kind = &self.model.of_kind[kind];
+        let streams = &self.streams[kind];
+        let by = &of_kind.streams[usize::from(self.before == kind + 1)][usize::from(streams.new)];
+        let (rank, continues_new) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, false));
+        let continued = of_kind.shapes_continued.draw(&mut self.state).filter(|_| usize::from(rank) < STREAMS);
+        if let Some(Shape { sectors, .. }) = continued {
+            let fits = |&(_, end): &(usize, u64)| {
+                let last = (end + u64::from(sectors) - 1) / PAGE_SECTORS;
+                last < self.model.span_pages && self.pages.contains(last) != continues_new
+            };
+            if let Some((from, end)) = streams.from(usize::from(rank)).find(fits) {
+                return (end, sectors, Some(from));
+            }
+        }
+        let is_new = match continued {
+            Some(_) => continues_new,
+            None => of_kind.is_new(self.given, self.model.requests, &mut self.state),
+        };
+        if (is_new || self.pages.len() == 0)
+            && !self.pages.is_full()
+            && let Some(shape) = continued.or_else(|| of_kind.shapes_new.draw(&mut self.state))
+        {
+            // What should have gone on somewhere lies beside something.
+            let beside = continued.map(|_| Place::Beside);
+            let place = beside.or_else(|| of_kind.places.draw(&mut self.state)).unwrap_or(Place::Apart);
+            let page = self.new_page(place, shape.pages());
+            return (page * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);
+        }
+        let page = self.reused_page(kind);
+        let shape = self.reused_shape(kind, page);
+        (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None)
+    }
+
+    /// A page of the stack.
+    fn reused_page(&mut self, kind: usize) -> u32 {
+        let len = self.pages.len();
+        for _ in 0..TRIES {
+            // Of a small stack, only what it reaches is drawn.
+            let reused = self.model.of_kind[kind].reused(self.given);
+            let Some((class, bin)) = reused.and_then(|reused| reused.draw(&mut self.state)) else { break };
+            let (from, to) = positions(bin);
+            if from < len {
+                return self.in_bin(class, from, to.min(len));
+            }
+        }
+        self.any_page()
+    }
+
+    /// What begins at a page.
+    fn reused_shape(&mut self, kind: usize, page: u32) -> Shape {
+        let of_kind = &self.model.of_kind[kind];
+        let state = &mut self.state;
+        let known = self.pages.known(page);
+        let role = known.map_or(0, Known::role);
+        let before = known.and_then(Known::shape);
+        let same = before.filter(|_| of_kind.same[role].draw(state));
+        // A table is empty where the trace had no such page: then one like it does.
+        let shape = same.or_else(|| of_kind.shapes_reused[role].draw(state)).or(before);
+        let shape = shape.or_else(|| of_kind.shapes_reused.iter().find_map(|shapes| shapes.draw(state)));
+        let shape = shape.or_else(|| of_kind.shapes_new.draw(state));
+        let shape = shape.or_else(|| of_kind.shapes_continued.draw(state));
+        shape.unwrap_or(Shape { sectors: PAGE_SECTORS as u32, offset: 0 })
+    }
+
+    /// The page most like this class at one of these positions, of those that are looked at.
+    fn in_bin(&mut self, class: Class, from: u32, to: u32) -> u32 {
+        let at = from + random::below(&mut self.state, u64::from(to - from)) as u32;
+        let towards_recent = self.pages.from_position(at).take((at - from + 1) as usize);
+        let and_around = self.pages.from_position(to - 1).take((to - 1 - at) as usize);
+        let mut nearest = (u8::MAX, 0);
+        for page in towards_recent.chain(and_around).take(LOOKED_AT) {
+            let distance = self.pages.known(page).map_or(u8::MAX, |known| known.class().distance(class));
+            if distance < nearest.0 {
+                nearest = (distance, page);
+            }
+            if distance == 0 {
+                break;
+            }
+        }
+        nearest.1
+    }
+
+    /// Any page of the stack; the first one of all without any.
+    fn any_page(&mut self) -> u32 {
+        let position = random::below(&mut self.state, u64::from(self.pages.len())) as u32;
+        self.pages.from_position(position).next().unwrap_or(0)
+    }
+
+    /// A new page with a new one at the end of so many, if tries find one.
+    fn new_page(&mut self, place: Place, length: u64) -> u64 {
+        let mut last = 0;
+        for attempt in 0..TRIES {
+            let page = match place {
+                _ if self.pages.len() == 0 => self.page_apart(),
+                Place::Beside if attempt < TRIES / 2 => self.page_beside(),
+                Place::Within | Place::Beside => {
+                    let extent = u64::from(self.any_page()) / EXTENT_PAGES;
+                    extent * EXTENT_PAGES + random::below(&mut self.state, EXTENT_PAGES)
+                }
+                Place::Apart => self.page_apart(),
+            };
+            let taken = self.pages.contains(page) || self.pages.contains(page + length - 1);
+            let beside = place == Place::Apart && self.extents.contain(page);
+            if !taken && !beside && page + length <= self.model.span_pages {
+                return page;
+            }
+            last = page;
+        }
+        last
+    }
+
+    /// A page behind touched ones.
+    fn page_beside(&mut self) -> u64 {
+        let touched = u64::from(self.any_page());
+        // Steps that double go beyond the touched ones, halves of them back to their end.
+        let mut step = 1;
+        while self.pages.contains(touched + step) {
+            step *= 2;
+        }
+        let (mut inside, mut beyond) = (touched + step / 2, touched + step);
+        while beyond - inside > 1 {
+            let middle = inside.midpoint(beyond);
+            if self.pages.contains(middle) { inside = middle } else { beyond = middle }
+        }
+        beyond
+    }
+
+    /// A place of the trace that was not used, or one between two of them.
+    fn page_apart(&mut self) -> u64 {
+        if !self.apart.is_empty() {
+            let nth = random::below(&mut self.state, self.apart.len() as u64) as usize;
+            return u64::from(self.apart.swap_remove(nth));
+        }
+        let places = &self.model.apart;
+        let nth = random::below(&mut self.state, places.len().max(2) as u64 - 1) as usize;
+        let from = places.get(nth).map_or(0, |&page| u64::from(page));
+        let to = places.get(nth + 1).map_or(self.model.span_pages, |&page| u64::from(page));
+        from + random::below(&mut self.state, (to - from).max(1))
+    }
+
+    fn gap(&mut self) -> u64 {
+        let Some(gap) = self.model.gaps[quarter(&self.model.quarters_ns, self.gap_ns)].draw(&mut self.state) else {
+            return 0;
+        };
+        // Even around the mean of the bin, as far as it reaches on both sides.
+        let half = (gap.mean_ns - gap.shortest_ns).min(gap.longest_ns - gap.mean_ns);
+        gap.mean_ns - half + random::below(&mut self.state, 2 * half + 1)
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        let kind = usize::from(self.model.kinds[self.before].draw(&mut self.state)?);
+        let (sector, sectors, from) = self.place(kind);
+        let span = self.model.span_pages * PAGE_SECTORS;
+        let sectors = u64::from(sectors).min(span) as u32;
+        let sector = sector.min(span - u64::from(sectors));
+        let request = Request { arrival_ns: self.now_ns, sector, sectors, op: op(kind as u8) };
+        let last = (request.end() - 1) / PAGE_SECTORS;
+        self.streams[kind].follow(from, request.end(), !self.pages.contains(last));
+        if request.op != Op::Trim {
+            self.pages.touch(&request);
+            self.extents.touch(&request);
+        }
+        self.before = kind + 1;
+        self.given += 1;
+        self.gap_ns = self.gap();
+        self.now_ns = self.now_ns.saturating_add(self.gap_ns);
+        Some(request)
+    }
+}

@@ -1,0 +1,227 @@
+//! A generator that is fitted to a trace: requests like those of the trace, as many as are wanted.
+//!
+//! Pages of 4 KiB are kept in an LRU stack, and a request goes to the page at a position of it, drawn as often as the
+//! trace's requests found theirs there: the stack model of Mattson and others (IBM Systems Journal 1970), used to make
+//! references by Thiébaut, Wolf and Stone (*Synthetic traces for trace-driven simulation of cache memories*, IEEE
+//! Transactions on Computers 41(4), 1992). A request is drawn in this order, each from a table of counts:
+//!
+//! 1. its kind (read, write, trim) after the kind of the one before;
+//! 2. whether it goes on where one of the last 32 of its kind ended, where which, and whether to new pages; by whether it
+//!    has the kind of the one before, and whether the last of its kind went to new pages;
+//! 3. if not, whether it begins at a new page, one that was never touched; by its kind and by how many requests were
+//!    before, each doubling apart, because new pages get rarer;
+//! 4. a new page lies beside touched ones, or in a touched extent of 1 MiB, or apart; of those apart, 256 places of the
+//!    trace are kept, and others lie between them;
+//! 5. otherwise it begins at a page of the stack, by its position (four bins for each doubling), again by how many
+//!    requests were before, because the stack grows, and by whether the page was
+//!    read and written, how often it was touched (by doublings), and how long the request was that last began there, if
+//!    one did; of the pages in the bin that are looked at, the one most alike is taken;
+//! 6. its length and alignment: those of the request that last began there, or drawn by kind and by what 2 to 5 gave;
+//! 7. the gap to the next request, by in which quarter of all gaps the last one was.
+//!
+//! Nothing else of the trace is kept. How often caches hit is not fitted, but follows: [`compare`] shows how well.
+//!
+//! Limits. What changes in the middle of a trace, as phases do, is averaged. Reads and writes do not know of each other
+//! but by 1 and 5. The pages behind the first one of a request are where the first one was put, not drawn. Correlation
+//! of gaps reaches no further than one gap, so that loads over longer times are smoother than the trace's. Beyond the
+//! trace's length new pages get rarer as they did in its last two doublings. Trims make no page new again.
+
+mod compare;
+mod fit;
+mod generator;
+mod pages;
+mod table;
+
+pub use compare::{Compared, Comparison, Statistic, compare};
+
+use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::workload::Requests;
+use pages::{Class, ROLES};
+use table::{Ratio, Table};
+
+const PAGE_SECTORS: u64 = crate::profile::PAGE_BYTES / SECTOR_BYTES;
+
+/// Pages of an extent.
+const EXTENT_PAGES: u64 = crate::compact::EXTENT_BYTES / crate::profile::PAGE_BYTES;
+
+const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
+
+/// Ends of requests that others go on from, for each kind.
+const STREAMS: usize = 32;
+
+/// References to pages that a fit follows at most: some minutes.
+const REFERENCES_MAX: u64 = 1 << 29;
+
+/// A trace that nothing can be fitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// It carries no data.
+    #[error("the trace has no reads and no writes to fit a generator to")]
+    NoData,
+    /// It reads or writes more than can be followed.
+    #[error(
+        "the trace reads and writes more than {} TiB, which takes too long to fit; hint: add `--limit` to take a part",
+        REFERENCES_MAX * crate::profile::PAGE_BYTES >> 40
+    )]
+    TooLong,
+    /// It touches more than can be addressed.
+    #[error("the trace touches more than 16 TiB; hint: add `--limit` or `--volumes` to take a part")]
+    TooLarge,
+}
+
+/// Length of a request, and where it begins within its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Shape {
+    sectors: u32,
+    /// Sectors from the beginning of the page.
+    offset: u8,
+}
+
+impl Shape {
+    fn of(request: &Request) -> Self {
+        Self { sectors: request.sectors, offset: (request.sector % PAGE_SECTORS) as u8 }
+    }
+
+    /// Pages that it touches.
+    fn pages(self) -> u64 {
+        (u64::from(self.offset) + u64::from(self.sectors)).div_ceil(PAGE_SECTORS)
+    }
+}
+
+/// Where a new page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Behind a touched page.
+    Beside,
+    /// In an extent that was touched.
+    Within,
+    /// In another one.
+    Apart,
+}
+
+/// Gaps between requests of one bin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Gap {
+    shortest_ns: u64,
+    longest_ns: u64,
+    mean_ns: u64,
+}
+
+/// What is drawn for requests of one kind.
+#[derive(Clone, Debug)]
+struct Kind {
+    /// Whose end a request goes on from, 0 being the last of its kind, or [`STREAMS`] for nobody's, and whether it goes
+    /// to a new page; by whether the one before was of the same kind, and whether the last of the kind was new.
+    streams: [[Table<(u8, bool)>; 2]; 2],
+    /// Whether a request that goes on from nobody's end begins at a new page, by the power of two of those before.
+    new: Vec<Ratio>,
+    /// How that fades beyond the trace's length: the exponent of its power law.
+    fading: f64,
+    places: Table<Place>,
+    /// Classes and bins of the pages that others begin at.
+    /// By how many requests were before, each quadrupling apart.
+    reused: Vec<Table<(Class, u8)>>,
+    /// Whether such a request is like the last one there, by the role of the page.
+    same: [Ratio; ROLES],
+    shapes_continued: Table<Shape>,
+    shapes_new: Table<Shape>,
+    shapes_reused: [Table<Shape>; ROLES],
+}
+
+/// What was fitted.
+#[derive(Clone, Debug)]
+pub struct Model {
+    requests: u64,
+    span_pages: u64,
+    touched_pages: u64,
+    /// Kinds by the kind before; first, by none.
+    kinds: [Table<u8>; 4],
+    of_kind: [Kind; 3],
+    /// New pages apart from others, in order of their addresses, and whether these are all.
+    apart: Vec<u32>,
+    /// Longest gaps of the first three quarters.
+    quarters_ns: [u64; 3],
+    /// Gaps by the quarter of the gap before.
+    gaps: [Table<Gap>; 4],
+}
+
+impl Model {
+    /// Fits a generator to a trace in the order of its arrivals.
+    ///
+    /// # Errors
+    /// A trace without data or with too much.
+    pub fn fit(requests: &[Request]) -> Result<Self, FitError> {
+        fit::fit(requests)
+    }
+
+    /// So many requests like those of the trace.
+    pub fn generate(&self, requests: u64, seed: u64) -> Requests {
+        Box::new(generator::Generator::new(self.clone(), requests, seed))
+    }
+
+    /// Requests of the trace.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Numbers that the model consists of.
+    pub fn numbers(&self) -> usize {
+        let of_kind = |kind: &Kind| {
+            kind.streams.iter().flatten().map(Table::len).sum::<usize>()
+                + 2 * (kind.new.len() + ROLES)
+                + kind.places.len()
+                + 2 * kind.reused.iter().map(Table::len).sum::<usize>()
+                + 2 * (kind.shapes_continued.len() + kind.shapes_new.len())
+                + 2 * kind.shapes_reused.iter().map(Table::len).sum::<usize>()
+        };
+        self.of_kind.iter().map(of_kind).sum::<usize>()
+            + self.kinds.iter().map(Table::len).sum::<usize>()
+            + self.apart.len()
+            + 3 * self.gaps.iter().map(Table::len).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload;
+
+    fn workload(name: &str, settings: &[(&str, &str)]) -> Vec<Request> {
+        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
+        workload::build(name, &settings, 1).unwrap().collect()
+    }
+
+    fn compared(trace: &[Request]) -> Comparison {
+        let model = Model::fit(trace).unwrap();
+        let generated: Vec<Request> = model.generate(trace.len() as u64, 7).collect();
+        assert_eq!(generated, model.generate(trace.len() as u64, 7).collect::<Vec<_>>());
+        let comparison = compare(trace, &generated, 7).unwrap();
+        println!("{} numbers for {} requests", model.numbers(), trace.len());
+        for row in comparison.fitted.iter().chain(&comparison.held_back) {
+            println!("  {:60} {:>14.4} {:>14.4} {:>+8.3}", row.name, row.trace, row.generated, row.difference);
+        }
+        comparison
+    }
+
+    #[test]
+    fn a_fit_gives_a_workload_back() {
+        let small = [("requests", "100000"), ("span", "400MiB")];
+        for (name, settings) in [
+            ("zipf", &small[..]),
+            ("uniform", &small),
+            ("sequential", &[("requests", "20000"), ("span", "1GiB")]),
+            ("financial", &[("requests", "83359"), ("used", "60MiB"), ("span", "1GiB")]),
+            ("exchange", &[("requests", "50000")]),
+        ] {
+            println!("{name}");
+            let comparison = compared(&workload(name, settings));
+            let fitted = comparison.fitted.iter().filter(|_| std::env::var("LOOSE").is_err());
+            for row in fitted {
+                assert!(row.difference.abs() < 0.1, "{name}: {row:?}");
+            }
+            for row in comparison.held_back.iter().filter(|row| row.name.contains("hits")) {
+                assert!(row.difference.abs() < 0.05 || std::env::var("LOOSE").is_ok(), "{name}: {row:?}");
+            }
+        }
+    }
+}
