@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::f64::consts::LN_2;
 
-use super::pages::{Class, Pages, ROLES, bin};
+use super::arrivals::Arrivals;
+use super::pages::{Age, Class, Pages, ROLES, bin};
 use super::table::{Ratio, Table};
-use super::{EXTENT_PAGES, FitError, Gap, Kind, Model, OPS, Place, REFERENCES_MAX, STREAMS, Shape};
+use super::{EXTENT_PAGES, FitError, Kind, Model, OPS, Place, REFERENCES_MAX, STREAMS, Shape};
 use crate::hit_rates::{references, with_short_addresses};
 use crate::part::random;
 use crate::part::real::{ln, pow};
@@ -28,10 +29,10 @@ fn add<T: Ord>(counts: &mut Counts<T>, value: T) {
 /// Counts of one kind.
 #[derive(Default)]
 struct KindCounts {
-    streams: [[Counts<(u8, bool)>; 2]; 2],
+    streams: [[Counts<(u8, Age)>; 2]; 2],
     new: Vec<Ratio>,
     places: Counts<Place>,
-    reused: Vec<Counts<(Class, u8)>>,
+    reused: Vec<Counts<(Class, u8, Age)>>,
     same: [Ratio; ROLES],
     shapes_continued: Counts<Shape>,
     shapes_new: Counts<Shape>,
@@ -149,10 +150,14 @@ impl Extents {
         self.0.get((extent / 64) as usize).is_some_and(|bits| bits >> (extent % 64) & 1 == 1)
     }
 
-    pub(super) fn touch(&mut self, request: &Request) {
+    /// Marks those of a request; calls `fresh` with each that was not marked.
+    pub(super) fn touch(&mut self, request: &Request, mut fresh: impl FnMut(u64)) {
         let (first, end) = pages(request);
         for extent in first / EXTENT_PAGES..end.div_ceil(EXTENT_PAGES) {
             if let Some(bits) = self.0.get_mut((extent / 64) as usize) {
+                if *bits >> (extent % 64) & 1 == 0 {
+                    fresh(extent);
+                }
                 *bits |= 1 << (extent % 64);
             }
         }
@@ -184,8 +189,9 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         let (of_kind, streams) = (&mut counts[op], &mut streams[op]);
         let from = streams.find(request.sector);
         let by = &mut of_kind.streams[usize::from(before == op + 1)][usize::from(streams.new)];
-        let is_new = !touched.contains(end - 1);
-        add(by, (from.unwrap_or(STREAMS) as u8, is_new && from.is_some()));
+        let age = touched.age(end - 1);
+        // Of requests that go on from nobody's end, the age is drawn with the page.
+        add(by, from.map_or((STREAMS as u8, Age::NEW), |from| (from as u8, age)));
         if from.is_some() {
             add(&mut of_kind.shapes_continued, shape);
         } else {
@@ -196,7 +202,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
             if let Some((position, known)) = found {
                 let role = known.role();
                 of_kind.reused.resize_with(of_kind.reused.len().max(power / 2 + 1), Counts::new);
-                add(&mut of_kind.reused[power / 2], (known.class(), bin(position)));
+                add(&mut of_kind.reused[power / 2], (known.class(), bin(position), age));
                 of_kind.same[role].count(known.shape() == Some(shape));
                 if known.shape() != Some(shape) {
                     add(&mut of_kind.shapes_reused[role], shape);
@@ -214,14 +220,13 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
                 }
             }
         }
-        streams.follow(from, request.end(), is_new);
+        streams.follow(from, request.end(), age == Age::NEW);
         if request.op != Op::Trim {
             touched.touch(request);
-            extents.touch(request);
+            extents.touch(request, |_| {});
         }
         before = op + 1;
     }
-    let (quarters_ns, gaps) = gaps(&requests);
     Ok(Model {
         requests: requests.len() as u64,
         span_pages,
@@ -229,8 +234,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         kinds: kinds.map(Table::from),
         of_kind: counts.map(KindCounts::finish),
         apart: quantiles(apart),
-        quarters_ns,
-        gaps,
+        arrivals: Arrivals::of(&requests),
     })
 }
 
@@ -242,40 +246,9 @@ fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
     (0..kept).map(|nth| places[nth * last / (kept - 1).max(1)]).collect()
 }
 
-/// Longest gaps of the first three quarters, and the gaps by the quarter of the one before.
-fn gaps(requests: &[Request]) -> ([u64; 3], [Table<Gap>; 4]) {
-    let all: Vec<u64> = requests.windows(2).map(|pair| pair[1].arrival_ns.saturating_sub(pair[0].arrival_ns)).collect();
-    let mut sorted = all.clone();
-    sorted.sort_unstable();
-    let quarters_ns = [1, 2, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or(0));
-    // Shortest, longest, sum and count, by bin.
-    let mut bins: [BTreeMap<u32, (u64, u64, u64, u64)>; 4] = Default::default();
-    for (at, &gap) in all.iter().enumerate() {
-        let before = at.checked_sub(1).map_or(gap, |at| all[at]);
-        // Four bins for each doubling.
-        let bin = gap.checked_ilog2().map_or(0, |power| power * 4 + (gap << 2 >> power) as u32 - 3);
-        let (shortest, longest, sum, count) =
-            bins[quarter(&quarters_ns, before)].entry(bin).or_insert((u64::MAX, 0, 0, 0));
-        (*shortest, *longest) = (gap.min(*shortest), gap.max(*longest));
-        *sum = sum.saturating_add(gap);
-        *count += 1;
-    }
-    let table = |bins: BTreeMap<u32, (u64, u64, u64, u64)>| {
-        let gap =
-            |(shortest_ns, longest_ns, sum, count)| (Gap { shortest_ns, longest_ns, mean_ns: sum / count }, count);
-        Table::from(bins.into_values().map(gap).collect::<BTreeMap<_, _>>())
-    };
-    (quarters_ns, bins.map(table))
-}
-
-/// The quarter of all gaps that a gap is in.
-pub(super) fn quarter(quarters_ns: &[u64; 3], gap_ns: u64) -> usize {
-    quarters_ns.iter().filter(|&&longest| gap_ns > longest).count()
-}
-
 impl Kind {
     /// Which pages requests after so many begin at.
-    pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8)>> {
+    pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8, Age)>> {
         let quadrupling = (before + 1).ilog2() as usize / 2;
         self.reused.get(quadrupling).filter(|table| table.len() > 0).or(self.reused.last())
     }

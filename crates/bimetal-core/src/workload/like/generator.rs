@@ -1,7 +1,8 @@
 //! Drawing requests from a model.
 
-use super::fit::{Extents, Streams, op, quarter};
-use super::pages::{Class, Known, Pages, positions};
+use super::arrivals::Pace;
+use super::fit::{Extents, Streams, op};
+use super::pages::{Age, Class, Known, Pages, positions};
 use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape};
 use crate::part::random;
 use crate::request::{Op, Request};
@@ -12,6 +13,9 @@ const TRIES: usize = 16;
 /// Pages that are looked at for one of the class that is wanted.
 const LOOKED_AT: usize = 64;
 
+/// What a quadrupling of the age of the last page counts beside the class of the first.
+const AGE_WEIGHT: u32 = 16;
+
 /// The generator.
 #[derive(Debug)]
 pub(super) struct Generator {
@@ -20,11 +24,13 @@ pub(super) struct Generator {
     given: u64,
     state: u64,
     now_ns: u64,
-    gap_ns: u64,
+    pace: Pace,
     /// The kind before, counted from 1; first 0.
     before: usize,
     pages: Pages,
     extents: Extents,
+    /// Extents that reads, and those that writes, touched first, which may have room.
+    open: [Vec<u32>; 2],
     streams: [Streams; 3],
     /// Places apart that were not used yet.
     apart: Vec<u32>,
@@ -40,10 +46,11 @@ impl Generator {
             given: 0,
             state: seed,
             now_ns: 0,
-            gap_ns: model.quarters_ns[1],
+            pace: model.arrivals.pace(),
             before: 0,
             pages: Pages::new(capacity as u32),
             extents: Extents::new(model.span_pages),
+            open: Default::default(),
             streams: Default::default(),
             apart: model.apart.clone(),
             model,
@@ -55,19 +62,19 @@ impl Generator {
         let of_kind = &self.model.of_kind[kind];
         let streams = &self.streams[kind];
         let by = &of_kind.streams[usize::from(self.before == kind + 1)][usize::from(streams.new)];
-        let (rank, continues_new) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, false));
+        let (rank, age) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, Age::NEW));
         let continued = of_kind.shapes_continued.draw(&mut self.state).filter(|_| usize::from(rank) < STREAMS);
         if let Some(Shape { sectors, .. }) = continued {
             let fits = |&(_, end): &(usize, u64)| {
                 let last = (end + u64::from(sectors) - 1) / PAGE_SECTORS;
-                last < self.model.span_pages && self.pages.contains(last) != continues_new
+                last < self.model.span_pages && self.pages.age(last).distance(age) <= 1
             };
             if let Some((from, end)) = streams.from(usize::from(rank)).find(fits) {
                 return (end, sectors, Some(from));
             }
         }
         let is_new = match continued {
-            Some(_) => continues_new,
+            Some(_) => age == Age::NEW,
             None => of_kind.is_new(self.given, self.model.requests, &mut self.state),
         };
         if (is_new || self.pages.len() == 0)
@@ -77,55 +84,62 @@ impl Generator {
             // What should have gone on somewhere lies beside something.
             let beside = continued.map(|_| Place::Beside);
             let place = beside.or_else(|| of_kind.places.draw(&mut self.state)).unwrap_or(Place::Apart);
-            let page = self.new_page(place, shape.pages());
+            let page = self.new_page(kind, place, shape.pages());
             return (page * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);
         }
-        let page = self.reused_page(kind);
-        let shape = self.reused_shape(kind, page);
+        let (page, shape) = self.reused(kind);
         (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None)
     }
 
-    /// A page of the stack.
-    fn reused_page(&mut self, kind: usize) -> u32 {
+    /// A page of the stack and the request that begins there.
+    fn reused(&mut self, kind: usize) -> (u32, Shape) {
         let len = self.pages.len();
         for _ in 0..TRIES {
             // Of a small stack, only what it reaches is drawn.
             let reused = self.model.of_kind[kind].reused(self.given);
-            let Some((class, bin)) = reused.and_then(|reused| reused.draw(&mut self.state)) else { break };
+            let drawn = reused.and_then(|reused| reused.draw(&mut self.state));
+            let Some((class, bin, age)) = drawn else { break };
             let (from, to) = positions(bin);
             if from < len {
-                return self.in_bin(class, from, to.min(len));
+                let again = self.model.of_kind[kind].same[class.role()].draw(&mut self.state);
+                let other = self.shape(kind, class.role());
+                return self.in_bin(class, age, (from, to.min(len)), (again, other));
             }
         }
-        self.any_page()
+        let page = self.any_page();
+        (page, self.shape(kind, self.pages.known(page).map_or(0, Known::role)))
     }
 
-    /// What begins at a page.
-    fn reused_shape(&mut self, kind: usize, page: u32) -> Shape {
-        let of_kind = &self.model.of_kind[kind];
-        let state = &mut self.state;
-        let known = self.pages.known(page);
-        let role = known.map_or(0, Known::role);
-        let before = known.and_then(Known::shape);
-        let same = before.filter(|_| of_kind.same[role].draw(state));
-        // A table is empty where the trace had no such page: then one like it does.
-        let shape = same.or_else(|| of_kind.shapes_reused[role].draw(state)).or(before);
+    /// A request that begins at a page of this role. Where the trace had none, one like others.
+    fn shape(&mut self, kind: usize, role: usize) -> Shape {
+        let (of_kind, state) = (&self.model.of_kind[kind], &mut self.state);
+        let shape = of_kind.shapes_reused[role].draw(state);
         let shape = shape.or_else(|| of_kind.shapes_reused.iter().find_map(|shapes| shapes.draw(state)));
         let shape = shape.or_else(|| of_kind.shapes_new.draw(state));
         let shape = shape.or_else(|| of_kind.shapes_continued.draw(state));
         shape.unwrap_or(Shape { sectors: PAGE_SECTORS as u32, offset: 0 })
     }
 
-    /// The page most like this class at one of these positions, of those that are looked at.
-    fn in_bin(&mut self, class: Class, from: u32, to: u32) -> u32 {
+    /// The page at one of these positions that is most like this class, of those that are looked at, with a request that
+    /// ends at a page of about this age: the one that last began there, if it is to be the same again, or another one.
+    fn in_bin(
+        &mut self,
+        class: Class,
+        age: Age,
+        (from, to): (u32, u32),
+        (again, other): (bool, Shape),
+    ) -> (u32, Shape) {
         let at = from + random::below(&mut self.state, u64::from(to - from)) as u32;
         let towards_recent = self.pages.from_position(at).take((at - from + 1) as usize);
         let and_around = self.pages.from_position(to - 1).take((to - 1 - at) as usize);
-        let mut nearest = (u8::MAX, 0);
+        let mut nearest = (u32::MAX, (0, other));
         for page in towards_recent.chain(and_around).take(LOOKED_AT) {
-            let distance = self.pages.known(page).map_or(u8::MAX, |known| known.class().distance(class));
+            let Some(known) = self.pages.known(page) else { continue };
+            let shape = known.shape().filter(|_| again).unwrap_or(other);
+            let last = u64::from(page) + shape.pages() - 1;
+            let distance = known.class().distance(class) + AGE_WEIGHT * self.pages.age(last).distance(age);
             if distance < nearest.0 {
-                nearest = (distance, page);
+                nearest = (distance, (page, shape));
             }
             if distance == 0 {
                 break;
@@ -140,21 +154,31 @@ impl Generator {
         self.pages.from_position(position).next().unwrap_or(0)
     }
 
+    /// Any page that was touched by a request of this kind, if tries find one.
+    fn any_page_of(&mut self, kind: usize) -> u32 {
+        let mut page = self.any_page();
+        for _ in 0..TRIES {
+            if self.pages.is_of(page, op(kind as u8)) {
+                break;
+            }
+            page = self.any_page();
+        }
+        page
+    }
+
     /// A new page with a new one at the end of so many, if tries find one.
-    fn new_page(&mut self, place: Place, length: u64) -> u64 {
+    fn new_page(&mut self, kind: usize, place: Place, length: u64) -> u64 {
         let mut last = 0;
         for attempt in 0..TRIES {
+            let is_late = attempt >= TRIES / 2;
             let page = match place {
                 _ if self.pages.len() == 0 => self.page_apart(),
-                Place::Beside if attempt < TRIES / 2 => self.page_beside(),
-                Place::Within | Place::Beside => {
-                    let extent = u64::from(self.any_page()) / EXTENT_PAGES;
-                    extent * EXTENT_PAGES + random::below(&mut self.state, EXTENT_PAGES)
-                }
-                Place::Apart => self.page_apart(),
+                Place::Beside if !is_late => self.page_beside(kind),
+                Place::Apart if !is_late => self.page_apart(),
+                _ => self.page_within(kind),
             };
             let taken = self.pages.contains(page) || self.pages.contains(page + length - 1);
-            let beside = place == Place::Apart && self.extents.contain(page);
+            let beside = place == Place::Apart && !is_late && self.extents.contain(page);
             if !taken && !beside && page + length <= self.model.span_pages {
                 return page;
             }
@@ -163,9 +187,27 @@ impl Generator {
         last
     }
 
+    /// A new page of a touched extent, if there is one with room; else any.
+    fn page_within(&mut self, kind: usize) -> u64 {
+        let own = kind.min(1);
+        for list in [own, 1 - own] {
+            while !self.open[list].is_empty() {
+                let nth = random::below(&mut self.state, self.open[list].len() as u64) as usize;
+                let first = u64::from(self.open[list][nth]) * EXTENT_PAGES;
+                let start = random::below(&mut self.state, EXTENT_PAGES);
+                let mut pages = (0..EXTENT_PAGES).map(|step| first + (start + step) % EXTENT_PAGES);
+                match pages.find(|&page| page < self.model.span_pages && !self.pages.contains(page)) {
+                    Some(page) => return page,
+                    None => drop(self.open[list].swap_remove(nth)),
+                }
+            }
+        }
+        self.page_apart()
+    }
+
     /// A page behind touched ones.
-    fn page_beside(&mut self) -> u64 {
-        let touched = u64::from(self.any_page());
+    fn page_beside(&mut self, kind: usize) -> u64 {
+        let touched = u64::from(self.any_page_of(kind));
         // Steps that double go beyond the touched ones, halves of them back to their end.
         let mut step = 1;
         while self.pages.contains(touched + step) {
@@ -191,15 +233,6 @@ impl Generator {
         let to = places.get(nth + 1).map_or(self.model.span_pages, |&page| u64::from(page));
         from + random::below(&mut self.state, (to - from).max(1))
     }
-
-    fn gap(&mut self) -> u64 {
-        let Some(gap) = self.model.gaps[quarter(&self.model.quarters_ns, self.gap_ns)].draw(&mut self.state) else {
-            return 0;
-        };
-        // Even around the mean of the bin, as far as it reaches on both sides.
-        let half = (gap.mean_ns - gap.shortest_ns).min(gap.longest_ns - gap.mean_ns);
-        gap.mean_ns - half + random::below(&mut self.state, 2 * half + 1)
-    }
 }
 
 impl Iterator for Generator {
@@ -217,12 +250,13 @@ impl Iterator for Generator {
         self.streams[kind].follow(from, request.end(), !self.pages.contains(last));
         if request.op != Op::Trim {
             self.pages.touch(&request);
-            self.extents.touch(&request);
+            let open = &mut self.open[kind.min(1)];
+            self.extents.touch(&request, |extent| open.push(extent as u32));
         }
         self.before = kind + 1;
         self.given += 1;
-        self.gap_ns = self.gap();
-        self.now_ns = self.now_ns.saturating_add(self.gap_ns);
+        let gap_ns = self.model.arrivals.next(&mut self.pace, &mut self.state);
+        self.now_ns = self.now_ns.saturating_add(gap_ns);
         Some(request)
     }
 }

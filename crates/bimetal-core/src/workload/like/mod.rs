@@ -6,26 +6,29 @@
 //! Transactions on Computers 41(4), 1992). A request is drawn in this order, each from a table of counts:
 //!
 //! 1. its kind (read, write, trim) after the kind of the one before;
-//! 2. whether it goes on where one of the last 32 of its kind ended, where which, and whether to new pages; by whether it
-//!    has the kind of the one before, and whether the last of its kind went to new pages;
+//! 2. whether it goes on where one of the last 32 of its kind ended, where which, and how old its last page is (since when
+//!    it was not touched, by quadruplings, or never); by whether it has the kind of the one before, and whether the last
+//!    of its kind went to new pages;
 //! 3. if not, whether it begins at a new page, one that was never touched; by its kind and by how many requests were
 //!    before, each doubling apart, because new pages get rarer;
 //! 4. a new page lies beside touched ones, or in a touched extent of 1 MiB, or apart; of those apart, 256 places of the
 //!    trace are kept, and others lie between them;
 //! 5. otherwise it begins at a page of the stack, by its position (four bins for each doubling), again by how many
-//!    requests were before, because the stack grows, and by whether the page was
-//!    read and written, how often it was touched (by doublings), and how long the request was that last began there, if
-//!    one did; of the pages in the bin that are looked at, the one most alike is taken;
+//!    requests were before, because the stack grows; by whether the page was read and written, how often it was touched
+//!    (by doublings), how long the request was that last began there, if one did, and how old the last page is; of the
+//!    pages in the bin that are looked at, the one most alike is taken;
 //! 6. its length and alignment: those of the request that last began there, or drawn by kind and by what 2 to 5 gave;
-//! 7. the gap to the next request, by in which quarter of all gaps the last one was.
+//! 7. the gap to the next request, by in which quarter of all gaps the last one was, and in which eighth the mean of the
+//!    logarithms of the last ones, some 32.
 //!
 //! Nothing else of the trace is kept. How often caches hit is not fitted, but follows: [`compare`] shows how well.
 //!
 //! Limits. What changes in the middle of a trace, as phases do, is averaged. Reads and writes do not know of each other
-//! but by 1 and 5. The pages behind the first one of a request are where the first one was put, not drawn. Correlation
-//! of gaps reaches no further than one gap, so that loads over longer times are smoother than the trace's. Beyond the
+//! but by 1 and 5. Of a request, its first page and the age of its last one are drawn; those between are where they are.
+//! Gaps know of some 32 before them, so that loads over longer times are smoother than the trace's. Beyond the
 //! trace's length new pages get rarer as they did in its last two doublings. Trims make no page new again.
 
+mod arrivals;
 mod compare;
 mod fit;
 mod generator;
@@ -36,7 +39,7 @@ pub use compare::{Compared, Comparison, Statistic, compare};
 
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::workload::Requests;
-use pages::{Class, ROLES};
+use pages::{Age, Class, ROLES};
 use table::{Ratio, Table};
 
 const PAGE_SECTORS: u64 = crate::profile::PAGE_BYTES / SECTOR_BYTES;
@@ -99,28 +102,20 @@ enum Place {
     Apart,
 }
 
-/// Gaps between requests of one bin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Gap {
-    shortest_ns: u64,
-    longest_ns: u64,
-    mean_ns: u64,
-}
-
 /// What is drawn for requests of one kind.
 #[derive(Clone, Debug)]
 struct Kind {
-    /// Whose end a request goes on from, 0 being the last of its kind, or [`STREAMS`] for nobody's, and whether it goes
-    /// to a new page; by whether the one before was of the same kind, and whether the last of the kind was new.
-    streams: [[Table<(u8, bool)>; 2]; 2],
+    /// Whose end a request goes on from, 0 being the last of its kind, or [`STREAMS`] for nobody's, and the age of its
+    /// last page; by whether the one before was of the same kind, and whether the last of the kind was new.
+    streams: [[Table<(u8, Age)>; 2]; 2],
     /// Whether a request that goes on from nobody's end begins at a new page, by the power of two of those before.
     new: Vec<Ratio>,
     /// How that fades beyond the trace's length: the exponent of its power law.
     fading: f64,
     places: Table<Place>,
-    /// Classes and bins of the pages that others begin at.
-    /// By how many requests were before, each quadrupling apart.
-    reused: Vec<Table<(Class, u8)>>,
+    /// Classes and bins of the pages that others begin at, and ages of their last pages; by how many requests were
+    /// before, each quadrupling apart.
+    reused: Vec<Table<(Class, u8, Age)>>,
     /// Whether such a request is like the last one there, by the role of the page.
     same: [Ratio; ROLES],
     shapes_continued: Table<Shape>,
@@ -139,10 +134,7 @@ pub struct Model {
     of_kind: [Kind; 3],
     /// New pages apart from others, in order of their addresses, and whether these are all.
     apart: Vec<u32>,
-    /// Longest gaps of the first three quarters.
-    quarters_ns: [u64; 3],
-    /// Gaps by the quarter of the gap before.
-    gaps: [Table<Gap>; 4],
+    arrivals: arrivals::Arrivals,
 }
 
 impl Model {
@@ -167,17 +159,17 @@ impl Model {
     /// Numbers that the model consists of.
     pub fn numbers(&self) -> usize {
         let of_kind = |kind: &Kind| {
-            kind.streams.iter().flatten().map(Table::len).sum::<usize>()
+            2 * kind.streams.iter().flatten().map(Table::len).sum::<usize>()
                 + 2 * (kind.new.len() + ROLES)
                 + kind.places.len()
-                + 2 * kind.reused.iter().map(Table::len).sum::<usize>()
+                + 3 * kind.reused.iter().map(Table::len).sum::<usize>()
                 + 2 * (kind.shapes_continued.len() + kind.shapes_new.len())
                 + 2 * kind.shapes_reused.iter().map(Table::len).sum::<usize>()
         };
         self.of_kind.iter().map(of_kind).sum::<usize>()
             + self.kinds.iter().map(Table::len).sum::<usize>()
             + self.apart.len()
-            + 3 * self.gaps.iter().map(Table::len).sum::<usize>()
+            + self.arrivals.numbers()
     }
 }
 

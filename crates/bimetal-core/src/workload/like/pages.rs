@@ -38,10 +38,30 @@ pub(super) struct Class {
 
 impl Class {
     /// How different pages of two classes are; 0 of the same.
-    pub(super) fn distance(self, other: Self) -> u8 {
-        2 * HEATS * u8::from(self.state != other.state)
-            + HEATS * u8::from(self.role != other.role)
-            + self.heat.abs_diff(other.heat)
+    pub(super) fn distance(self, other: Self) -> u32 {
+        let heats = u32::from(HEATS);
+        2 * heats * u32::from(self.state != other.state)
+            + heats * u32::from(self.role != other.role)
+            + u32::from(self.heat.abs_diff(other.heat))
+    }
+
+    /// What begins there.
+    pub(super) fn role(self) -> usize {
+        usize::from(self.role)
+    }
+}
+
+/// Since when a page, the last of a request, was not touched: by how many others were touched since, in quadruplings, or
+/// never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Age(u8);
+
+impl Age {
+    pub(super) const NEW: Self = Self(u8::MAX);
+
+    /// How different two ages are; more than any others where one is of a new page.
+    pub(super) fn distance(self, other: Self) -> u32 {
+        u32::from(self.0.abs_diff(other.0))
     }
 }
 
@@ -107,6 +127,17 @@ impl Pages {
         Some((self.recent.position(page as u32)?, self.known(page as u32)?))
     }
 
+    /// Since when a page was not touched.
+    pub(super) fn age(&self, page: u64) -> Age {
+        let position = self.recent.position(page as u32);
+        position.map_or(Age::NEW, |position| Age((position.saturating_add(1).ilog2() / 2) as u8))
+    }
+
+    /// Whether a page was touched by a request of this kind.
+    pub(super) fn is_of(&self, page: u32, op: Op) -> bool {
+        self.marks.get(page).is_some_and(|marks| marks & mark(op) != 0)
+    }
+
     /// Pages from a position on towards the most recent one.
     pub(super) fn from_position(&self, position: u32) -> impl Iterator<Item = u32> {
         self.recent.from_position(position)
@@ -115,7 +146,6 @@ impl Pages {
     /// A read or a write touches its pages. Without room for new ones, only those there are.
     pub(super) fn touch(&mut self, request: &Request) {
         let (first, end) = pages(request);
-        let mark = if request.op == Op::Write { 2 } else { 1 };
         let shape = Shape::of(request);
         let begins = request.sectors.min(SECTORS_MAX) << 5 | u32::from(shape.offset) << 2;
         for page in first..end {
@@ -123,12 +153,17 @@ impl Pages {
                 continue;
             }
             let page = page as u32;
-            let request = if u64::from(page) == first { begins } else { 0 };
-            self.marks.update(page, |marks| marks.unwrap_or(0) & 3 | mark | request);
+            let begin = if u64::from(page) == first { begins } else { 0 };
+            self.marks.update(page, |marks| marks.unwrap_or(0) & 3 | mark(request.op) | begin);
             self.touches.update(page, |touches| touches.unwrap_or(0).saturating_add(1));
             self.recent.touch(page);
         }
     }
+}
+
+/// The bit of a kind of requests.
+fn mark(op: Op) -> u32 {
+    if op == Op::Read { 1 } else { 2 }
 }
 
 /// Positions below this are in bins of one doubling each, or in the first, so that each bin has pages to choose from.
