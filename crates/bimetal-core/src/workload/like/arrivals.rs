@@ -9,6 +9,9 @@ use crate::request::Request;
 /// Parts of the range of levels.
 const LEVELS: usize = 8;
 
+/// While requests are late by so many mean gaps, long gaps are shortened by half; in proportion before.
+const LATE: f64 = 1000.0;
+
 /// Over how many gaps a level is a mean, about.
 const MEMORY: i64 = 32;
 
@@ -29,6 +32,7 @@ pub(super) struct Arrivals {
     eighths: [i64; LEVELS - 1],
     /// Gaps by the quarter of the gap before and the eighth of the level before.
     gaps: Vec<Table<Gap>>,
+    mean_ns: f64,
 }
 
 /// Where the gaps are: the last one and the mean of the logarithms of some before it.
@@ -70,7 +74,8 @@ impl Arrivals {
         let mut levels: Vec<i64> = paces.iter().map(|pace| pace.level).collect();
         levels.sort_unstable();
         let eighth = |nth: usize| levels.get(levels.len() * (nth + 1) / LEVELS).copied().unwrap_or(0);
-        let mut arrivals = Self { quarters_ns, eighths: std::array::from_fn(eighth), gaps: Vec::new() };
+        let mean_ns = gaps.iter().map(|&gap| gap as f64).sum::<f64>() / gaps.len().max(1) as f64;
+        let mut arrivals = Self { quarters_ns, eighths: std::array::from_fn(eighth), gaps: Vec::new(), mean_ns };
         // Shortest, longest, sum and count, by bin.
         let mut bins: Vec<BTreeMap<u32, (u64, u64, u64, u64)>> = vec![BTreeMap::new(); 4 * LEVELS];
         for (&gap, &pace) in gaps.iter().zip(&paces) {
@@ -110,9 +115,20 @@ impl Arrivals {
         gap_ns
     }
 
+    /// The gap behind the last of so many requests, which arrived at a time. Paces do not come as often as in the trace;
+    /// so gaps above the mean are a little shorter while the requests are late by the trace's mean, and the reverse.
+    pub(super) fn next_by(&self, now_ns: u64, given: u64, pace: &mut Pace, state: &mut u64) -> u64 {
+        let gap_ns = self.next(pace, state) as f64;
+        if gap_ns <= self.mean_ns {
+            return gap_ns as u64;
+        }
+        let late_ns = now_ns as f64 - self.mean_ns * given as f64;
+        (gap_ns * (1.0 - (late_ns / (2.0 * self.mean_ns * LATE)).clamp(-0.5, 0.5))) as u64
+    }
+
     /// Numbers that it consists of.
     pub(super) fn numbers(&self) -> usize {
-        self.quarters_ns.len() + self.eighths.len() + 4 * self.gaps.iter().map(Table::len).sum::<usize>()
+        1 + self.quarters_ns.len() + self.eighths.len() + 4 * self.gaps.iter().map(Table::len).sum::<usize>()
     }
 }
 

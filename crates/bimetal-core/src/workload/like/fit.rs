@@ -34,9 +34,11 @@ struct KindCounts {
     places: Counts<Place>,
     reused: Vec<Counts<(Class, u8, Age)>>,
     same: [Ratio; ROLES],
-    shapes_continued: Counts<Shape>,
+    shapes_continued: [Counts<Shape>; 2],
     shapes_new: Counts<Shape>,
     shapes_reused: [Counts<Shape>; ROLES],
+    shapes_leaving: Counts<Shape>,
+    requests: u64,
 }
 
 impl KindCounts {
@@ -49,9 +51,11 @@ impl KindCounts {
             places: self.places.into(),
             reused: whole_quadruplings(self.reused).into_iter().map(Table::from).collect(),
             same: self.same,
-            shapes_continued: shapes(self.shapes_continued),
+            shapes_continued: self.shapes_continued.map(shapes),
             shapes_new: shapes(self.shapes_new),
             shapes_reused: self.shapes_reused.map(shapes),
+            shapes_leaving: shapes(self.shapes_leaving),
+            requests: self.requests,
         }
     }
 }
@@ -181,7 +185,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     let mut streams: [Streams; 3] = Default::default();
     let mut apart = Vec::new();
     let mut before = 0;
-    for (nth, request) in requests.iter().enumerate() {
+    for request in requests.iter() {
         let op = request.op as usize;
         add(&mut kinds[before], op as u8);
         let (first, end) = pages(request);
@@ -193,9 +197,9 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         // Of requests that go on from nobody's end, the age is drawn with the page.
         add(by, from.map_or((STREAMS as u8, Age::NEW), |from| (from as u8, age)));
         if from.is_some() {
-            add(&mut of_kind.shapes_continued, shape);
+            add(&mut of_kind.shapes_continued[usize::from(age == Age::NEW)], shape);
         } else {
-            let power = (nth + 1).ilog2() as usize;
+            let power = (of_kind.requests + 1).ilog2() as usize;
             of_kind.new.resize(of_kind.new.len().max(power + 1), Ratio::default());
             let found = touched.find(first);
             of_kind.new[power].count(found.is_none());
@@ -203,9 +207,14 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
                 let role = known.role();
                 of_kind.reused.resize_with(of_kind.reused.len().max(power / 2 + 1), Counts::new);
                 add(&mut of_kind.reused[power / 2], (known.class(), bin(position), age));
-                of_kind.same[role].count(known.shape() == Some(shape));
-                if known.shape() != Some(shape) {
-                    add(&mut of_kind.shapes_reused[role], shape);
+                if age == Age::NEW {
+                    add(&mut of_kind.shapes_leaving, shape);
+                } else {
+                    let again = known.shape() == Some(shape);
+                    of_kind.same[role].count(again);
+                    if !again {
+                        add(&mut of_kind.shapes_reused[role], shape);
+                    }
                 }
             } else {
                 let place = match first {
@@ -220,6 +229,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
                 }
             }
         }
+        of_kind.requests += 1;
         streams.follow(from, request.end(), age == Age::NEW);
         if request.op != Op::Trim {
             touched.touch(request);
@@ -247,18 +257,19 @@ fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
 }
 
 impl Kind {
-    /// Which pages requests after so many begin at.
+    /// Which pages requests after so many of their kind begin at.
     pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8, Age)>> {
         let quadrupling = (before + 1).ilog2() as usize / 2;
         self.reused.get(quadrupling).filter(|table| table.len() > 0).or(self.reused.last())
     }
 
-    /// Whether a request after so many is new, of a model that was fitted to so many.
-    pub(super) fn is_new(&self, before: u64, fitted: u64, state: &mut u64) -> bool {
+    /// Whether a request after so many of its kind is new.
+    pub(super) fn is_new(&self, before: u64, state: &mut u64) -> bool {
         let power = (before + 1).ilog2() as usize;
         let known = self.new.get(power).filter(|ratio| ratio.all() > 0);
         let is_new = known.or(self.new.last()).is_some_and(|ratio| ratio.draw(state));
-        is_new && (before < fitted || random::unit(state) < pow(fitted as f64 / before as f64, self.fading))
+        let fitted = self.requests;
+        is_new && (before <= fitted || random::unit(state) < pow(fitted as f64 / before as f64, self.fading))
     }
 }
 

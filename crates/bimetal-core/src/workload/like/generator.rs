@@ -10,6 +10,9 @@ use crate::request::{Op, Request};
 /// How often another place is tried where one does not do.
 const TRIES: usize = 16;
 
+/// Shapes that are tried for a request that goes on from another's end.
+const SHAPES: usize = 8;
+
 /// Pages that are looked at for one of the class that is wanted.
 const LOOKED_AT: usize = 64;
 
@@ -22,6 +25,8 @@ pub(super) struct Generator {
     model: Model,
     left: u64,
     given: u64,
+    /// Of each kind.
+    given_of: [u64; 3],
     state: u64,
     now_ns: u64,
     pace: Pace,
@@ -44,6 +49,7 @@ impl Generator {
         Self {
             left: requests,
             given: 0,
+            given_of: [0; 3],
             state: seed,
             now_ns: 0,
             pace: model.arrivals.pace(),
@@ -63,19 +69,27 @@ impl Generator {
         let streams = &self.streams[kind];
         let by = &of_kind.streams[usize::from(self.before == kind + 1)][usize::from(streams.new)];
         let (rank, age) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, Age::NEW));
-        let continued = of_kind.shapes_continued.draw(&mut self.state).filter(|_| usize::from(rank) < STREAMS);
-        if let Some(Shape { sectors, .. }) = continued {
-            let fits = |&(_, end): &(usize, u64)| {
-                let last = (end + u64::from(sectors) - 1) / PAGE_SECTORS;
-                last < self.model.span_pages && self.pages.age(last).distance(age) <= 1
+        let mut continued = None;
+        if usize::from(rank) < STREAMS {
+            let shapes = &of_kind.shapes_continued[usize::from(age == Age::NEW)];
+            let drawn: [Option<Shape>; SHAPES] = std::array::from_fn(|_| shapes.draw(&mut self.state));
+            // Alignment goes with the end, the length with what is touched behind it.
+            let fits = |end: u64, shape: &Shape| {
+                let last = (end + u64::from(shape.sectors) - 1) / PAGE_SECTORS;
+                end % PAGE_SECTORS == u64::from(shape.offset)
+                    && last < self.model.span_pages
+                    && self.pages.age(last).distance(age) <= 1
             };
-            if let Some((from, end)) = streams.from(usize::from(rank)).find(fits) {
-                return (end, sectors, Some(from));
+            for (from, end) in streams.from(usize::from(rank)) {
+                if let Some(shape) = drawn.iter().flatten().find(|shape| fits(end, shape)) {
+                    return (end, shape.sectors, Some(from));
+                }
             }
+            continued = drawn[0];
         }
         let is_new = match continued {
             Some(_) => age == Age::NEW,
-            None => of_kind.is_new(self.given, self.model.requests, &mut self.state),
+            None => of_kind.is_new(self.given_of[kind], &mut self.state),
         };
         if (is_new || self.pages.len() == 0)
             && !self.pages.is_full()
@@ -96,14 +110,19 @@ impl Generator {
         let len = self.pages.len();
         for _ in 0..TRIES {
             // Of a small stack, only what it reaches is drawn.
-            let reused = self.model.of_kind[kind].reused(self.given);
+            let reused = self.model.of_kind[kind].reused(self.given_of[kind]);
             let drawn = reused.and_then(|reused| reused.draw(&mut self.state));
             let Some((class, bin, age)) = drawn else { break };
             let (from, to) = positions(bin);
             if from < len {
-                let again = self.model.of_kind[kind].same[class.role()].draw(&mut self.state);
-                let other = self.shape(kind, class.role());
-                return self.in_bin(class, age, (from, to.min(len)), (again, other));
+                let of_kind = &self.model.of_kind[kind];
+                let leaving = if age == Age::NEW { of_kind.shapes_leaving.draw(&mut self.state) } else { None };
+                let again = leaving.is_none() && of_kind.same[class.role()].draw(&mut self.state);
+                let other = leaving.unwrap_or_else(|| self.shape(kind, class.role()));
+                let (distance, begin) = self.in_bin(class, age, (from, to.min(len)), (again, other));
+                let reaches_out = age == Age::NEW && other.pages() > 1;
+                let found = distance < AGE_WEIGHT * u32::from(u8::MAX / 2);
+                return if reaches_out && !found { self.over_the_edge(kind, other) } else { begin };
             }
         }
         let page = self.any_page();
@@ -116,19 +135,19 @@ impl Generator {
         let shape = of_kind.shapes_reused[role].draw(state);
         let shape = shape.or_else(|| of_kind.shapes_reused.iter().find_map(|shapes| shapes.draw(state)));
         let shape = shape.or_else(|| of_kind.shapes_new.draw(state));
-        let shape = shape.or_else(|| of_kind.shapes_continued.draw(state));
+        let shape = shape.or_else(|| of_kind.shapes_continued.iter().find_map(|shapes| shapes.draw(state)));
         shape.unwrap_or(Shape { sectors: PAGE_SECTORS as u32, offset: 0 })
     }
 
     /// The page at one of these positions that is most like this class, of those that are looked at, with a request that
-    /// ends at a page of about this age: the one that last began there, if it is to be the same again, or another one.
+    /// ends at a page of about this age: the one that last began there, if it is to be the same again, or another one. Tells how different it is.
     fn in_bin(
         &mut self,
         class: Class,
         age: Age,
         (from, to): (u32, u32),
         (again, other): (bool, Shape),
-    ) -> (u32, Shape) {
+    ) -> (u32, (u32, Shape)) {
         let at = from + random::below(&mut self.state, u64::from(to - from)) as u32;
         let towards_recent = self.pages.from_position(at).take((at - from + 1) as usize);
         let and_around = self.pages.from_position(to - 1).take((to - 1 - at) as usize);
@@ -145,7 +164,14 @@ impl Generator {
                 break;
             }
         }
-        nearest.1
+        nearest
+    }
+
+    /// A touched page at which a request begins that ends at a new one.
+    fn over_the_edge(&mut self, kind: usize, shape: Shape) -> (u32, Shape) {
+        let inside = 1 + random::below(&mut self.state, shape.pages() - 1);
+        let page = self.page_beside(kind).saturating_sub(inside);
+        (page.min(self.model.span_pages.saturating_sub(shape.pages())) as u32, shape)
     }
 
     /// Any page of the stack; the first one of all without any.
@@ -255,7 +281,8 @@ impl Iterator for Generator {
         }
         self.before = kind + 1;
         self.given += 1;
-        let gap_ns = self.model.arrivals.next(&mut self.pace, &mut self.state);
+        self.given_of[kind] += 1;
+        let gap_ns = self.model.arrivals.next_by(self.now_ns, self.given, &mut self.pace, &mut self.state);
         self.now_ns = self.now_ns.saturating_add(gap_ns);
         Some(request)
     }
