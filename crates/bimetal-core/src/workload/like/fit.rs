@@ -7,7 +7,9 @@ use std::f64::consts::LN_2;
 use super::arrivals::Arrivals;
 use super::pages::{Age, Class, Pages, ROLES, bin};
 use super::table::{Ratio, Table};
-use super::{EXTENT_PAGES, FitError, Kind, Model, OPS, Place, REFERENCES_MAX, STREAMS, Shape};
+use super::{
+    EXTENT_PAGES, FitError, Kind, Model, OPS, Place, REFERENCES_MAX, STREAMS, Shape, continued, first_whole_page,
+};
 use crate::hit_rates::{references, with_short_addresses};
 use crate::part::random;
 use crate::part::real::{ln, pow};
@@ -29,12 +31,12 @@ fn add<T: Ord>(counts: &mut Counts<T>, value: T) {
 /// Counts of one kind.
 #[derive(Default)]
 struct KindCounts {
-    streams: [[Counts<(u8, Age)>; 2]; 2],
+    streams: [[Counts<(u8, Age, bool)>; 2]; 2],
     new: Vec<Ratio>,
     places: Counts<Place>,
     reused: Vec<Counts<(Class, u8, Age)>>,
     same: [Ratio; ROLES],
-    shapes_continued: [Counts<Shape>; 2],
+    shapes_continued: [Counts<Shape>; 3],
     shapes_new: Counts<Shape>,
     shapes_reused: [Counts<Shape>; ROLES],
     shapes_leaving: Counts<Shape>,
@@ -195,9 +197,10 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         let by = &mut of_kind.streams[usize::from(before == op + 1)][usize::from(streams.new)];
         let age = touched.age(end - 1);
         // Of requests that go on from nobody's end, the age is drawn with the page.
-        add(by, from.map_or((STREAMS as u8, Age::NEW), |from| (from as u8, age)));
+        let leaves = age == Age::NEW && touched.contains(first_whole_page(request.sector, request.sectors));
+        add(by, from.map_or((STREAMS as u8, Age::NEW, false), |from| (from as u8, age, leaves)));
         if from.is_some() {
-            add(&mut of_kind.shapes_continued[usize::from(age == Age::NEW)], shape);
+            add(&mut of_kind.shapes_continued[continued(age, leaves)], shape);
         } else {
             let power = (of_kind.requests + 1).ilog2() as usize;
             of_kind.new.resize(of_kind.new.len().max(power + 1), Ratio::default());

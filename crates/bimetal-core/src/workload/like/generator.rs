@@ -3,7 +3,7 @@
 use super::arrivals::Pace;
 use super::fit::{Extents, Streams, op};
 use super::pages::{Age, Class, Known, Pages, positions};
-use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape};
+use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape, continued, first_whole_page};
 use crate::part::random;
 use crate::request::{Op, Request};
 
@@ -68,10 +68,10 @@ impl Generator {
         let of_kind = &self.model.of_kind[kind];
         let streams = &self.streams[kind];
         let by = &of_kind.streams[usize::from(self.before == kind + 1)][usize::from(streams.new)];
-        let (rank, age) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, Age::NEW));
-        let mut continued = None;
+        let (rank, age, leaves) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, Age::NEW, false));
+        let mut unplaced = None;
         if usize::from(rank) < STREAMS {
-            let shapes = &of_kind.shapes_continued[usize::from(age == Age::NEW)];
+            let shapes = &of_kind.shapes_continued[continued(age, leaves)];
             let drawn: [Option<Shape>; SHAPES] = std::array::from_fn(|_| shapes.draw(&mut self.state));
             // Alignment goes with the end, the length with what is touched behind it.
             let fits = |end: u64, shape: &Shape| {
@@ -79,24 +79,30 @@ impl Generator {
                 end % PAGE_SECTORS == u64::from(shape.offset)
                     && last < self.model.span_pages
                     && self.pages.age(last).distance(age) <= 1
+                    && (age != Age::NEW || self.pages.contains(first_whole_page(end, shape.sectors)) == leaves)
             };
             for (from, end) in streams.from(usize::from(rank)) {
                 if let Some(shape) = drawn.iter().flatten().find(|shape| fits(end, shape)) {
                     return (end, shape.sectors, Some(from));
                 }
             }
-            continued = drawn[0];
+            unplaced = drawn[0];
         }
-        let is_new = match continued {
+        if let Some(shape) = unplaced.filter(|shape| leaves && shape.pages() > 1) {
+            let (page, shape) = self.over_the_edge(kind, shape);
+            return (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);
+        }
+        let of_kind = &self.model.of_kind[kind];
+        let is_new = match unplaced {
             Some(_) => age == Age::NEW,
             None => of_kind.is_new(self.given_of[kind], &mut self.state),
         };
         if (is_new || self.pages.len() == 0)
             && !self.pages.is_full()
-            && let Some(shape) = continued.or_else(|| of_kind.shapes_new.draw(&mut self.state))
+            && let Some(shape) = unplaced.or_else(|| of_kind.shapes_new.draw(&mut self.state))
         {
             // What should have gone on somewhere lies beside something.
-            let beside = continued.map(|_| Place::Beside);
+            let beside = unplaced.map(|_| Place::Beside);
             let place = beside.or_else(|| of_kind.places.draw(&mut self.state)).unwrap_or(Place::Apart);
             let page = self.new_page(kind, place, shape.pages());
             return (page * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);

@@ -6,9 +6,9 @@
 //! Transactions on Computers 41(4), 1992). A request is drawn in this order, each from a table of counts:
 //!
 //! 1. its kind (read, write, trim) after the kind of the one before;
-//! 2. whether it goes on where one of the last 32 of its kind ended, where which, and how old its last page is (since when
-//!    it was not touched, by quadruplings, or never); by whether it has the kind of the one before, and whether the last
-//!    of its kind went to new pages;
+//! 2. whether it goes on where one of the last 32 of its kind ended, where which, how old its last page is (since when it
+//!    was not touched, by quadruplings, or never), and whether it begins at a new one; by whether it has the kind of the
+//!    one before, and whether the last of its kind went to new pages;
 //! 3. if not, whether it begins at a new page, one that was never touched; by its kind and by how many of its kind were
 //!    before, each doubling apart, because new pages get rarer;
 //! 4. a new page lies beside touched ones, or in a touched extent of 1 MiB, or apart; of those apart, 256 places of the
@@ -91,6 +91,17 @@ impl Shape {
     }
 }
 
+/// Which shapes a request has that goes on from another's end: those on touched pages, those on new ones, and those that
+/// leave the one for the other.
+fn continued(age: Age, leaves: bool) -> usize {
+    usize::from(age == Age::NEW) + usize::from(leaves)
+}
+
+/// The first page of which a request has the first sector.
+fn first_whole_page(sector: u64, sectors: u32) -> u64 {
+    sector.div_ceil(PAGE_SECTORS).min((sector + u64::from(sectors) - 1) / PAGE_SECTORS)
+}
+
 /// Where a new page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
@@ -106,8 +117,9 @@ enum Place {
 #[derive(Clone, Debug)]
 struct Kind {
     /// Whose end a request goes on from, 0 being the last of its kind, or [`STREAMS`] for nobody's, and the age of its
-    /// last page; by whether the one before was of the same kind, and whether the last of the kind was new.
-    streams: [[Table<(u8, Age)>; 2]; 2],
+    /// last page, and whether it leaves touched pages for new ones; by whether the one before was of the same kind, and
+    /// whether the last of the kind was new.
+    streams: [[Table<(u8, Age, bool)>; 2]; 2],
     /// Whether a request that goes on from nobody's end begins at a new page, by the power of two of those of its kind
     /// before.
     new: Vec<Ratio>,
@@ -119,8 +131,8 @@ struct Kind {
     reused: Vec<Table<(Class, u8, Age)>>,
     /// Whether such a request is like the last one there, by the role of the page.
     same: [Ratio; ROLES],
-    /// Requests that go on from another's end; by whether their last page is new.
-    shapes_continued: [Table<Shape>; 2],
+    /// Requests that go on from another's end.
+    shapes_continued: [Table<Shape>; 3],
     shapes_new: Table<Shape>,
     /// Requests that begin at a touched page, by its role; those that end at a new one are apart.
     shapes_reused: [Table<Shape>; ROLES],
