@@ -167,7 +167,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     }
 
     /// The pages of the first stack from a position on towards the most recent one; none beyond the stack.
-    pub fn from_position(&self, position: u32) -> impl Iterator<Item = u32> {
+    pub fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
         let stack = &self.stacks[0];
         let slots = stack.pages.len();
         let within = position < stack.len;
@@ -302,7 +302,7 @@ mod tests {
                 let position = random::below(&mut state, u64::from(capacity) + 1) as u32;
                 let expected: Vec<u32> = naive.pages.iter().take(position as usize + 1).rev().copied().collect();
                 let within = (position as usize) < naive.pages.len();
-                let found: Vec<u32> = stack.from_position(position).collect();
+                let found: Vec<u32> = stack.towards_recent_from(position).collect();
                 assert_eq!(found, if within { expected } else { Vec::new() }, "step {step}, from {position}");
             }
         }

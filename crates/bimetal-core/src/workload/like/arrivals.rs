@@ -142,7 +142,7 @@ mod tests {
     fn bursts_stay_together() {
         let mut now_ns = 0;
         let request = |nth: u64| {
-            now_ns += if nth / 200 % 2 == 0 { 1000 } else { 1_000_000 };
+            now_ns += if (nth / 200).is_multiple_of(2) { 1000 } else { 1_000_000 };
             Request { arrival_ns: now_ns, sector: 0, sectors: 8, op: Op::Read }
         };
         let requests: Vec<Request> = (0..20_000).map(request).collect();

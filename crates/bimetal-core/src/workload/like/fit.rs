@@ -174,7 +174,7 @@ impl Extents {
 pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     match references(requests) {
         0 => return Err(FitError::NoData),
-        ..=REFERENCES_MAX => {}
+        1..=REFERENCES_MAX => {}
         _ => return Err(FitError::TooLong),
     }
     let requests: Cow<'_, [Request]> = with_short_addresses(requests).ok_or(FitError::TooLarge)?;

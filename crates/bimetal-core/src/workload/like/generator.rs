@@ -155,8 +155,8 @@ impl Generator {
         (again, other): (bool, Shape),
     ) -> (u32, (u32, Shape)) {
         let at = from + random::below(&mut self.state, u64::from(to - from)) as u32;
-        let towards_recent = self.pages.from_position(at).take((at - from + 1) as usize);
-        let and_around = self.pages.from_position(to - 1).take((to - 1 - at) as usize);
+        let towards_recent = self.pages.towards_recent_from(at).take((at - from + 1) as usize);
+        let and_around = self.pages.towards_recent_from(to - 1).take((to - 1 - at) as usize);
         let mut nearest = (u32::MAX, (0, other));
         for page in towards_recent.chain(and_around).take(LOOKED_AT) {
             let Some(known) = self.pages.known(page) else { continue };
@@ -183,7 +183,7 @@ impl Generator {
     /// Any page of the stack; the first one of all without any.
     fn any_page(&mut self) -> u32 {
         let position = random::below(&mut self.state, u64::from(self.pages.len())) as u32;
-        self.pages.from_position(position).next().unwrap_or(0)
+        self.pages.towards_recent_from(position).next().unwrap_or(0)
     }
 
     /// Any page that was touched by a request of this kind, if tries find one.
@@ -272,7 +272,9 @@ impl Iterator for Generator {
 
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
-        let kind = usize::from(self.model.kinds[self.before].draw(&mut self.state)?);
+        let next = self.model.kinds[self.before].draw(&mut self.state);
+        // Behind the last kind of the trace there may have been none: then begin again.
+        let kind = usize::from(next.or_else(|| self.model.kinds[0].draw(&mut self.state))?);
         let (sector, sectors, from) = self.place(kind);
         let span = self.model.span_pages * PAGE_SECTORS;
         let sectors = u64::from(sectors).min(span) as u32;

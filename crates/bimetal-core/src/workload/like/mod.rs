@@ -64,7 +64,7 @@ pub enum FitError {
     /// It reads or writes more than can be followed.
     #[error(
         "the trace reads and writes more than {} TiB, which takes too long to fit; hint: add `--limit` to take a part",
-        REFERENCES_MAX * crate::profile::PAGE_BYTES >> 40
+        (REFERENCES_MAX * crate::profile::PAGE_BYTES) >> 40
     )]
     TooLong,
     /// It touches more than can be addressed.
@@ -83,6 +83,11 @@ struct Shape {
 impl Shape {
     fn of(request: &Request) -> Self {
         Self { sectors: request.sectors, offset: (request.sector % PAGE_SECTORS) as u8 }
+    }
+
+    /// Whether it begins and ends with pages.
+    fn is_whole(self) -> bool {
+        self.offset == 0 && u64::from(self.sectors).is_multiple_of(PAGE_SECTORS)
     }
 
     /// Pages that it touches.
@@ -214,7 +219,6 @@ mod tests {
         comparison
     }
 
-    /// Of a workload without requests of several pages that overlap, what was fitted and the curve of hit rates.
     #[test]
     fn a_fit_gives_a_workload_back() {
         let small = [("requests", "100000"), ("span", "400MiB")];
@@ -223,16 +227,17 @@ mod tests {
             ("uniform", &small),
             ("sequential", &[("requests", "20000"), ("span", "1GiB")]),
             ("financial", &[("requests", "83359"), ("used", "60MiB"), ("span", "1GiB")]),
-            ("bimodal-ntfs", &[("requests", "100000"), ("scale", "16")]),
         ] {
             println!("{name}");
             let comparison = compared(&workload(name, settings));
-            let (fit, curve) = if name == "financial" { (9.9, 0.99) } else { (0.1, 0.05) };
-            for row in &comparison.fitted {
-                assert!(row.difference.abs() < fit, "{name}: {row:?}");
+            // Requests of several pages that overlap bring reads to pages of writes, and the reverse.
+            let is_fitted =
+                |row: &&Compared| name != "financial" || row.name == "pages touched" || !row.name.starts_with("pages");
+            for row in comparison.fitted.iter().filter(is_fitted) {
+                assert!(row.difference.abs() < 0.1, "{name}: {row:?}");
             }
             for row in comparison.held_back.iter().filter(|row| row.name.starts_with("hits, cache")) {
-                assert!(row.difference.abs() < curve, "{name}: {row:?}");
+                assert!(row.difference.abs() < 0.05, "{name}: {row:?}");
             }
         }
     }
@@ -243,7 +248,7 @@ mod tests {
         let model = Model::fit(&trace).unwrap();
         let generate = |requests, seed| model.generate(requests, seed).collect::<Vec<_>>();
         let long = generate(60_000, 1);
-        assert_eq!((long.len(), &long[..5000] == generate(5000, 1)), (60_000, true));
+        assert_eq!((long.len(), long[..5000] == generate(5000, 1)), (60_000, true));
         assert_ne!(long[..5000], generate(5000, 2));
         assert!(long.is_sorted_by_key(|request| request.arrival_ns));
         assert!(long.iter().all(|request| request.sectors > 0 && request.end() <= (64 << 20) / SECTOR_BYTES));

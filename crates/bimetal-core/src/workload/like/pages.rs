@@ -6,9 +6,9 @@ use crate::part::reuse_stack::ReuseStacks;
 use crate::profile::pages;
 use crate::request::{Op, Request};
 
-/// Kinds of pages by the length of the last request that began there, in pages: up to 1, 4, 8, 16, more; and last, or
-/// first, pages that the last request to touch them did not begin with.
-pub(super) const ROLES: usize = 6;
+/// Kinds of pages by the request that last began there: none, as one went through the page since; then those of up to 1,
+/// 4, 8, 16 and more whole pages; then the same of requests that are not of whole pages.
+pub(super) const ROLES: usize = 11;
 
 /// Longest request that is remembered, in sectors: 27 bits beside an offset and two marks.
 const SECTORS_MAX: u32 = (1 << 27) - 1;
@@ -74,13 +74,15 @@ impl Known {
 
     /// The kind of the request that begins there.
     pub(super) fn role(self) -> usize {
-        self.shape().map_or(0, |shape| match shape.pages() {
+        let Some(shape) = self.shape() else { return 0 };
+        let length = match shape.pages() {
             0..=1 => 1,
             2..=4 => 2,
             5..=8 => 3,
             9..=16 => 4,
             _ => 5,
-        })
+        };
+        if shape.is_whole() { length } else { length + 5 }
     }
 
     /// What a request chooses it by.
@@ -139,8 +141,8 @@ impl Pages {
     }
 
     /// Pages from a position on towards the most recent one.
-    pub(super) fn from_position(&self, position: u32) -> impl Iterator<Item = u32> {
-        self.recent.from_position(position)
+    pub(super) fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
+        self.recent.towards_recent_from(position)
     }
 
     /// A read or a write touches its pages. Without room for new ones, only those there are.
@@ -208,12 +210,12 @@ mod tests {
         pages.touch(&request(Op::Write, 11, 20));
         let (position, known) = pages.find(1).unwrap();
         assert_eq!((position, known.shape()), (2, Some(Shape { sectors: 20, offset: 3 })));
-        assert_eq!((known.role(), pages.known(2).unwrap().role(), pages.find(4)), (2, 0, None));
+        assert_eq!((known.role() - 5, pages.known(2).unwrap().role(), pages.find(4)), (2, 0, None));
         pages.touch(&request(Op::Read, 0, 64));
         assert!(pages.is_full() && pages.known(0).is_none(), "there is no room for page 0");
         let class = pages.known(1).unwrap().class();
         assert_eq!(class, Class { state: 3, role: 0, heat: 1 });
         assert_eq!(class.distance(class), 0);
-        assert_eq!(pages.from_position(2).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(pages.towards_recent_from(2).collect::<Vec<_>>(), [1, 2, 3]);
     }
 }
