@@ -56,7 +56,7 @@ pub struct TraceArgs {
 }
 
 /// How to read a trace.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Trace options")]
 pub struct TraceOptions {
     /// Trace format; detected if not given (see `bimetal list formats`)
@@ -255,20 +255,29 @@ pub struct TargetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub struct GenerateArgs {
     /// Workload (see `bimetal list workloads`)
-    pub workload: String,
+    pub workload: Option<String>,
     /// File to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// Set a parameter of the workload (repeatable)
+    /// In place of a workload: fit a generator to this trace, and show how like it the generated requests are. `sample`
+    /// is the real trace that is inside the program
+    #[arg(long, value_name = "TRACE")]
+    pub like: Option<PathBuf>,
+    /// Set a parameter of the workload (repeatable); with `--like`, `requests`
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Seed of everything pseudo-random
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
+    pub options: TraceOptions,
+    #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 #[derive(Debug, Args)]

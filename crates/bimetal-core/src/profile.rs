@@ -54,6 +54,10 @@ pub struct Profile {
     pub write_hits: Vec<HitClass>,
     /// Sectors by how often they are read (Chang 2010, figure 7d).
     pub read_hits: Vec<HitClass>,
+    /// Writes of the sector that is written most.
+    pub sector_writes_max: u64,
+    /// Reads of the sector that is read most.
+    pub sector_reads_max: u64,
     /// Distinct bytes touched.
     pub footprint: Footprint,
     /// How writes concentrate; `None` without writes.
@@ -90,6 +94,8 @@ pub struct SizeClass {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
+    /// Bytes that they write.
+    pub write_bytes: u64,
     /// Sectors that writes of this class wrote by distinct sectors that they wrote; `None` without writes.
     pub update_ratio: Option<f64>,
 }
@@ -178,6 +184,8 @@ impl Profile {
             update_ratio: ratio(sector_writes.total(), sector_writes.distinct()),
             write_hits: sector_writes.classes(),
             read_hits: sector_reads.classes(),
+            sector_writes_max: sector_writes.most(),
+            sector_reads_max: sector_reads.most(),
             footprint,
             hot_set: HotSet::of(requests),
             hit_rates: hit_rates(requests, footprint.touched_bytes / PAGE_BYTES, curves),
@@ -255,6 +263,7 @@ fn size_classes(requests: &[Request]) -> Vec<SizeClass> {
             sectors: 1 << class,
             reads: of(Op::Read).count() as u64,
             writes: of(Op::Write).count() as u64,
+            write_bytes: written * SECTOR_BYTES,
             update_ratio: ratio(written, distinct(of(Op::Write), 1)),
         }
     };
@@ -327,6 +336,11 @@ impl Hits {
         self.units.iter().skip(1).sum()
     }
 
+    /// Hits of the unit that is hit most.
+    fn most(&self) -> u64 {
+        self.units.len() as u64 - 1
+    }
+
     fn classes(&self) -> Vec<HitClass> {
         let mut classes: Vec<HitClass> = Vec::new();
         for (count, &sectors) in self.units.iter().enumerate().skip(1) {
@@ -365,7 +379,7 @@ impl HotSet {
             hottest: HOT_PERCENTS.map(share).to_vec(),
             bytes_for_half: hits.fewest(total.div_ceil(2)) * PAGE_BYTES,
             bytes_for_90_percent: hits.fewest((total * 9).div_ceil(10)) * PAGE_BYTES,
-            writes_max: hits.units.len() as u64 - 1,
+            writes_max: hits.most(),
         })
     }
 }
@@ -449,8 +463,14 @@ mod tests {
         assert_eq!((profile.reads.requests, profile.writes.requests, profile.trims.requests), (1, 4, 1));
         assert_eq!((profile.writes.bytes, profile.writes.mean_bytes), (26 * 512, 26.0 * 128.0));
         assert_eq!(profile.update_ratio, Some(26.0 / 16.0));
-        assert_eq!(profile.sizes[3], SizeClass { sectors: 8, reads: 0, writes: 3, update_ratio: Some(1.5) });
-        assert_eq!(profile.sizes[1], SizeClass { sectors: 2, reads: 0, writes: 1, update_ratio: Some(1.0) });
+        assert_eq!(
+            profile.sizes[3],
+            SizeClass { sectors: 8, reads: 0, writes: 3, write_bytes: 12_288, update_ratio: Some(1.5) }
+        );
+        assert_eq!(
+            profile.sizes[1],
+            SizeClass { sectors: 2, reads: 0, writes: 1, write_bytes: 1024, update_ratio: Some(1.0) }
+        );
         assert_eq!(profile.sizes[4].reads, 1);
         // Sectors 0 and 3 to 7 twice, 1 and 2 three times, 8 to 15 once.
         assert_eq!(profile.write_hits, [HitClass { hits: 1, sectors: 8 }, HitClass { hits: 2, sectors: 8 }]);

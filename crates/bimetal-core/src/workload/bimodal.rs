@@ -2,6 +2,7 @@
 //! without temporal locality (Chang 2010, section 5.2, figures 7 and 10).
 
 use super::sample::{Arrivals, Permutation, Zipf, choose};
+use super::target::{Goal, Target, share, writes_of};
 use crate::part::random;
 use crate::part::real::ln;
 use crate::request::{Op, Request, SECTOR_BYTES};
@@ -55,6 +56,64 @@ macro_rules! profile {
     };
 }
 pub(super) use profile;
+
+/// What Chang's section 5 and figures 7 and 10 say of a file system.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    /// The two most common sizes of a write in KiB.
+    pub(super) sizes_kib: [f64; 2],
+    /// Share of the written bytes that are in writes of up to 4 KiB.
+    pub(super) small_bytes: f64,
+    /// No sector is read more often.
+    pub(super) sector_reads: f64,
+    /// GiB of the disk that are used.
+    pub(super) used_gib: f64,
+}
+
+impl Published {
+    /// The targets on a disk of `1 / scale` of its size.
+    pub(super) fn targets(&self, scale: u32) -> Vec<Target> {
+        let &Self { sizes_kib: [first, second], small_bytes, sector_reads, used_gib } = self;
+        let figure_7a = "Chang, IEEE TC 2010, figure 7a";
+        vec![
+            Target::new("most common size of a write (KiB)", figure_7a, first, Goal::Within(0.0), |profile| {
+                common_size_kib(profile, 0)
+            }),
+            Target::new("second most common (KiB)", figure_7a, second, Goal::Within(0.0), |profile| {
+                common_size_kib(profile, 1)
+            }),
+            Target::new(
+                "share of written bytes in writes up to 4 KiB",
+                "Chang, IEEE TC 2010, table 3",
+                small_bytes,
+                Goal::Within(0.05),
+                |profile| share(writes_of(profile, 0..=8).1, profile.writes.bytes),
+            ),
+            Target::new(
+                "reads of the sector read most",
+                "Chang, IEEE TC 2010, figure 7d",
+                sector_reads,
+                Goal::AtMost,
+                |profile| Some(profile.sector_reads_max as f64),
+            ),
+            Target::new(
+                "end of the last page (GiB)",
+                "Chang, IEEE TC 2010, figure 10",
+                used_gib,
+                Goal::Within(0.01),
+                |profile| Some(profile.footprint.span_bytes as f64 / f64::from(1 << 30)),
+            )
+            .of_part(1.0 / f64::from(scale)),
+        ]
+    }
+}
+
+/// The size of a write that is common, more common than all but so many, in KiB.
+fn common_size_kib(profile: &crate::profile::Profile, but: usize) -> Option<f64> {
+    let mut classes: Vec<_> = profile.sizes.iter().filter(|class| class.writes > 0).collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.writes));
+    classes.get(but).map(|class| f64::from(class.sectors) * SECTOR_BYTES as f64 / 1024.0)
+}
 
 /// The generator.
 #[derive(Debug)]

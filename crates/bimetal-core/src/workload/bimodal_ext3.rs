@@ -8,8 +8,9 @@
 //! (they give 0.23), and `hot_share`, `hot_extent` and `run`, fitted to the conventional device of table 3: `p2` = 0.011
 //! folds per page write, 0.012 here.
 
-use super::bimodal::{Bimodal, Sizes, profile};
-use super::{Requests, WorkloadSpec};
+use super::bimodal::{Bimodal, Published, Sizes, profile};
+use super::{Requests, Target, WorkloadSpec};
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -18,6 +19,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "small hot writes and large cold ones in a tenth of a new ext3 disk, reads without locality",
     source: "Chang, IEEE TC 2010, sections 5.1 to 5.4, figures 7 and 10, table 3",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[],
 };
 
 crate::parameters! {
@@ -54,6 +57,12 @@ crate::parameters! {
 const SMALL: Sizes = &[(8, 0.97), (4, 0.03)];
 const LARGE: Sizes = &[(256, 0.46), (128, 0.14), (64, 0.12), (32, 0.12), (16, 0.16)];
 const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.1), (64, 0.1), (128, 0.1), (256, 0.2)];
+
+/// Figures 7 and 10 and table 3.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    let published = Published { sizes_kib: [4.0, 128.0], small_bytes: 0.23, sector_reads: 64.0, used_gib: 2.2 };
+    Ok(published.targets(Parameters::parse(settings)?.scale))
+}
 
 /// The requests.
 ///

@@ -11,8 +11,10 @@
 //! conventional device of table 3: `p2` = 0.028 folds per page write, 0.031 here. The same extent and hot share fit
 //! `bimodal-ext3`.
 
-use super::bimodal::{Bimodal, Sizes, profile};
+use super::bimodal::{Bimodal, Published, Sizes, profile};
+use super::target::{Goal, Target, share, writes_of};
 use super::{Requests, WorkloadSpec};
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -21,6 +23,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "small hot writes and large cold ones over a whole aged NTFS disk, reads without locality",
     source: "Chang, IEEE TC 2010, sections 5.1 to 5.4, figures 7 and 10, table 3",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[],
 };
 
 crate::parameters! {
@@ -57,6 +61,45 @@ crate::parameters! {
 const SMALL: Sizes = &[(8, 0.90), (1, 0.05), (2, 0.03), (4, 0.02)];
 const LARGE: Sizes = &[(128, 0.42), (64, 0.22), (32, 0.19), (16, 0.17)];
 const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.15), (64, 0.15), (128, 0.2)];
+
+/// Figures 7 and 10 and sections 5.1 and 5.3.2.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    /// Writes of the month that was traced, and its days.
+    const WRITES: f64 = 1_534_627.0;
+    const DAYS: f64 = 30.0;
+    let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;
+    let published = Published { sizes_kib: [4.0, 64.0], small_bytes: 0.17, sector_reads: 256.0, used_gib: 20.0 };
+    let of_month = requests as f64 * (1.0 - read_share) / WRITES;
+    let mut targets = published.targets(scale);
+    targets.extend([
+        Target::new(
+            "share of writes up to 4 KiB",
+            "Chang, IEEE TC 2010, section 5.3.2",
+            0.68,
+            Goal::Within(0.02),
+            |profile| share(writes_of(profile, 0..=8).0, profile.writes.requests),
+        ),
+        Target::new(
+            "writes of the sector written most",
+            "Chang, IEEE TC 2010, figure 7c",
+            16_384.0,
+            Goal::AtLeast,
+            |profile| Some(profile.sector_writes_max as f64),
+        )
+        .of_part(of_month),
+        Target::new(
+            "writes per day",
+            "Chang, IEEE TC 2010, section 5.3.2",
+            WRITES / DAYS,
+            Goal::Within(0.05),
+            |profile| {
+                let seconds = profile.arrivals.map(|arrivals| arrivals.duration_s).filter(|&seconds| seconds > 0.0)?;
+                Some(profile.writes.requests as f64 / seconds * 86_400.0)
+            },
+        ),
+    ]);
+    Ok(targets)
+}
 
 /// The requests.
 ///

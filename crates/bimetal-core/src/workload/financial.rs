@@ -18,9 +18,9 @@
 //! depends on it. Gaps between arrivals vary as there (coefficient of variation 2.4 and 3.2 in two excerpts; 2.9
 //! here); their mean is that of the whole trace, 12.1 hours as remembered.
 
+use super::WorkloadSpec;
 use super::sample::Bursts;
-use super::server::{Row, Settings, Traffic};
-use super::{Requests, WorkloadSpec};
+use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -29,64 +29,47 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "an OLTP server: small writes, four fifths of all bytes, to recent pages",
     source: "HySSD, MSST 2013, table I; OP-FCL, FAST 2012, table 1: stands in for UMass Financial1",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[("requests", "333436"), ("used", "243MiB")],
 };
 
-crate::parameters! {
-    SPEC.name;
-    /// Parameters of `financial`.
-    pub struct Parameters {
-        /// Number of requests: by default those of the row.
-        pub requests: u64 = 5_334_987, in 1..=1_000_000_000;
-        /// Bytes of the address space (Financial1's units, end to end).
-        pub span: ByteSize = ByteSize(24_400 << 20);
-        /// Bytes of the pages that are touched in as many requests as the row has, from which on they repeat.
-        pub used: ByteSize = ByteSize(3_891 << 20);
-        /// Exponent of the ages of recent pages.
-        pub recency: f64 = 1.6, in 0.0..=4.0;
-        /// Share of the repeated requests that go to popular pages instead of recent ones.
-        pub popular_share: f64 = 0.3, in 0.0..=1.0;
-        /// Exponent of the popularity.
-        pub popularity: f64 = 0.6, in 0.0..=4.0;
-        /// Mean time between arrivals in microseconds.
-        pub interval_us: f64 = 8200.0, in 0.0..=1e9;
-    }
+server! {
+    requests = 5_334_987;
+    /// Bytes of the address space (Financial1's units, end to end).
+    span = 24_400 << 20;
+    used = 3_891 << 20;
+    locality = LOCALITY_OF_FINANCIAL;
+    interval_us = 8200.0;
 }
 
 /// Table I of HySSD, table 1 of OP-FCL.
 const ROW: Row = Row {
-    reads: Traffic { gib: 6.76, set_gib: 1.2, sizes: &[(1, 0.5675), (2, 0.4325)], continued: 0.0 },
+    source: "HySSD, MSST 2013, table I",
+    source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered)",
+    reads: Traffic { mean_kib: 5.73, gib: 6.76, set_gib: 1.2, sizes: &[(1, 0.5675), (2, 0.4325)], continued: 0.0 },
     writes: Traffic {
+        mean_kib: 7.2,
         gib: 28.16,
         set_gib: 3.6,
         sizes: &[(1, 0.8578), (2, 0.05), (3, 0.022), (6, 0.006), (7, 0.002), (8, 0.005), (12, 0.0572)],
         continued: 0.0,
     },
+    read_share: 0.19,
     set_gib: 3.8,
     extent: 256,
     bursts: Bursts { share: 0.9, short: 0.35 },
 };
 
-/// The requests.
-///
-/// # Errors
-/// An address space or a working set that is too small.
-pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
-    let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
-    ROW.generate(Settings { requests, span, used, interval_us, recency, popular_share, popularity }, seed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::server::tests::{Expected, assert_row};
+    use crate::workload::server::tests::assert_row;
 
     #[test]
     fn it_has_the_row() {
-        let expected = Expected { mean_kib: [5.73, 7.2], read_share: 0.19, sequential: 0.03 };
-        assert_row(&ROW, Parameters::default().requests, expected, |requests, small| {
-            let defaults = Parameters::default();
-            let [span, used] = [defaults.span, defaults.used].map(|size| ByteSize(size.0 / small));
-            generate(&Parameters { requests, span, used, ..defaults }, 1).unwrap()
-        });
+        let defaults = Parameters::default();
+        let requests = defaults.requests;
+        let prefix = generate(&Parameters { requests: 100_000, ..defaults }, 1).unwrap();
+        assert_row(&ROW, requests, prefix, 0.03);
     }
 }

@@ -26,8 +26,9 @@
 use std::collections::VecDeque;
 
 use super::sample::Arrivals;
-use super::{Requests, WorkloadSpec, request_sectors};
+use super::{Requests, Target, WorkloadSpec, request_sectors, rewrites};
 use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -36,6 +37,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "`iozone -a` on FAT32: files of 64 KiB to 512 MiB, each written and rewritten 5 to 13 times",
     source: "ComboFTL, JSA 2010, section 6, table 3: stands in for IOzoneTrace; manual and source of IOzone 3",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[],
 };
 
 crate::parameters! {
@@ -68,6 +71,13 @@ const TABLE_PAGE: u64 = 4 << 10;
 const TABLE_PAGE_COVERS: u64 = TABLE_PAGE / 4 * (4 << 10);
 /// FAT32 keeps the table twice.
 const TABLES: u64 = 2;
+
+/// Table 3.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    let (whole, here) = (Parameters::default(), Parameters::parse(settings)?);
+    let bytes = |parameters: &Parameters| parameters.requests as f64 * parameters.size.0 as f64;
+    Ok(rewrites::table_3(1416.0, 18_640.0, here.scale, bytes(&here) / bytes(&whole)))
+}
 
 /// The requests.
 ///

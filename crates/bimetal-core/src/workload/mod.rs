@@ -10,19 +10,23 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+pub mod like;
 mod msn;
 mod pc;
+mod phases;
 mod phone;
 mod rewrites;
 mod sample;
 mod search;
 mod sequential;
 mod server;
+mod target;
 mod uniform;
 mod wlaftl;
 mod zipf;
 
 pub use sample::{Permutation, Zipf};
+pub use target::{Goal, JUDGED_REQUESTS, Judged, Measure, Target, Targets};
 
 use crate::request::{Request, SECTOR_BYTES};
 use crate::scheme::{ParameterError, ParameterSpec};
@@ -42,6 +46,10 @@ pub struct WorkloadSpec {
     pub source: &'static str,
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
+    /// What was published of what it stands in for, with these parameters set.
+    pub targets: Targets,
+    /// Parameters with which it is as in full and quick to generate; none where it is quick in full.
+    pub in_small: &'static [(&'static str, &'static str)],
 }
 
 /// A workload that cannot be generated.
@@ -118,6 +126,7 @@ registry! {
     search,
     exchange,
     msn,
+    phases,
 }
 
 /// The workload of that name.
@@ -147,6 +156,7 @@ fn request_sectors(size: ByteSize, span: ByteSize) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{CurvePlan, Profile};
     use crate::request::Op;
 
     fn generate(name: &str, settings: &[(&str, &str)], seed: u64) -> Vec<Request> {
@@ -195,6 +205,7 @@ mod tests {
         search bb11abdf02dbbbcc
         exchange 6b6eda1610776aeb
         msn 66e873bbad4009dd
+        phases 360d48100b284737
         ");
     }
 
@@ -209,6 +220,20 @@ mod tests {
             }
             let end = generate(spec.name, &settings, 3).iter().map(Request::end).max().unwrap();
             assert!(end <= (96 << 20) / SECTOR_BYTES, "{}: {end}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_target_is_met() {
+        for spec in WORKLOADS {
+            let requests = generate(spec.name, spec.in_small, 1);
+            let profile = Profile::of(&requests, &CurvePlan { points: 0, sampling_rate: None });
+            let settings: Vec<_> = spec.in_small.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+            for judged in (spec.targets)(&settings).unwrap().iter().map(|target| target.judge(&profile)) {
+                println!("{}: {}: {:?} for {}", spec.name, judged.name, judged.measured, judged.expected);
+                assert_eq!(judged.met, Some(true), "{}: {judged:?}", spec.name);
+                assert!(!judged.name.is_empty() && !judged.source.is_empty());
+            }
         }
     }
 

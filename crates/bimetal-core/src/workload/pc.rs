@@ -9,8 +9,9 @@
 //! the same large data.
 
 use super::phone::figure_9;
-use super::rewrites::{Profile, Rewrites};
-use super::{Requests, WorkloadSpec};
+use super::rewrites::{self, Profile, Rewrites};
+use super::{Requests, Target, WorkloadSpec};
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -19,6 +20,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "a desktop's Windows XP: as `phone`, with a smoother mix of sizes up to 64 KiB",
     source: "ComboFTL, JSA 2010, section 6, table 3, figure 9: stands in for PCTrace",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[],
 };
 
 crate::parameters! {
@@ -40,6 +43,13 @@ crate::parameters! {
 
 /// Request sizes in KiB, with their shares.
 const SIZES: &[(u64, f64)] = &[(64, 0.1344), (32, 0.0704), (16, 0.0608), (8, 0.0544), (4, 0.68)];
+
+/// Table 3 and figure 9.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;
+    let part = requests as f64 * (1.0 - read_share) / Parameters::default().requests as f64;
+    Ok([&rewrites::table_3(2005.0, 7837.0, scale, part)[..], &rewrites::figure_9(scale)].concat())
+}
 
 /// The requests.
 ///

@@ -18,8 +18,9 @@
 //! - Arrivals are not published and the paper adds up times of operations: at 20 ms, writing the 3.7 pages of a mean
 //!   request to MLC (table 1: 994 µs each) takes a fifth of the time.
 
-use super::rewrites::{Class, Order, Profile, Rewrites};
-use super::{Requests, WorkloadSpec};
+use super::rewrites::{self, Class, Order, Profile, Rewrites};
+use super::{Requests, Target, WorkloadSpec};
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -28,6 +29,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "a phone's FAT32: small writes that return within 2 MB, files that return after more than 1,024 MB",
     source: "ComboFTL, JSA 2010, section 6, table 3, figure 9: stands in for PhoneTrace",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[],
 };
 
 crate::parameters! {
@@ -64,6 +67,13 @@ pub(super) fn figure_9(sizes: &[(u64, f64)], scale: u32) -> Vec<Class> {
         Class { size: kib << 10, share, mtbw, extent: extent_kib << 10, order }
     };
     sizes.iter().map(class).collect()
+}
+
+/// Table 3 and figure 9.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;
+    let part = requests as f64 * (1.0 - read_share) / Parameters::default().requests as f64;
+    Ok([&rewrites::table_3(2036.0, 10_475.0, scale, part)[..], &rewrites::figure_9(scale)].concat())
 }
 
 /// The requests.

@@ -11,6 +11,7 @@
 //! second class, and so on. So no two classes overlap, nothing is lost and nothing need be remembered.
 
 use super::sample::{Arrivals, Permutation, Zipf, choose};
+use super::target::{Goal, Target};
 use crate::part::random;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::ByteSize;
@@ -29,6 +30,48 @@ pub(super) struct Class {
     pub(super) extent: u64,
     /// Which of its data are written next.
     pub(super) order: Order,
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// Row of table 3 of ComboFTL: MiB of the address space and MiB written, over `1 / scale` of the one and a part of the
+/// other.
+pub(super) fn table_3(space_mib: f64, written_mib: f64, scale: u32, part: f64) -> Vec<Target> {
+    const SOURCE: &str = "ComboFTL, JSA 2010, table 3";
+    vec![
+        Target::new("end of the last page (MiB)", SOURCE, space_mib, Goal::Within(0.01), |profile| {
+            Some(profile.footprint.span_bytes as f64 / MIB)
+        })
+        .of_part(1.0 / f64::from(scale)),
+        Target::new("written (MiB)", SOURCE, written_mib, Goal::Within(0.01), |profile| {
+            Some(profile.writes.bytes as f64 / MIB)
+        })
+        .of_part(part),
+    ]
+}
+
+/// Figure 9 of ComboFTL: what passes between two writes of the same data, of small and of large requests.
+pub(super) fn figure_9(scale: u32) -> [Target; 2] {
+    const SOURCE: &str = "ComboFTL, JSA 2010, section 6, figure 9";
+    [
+        Target::new("written between two writes, below 8 KiB (MiB)", SOURCE, 2.0, Goal::AtMost, |profile| {
+            mtbws(profile).take_while(|&(sectors, _)| sectors < 16).map(|(_, mtbw)| mtbw).reduce(f64::max)
+        }),
+        Target::new("written between two writes, above 32 KiB (MiB)", SOURCE, 1024.0, Goal::AtLeast, |profile| {
+            mtbws(profile).skip_while(|&(sectors, _)| sectors <= 64).map(|(_, mtbw)| mtbw).reduce(f64::min)
+        }),
+    ]
+    .map(|target| target.of_part(1.0 / f64::from(scale)))
+}
+
+/// Mean MiB that the host writes between two writes of the same data, by the sectors of writes; only of data that were
+/// written twice on average, as a shorter trace does not tell.
+fn mtbws(profile: &crate::profile::Profile) -> impl Iterator<Item = (u32, f64)> {
+    let told = profile
+        .sizes
+        .iter()
+        .filter_map(|class| Some((class.sectors, class.update_ratio.filter(|&ratio| ratio >= 2.0)?)));
+    told.map(|(sectors, ratio)| (sectors, profile.writes.bytes as f64 / ratio / MIB))
 }
 
 /// Which of a class's data are written next.

@@ -13,9 +13,9 @@
 //! of the requests continue where the last one of their unit ended; here one in nine continues the last. Three units
 //! of up to 16.7 GB are read alike (WebSearch2; gist.github.com/prtitrz/2706994), which makes the address space.
 
+use super::WorkloadSpec;
 use super::sample::Bursts;
-use super::server::{Row, Settings, Traffic};
-use super::{Requests, WorkloadSpec};
+use super::server::{Locality, Row, Traffic, server};
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -24,64 +24,47 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "a search engine: random reads of 8 to 32 KiB, none more likely than another",
     source: "OP-FCL, FAST 2012, table 1: stands in for UMass WebSearch1",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[("requests", "69043"), ("used", "345MiB")],
 };
 
-crate::parameters! {
-    SPEC.name;
-    /// Parameters of `search`.
-    pub struct Parameters {
-        /// Number of requests: by default those of the row.
-        pub requests: u64 = 1_104_700, in 1..=1_000_000_000;
-        /// Bytes of the address space (three units of WebSearch, end to end).
-        pub span: ByteSize = ByteSize(50 << 30);
-        /// Bytes of the pages that are touched in as many requests as the row has, from which on they repeat.
-        pub used: ByteSize = ByteSize(5_530 << 20);
-        /// Exponent of the ages of recent pages.
-        pub recency: f64 = 0.0, in 0.0..=4.0;
-        /// Share of the repeated requests that go to popular pages instead of recent ones.
-        pub popular_share: f64 = 0.0, in 0.0..=1.0;
-        /// Exponent of the popularity.
-        pub popularity: f64 = 0.0, in 0.0..=4.0;
-        /// Mean time between arrivals in microseconds.
-        pub interval_us: f64 = 2420.0, in 0.0..=1e9;
-    }
+server! {
+    requests = 1_104_700;
+    /// Bytes of the address space (three units of WebSearch, end to end).
+    span = 50 << 30;
+    used = 5_530 << 20;
+    locality = Locality { recency: 0.0, popular_share: 0.0, popularity: 0.0 };
+    interval_us = 2420.0;
 }
 
 /// Table 1 of OP-FCL; the GiB written from the text.
 const ROW: Row = Row {
+    source: "OP-FCL, FAST 2012, table 1 (as remembered); section 6.1",
+    source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered); section 6.1",
     reads: Traffic {
+        mean_kib: 15.1,
         gib: 15.6,
         set_gib: 5.4,
         sizes: &[(2, 0.603), (4, 0.122), (6, 0.078), (8, 0.197)],
         continued: 0.0,
     },
-    writes: Traffic { gib: 0.09, set_gib: 0.09, sizes: &[(2, 0.9), (4, 0.1)], continued: 0.0 },
+    writes: Traffic { mean_kib: 8.6, gib: 0.09, set_gib: 0.09, sizes: &[(2, 0.9), (4, 0.1)], continued: 0.0 },
+    read_share: 0.99,
     set_gib: 5.4,
     extent: 256,
     bursts: Bursts { share: 0.7, short: 0.6 },
 };
 
-/// The requests.
-///
-/// # Errors
-/// An address space or a working set that is too small.
-pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
-    let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
-    ROW.generate(Settings { requests, span, used, interval_us, recency, popular_share, popularity }, seed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::server::tests::{Expected, assert_row};
+    use crate::workload::server::tests::assert_row;
 
     #[test]
     fn it_has_the_row() {
-        let expected = Expected { mean_kib: [15.1, 8.8], read_share: 0.99, sequential: 0.11 };
-        assert_row(&ROW, Parameters::default().requests, expected, |requests, small| {
-            let defaults = Parameters::default();
-            let [span, used] = [defaults.span, defaults.used].map(|size| ByteSize(size.0 / small));
-            generate(&Parameters { requests, span, used, ..defaults }, 1).unwrap()
-        });
+        let defaults = Parameters::default();
+        let requests = defaults.requests;
+        let prefix = generate(&Parameters { requests: 100_000, ..defaults }, 1).unwrap();
+        assert_row(&ROW, requests, prefix, 0.11);
     }
 }

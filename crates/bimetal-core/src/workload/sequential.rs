@@ -1,7 +1,7 @@
 //! `sequential`: streams that each run through their part of the span, again and again.
 
 use super::sample::Arrivals;
-use super::{Requests, WorkloadSpec, request_sectors};
+use super::{Requests, WorkloadSpec, request_sectors, target};
 use crate::part::random;
 use crate::request::{Op, Request};
 use crate::units::ByteSize;
@@ -12,6 +12,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "one or more sequential streams of writes or reads",
     source: "the usual best case of a flash translation layer",
     parameters: Parameters::specs,
+    targets: target::none,
+    in_small: &[],
 };
 
 crate::parameters! {

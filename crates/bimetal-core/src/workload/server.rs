@@ -21,6 +21,7 @@
 
 use super::Requests;
 use super::sample::{Bursts, Gaps, Permutation, Zipf, choose};
+use super::target::{Goal, Target, share};
 use crate::part::random;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::ByteSize;
@@ -32,6 +33,8 @@ const GIB_PAGES: f64 = (1 << 18) as f64;
 /// Reads or writes of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traffic {
+    /// Mean KiB of a request, as published; `sizes` come near it.
+    pub(super) mean_kib: f64,
     /// GiB in all.
     pub(super) gib: f64,
     /// GiB of the pages that they touch.
@@ -45,8 +48,14 @@ pub(super) struct Traffic {
 /// A row, and what has to be assumed beside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
+    /// Where it stands.
+    pub(super) source: &'static str,
+    /// Where its working sets stand.
+    pub(super) source_of_sets: &'static str,
     pub(super) reads: Traffic,
     pub(super) writes: Traffic,
+    /// Share of reads in all bytes, as published.
+    pub(super) read_share: f64,
     /// GiB of all pages that are touched.
     pub(super) set_gib: f64,
     /// Pages that lie together on the disk; at least those of the largest request.
@@ -63,6 +72,12 @@ pub(super) struct Settings {
     /// Bytes of all pages that are touched: the row's working set.
     pub(super) used: ByteSize,
     pub(super) interval_us: f64,
+    pub(super) locality: Locality,
+}
+
+/// How repeated requests choose their pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Locality {
     /// Exponent of the ages.
     pub(super) recency: f64,
     /// Share of the repeated requests that go to popular pages, not to recent ones.
@@ -70,6 +85,63 @@ pub(super) struct Settings {
     /// Exponent of the popularity.
     pub(super) popularity: f64,
 }
+
+/// That of the first requests of Financial1, which stands in where a server's own is not known.
+pub(super) const LOCALITY_OF_FINANCIAL: Locality = Locality { recency: 1.6, popular_share: 0.3, popularity: 0.6 };
+
+/// Declares the parameters of a server, its generator over `ROW` and its targets.
+macro_rules! server {
+    (
+        requests = $requests:expr;
+        #[doc = $span_doc:literal]
+        span = $span:expr;
+        used = $used:expr;
+        locality = $locality:expr;
+        interval_us = $interval_us:expr;
+    ) => {
+        $crate::parameters! {
+            SPEC.name;
+            /// Parameters of a server.
+            pub struct Parameters {
+                /// Number of requests: by default those of the row.
+                pub requests: u64 = $requests, in 1..=1_000_000_000;
+                #[doc = $span_doc]
+                pub span: ByteSize = ByteSize($span);
+                /// Bytes of the pages that are touched in as many requests as the row has, from which on they repeat.
+                pub used: ByteSize = ByteSize($used);
+                /// Exponent of the ages of recent pages.
+                pub recency: f64 = $locality.recency, in 0.0..=4.0;
+                /// Share of the repeated requests that go to popular pages instead of recent ones.
+                pub popular_share: f64 = $locality.popular_share, in 0.0..=1.0;
+                /// Exponent of the popularity.
+                pub popularity: f64 = $locality.popularity, in 0.0..=4.0;
+                /// Mean time between arrivals in microseconds.
+                pub interval_us: f64 = $interval_us, in 0.0..=1e9;
+            }
+        }
+
+        /// The requests.
+        ///
+        /// # Errors
+        /// An address space or a working set that is too small.
+        pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<$crate::workload::Requests, String> {
+            let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
+            let locality = $crate::workload::server::Locality { recency, popular_share, popularity };
+            let settings = $crate::workload::server::Settings { requests, span, used, interval_us, locality };
+            ROW.generate(settings, seed)
+        }
+
+        /// The row, of as many requests and as large a working set as there are.
+        fn targets(
+            settings: &[(String, String)],
+        ) -> Result<Vec<$crate::workload::Target>, $crate::scheme::ParameterError> {
+            let (row, here) = (Parameters::default(), Parameters::parse(settings)?);
+            let part = |here: u64, row: u64| here as f64 / row as f64;
+            Ok(ROW.targets(part(here.requests, row.requests), part(here.used.0, row.used.0)))
+        }
+    };
+}
+pub(super) use server;
 
 /// Reads or writes of a part.
 #[derive(Debug)]
@@ -152,10 +224,11 @@ impl Row {
             for &Part { gib, first, pages, both } in parts.iter().filter(|part| part.pages > 0) {
                 let repeated_gib = (traffic.gib - traffic.set_gib) * gib / traffic.set_gib;
                 let start = if both && op == Op::Read { pages / 2 } else { 0 };
-                let [ages, ranks] = [settings.recency, settings.popularity].map(|theta| Zipf::new(pages, theta));
+                let [ages, ranks] =
+                    [settings.locality.recency, settings.locality.popularity].map(|theta| Zipf::new(pages, theta));
                 let stream = streams.len();
                 streams.push(Stream { op, first, pages, start, touched: 0, again: false, ages, ranks });
-                let popular = settings.popular_share;
+                let popular = settings.locality.popular_share;
                 // Of requests in runs, only the first are started.
                 shares.push(((stream, Order::New), traffic.requests_of(gib) * (1.0 - traffic.continued)));
                 shares.push(((stream, Order::Recent), traffic.requests_of(repeated_gib) * (1.0 - popular)));
@@ -176,6 +249,32 @@ impl Row {
             places: Permutation::new(span, random::split_mix(&mut state)),
             state,
         }))
+    }
+
+    /// What the row says of a part of its requests over a part of its working set. A round of the working set takes as
+    /// large a part of the requests; a beginning of it touches in proportion.
+    pub(super) fn targets(&self, requests: f64, used: f64) -> Vec<Target> {
+        const KIB: f64 = 1024.0;
+        const GIB: f64 = (1 << 30) as f64;
+        let Self { source, source_of_sets, reads, writes, read_share, set_gib, .. } = *self;
+        let touched = requests.min(used);
+        let mean = |name, published, measure| Target::new(name, source, published, Goal::Within(0.03), measure);
+        let amount = |name, published, measure| Target::new(name, source, published, Goal::Within(0.05), measure);
+        let set = |name, published, measure| {
+            Target::new(name, source_of_sets, published, Goal::Within(0.05), measure).of_part(touched)
+        };
+        vec![
+            mean("mean size of a read (KiB)", reads.mean_kib, |profile| Some(profile.reads.mean_bytes / KIB)),
+            mean("mean size of a write (KiB)", writes.mean_kib, |profile| Some(profile.writes.mean_bytes / KIB)),
+            amount("read (GiB)", reads.gib, |profile| Some(profile.reads.bytes as f64 / GIB)).of_part(requests),
+            amount("written (GiB)", writes.gib, |profile| Some(profile.writes.bytes as f64 / GIB)).of_part(requests),
+            amount("share of bytes that are read", read_share, |profile| {
+                share(profile.reads.bytes, profile.reads.bytes + profile.writes.bytes)
+            }),
+            set("pages touched (GiB)", set_gib, |profile| Some(profile.footprint.touched_bytes as f64 / GIB)),
+            set("pages read (GiB)", reads.set_gib, |profile| Some(profile.footprint.read_bytes as f64 / GIB)),
+            set("pages written (GiB)", writes.set_gib, |profile| Some(profile.footprint.written_bytes as f64 / GIB)),
+        ]
     }
 
     /// The parts, of so many extents together: at least one each where the row has the part. The last one takes what
@@ -278,56 +377,21 @@ pub(super) mod tests {
     use crate::profile::{CurvePlan, Profile};
     use crate::workload;
 
-    /// What a row says beside its sizes in GiB.
-    pub(in crate::workload) struct Expected {
-        /// Mean KiB of a read and of a write.
-        pub(in crate::workload) mean_kib: [f64; 2],
-        /// Share of reads in all bytes.
-        pub(in crate::workload) read_share: f64,
-        /// Share of the requests that continue the one before, as assumed.
-        pub(in crate::workload) sequential: f64,
-    }
-
     fn close(found: f64, expected: f64, tolerance: f64, what: &str) {
         assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} is not {expected} within {tolerance}");
     }
 
-    /// Holds a workload against its row, in small: mean sizes and bytes and working sets within 5 %.
-    pub(in crate::workload) fn assert_row(
-        row: &Row,
-        requests: u64,
-        expected: Expected,
-        generate: impl FnOnce(u64, u64) -> Requests,
-    ) {
-        const SMALL: u64 = 16;
-        close(
-            requests as f64,
-            row.reads.requests_of(row.reads.gib) + row.writes.requests_of(row.writes.gib),
-            0.04,
-            "requests",
-        );
+    /// What the row's targets do not show: that it agrees with itself, and the share of the requests that continue the
+    /// one before, as assumed.
+    pub(in crate::workload) fn assert_row(row: &Row, requests: u64, prefix: Requests, sequential: f64) {
+        let published = row.reads.requests_of(row.reads.gib) + row.writes.requests_of(row.writes.gib);
+        close(requests as f64, published, 0.04, "requests");
         for traffic in [&row.reads, &row.writes] {
             close(traffic.sizes.iter().map(|(_, share)| share).sum(), 1.0, 1e-9, "shares of sizes");
             assert!(traffic.sizes.iter().all(|&(pages, _)| u64::from(pages) <= row.extent));
         }
-        let profile = Profile::of(&generate(requests / SMALL, SMALL).collect::<Vec<_>>(), &CurvePlan::default());
-        let gib = |bytes: u64| bytes as f64 * SMALL as f64 / f64::from(1 << 30);
-        let (reads, writes, touched) = (profile.reads, profile.writes, profile.footprint);
-        println!("KiB {:.2} {:.2}", reads.mean_bytes / 1024.0, writes.mean_bytes / 1024.0);
-        println!("GiB {:.2} {:.2}", gib(reads.bytes), gib(writes.bytes));
-        let sets = [touched.touched_bytes, touched.read_bytes, touched.written_bytes].map(gib);
-        println!("GiB touched, read, written {sets:.2?}; sequential {:?}", profile.sequential_share);
-        close(reads.mean_bytes / 1024.0, expected.mean_kib[0], 0.02, "KiB of a read");
-        close(writes.mean_bytes / 1024.0, expected.mean_kib[1], 0.02, "KiB of a write");
-        close(gib(reads.bytes), row.reads.gib, 0.05, "GiB read");
-        close(gib(writes.bytes), row.writes.gib, 0.05, "GiB written");
-        let share = reads.bytes as f64 / (reads.bytes + writes.bytes) as f64;
-        assert!((share - expected.read_share).abs() < 0.01, "read share {share}");
-        for (found, expected) in sets.into_iter().zip([row.set_gib, row.reads.set_gib, row.writes.set_gib]) {
-            close(found, expected, 0.05, "GiB touched");
-        }
-        let sequential = profile.sequential_share.unwrap();
-        assert!((sequential - expected.sequential).abs() < 0.01, "sequential share {sequential}");
+        let found = Profile::of(&prefix.collect::<Vec<_>>(), &CurvePlan::default()).sequential_share.unwrap();
+        assert!((found - sequential).abs() < 0.01, "sequential share {found}");
     }
 
     /// Shares of page accesses of one kind that an LRU stack of so many pages has, and last those of an endless one.

@@ -1,7 +1,7 @@
 //! `uniform`: independent requests, uniform over a span. The workload of the closed forms of write amplification.
 
 use super::sample::Arrivals;
-use super::{Requests, WorkloadSpec, request_sectors};
+use super::{Requests, WorkloadSpec, request_sectors, target};
 use crate::part::random;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::ByteSize;
@@ -12,6 +12,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "uniform random reads and writes of one size",
     source: "the usual worst case; defaults: 4 GiB of 4-KiB pages, 70 % writes, as simulators are compared on",
     parameters: Parameters::specs,
+    targets: target::none,
+    in_small: &[],
 };
 
 crate::parameters! {

@@ -41,8 +41,11 @@
 //! - FlashSim is open loop. At 10 ms between arrivals even the largest mean write, 11.4 KB of Test2, all to MLC (table 1:
 //!   800 µs for 4 KB), would take a ninth of the time, half of the requests being reads.
 
-use super::rewrites::{Class, Order, Profile, Rewrites};
+use super::rewrites::{self, Class, Order, Rewrites};
+use super::target::{Goal, Measure, Target, share, writes_of};
 use super::{Requests, WorkloadSpec};
+use crate::profile::Profile;
+use crate::scheme::ParameterError;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -51,6 +54,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "one of six traces by its sizes of writes: OLTP, synthetic, a PC; small data with Zipf popularity",
     source: "WLAFTL, Chinese Journal of Computers 2018, section 4.1, tables 2 and 3: stands in for its traces",
     parameters: Parameters::specs,
+    targets,
+    in_small: &[("requests", "120000")],
 };
 
 crate::choices! {
@@ -189,6 +194,38 @@ impl Known {
     }
 }
 
+/// What is known of the trace: its row of table 2 where that is legible, and the bytes of table 3.
+fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
+    /// Share of the written bytes in writes of so many sectors.
+    fn bytes(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> Option<f64> {
+        share(writes_of(profile, sectors).1, profile.writes.bytes)
+    }
+    let known = Parameters::parse(settings)?.trace.known();
+    let mut targets = Vec::new();
+    if let Row::Legible { write_share, mean_kib, .. } = known.row {
+        let row = |name, published, measure| {
+            let source = "WLAFTL, 2018, table 2 (Fin1: UMass Financial1)";
+            Target::new(name, source, published, Goal::Within(0.02), measure)
+        };
+        targets.push(row("share of writes", write_share, |profile| share(profile.writes.requests, profile.requests)));
+        targets.push(row("mean size of a write (KiB)", mean_kib, |profile| Some(profile.writes.mean_bytes / 1024.0)));
+    }
+    let written = known.written_kib();
+    let all: f64 = written.iter().sum();
+    let measures: [(&str, Measure); 4] = [
+        ("share of written bytes, up to 4 KiB", |profile| bytes(profile, 0..=8)),
+        ("share of written bytes, up to 8 KiB", |profile| bytes(profile, 9..=16)),
+        ("share of written bytes, up to 16 KiB", |profile| bytes(profile, 17..=32)),
+        ("share of written bytes, larger", |profile| bytes(profile, 33..=u32::MAX)),
+    ];
+    // Of classes with a thousandth of the bytes chance decides.
+    let told = measures.into_iter().zip(written.map(|kib| kib / all)).filter(|&(_, share)| share >= 0.01);
+    targets.extend(told.map(|((name, measure), share)| {
+        Target::new(name, "WLAFTL, 2018, table 3, from static thresholds", share, Goal::Within(0.05), measure)
+    }));
+    Ok(targets)
+}
+
 /// The requests.
 ///
 /// # Errors
@@ -196,7 +233,7 @@ impl Known {
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let Parameters { trace, requests, span, scale, theta, interval_us } = *parameters;
     let known = trace.known();
-    let profile = Profile {
+    let profile = rewrites::Profile {
         requests: requests.min(known.requests()),
         span: span.0 / u64::from(scale),
         read_share: 1.0 - known.write_share(),
@@ -209,6 +246,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::CurvePlan;
     use crate::request::Request;
     use crate::workload::rewrites::tests::by_size;
 
@@ -238,6 +276,11 @@ mod tests {
             assert!((writes as f64 / 120_000.0 - write_share).abs() < 0.005, "{name}: {writes}");
             let mean = bytes as f64 / 1024.0 / writes as f64;
             assert!((mean / mean_kib - 1.0).abs() < 0.02, "{name}: {mean}");
+            let profile = Profile::of(&requests, &CurvePlan::default());
+            for target in targets(&[("trace".into(), name.to_string())]).unwrap() {
+                let judged = target.judge(&profile);
+                assert_eq!(judged.met, Some(true), "{name}: {judged:?}");
+            }
             let ranges = [0..=4, 5..=8, 9..=16, 17..=1024];
             for (range, share) in ranges.into_iter().zip(shares) {
                 let found: u64 = sizes.range(range.clone()).map(|(_, written)| written.bytes).sum();

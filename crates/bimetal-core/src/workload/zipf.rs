@@ -1,7 +1,7 @@
 //! `zipf`: few pages take most requests, and they are scattered over the span.
 
 use super::sample::{Arrivals, Permutation, Zipf};
-use super::{Requests, WorkloadSpec, request_sectors};
+use super::{Requests, WorkloadSpec, request_sectors, target};
 use crate::part::random;
 use crate::request::{Op, Request};
 use crate::units::ByteSize;
@@ -12,6 +12,8 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     summary: "random reads and writes with Zipf popularity, the hot pages scattered",
     source: "scrambled Zipf of YCSB (Cooper et al., SoCC 2010), theta 0.99",
     parameters: Parameters::specs,
+    targets: target::none,
+    in_small: &[],
 };
 
 crate::parameters! {

@@ -1,0 +1,133 @@
+//! Targets: what was published of the trace that a workload stands in for, which a generated one is held against.
+//!
+//! A workload declares its targets once, for any setting of its parameters. An amount that was published of a whole
+//! trace is expected in proportion of a shorter one; a ratio is expected as it is.
+
+use serde::Serialize;
+
+use crate::profile::Profile;
+
+/// Shorter workloads are not judged: chance decides what they are like.
+pub const JUDGED_REQUESTS: u64 = 10_000;
+
+/// How a measured value is held against the one expected.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// It differs by this share of the expected value at most.
+    Within(f64),
+    /// It is as large or larger.
+    AtLeast,
+    /// It is as large or smaller.
+    AtMost,
+}
+
+/// How a value is read off a profile; `None` where the profile does not tell.
+pub type Measure = fn(&Profile) -> Option<f64>;
+
+/// The targets of a workload with these parameters set.
+pub type Targets = fn(&[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError>;
+
+/// One published characteristic.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What is measured, with its unit.
+    pub name: &'static str,
+    /// The paper with its section, table or figure.
+    pub source: &'static str,
+    /// The value in the source.
+    pub published: f64,
+    /// The value that follows for the parameters at hand.
+    pub expected: f64,
+    /// How near the generated one has to come.
+    pub goal: Goal,
+    /// How it is read off a profile.
+    pub measure: Measure,
+}
+
+/// A target and what came out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// As [`Target::name`].
+    pub name: &'static str,
+    /// As [`Target::source`].
+    pub source: &'static str,
+    /// As [`Target::published`].
+    pub published: f64,
+    /// As [`Target::expected`].
+    pub expected: f64,
+    /// As [`Target::goal`].
+    pub goal: Goal,
+    /// The value of the generated requests; `None` where they do not tell.
+    pub measured: Option<f64>,
+    /// Whether the goal was met; `None` where nothing was measured or there are too few requests.
+    pub met: Option<bool>,
+}
+
+impl Target {
+    /// A target that is the same for all parameters.
+    pub fn new(name: &'static str, source: &'static str, published: f64, goal: Goal, measure: Measure) -> Self {
+        Self { name, source, published, expected: published, goal, measure }
+    }
+
+    /// The same of so large a part of what was published.
+    pub fn of_part(self, part: f64) -> Self {
+        Self { expected: self.published * part, ..self }
+    }
+
+    /// Holds a workload against it.
+    pub fn judge(&self, profile: &Profile) -> Judged {
+        let &Self { name, source, published, expected, goal, measure } = self;
+        let measured = measure(profile);
+        let meets = |value: f64| match goal {
+            Goal::Within(tolerance) => (value - expected).abs() <= tolerance * expected.abs(),
+            Goal::AtLeast => value >= expected,
+            Goal::AtMost => value <= expected,
+        };
+        let met = measured.filter(|_| profile.requests >= JUDGED_REQUESTS).map(meets);
+        Judged { name, source, published, expected, goal, measured, met }
+    }
+}
+
+/// Of a workload that stands in for nothing published.
+pub(super) fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError> {
+    Ok(Vec::new())
+}
+
+/// A target that is a share of a whole, `None` of nothing.
+pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Writes of so many sectors, of this profile: their number and their bytes.
+pub(super) fn writes_of(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> (u64, u64) {
+    let classes = profile.sizes.iter().filter(|class| sectors.contains(&class.sectors));
+    classes.fold((0, 0), |(writes, bytes), class| (writes + class.writes, bytes + class.write_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::CurvePlan;
+
+    #[test]
+    fn goals_are_judged_of_enough_requests() {
+        let mut profile = Profile::of(&[], &CurvePlan { points: 0, sampling_rate: None });
+        profile.requests = JUDGED_REQUESTS;
+        let met = |published: f64, goal: Goal, profile: &Profile| {
+            Target::new("requests", "-", published, goal, |profile| Some(profile.requests as f64))
+                .of_part(0.5)
+                .judge(profile)
+                .met
+        };
+        assert_eq!(met(20_000.0, Goal::Within(0.0), &profile), Some(true));
+        assert_eq!(met(21_000.0, Goal::Within(0.04), &profile), Some(false));
+        assert_eq!(met(21_000.0, Goal::Within(0.05), &profile), Some(true));
+        assert_eq!(met(20_002.0, Goal::AtLeast, &profile), Some(false));
+        assert_eq!(met(20_002.0, Goal::AtMost, &profile), Some(true));
+        let unknown = Target::new("-", "-", 1.0, Goal::AtLeast, |_| None);
+        assert_eq!(unknown.judge(&profile).met, None);
+        profile.requests -= 1;
+        assert_eq!(met(20_000.0, Goal::AtMost, &profile), None);
+    }
+}
