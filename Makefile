@@ -1,8 +1,8 @@
-# Everything starts here: `make demo`, `make test`, `make bench`, `make lint`.
+# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`.
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser bench
+.PHONY: demo test lint browser bench papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
@@ -25,3 +25,8 @@ browser:
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
+
+# Every table and figure of the papers at full size, and the tables of claims in the docs from what comes out.
+papers:
+	$(CARGO) run --release --locked --package bimetal-cli -- paper --json docs/papers/reproduction.json
+	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction

@@ -6,6 +6,7 @@ use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
 use bimetal_study::arrivals;
+use bimetal_study::paper::lab::Scale;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -37,7 +38,9 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
     Generate(GenerateArgs),
-    /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads
+    /// Reproduce the papers' tables and figures, and say for each claim whether it held
+    Paper(PaperArgs),
+    /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
 }
 
@@ -53,7 +56,7 @@ pub struct TraceArgs {
 }
 
 /// How to read a trace.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Trace options")]
 pub struct TraceOptions {
     /// Trace format; detected if not given (see `bimetal list formats`)
@@ -269,6 +272,41 @@ pub struct GenerateArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct PaperArgs {
+    /// Paper (see `bimetal list papers`); without one, all
+    pub paper: Option<String>,
+    /// Figures of the paper, by how their names begin: `fig8` for `fig8a` and `fig8b`; without any, all
+    #[arg(value_name = "FIGURE")]
+    pub figures: Vec<String>,
+    /// Fewer requests: minutes for everything
+    #[arg(long)]
+    pub quick: bool,
+    /// Put your own trace in the place of a generated one, for example `financial=Financial1.spc` (repeatable; see
+    /// `bimetal list papers NAME`)
+    #[arg(long, value_name = "NAME=FILE", value_parser = setting)]
+    pub trace: Vec<(String, String)>,
+    /// How many replays run at once; by default as many as there are processors
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..),
+        allow_negative_numbers = true
+    )]
+    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
+}
+
+impl PaperArgs {
+    /// How large experiments are.
+    pub fn scale(&self) -> Scale {
+        if self.quick { Scale::Quick } else { Scale::Full }
+    }
+}
+
+#[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
@@ -289,6 +327,7 @@ pub enum Listed {
     Devices,
     Formats,
     Workloads,
+    Papers,
 }
 
 fn sampling_rate(text: &str) -> Result<f64, String> {

@@ -6,6 +6,7 @@ use bimetal_core::drive::{self, Drive};
 use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::FORMATS;
 use bimetal_core::workload::{WORKLOADS, WorkloadSpec};
+use bimetal_study::paper::{PAPERS, PaperSpec};
 use bimetal_study::writer::WRITERS;
 use serde_json::{Value, json};
 
@@ -70,6 +71,7 @@ fn items(what: Listed) -> Result<Vec<Item>, Failure> {
         Listed::Devices => PRESETS.iter().map(device_item).collect(),
         Listed::Formats => Ok(FORMATS.iter().map(|format| format_item(format)).collect()),
         Listed::Workloads => Ok(WORKLOADS.iter().map(|spec| workload(spec)).collect()),
+        Listed::Papers => Ok(PAPERS.iter().map(|spec| paper_item(spec)).collect()),
     }
 }
 
@@ -101,6 +103,7 @@ fn heads(what: Listed) -> &'static [(&'static str, Align)] {
         Listed::Devices => &[("device", Left), ("summary", Left)],
         Listed::Formats => &[("format", Left), ("summary", Left)],
         Listed::Workloads => &[("workload", Left), ("summary", Left)],
+        Listed::Papers => &[("paper", Left), ("summary", Left)],
     }
 }
 
@@ -118,6 +121,26 @@ fn scheme(spec: &SchemeSpec) -> Item {
 
 fn workload(spec: &WorkloadSpec) -> Item {
     parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)())
+}
+
+fn paper_item(spec: &PaperSpec) -> Item {
+    let mut full = bold(spec.name) + "\n" + &indented(spec.summary, 2) + &indented(spec.citation, 2);
+    for figure in spec.figures {
+        let traces = figure.sources.iter().map(|source| source.name).collect::<Vec<_>>().join(", ");
+        let traces = if traces.is_empty() { String::new() } else { format!(" (traces: {traces})") };
+        full.push_str(&format!("    {:<12}", figure.name));
+        let lines = broken(&format!("{}{traces}", figure.title), width() - 16);
+        full.push_str(&(lines.join(&format!("\n{}", " ".repeat(16))) + "\n"));
+    }
+    let figures = spec.figures.iter().map(|figure| {
+        let traces: Vec<&str> = figure.sources.iter().map(|source| source.name).collect();
+        json!({ "name": figure.name, "title": figure.title, "traces": traces })
+    });
+    let figures: Vec<Value> = figures.collect();
+    let json = json!({
+        "name": spec.name, "summary": spec.summary, "citation": spec.citation, "figures": figures,
+    });
+    Item { name: spec.name.into(), row: vec![spec.name.into(), spec.summary.into()], json, full }
 }
 
 fn parameterised(name: &str, summary: &str, source: &str, parameters: &[ParameterSpec]) -> Item {

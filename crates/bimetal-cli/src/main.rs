@@ -13,6 +13,7 @@ mod generate;
 mod header;
 mod list;
 mod output;
+mod paper;
 mod profile;
 mod progress;
 mod replay;
@@ -52,6 +53,7 @@ fn run() -> Result<(), Failure> {
         Command::Profile(args) => profile::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Paper(args) => paper::run(&args),
         Command::List(args) => list::run(&args),
     }
 }

@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use bimetal_core::device::Resolved;
 use bimetal_study::compare::Progress;
+use bimetal_study::paper;
+use bimetal_study::paper::lab::LabProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// One bar for each scheme.
@@ -44,6 +46,39 @@ impl Progress for Bars {
         if let Some(bar) = self.bars.get(run) {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A bar for the replays of each figure of the papers.
+pub struct PaperBar {
+    bar: ProgressBar,
+}
+
+impl PaperBar {
+    /// Hidden off a terminal.
+    pub fn new() -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{msg:28} {bar:40} {pos:>3} of {len} replays, {elapsed}");
+        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+    }
+}
+
+impl LabProgress for PaperBar {
+    fn replays(&self, done: usize, of: usize) {
+        self.bar.set_length(of as u64);
+        self.bar.set_position(done as u64);
+    }
+}
+
+impl paper::Progress for PaperBar {
+    fn figure(&self, paper: &str, figure: &str, number: usize, of: usize) {
+        self.bar.set_message(format!("{paper} {figure} ({number} of {of})"));
+    }
+}
+
+impl Drop for PaperBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

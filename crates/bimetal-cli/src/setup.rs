@@ -23,17 +23,24 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
 
 /// Reads the traces that are named, or the one inside the program.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
-    let trace = if args.traces.is_empty() {
+    if args.traces.is_empty() {
         let TraceOptions { format, time_unit, action, volumes, limit: _ } = &args.options;
         if format.is_some() || time_unit.is_some() || action.is_some() || volumes.is_some() {
             let what = "options on how to read a trace are given, and no trace; hint: name a trace file";
             return Err(Failure::usage(what));
         }
-        sample::open()?
-    } else {
-        trace(&args.traces, &args.options)?
-    };
-    Ok(Workload::of(trace, args.options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))))
+        return Ok(limited(sample::open()?, &args.options));
+    }
+    traces(&args.traces, &args.options)
+}
+
+/// Reads traces as one workload, in the order given.
+pub fn traces(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Workload, Failure> {
+    Ok(limited(trace(paths, options)?, options))
+}
+
+fn limited(trace: Trace, options: &TraceOptions) -> Workload {
+    Workload::of(trace, options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
 /// Into how many intervals the figures over time of a report are cut, unless it is said.

@@ -3,12 +3,16 @@
 //! Deterministic: the same requests, configuration and seed give the same [`Outcome`] to the bit on any machine. After
 //! its buffers are made a replay allocates nothing.
 
+mod outcome;
+mod responses;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hdrhistogram::Histogram;
+pub use outcome::{HostCounts, Interval, Outcome, STRETCHES, Stretch};
+pub use responses::Responses;
 
-use crate::ledger::{Ledger, Server};
+use crate::ledger::Ledger;
 use crate::media::{DiskOp, FlashOp, Simulation};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme};
@@ -65,189 +69,6 @@ impl Default for Plan {
             idle_after_ns: 10_000_000,
         }
     }
-}
-
-/// Response times of one kind of request.
-#[derive(Clone, Debug)]
-pub struct Responses {
-    histogram: Histogram<u64>,
-    count: u64,
-    total_ns: u128,
-    max_ns: u64,
-    /// The last response and how often it came in a row: equal ones go into the histogram at once.
-    run: (u64, u64),
-}
-
-/// Responses above this many nanoseconds (13 days) share the histogram's last bucket; mean and maximum stay exact.
-const HISTOGRAM_MAX_NS: u64 = 1 << 50;
-
-impl Responses {
-    fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
-            .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
-        Self { histogram, count: 0, total_ns: 0, max_ns: 0, run: (0, 0) }
-    }
-
-    #[inline]
-    fn record(&mut self, response_ns: u64) {
-        if response_ns != self.run.0 {
-            self.close_run();
-            self.run.0 = response_ns;
-        }
-        self.run.1 += 1;
-    }
-
-    fn close_run(&mut self) {
-        let (response_ns, count) = self.run;
-        self.run.1 = 0;
-        if count > 0 {
-            self.histogram.saturating_record_n(response_ns, count);
-            self.count += count;
-            self.total_ns += u128::from(response_ns) * u128::from(count);
-            self.max_ns = self.max_ns.max(response_ns);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.histogram.clear();
-        (self.count, self.total_ns, self.max_ns, self.run) = (0, 0, 0, (0, 0));
-    }
-
-    /// Both together.
-    pub fn merged(&self, other: &Self) -> Self {
-        let mut sum = self.clone();
-        sum.histogram += &other.histogram;
-        sum.count += other.count;
-        sum.total_ns += other.total_ns;
-        sum.max_ns = sum.max_ns.max(other.max_ns);
-        sum
-    }
-
-    /// Number of requests.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Sum of all responses, in nanoseconds.
-    pub fn total_ns(&self) -> u128 {
-        self.total_ns
-    }
-
-    /// Mean, in nanoseconds; 0 where there was none.
-    pub fn mean_ns(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.total_ns as f64 / self.count as f64 }
-    }
-
-    /// The response that a share of all (0 to 1) does not exceed, in nanoseconds, to three significant digits.
-    pub fn quantile_ns(&self, share: f64) -> u64 {
-        self.histogram.value_at_quantile(share).min(self.max_ns)
-    }
-
-    /// The longest response, in nanoseconds.
-    pub fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
-}
-
-/// What the host asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCounts {
-    /// Read requests.
-    pub reads: u64,
-    /// Write requests.
-    pub writes: u64,
-    /// Trim requests.
-    pub trims: u64,
-    /// Sectors read.
-    pub read_sectors: u64,
-    /// Sectors written.
-    pub write_sectors: u64,
-}
-
-impl HostCounts {
-    #[inline]
-    fn add(&mut self, request: &Request) {
-        match request.op {
-            Op::Read => {
-                self.reads += 1;
-                self.read_sectors += u64::from(request.sectors);
-            }
-            Op::Write => {
-                self.writes += 1;
-                self.write_sectors += u64::from(request.sectors);
-            }
-            Op::Trim => self.trims += 1,
-        }
-    }
-
-    /// Requests of all kinds.
-    pub fn requests(&self) -> u64 {
-        self.reads + self.writes + self.trims
-    }
-}
-
-/// A stretch of the replay, for figures over time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
-    /// Measured requests up to the end of this interval.
-    pub requests: u64,
-    /// Simulated time at its end, in nanoseconds since measuring started.
-    pub end_ns: u64,
-    /// Reads and writes within it.
-    pub served: u64,
-    /// Sum of their responses, in nanoseconds.
-    pub response_total_ns: u128,
-    /// The longest of their responses, in nanoseconds.
-    pub response_max_ns: u64,
-    /// Operations since measuring started: by ledger row, reads, programs and erases.
-    pub ops: Vec<[u64; 3]>,
-    /// Accesses since measuring started: by disk, reads and writes.
-    pub disk_ops: Vec<[u64; 2]>,
-    /// The scheme's own figures at its end.
-    pub metrics: Vec<f64>,
-}
-
-/// A part of the measured requests: responses that grow from part to part show a queue that does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
-    /// Reads and writes within it.
-    pub served: u64,
-    /// Sum of their responses, in nanoseconds.
-    pub response_total_ns: u128,
-}
-
-/// How many parts of equally many requests the measured ones are cut into.
-pub const STRETCHES: usize = 8;
-
-/// What a replay measured.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Operations and wear.
-    pub ledger: Ledger,
-    /// Responses of reads.
-    pub reads: Responses,
-    /// Responses of writes. Trims are not counted: they only change maps.
-    pub writes: Responses,
-    /// What the host asked for.
-    pub host: HostCounts,
-    /// Simulated time of the measured passes, from the first issue to the last completion, in nanoseconds.
-    pub simulated_ns: u64,
-    /// When requests were issued.
-    pub arrivals: Arrivals,
-    /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
-    pub backlog_ns: u64,
-    /// Open loop: from the first measured arrival to the last, in nanoseconds.
-    pub arrivals_ns: u64,
-    /// The measured requests in [`STRETCHES`] parts, or fewer where there are fewer requests.
-    pub stretches: Vec<Stretch>,
-    /// What the device's dies, channels and disks did.
-    pub servers: Vec<Server>,
-    /// The scheme's own figures.
-    pub metrics: Metrics,
-    /// Blocks that stay in SLC mode for good, the first of the last region.
-    pub fixed_slc_blocks: u32,
-    /// Figures over time.
-    pub intervals: Vec<Interval>,
 }
 
 /// Called now and then with the number of requests served so far.

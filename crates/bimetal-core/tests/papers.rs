@@ -9,7 +9,6 @@ use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation}
 use bimetal_core::model::hyssd::HybridCost;
 use bimetal_core::model::metadata::{ghost_lists_bytes, hyssd_bytes, opfcl_bytes};
 use bimetal_core::model::opfcl::{CacheCost, CacheLoad, DiskCosts, Partition};
-use bimetal_core::model::wear_balance::{RelativeWear, WearCompare, phi};
 use bimetal_core::part::real::pow;
 
 fn part(name: &str) -> Chip {
@@ -96,56 +95,6 @@ fn chang_parts() {
     assert_eq!(slc.endurance / part("chang-mlc-5k").endurance, 20);
     let mode = mlc.slc_mode.unwrap();
     assert_eq!((mlc.read_us / mode.read_us, mlc.program_us / mode.program_us), (1.2, 2.0));
-}
-
-/// Erases of SLC, erases of MLC, and the wear ratio Φ.
-type WearCell = (u64, u64, f64);
-
-/// WLAFTL 2018, table 3: static thresholds of 4, 8 and 16 KB, and WLAFTL.
-const WLAFTL_TABLE_3: [(&str, [WearCell; 4]); 6] = [
-    ("Fin1", [(82_298, 4_602, 1.79), (82_376, 4_561, 1.81), (82_376, 4_561, 1.81), (78_139, 5_154, 1.51)]),
-    ("Sys", [(30_652, 9_452, 3.08), (39_838, 6_181, 1.55), (44_316, 5_083, 1.14), (46_348, 4_763, 1.02)]),
-    ("Test1", [(32_431, 938, 3.45); 4]),
-    ("Test2", [(8_369, 28_227, 33.73), (43_478, 19_094, 4.39), (94_706, 8_353, 1.13), (96_095, 8_636, 1.11)]),
-    ("Iotrace1", [(10_237, 21_175, 20.68), (51_160, 11_642, 2.27), (82_076, 7_501, 1.09), (66_706, 7_501, 1.12)]),
-    ("Iotrace2", [(77_801, 49_985, 6.42), (132_222, 35_171, 2.66), (154_795, 28_776, 1.86), (190_450, 24_788, 1.30)]),
-];
-
-/// Relative wear with 4,096 blocks on either side: 512 MB of SLC and 2 GB of MLC.
-fn wlaftl_wear() -> RelativeWear {
-    let (slc, mlc) = (part("wlaftl-slc"), part("wlaftl-mlc"));
-    let blocks = |bytes: u64, chip: &Chip| (bytes / u64::from(chip.page_bytes * chip.pages_per_block)) as u32;
-    RelativeWear::new((blocks(512 << 20, &slc), slc.endurance), (blocks(2 << 30, &mlc), mlc.endurance))
-}
-
-/// Every Φ of table 3 follows from its counts, if SLC has as many blocks as MLC: 512 MB.
-#[test]
-fn wlaftl_wear_ratios() {
-    let wear = wlaftl_wear();
-    for (trace, cells) in WLAFTL_TABLE_3 {
-        for (slc, mlc, printed) in cells {
-            let (fast, slow) = wear.values(slc, mlc);
-            println!("{trace}: {fast:.3} {slow:.3}, printed {printed}");
-            close(phi(fast, slow).unwrap(), printed, 0.01);
-        }
-    }
-}
-
-/// At the end of the WLAFTL runs the relative wears differ on every trace, and their integer parts are equal on all traces
-/// but one: these are what its algorithms compare.
-#[test]
-fn wlaftl_compares_integer_parts() {
-    let wear = wlaftl_wear();
-    let ends = [(1.908, 1.258), (1.132, 1.163), (0.792, 0.229), (2.346, 2.108), (1.629, 1.831), (4.650, 6.052)];
-    for ((trace, cells), (fast, slow)) in WLAFTL_TABLE_3.into_iter().zip(ends) {
-        let (slc, mlc, _) = cells[3];
-        let values = wear.values(slc, mlc);
-        close(values.0, fast, 0.0005);
-        close(values.1, slow, 0.0005);
-        let equal = |compare| wear.order(slc, mlc, compare).is_eq();
-        assert_eq!(equal(WearCompare::Integer), trace != "Iotrace2", "{trace}");
-        assert!(!equal(WearCompare::Exact), "{trace}");
-    }
 }
 
 /// HySSD 2013, table II.

@@ -237,7 +237,11 @@ fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
     results
 }
 
-fn entry(
+/// Runs one device.
+///
+/// # Errors
+/// A device that does not suit its scheme.
+pub(crate) fn entry(
     resolved: &Resolved,
     requests: &[Request],
     facts: &TraceFacts,

@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::number::plain;
+
 /// What was reproduced of one table or figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
@@ -17,7 +19,8 @@ pub struct Figure {
     pub caption: String,
     /// The diagrams; none where the paper has numbers only.
     pub plots: Vec<Plot>,
-    /// What the paper claims, and what was found.
+    /// What the paper claims, and what was found. In JSON all claims are in one list of their own.
+    #[serde(skip)]
     pub claims: Vec<Claim>,
     /// Commands that repeat every point.
     pub commands: Vec<String>,
@@ -152,6 +155,24 @@ pub enum Points {
     Names(Vec<(String, f64)>),
 }
 
+impl Points {
+    /// The points with the places of the horizontal axis as they are written.
+    pub fn by_name(&self) -> Vec<(String, f64)> {
+        match self {
+            Self::Numbers(points) => points.iter().map(|&(x, y)| (short(x), y)).collect(),
+            Self::Names(points) => points.clone(),
+        }
+    }
+
+    /// The heights alone.
+    pub fn values(&self) -> Vec<f64> {
+        match self {
+            Self::Numbers(points) => points.iter().map(|&(_, y)| y).collect(),
+            Self::Names(points) => points.iter().map(|&(_, y)| y).collect(),
+        }
+    }
+}
+
 impl Series {
     /// Whether it has no point.
     pub fn is_empty(&self) -> bool {
@@ -189,6 +210,8 @@ pub struct Claim {
     pub paper: &'static str,
     /// Name of the figure on the command line.
     pub figure: &'static str,
+    /// The acceptance target of the specification that it belongs to, such as `T20`.
+    pub target: Option<&'static str>,
     /// What is claimed, in a few words.
     pub claim: &'static str,
     /// What the paper has, with the tolerance within which it counts as held.
@@ -229,6 +252,11 @@ impl Verdict {
             Self::NotJudged => "not judged",
         }
     }
+}
+
+/// A measured number as people write it.
+pub fn short(number: f64) -> String {
+    if number.is_finite() { plain(number) } else { "none".into() }
 }
 
 #[cfg(test)]

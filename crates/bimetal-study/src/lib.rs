@@ -11,6 +11,7 @@ pub mod html;
 pub mod input;
 mod memory;
 pub mod number;
+pub mod paper;
 pub mod prepare;
 pub mod sample;
 pub mod writer;

@@ -1,10 +1,12 @@
 //! What is run: a trace, a comparable device for each scheme, and the addresses of the one fitted to the other.
 
+use std::sync::Arc;
+
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
 use bimetal_core::media::SimMedia;
 use bimetal_core::report::TraceFacts;
-use bimetal_core::request::Request;
+use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
 use bimetal_core::trace::Trace;
 use serde::Serialize;
@@ -16,8 +18,10 @@ use crate::{StudyError, memory};
 pub struct Workload {
     /// What is said of them in results.
     pub facts: TraceFacts,
-    /// The requests, in order of arrival.
-    pub requests: Vec<Request>,
+    /// The requests, in order of arrival. Shared, so that many devices can be prepared for them.
+    pub requests: Arc<Vec<Request>>,
+    /// What reads and writes touch.
+    extents: Arc<Extents>,
     /// What a user should know of them.
     pub warnings: Vec<String>,
 }
@@ -33,7 +37,8 @@ impl Workload {
             // Byte totals as in the source, also where requests were widened to sectors.
             (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
         }
-        Self { facts, requests, warnings: trace.warnings }
+        let extents = Arc::new(Extents::of(&requests));
+        Self { facts, requests: Arc::new(requests), extents, warnings: trace.warnings }
     }
 }
 
@@ -110,17 +115,16 @@ pub fn prepare(
     schemes: &Schemes,
     settings: &[(String, String)],
 ) -> Result<Prepared, StudyError> {
-    let extents = Extents::of(&workload.requests);
     let mut template = match device {
         Some(device) => Template::fixed(device),
-        None => Template::auto(extents.touched_bytes()),
+        None => Template::auto(workload.extents.touched_bytes()),
     };
     let (of_device, of_schemes): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| device::is_device_key(key));
     for (key, value) in of_device {
         template.set(key, value).map_err(StudyError::DeviceSetting)?;
     }
     check_keys(schemes, &of_schemes)?;
-    let addresses = place(&mut workload, &template, &extents)?;
+    let addresses = place(&mut workload, &template)?;
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     for spec in &schemes.specs {
         let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
@@ -166,7 +170,8 @@ fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), S
 }
 
 /// Moves the trace's extents together where that is due.
-fn place(workload: &mut Workload, template: &Template, extents: &Extents) -> Result<Addresses, StudyError> {
+fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, StudyError> {
+    let extents = &workload.extents;
     let logical = template.device().logical.0;
     let span_bytes = extents.span_bytes();
     let compacted = extents.touched_bytes() < span_bytes && (template.is_automatic() || span_bytes > logical);
@@ -178,17 +183,18 @@ fn place(workload: &mut Workload, template: &Template, extents: &Extents) -> Res
             logical_mib: logical >> 20,
         });
     }
+    let addresses = Addresses { compacted, touched_extents: extents.count(), span_bytes, replayed_span_bytes };
     if compacted {
-        extents.compact(&mut workload.requests);
-    } else {
-        clip_trims(&mut workload.requests, logical);
+        extents.compact(Arc::make_mut(&mut workload.requests));
+    } else if workload.requests.iter().any(|request| request.end() > logical / SECTOR_BYTES) {
+        clip_trims(Arc::make_mut(&mut workload.requests), logical);
     }
-    Ok(Addresses { compacted, touched_extents: extents.count(), span_bytes, replayed_span_bytes })
+    Ok(addresses)
 }
 
 /// Trims may reach beyond all data, and beyond the device.
 fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
-    let end = logical_bytes / bimetal_core::request::SECTOR_BYTES;
+    let end = logical_bytes / SECTOR_BYTES;
     requests.retain_mut(|request| {
         request.sectors = u64::from(request.sectors).min(end.saturating_sub(request.sector)) as u32;
         request.sectors > 0

@@ -8,6 +8,7 @@
 //! The verbs cannot fail. Bad blocks and failed programs are handled below the seam and their cost is charged there.
 
 mod checked;
+mod clocks;
 mod disk;
 mod faults;
 mod sim;

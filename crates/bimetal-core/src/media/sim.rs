@@ -11,6 +11,7 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
+use super::clocks::Clocks;
 use super::disk::{Destage, SimDisks, Volume};
 use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
@@ -30,6 +31,9 @@ pub struct SimRegion {
     /// Injected failures; [`Faults::default`] injects none.
     pub faults: Faults,
 }
+
+/// The die that does everything in a device that does one operation at a time.
+const SERIAL_DIE: u16 = 0;
 
 /// A block below the seam.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,54 +57,11 @@ struct Flash {
     faults: Option<Box<super::faults::Injector>>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Die {
-    /// When the last foreground operation ends.
-    free_at: u64,
-    channel: u32,
-    /// Background work not yet done at `free_at`.
-    backlog_ns: u64,
-    /// Longest operation in the backlog: what a foreground operation may have to wait for.
-    backlog_op_ns: u64,
-}
-
-impl Die {
-    /// When a foreground operation that is ready at `ready` can start, after the idle time up to then went into the
-    /// backlog.
-    #[inline]
-    fn start(&mut self, ready: u64) -> u64 {
-        if self.backlog_ns == 0 {
-            return ready.max(self.free_at);
-        }
-        self.work_off(ready)
-    }
-
-    #[cold]
-    fn work_off(&mut self, ready: u64) -> u64 {
-        if ready <= self.free_at {
-            return self.free_at;
-        }
-        let idle = ready - self.free_at;
-        if self.backlog_ns <= idle {
-            self.backlog_ns = 0;
-            self.backlog_op_ns = 0;
-            return ready;
-        }
-        // The operation in progress cannot be interrupted: wait for its end.
-        let into_op = idle % self.backlog_op_ns;
-        let rest = if into_op == 0 { 0 } else { self.backlog_op_ns - into_op };
-        let worked = (idle + rest).min(self.backlog_ns);
-        self.backlog_ns -= worked;
-        self.free_at + worked
-    }
-}
-
 /// A device that takes time and keeps no data.
 #[derive(Debug)]
 pub struct SimMedia {
     regions: Vec<Flash>,
-    dies: Vec<Die>,
-    channels: Vec<u64>,
+    clocks: Clocks,
     disks: SimDisks,
     ledger: Ledger,
     now: u64,
@@ -114,8 +75,7 @@ impl SimMedia {
     pub fn new(regions: &[SimRegion], seed: u64) -> Self {
         let mut media = Self {
             regions: Vec::new(),
-            dies: Vec::new(),
-            channels: Vec::new(),
+            clocks: Clocks::default(),
             disks: SimDisks::default(),
             ledger: Ledger::default(),
             now: 0,
@@ -140,12 +100,7 @@ impl SimMedia {
 
     fn add(&mut self, index: usize, region: &SimRegion) {
         let geometry = region.geometry;
-        let first_die = self.dies.len() as u32;
-        let first_channel = self.channels.len() as u32;
-        self.channels.extend((0..region.channels).map(|_| 0));
-        self.dies.extend(
-            (0..geometry.dies).map(|die| Die { channel: first_channel + die % region.channels, ..Die::default() }),
-        );
+        let first_die = self.clocks.add(geometry.dies, region.channels);
         let blocks = (0..geometry.blocks)
             .map(|block| SimBlock { die: (first_die + geometry.die_of(BlockId(block))) as u16, mode: 0 })
             .collect();
@@ -184,7 +139,7 @@ impl SimMedia {
         for flash in &mut self.regions {
             flash.on_one_die = true;
             for block in &mut flash.blocks {
-                block.die = 0;
+                block.die = SERIAL_DIE;
             }
         }
         self
@@ -196,20 +151,11 @@ impl SimMedia {
         let SimBlock { die, mode } = flash.blocks[block.index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
-        let die = &mut self.dies[usize::from(die)];
         if self.background {
-            defer(die, timing.of_op(FlashOp::Read));
+            self.clocks.defer(die, timing.of_op(FlashOp::Read));
             return self.now;
         }
-        let sensed = die.start(self.now) + timing.read.0;
-        let end = if timing.transfer.0 == 0 {
-            sensed
-        } else {
-            let channel = &mut self.channels[die.channel as usize];
-            *channel = sensed.max(*channel) + timing.transfer.0;
-            *channel
-        };
-        die.free_at = end;
+        let end = self.clocks.read(die, self.now, timing);
         self.completion = self.completion.max(end);
         end
     }
@@ -220,21 +166,12 @@ impl SimMedia {
         let SimBlock { die, mode } = flash.blocks[block.index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Program, cause);
-        let die = &mut self.dies[usize::from(die)];
         if self.background {
-            defer(die, timing.of_op(FlashOp::Program));
+            self.clocks.defer(die, timing.of_op(FlashOp::Program));
             return;
         }
-        let start = die.start(ready.max(self.now));
-        let loaded = if timing.transfer.0 == 0 {
-            start
-        } else {
-            let channel = &mut self.channels[die.channel as usize];
-            *channel = start.max(*channel) + timing.transfer.0;
-            *channel
-        };
-        die.free_at = loaded + timing.program.0;
-        self.completion = self.completion.max(die.free_at);
+        let end = self.clocks.program(die, ready.max(self.now), timing);
+        self.completion = self.completion.max(end);
     }
 
     /// How long a copy within a die takes: none if the pages are on different dies or in a mode that cannot.
@@ -256,17 +193,15 @@ impl SimMedia {
         let flash = &self.regions[region.index()];
         let SimBlock { die, mode } = flash.blocks[to.index()];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_copybacks(cause, pages);
-        let die = &mut self.dies[usize::from(die)];
         if self.background {
-            (0..pages).for_each(|_| defer(die, copyback));
+            (0..pages).for_each(|_| self.clocks.defer(die, copyback));
             return;
         }
-        die.free_at = die.start(self.now) + (copyback * pages).0;
-        self.completion = self.completion.max(die.free_at);
+        let end = self.clocks.work(die, self.now, copyback * pages);
+        self.completion = self.completion.max(end);
     }
 
-    /// Reads and programs that follow each other on one die: the die is the bottleneck of its own channel, so that the
-    /// sum of the times is exact once the first transfer has got the channel.
+    /// Copies pages to a block where all are on one die, one after the other.
     #[inline]
     fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, cause: Cause) {
         let flash = &self.regions[region.index()];
@@ -288,10 +223,8 @@ impl SimMedia {
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_many(FlashOp::Program, cause, pages);
         time += timing.of_op(FlashOp::Program) * pages;
-        let die = &mut self.dies[usize::from(die)];
-        die.free_at = die.start(self.now) + time.0;
-        self.channels[die.channel as usize] = die.free_at - timing.program.0;
-        self.completion = self.completion.max(die.free_at);
+        let end = self.clocks.copy_run(die, self.now, time, timing);
+        self.completion = self.completion.max(end);
     }
 
     fn erase_block(&mut self, region: RegionId, block: BlockId, cause: Cause) {
@@ -299,13 +232,12 @@ impl SimMedia {
         let SimBlock { die, mode } = flash.blocks[block.index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Erase, cause);
-        let die = &mut self.dies[usize::from(die)];
         if self.background {
-            defer(die, timing.erase);
+            self.clocks.defer(die, timing.erase);
             return;
         }
-        die.free_at = die.start(self.now) + timing.erase.0;
-        self.completion = self.completion.max(die.free_at);
+        let end = self.clocks.work(die, self.now, timing.erase);
+        self.completion = self.completion.max(end);
     }
 
     /// A page was programmed in a region that can fail.
@@ -337,10 +269,10 @@ impl SimMedia {
     /// Accesses sectors of the disks that follow each other once `ready`, and the device if it does one operation at a
     /// time. Returns when that has ended.
     fn access(&mut self, op: DiskOp, ready: u64, sector: u64, sectors: u32, cause: Cause) -> u64 {
-        let ready = if self.serial { ready.max(self.dies[0].free_at) } else { ready };
+        let ready = if self.serial { ready.max(self.clocks.free_at(SERIAL_DIE)) } else { ready };
         let end = self.disks.access(op, ready, sector, sectors, cause, &mut self.ledger.disks);
         if self.serial {
-            self.dies[0].free_at = end;
+            self.clocks.occupy_until(SERIAL_DIE, end);
         }
         end
     }
@@ -352,12 +284,6 @@ fn common_block(geometry: &Geometry, pages: &[Ppa]) -> Option<BlockId> {
     let first = *pages.first()?;
     let differences = pages.iter().fold(0, |differences, page| differences | (page.0 ^ first.0));
     (geometry.block_of(Ppa(differences)) == BlockId(0)).then(|| geometry.block_of(first))
-}
-
-/// Puts a background operation on a die's backlog.
-fn defer(die: &mut Die, time: Nanos) {
-    die.backlog_ns += time.0;
-    die.backlog_op_ns = die.backlog_op_ns.max(time.0);
 }
 
 impl Media for SimMedia {
@@ -503,9 +429,7 @@ impl Simulation for SimMedia {
     }
 
     fn backlog_ns(&self, at_ns: u64) -> u64 {
-        let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
-        let dies = self.dies.iter().map(left).max().unwrap_or(0);
-        dies.max(self.disks.backlog_ns(at_ns))
+        self.clocks.backlog_ns(at_ns).max(self.disks.backlog_ns(at_ns))
     }
 
     fn finish(&mut self) {
@@ -542,10 +466,7 @@ impl Simulation for SimMedia {
         for erases in &mut self.ledger.erases {
             erases.fill(0);
         }
-        for die in &mut self.dies {
-            *die = Die { channel: die.channel, ..Die::default() };
-        }
-        self.channels.fill(0);
+        self.clocks.reset();
         self.disks.reset();
         self.now = 0;
         self.completion = 0;

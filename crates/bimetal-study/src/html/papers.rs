@@ -96,6 +96,7 @@ mod tests {
             series,
         };
         let claim = |verdict| Claim {
+            target: None,
             paper: "chang",
             figure: "fig8a",
             claim: "85 % faster",

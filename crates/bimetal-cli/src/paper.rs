@@ -1,0 +1,106 @@
+//! `bimetal paper`: the papers' tables and figures, and whether their claims hold.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bimetal_study::figure::{Claim, Figure, Origin, Plot, Series, short};
+use bimetal_study::html;
+use bimetal_study::paper::{self, Reproduction, Score};
+
+use crate::args::{PaperArgs, TraceOptions};
+use crate::failure::Failure;
+use crate::progress::PaperBar;
+use crate::table::{Align, Grid, bold, broken, indented, plain, remark, right_aligned, width};
+use crate::{output, setup};
+use bimetal_study::number::NOTHING;
+
+/// Runs the command.
+pub fn run(args: &PaperArgs) -> Result<(), Failure> {
+    let chosen = paper::choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
+    paper::check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
+    output::check(&args.json, &args.html)?;
+    let mut own = BTreeMap::new();
+    for (name, file) in &args.trace {
+        own.insert(name.clone(), setup::traces(&[PathBuf::from(file)], &TraceOptions::default())?);
+    }
+    let bar = PaperBar::new();
+    let reproduction = paper::reproduce(&chosen, args.scale(), usize::from(args.jobs.unwrap_or(0)), own, &bar)?;
+    drop(bar);
+    output::write_html(&args.html, || {
+        let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
+        html::figures(&title, &output::command_line(), &reproduction.figures)
+    })?;
+    output::emit(&args.json, &reproduction, || text(&reproduction, args.paper.is_some()))
+}
+
+/// The figures, if they were asked for, and the claims.
+fn text(reproduction: &Reproduction, with_figures: bool) -> String {
+    let mut text = String::new();
+    if with_figures {
+        for figure in &reproduction.figures {
+            text.push_str(&figure_text(figure));
+        }
+    }
+    text.push_str(&claims(&reproduction.claims));
+    text.push('\n');
+    text.push_str(&scoreboard(&reproduction.scoreboard));
+    text
+}
+
+fn figure_text(figure: &Figure) -> String {
+    let mut text = format!("{}  {}\n", bold(&format!("{} {}", figure.paper, figure.figure)), figure.title);
+    text.push_str(&indented(&figure.caption, 2));
+    for plot in &figure.plots {
+        text.push('\n');
+        text.push_str(&plot_text(plot));
+    }
+    text.push('\n');
+    text
+}
+
+/// A row for each place of the horizontal axis, a column for each series.
+fn plot_text(plot: &Plot) -> String {
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for (column, series) in plot.series.iter().enumerate() {
+        for (place, value) in series.points.by_name() {
+            let at = rows.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+                rows.push((place, vec![NOTHING.to_owned(); plot.series.len()]));
+                rows.len() - 1
+            });
+            rows[at].1[column] = short(value);
+        }
+    }
+    let name = |series: &Series| match series.origin {
+        Origin::Paper => format!("{}, paper", series.name),
+        Origin::Measured => series.name.clone(),
+    };
+    let mut grid = Grid::new(plot.series.iter().map(name).collect());
+    rows.into_iter().for_each(|(place, values)| grid.row(place, values));
+    remark(&format!("{}: {} by {}", plot.title, plot.y.label, plot.x.label)) + &grid.render(width())
+}
+
+/// A line for each claim; reasons where they say more than the figures.
+fn claims(claims: &[Claim]) -> String {
+    let mut rows = Vec::new();
+    for claim in claims {
+        let figure = format!("{} {}", claim.paper, claim.figure);
+        let room = width().saturating_sub(70).max(24);
+        let (said, expected) = (broken(claim.claim, room), broken(&claim.expected, 18));
+        let measured = broken(&claim.measured, 18);
+        for line in 0..said.len().max(expected.len()).max(measured.len()) {
+            let cell = |lines: &[String]| lines.get(line).cloned().unwrap_or_default();
+            let first = |text: &str| if line == 0 { text.to_owned() } else { String::new() };
+            rows.push(vec![first(&figure), cell(&said), cell(&expected), cell(&measured), first(claim.verdict.name())]);
+        }
+    }
+    let heads = ["figure", "claim", "paper", "here", "verdict"].map(|head| (head, Align::Left));
+    plain(&heads, rows)
+}
+
+fn scoreboard(scores: &[Score]) -> String {
+    let row = |score: &Score| {
+        let counts = [score.held, score.not_held, score.not_judged];
+        std::iter::once(score.paper.to_owned()).chain(counts.iter().map(usize::to_string)).collect()
+    };
+    plain(&right_aligned(&["paper", "held", "not held", "not judged"], 1), scores.iter().map(row).collect())
+}

@@ -1,0 +1,125 @@
+//! The tables of claims in the docs are what `bimetal paper` found: `docs/papers/reproduction.json` is its output, and
+//! `make papers` makes it and the tables anew.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::Bench;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn reproduction() -> Value {
+    serde_json::from_slice(&fs::read(root().join("docs/papers/reproduction.json")).unwrap()).unwrap()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// A cell of a table: a bar would end it.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// All claims of a paper.
+fn claims(reproduction: &Value, paper: &str) -> String {
+    let mut table = String::from("| figure | claim | paper | here | verdict | why |\n|---|---|---|---|---|---|\n");
+    let of_paper = reproduction["claims"].as_array().unwrap().iter().filter(|claim| text(claim, "paper") == paper);
+    for claim in of_paper {
+        let cells = ["figure", "claim", "expected", "measured", "verdict", "reason"];
+        let cells = cells.map(|key| cell(text(claim, key)));
+        table += &format!("| {} |\n", cells.join(" | "));
+    }
+    table
+}
+
+/// How many claims of each paper held.
+fn scoreboard(reproduction: &Value) -> String {
+    let mut table = String::from("| paper | held | not held | cannot be judged |\n|---|---|---|---|\n");
+    for score in reproduction["scoreboard"].as_array().unwrap() {
+        let count = |key: &str| score[key].as_u64().unwrap();
+        let paper = text(score, "paper");
+        table += &format!("| `{paper}` | {} | {} | {} |\n", count("held"), count("not_held"), count("not_judged"));
+    }
+    table
+}
+
+/// A page with the tables between its marks made anew.
+fn renewed(page: &str, reproduction: &Value) -> String {
+    let mut page = page.to_owned();
+    let mut from = 0;
+    while let Some(at) = page[from..].find("<!-- claims: ").map(|at| from + at) {
+        let name_at = at + "<!-- claims: ".len();
+        let paper = page[name_at..].split(" -->").next().unwrap().to_owned();
+        from = replace(&mut page, at, "<!-- end of claims -->", &claims(reproduction, &paper));
+    }
+    if let Some(at) = page.find("<!-- scoreboard -->") {
+        replace(&mut page, at, "<!-- end of scoreboard -->", &scoreboard(reproduction));
+    }
+    page
+}
+
+/// Puts a table between the mark at a place and the next `end`; returns where that ends.
+fn replace(page: &mut String, mark_at: usize, end: &str, table: &str) -> usize {
+    let from = mark_at + page[mark_at..].find("-->").unwrap() + "-->".len();
+    let to = from + page[from..].find(end).unwrap_or_else(|| panic!("`{end}` is missing"));
+    let table = format!("\n\n{table}\n");
+    page.replace_range(from..to, &table);
+    from + table.len() + end.len()
+}
+
+#[test]
+fn tables_are_those_of_the_reproduction() {
+    let reproduction = reproduction();
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(fs::read_dir(root().join("docs/papers")).unwrap().map(|entry| entry.unwrap().path()));
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    for path in pages {
+        let page = fs::read_to_string(&path).unwrap();
+        let renewed = renewed(&page, &reproduction);
+        if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
+            fs::write(&path, renewed).unwrap();
+        } else {
+            assert!(page == renewed, "{} is not up to date; `make papers` makes its tables", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_reproduction_has_every_figure_and_every_target() {
+    let reproduction = reproduction();
+    let of = |value: &Value, keys: [&str; 2]| keys.map(|key| text(value, key).to_owned());
+    let claims = reproduction["claims"].as_array().unwrap();
+    let judged: BTreeSet<[String; 2]> = claims.iter().map(|claim| of(claim, ["paper", "figure"])).collect();
+    let papers = Bench::new().json(&["list", "papers"]);
+    let figures = papers.as_array().unwrap().iter().flat_map(|paper| {
+        let figures = paper["figures"].as_array().unwrap().iter();
+        figures.map(|figure| [text(paper, "name").to_owned(), text(figure, "name").to_owned()])
+    });
+    let figures: BTreeSet<[String; 2]> = figures.collect();
+    assert_eq!(judged, figures, "`make papers` is due");
+    let targets: BTreeSet<&str> = claims.iter().map(|claim| text(claim, "target")).collect();
+    for target in 20..=29 {
+        assert!(targets.contains(format!("T{target}").as_str()), "no claim belongs to T{target}");
+    }
+    assert!(claims.iter().all(|claim| {
+        ["claim", "expected", "measured", "verdict", "reason"].iter().all(|key| !text(claim, key).is_empty())
+    }));
+}
+
+#[test]
+fn wrong_names_are_refused() {
+    let bench = Bench::new();
+    bench.fail(&["paper", "nobody"], 2, &["there is no paper `nobody`", "chang"]);
+    bench.fail(&["paper", "chang", "fig99"], 2, &["has no figure `fig99`", "fig8a"]);
+    bench.fail(&["paper", "chang", "--trace", "nfts=x"], 2, &["trace `nfts`", "ntfs"]);
+    bench.fail(&["paper", "chang", "--trace", "ntfs=no-such-file"], 1, &["no-such-file"]);
+}

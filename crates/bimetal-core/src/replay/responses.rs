@@ -1,0 +1,88 @@
+//! How long requests took.
+//!
+//! Mean and maximum are exact; quantiles are those of a histogram with three significant digits.
+
+use hdrhistogram::Histogram;
+
+/// Response times of one kind of request.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    histogram: Histogram<u64>,
+    count: u64,
+    total_ns: u128,
+    max_ns: u64,
+    /// The last response and how often it came in a row: equal ones go into the histogram at once.
+    run: (u64, u64),
+}
+
+/// Responses above this many nanoseconds (13 days) share the histogram's last bucket; mean and maximum stay exact.
+const HISTOGRAM_MAX_NS: u64 = 1 << 50;
+
+impl Responses {
+    pub(super) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
+            .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
+        Self { histogram, count: 0, total_ns: 0, max_ns: 0, run: (0, 0) }
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, response_ns: u64) {
+        if response_ns != self.run.0 {
+            self.close_run();
+            self.run.0 = response_ns;
+        }
+        self.run.1 += 1;
+    }
+
+    /// Puts the last run into the figures, which know nothing of it before.
+    pub(super) fn close_run(&mut self) {
+        let (response_ns, count) = self.run;
+        self.run.1 = 0;
+        if count > 0 {
+            self.histogram.saturating_record_n(response_ns, count);
+            self.count += count;
+            self.total_ns += u128::from(response_ns) * u128::from(count);
+            self.max_ns = self.max_ns.max(response_ns);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.histogram.clear();
+        (self.count, self.total_ns, self.max_ns, self.run) = (0, 0, 0, (0, 0));
+    }
+
+    /// Both together.
+    pub fn merged(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.histogram += &other.histogram;
+        sum.count += other.count;
+        sum.total_ns += other.total_ns;
+        sum.max_ns = sum.max_ns.max(other.max_ns);
+        sum
+    }
+
+    /// Number of requests.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of all responses, in nanoseconds.
+    pub fn total_ns(&self) -> u128 {
+        self.total_ns
+    }
+
+    /// Mean, in nanoseconds; 0 where there was none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total_ns as f64 / self.count as f64 }
+    }
+
+    /// The response that a share of all (0 to 1) does not exceed, in nanoseconds, to three significant digits.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        self.histogram.value_at_quantile(share).min(self.max_ns)
+    }
+
+    /// The longest response, in nanoseconds.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+}
