@@ -44,7 +44,7 @@ pub struct Plot {
 impl Plot {
     /// Whether it has no point.
     pub fn is_empty(&self) -> bool {
-        self.values().next().is_none()
+        self.series.iter().all(Series::is_empty)
     }
 
     /// The names on its axis, in an order that suits every series; none where it is an axis of numbers.
@@ -174,6 +174,14 @@ impl Points {
 }
 
 impl Series {
+    /// Whether it has no point.
+    pub fn is_empty(&self) -> bool {
+        match &self.points {
+            Points::Numbers(points) => points.is_empty(),
+            Points::Names(points) => points.is_empty(),
+        }
+    }
+
     /// What was measured at numbers.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Measured, points: Points::Numbers(points) }

@@ -1,38 +1,38 @@
 //! Diagrams: from [`Plot`] to plotly.
 //!
-//! Names stand on the left, below each other, so that they can be read on a phone; numbers lie on the axis below. The
-//! legend is above the diagram and takes no room from it.
+//! Names stand on the left, below each other, so that they can be read on a phone; only where lines join them do they
+//! stand side by side. The legend is above the diagram and takes no room from it.
 
-use plotly::common::{Anchor, Font, Label, Mode, Orientation, TickMode, Title};
+use plotly::common::{Anchor, Font, Label, Mode, Orientation, Title};
 use plotly::configuration::{Configuration, DisplayModeBar};
-use plotly::layout::{
-    Axis, AxisType, BarMode, CategoryOrder, DragMode, HoverMode, Layout, Legend, Margin, RangeMode, TraceOrder,
-};
+use plotly::layout::{BarMode, DragMode, HoverMode, Layout, Legend, Margin, TraceOrder};
 use plotly::{Bar, Scatter, Trace};
 
+use super::axis::{broken, name_axis, number_axis, words_in_lines};
 use super::page::escape;
-use super::style::{GRID, INK, Look, PAPER};
+use super::style::{INK, Look, PAPER};
 use super::table::series_name;
-use crate::figure::{self, Origin, Plot, PlotKind, Points, Series};
-use crate::number::plain;
+use crate::figure::{Origin, Plot, PlotKind, Points, Series};
 
-/// Pixels of a diagram without its axis below and its legend.
-const AREA: usize = 300;
-/// Pixels of the axis below and its label.
-const AXIS_BELOW: usize = 64;
-/// Pixels of a name on the left, at least.
-const NAME: usize = 23;
-/// Pixels of a bar among others of a name.
-const BAR: usize = 11;
-/// Pixels of a line of the legend.
-const LEGEND_LINE: usize = 20;
-/// Pixels of a character and of a legend's symbol; pixels that a legend has on a phone.
+/// Pixels of a diagram on a phone, without the margins.
+const PHONE: usize = 355;
+/// Pixels of a character, at most on average.
 const CHARACTER: usize = 7;
-const SYMBOL: usize = 48;
-const PHONE: usize = 330;
-/// Characters of a name on the left before it is broken, and of an axis' label.
+/// Pixels of a line of text.
+const TEXT_LINE: usize = 16;
+/// Pixels of a line of the legend, and of what stands in front of a name in it.
+const LEGEND_LINE: usize = 20;
+const LEGEND_SYMBOL: usize = 48;
+/// Pixels between axes where numbers are on the left.
+const AREA: usize = 300;
+/// Pixels of the axis below with its label, and of the numbers on the left.
+const AXIS_BELOW: usize = 64;
+const AXIS_LEFT: usize = 45;
+/// Pixels of a name on the left, at least, and of a bar among others of a name.
+const NAME: usize = 23;
+const BAR: usize = 11;
+/// Characters of a name on the left before it is broken.
 const NAME_CHARACTERS: usize = 18;
-const LABEL_CHARACTERS: usize = 44;
 /// Lines of more points than this have no marks.
 const MARKED_POINTS: usize = 25;
 
@@ -56,54 +56,16 @@ pub(super) fn upright_label(plot: &Plot) -> &str {
 
 /// The diagram, and how many pixels high it should be. Series of the names that are `known` look the same in all diagrams.
 pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (plotly::Plot, usize) {
-    let lying = is_lying(plot);
+    let chart = Chart::of(plot);
     let mut drawn = plotly::Plot::new();
-    let looks = looks(plot, known);
-    for (series, look) in plot.series.iter().zip(&looks) {
-        drawn.add_trace(trace(plot, series, *look, lying));
+    for (series, look) in plot.series.iter().zip(looks(plot, known)).filter(|(series, _)| !series.is_empty()) {
+        drawn.add_trace(chart.trace(series, look));
     }
-    let names = plot.names();
-    let below = if lying { &plot.y } else { &plot.x };
-    let numbers = |axis: &figure::Axis, values: Vec<f64>| number_axis(axis, &values);
-    let names_axis = || name_axis(&names, lying);
-    let ys: Vec<f64> = plot.values().collect();
-    let (horizontal, vertical) = match (names.is_empty(), lying) {
-        (true, _) => (numbers(&plot.x, plot.numbers().map(|(x, _)| x).collect()), numbers(&plot.y, ys)),
-        (false, true) => (numbers(&plot.y, ys), names_axis()),
-        (false, false) => (names_axis(), numbers(&plot.y, ys)),
-    };
-    let label = Title::with_text(broken(&escape(&below.label), LABEL_CHARACTERS)).font(Font::new().size(12));
-    let layout = Layout::new()
-        .font(Font::new().size(12).color(INK).family("system-ui, \"Liberation Sans\", Arial, sans-serif"))
-        .paper_background_color(PAPER)
-        .plot_background_color(PAPER)
-        .margin(Margin::new().left(12).right(14).top(10).bottom(12))
-        .auto_size(true)
-        .bar_mode(if plot.kind == PlotKind::StackedBars { BarMode::Stack } else { BarMode::Group })
-        .bar_gap(0.25)
-        .hover_mode(HoverMode::Closest)
-        .hover_label(Label::new().name_length(-1))
-        .drag_mode(DragMode::False)
-        .show_legend(plot.series.len() > 1)
-        .legend(legend())
-        .x_axis(horizontal.title(label))
-        .y_axis(vertical);
-    drawn.set_layout(layout);
+    drawn.set_layout(chart.layout());
     drawn.set_configuration(
         Configuration::new().responsive(true).display_mode_bar(DisplayModeBar::False).display_logo(false),
     );
-    (drawn, height(plot, &names, lying))
-}
-
-fn legend() -> Legend {
-    Legend::new()
-        .orientation(Orientation::Horizontal)
-        .trace_order(TraceOrder::Normal)
-        .x(0.0)
-        .x_anchor(Anchor::Left)
-        .y(1.0)
-        .y_anchor(Anchor::Bottom)
-        .font(Font::new().size(12))
+    (drawn, chart.height())
 }
 
 /// The looks of all series: those of a name share theirs, and names that the page knows look the same everywhere.
@@ -122,121 +84,158 @@ fn looks(plot: &Plot, known: &[String]) -> Vec<Look> {
     plot.series.iter().map(|series| Look { index: index(series), origin: series.origin, beside_paper }).collect()
 }
 
-fn trace(plot: &Plot, series: &Series, look: Look, lying: bool) -> Box<dyn Trace> {
-    match &series.points {
-        Points::Numbers(points) => {
-            let (xs, ys) = points.iter().copied().unzip();
-            drawn(plot.kind, xs, ys, series, look, lying)
-        }
-        Points::Names(points) => {
-            let names = points.iter().map(|(name, _)| place(name)).collect();
-            let values = points.iter().map(|&(_, value)| value).collect();
-            if lying {
-                drawn(plot.kind, values, names, series, look, lying)
-            } else {
-                drawn(plot.kind, names, values, series, look, lying)
+/// What is known of a diagram before it is drawn.
+struct Chart<'a> {
+    plot: &'a Plot,
+    /// On its axis of names, if it has one.
+    names: Vec<&'a str>,
+    /// Whether they are on the left.
+    lying: bool,
+    /// Characters of a name before it is broken.
+    name_characters: usize,
+}
+
+impl<'a> Chart<'a> {
+    fn of(plot: &'a Plot) -> Self {
+        let (names, lying) = (plot.names(), is_lying(plot));
+        let side_by_side = (PHONE - AXIS_LEFT) / names.len().max(1) / CHARACTER;
+        let name_characters = if lying { NAME_CHARACTERS } else { side_by_side.min(NAME_CHARACTERS) };
+        Self { plot, names, lying, name_characters }
+    }
+
+    /// Lines of each name.
+    fn lines(&self) -> impl Iterator<Item = Vec<String>> {
+        self.names.iter().map(|name| words_in_lines(name, self.name_characters))
+    }
+
+    /// Characters of the longest line of a name.
+    fn longest(&self) -> usize {
+        self.lines().flatten().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    /// Whether names that stand side by side have to be turned.
+    fn turns_names(&self) -> bool {
+        !self.lying && self.longest() > self.name_characters
+    }
+
+    /// A name on its axis.
+    fn place(&self, name: &str) -> String {
+        broken(name, self.name_characters)
+    }
+
+    fn trace(&self, series: &Series, look: Look) -> Box<dyn Trace> {
+        match &series.points {
+            Points::Numbers(points) => {
+                let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+                self.drawn(xs, ys, series, look)
+            }
+            Points::Names(points) => {
+                let names: Vec<String> = points.iter().map(|(name, _)| self.place(name)).collect();
+                let values: Vec<f64> = points.iter().map(|&(_, value)| value).collect();
+                if self.lying {
+                    self.drawn(values, names, series, look)
+                } else {
+                    self.drawn(names, values, series, look)
+                }
             }
         }
     }
-}
 
-fn drawn<X, Y>(kind: PlotKind, xs: Vec<X>, ys: Vec<Y>, series: &Series, look: Look, lying: bool) -> Box<dyn Trace>
-where
-    X: serde::Serialize + Clone + 'static,
-    Y: serde::Serialize + Clone + 'static,
-{
-    let name = escape(&series_name(series));
-    let mode = match kind {
-        PlotKind::Bars | PlotKind::StackedBars => {
-            let orientation = if lying { Orientation::Horizontal } else { Orientation::Vertical };
-            return Bar::new(xs, ys).name(name).marker(look.bar()).orientation(orientation);
-        }
-        PlotKind::Marks => Mode::Markers,
-        PlotKind::Lines if xs.len() > MARKED_POINTS && !look.beside_paper => Mode::Lines,
-        PlotKind::Lines => Mode::LinesMarkers,
-    };
-    Scatter::new(xs, ys).name(name).mode(mode).marker(look.mark()).line(look.line())
-}
-
-fn axis() -> Axis {
-    Axis::new().auto_margin(true).grid_color(GRID).line_color(INK).show_line(true).zero_line(false)
-}
-
-/// An axis of numbers over these values.
-fn number_axis(described: &figure::Axis, values: &[f64]) -> Axis {
-    if !described.logarithmic {
-        return axis().range_mode(RangeMode::ToZero).n_ticks(6).separate_thousands(true);
-    }
-    let ticks = logarithmic_ticks(values);
-    let labels = ticks.iter().map(|&tick| tick_label(tick)).collect();
-    axis().type_(AxisType::Log).tick_mode(TickMode::Array).tick_values(ticks).tick_text(labels)
-}
-
-/// An axis of names, the first one on top where they stand below each other.
-fn name_axis(names: &[&str], lying: bool) -> Axis {
-    let places: Vec<String> = names.iter().map(|name| place(name)).collect();
-    let end = names.len() as f64 - 0.5;
-    let range = if lying { vec![end, -0.5] } else { vec![-0.5, end] };
-    axis()
-        .type_(AxisType::Category)
-        .category_order(CategoryOrder::Array)
-        .category_array(places)
-        .range(range)
-        .show_grid(!lying)
-        .tick_mode(TickMode::Linear)
-        .dtick(1.0)
-}
-
-/// A name as it stands on an axis.
-fn place(name: &str) -> String {
-    broken(&escape(name), NAME_CHARACTERS)
-}
-
-/// Powers of ten that are within reach of the values; where there are few, their doubles and fivefolds too.
-fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
-    let positive = || values.iter().copied().filter(|&value| value > 0.0 && value.is_finite());
-    let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
-    if most == 0.0 {
-        return Vec::new();
-    }
-    let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
-    let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-    // At most so many fit beside each other.
-    let step = (last - first) / 7 + 1;
-    let powers = (first..=last).step_by(step.unsigned_abs() as usize);
-    powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power))).collect()
-}
-
-fn tick_label(tick: f64) -> String {
-    if (0.001..1e6).contains(&tick) {
-        return if tick < 1.0 { format!("{tick}") } else { plain(tick.round()) };
-    }
-    format!("{tick:e}")
-}
-
-/// Text in lines of at most so many characters, unless a word is longer.
-fn broken(text: &str, most: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
-                line.push(' ');
-                line.push_str(word);
+    fn drawn<X, Y>(&self, xs: Vec<X>, ys: Vec<Y>, series: &Series, look: Look) -> Box<dyn Trace>
+    where
+        X: serde::Serialize + Clone + 'static,
+        Y: serde::Serialize + Clone + 'static,
+    {
+        let name = escape(&series_name(series));
+        let mode = match self.plot.kind {
+            PlotKind::Bars => return self.bars(xs, ys).name(name).marker(look.bar()),
+            PlotKind::StackedBars => {
+                // The paper's stack stands beside what was measured.
+                let stack = match series.origin {
+                    Origin::Measured => "measured",
+                    Origin::Paper => "paper",
+                };
+                return self.bars(xs, ys).name(name).marker(look.bar()).offset_group(stack);
             }
-            _ => lines.push(word.to_owned()),
-        }
+            PlotKind::Marks => Mode::Markers,
+            PlotKind::Lines if xs.len() > MARKED_POINTS && !look.beside_paper => Mode::Lines,
+            PlotKind::Lines => Mode::LinesMarkers,
+        };
+        Scatter::new(xs, ys).name(name).mode(mode).marker(look.mark()).line(look.line())
     }
-    lines.join("<br>")
+
+    fn bars<X, Y>(&self, xs: Vec<X>, ys: Vec<Y>) -> Box<Bar<X, Y>>
+    where
+        X: serde::Serialize + Clone + 'static,
+        Y: serde::Serialize + Clone + 'static,
+    {
+        Bar::new(xs, ys).orientation(if self.lying { Orientation::Horizontal } else { Orientation::Vertical })
+    }
+
+    fn layout(&self) -> Layout {
+        let Self { plot, names, lying, .. } = self;
+        let values = number_axis(&plot.y, &plot.values().collect::<Vec<_>>());
+        let places = || {
+            if names.is_empty() {
+                return number_axis(&plot.x, &plot.numbers().map(|(x, _)| x).collect::<Vec<_>>());
+            }
+            let axis = name_axis(names.iter().map(|name| self.place(name)).collect(), *lying);
+            axis.tick_angle(if self.turns_names() { -90.0 } else { 0.0 })
+        };
+        let (below, horizontal, vertical) =
+            if *lying { (&plot.y, values, places()) } else { (&plot.x, places(), values) };
+        let label = broken(&below.label, (PHONE - self.left()) / CHARACTER);
+        Layout::new()
+            .font(Font::new().size(12).color(INK).family("system-ui, \"Liberation Sans\", Arial, sans-serif"))
+            .paper_background_color(PAPER)
+            .plot_background_color(PAPER)
+            .margin(Margin::new().left(12).right(14).top(10).bottom(12))
+            .auto_size(true)
+            .bar_mode(if plot.kind == PlotKind::StackedBars { BarMode::Stack } else { BarMode::Group })
+            .bar_gap(0.25)
+            .hover_mode(HoverMode::Closest)
+            .hover_label(Label::new().name_length(-1))
+            .drag_mode(DragMode::False)
+            .show_legend(plot.series.len() > 1)
+            .legend(legend())
+            .x_axis(horizontal.title(Title::with_text(label).font(Font::new().size(12))))
+            .y_axis(vertical)
+    }
+
+    /// Pixels of the axis on the left.
+    fn left(&self) -> usize {
+        if self.lying { self.longest() * CHARACTER } else { AXIS_LEFT }
+    }
+
+    /// Pixels: as many as names and the legend need on a phone.
+    fn height(&self) -> usize {
+        let series = &self.plot.series;
+        let widest = series.iter().map(|series| series_name(series).chars().count()).max().unwrap_or(0);
+        let columns = (PHONE.saturating_sub(self.left()) / (widest * CHARACTER + LEGEND_SYMBOL)).max(1);
+        let legend = if series.len() > 1 { series.len().div_ceil(columns) * LEGEND_LINE + 8 } else { 0 };
+        let lines = self.lines().map(|lines| lines.len()).max().unwrap_or(0) * TEXT_LINE;
+        let (area, below) = if self.lying {
+            let bars = match self.plot.kind {
+                PlotKind::Bars => series.len(),
+                PlotKind::StackedBars if series.iter().any(|series| series.origin == Origin::Paper) => 2,
+                _ => 1,
+            };
+            let row = NAME.max(bars * BAR + 10).max(lines + 4);
+            (row * self.names.len().max(2), 0)
+        } else {
+            (AREA, if self.turns_names() { self.longest() * CHARACTER } else { lines.saturating_sub(TEXT_LINE) })
+        };
+        area + below + AXIS_BELOW + legend
+    }
 }
 
-/// Pixels: as many as names and the legend need on a phone.
-fn height(plot: &Plot, names: &[&str], lying: bool) -> usize {
-    let widest = plot.series.iter().map(|series| series_name(series).chars().count()).max().unwrap_or(0);
-    let columns = (PHONE / (widest * CHARACTER + SYMBOL)).max(1);
-    let legend = if plot.series.len() > 1 { plot.series.len().div_ceil(columns) * LEGEND_LINE + 8 } else { 0 };
-    let bars = if plot.kind == PlotKind::Bars { plot.series.len() } else { 1 };
-    let lines = |name: &&str| place(name).matches("<br>").count() + 1;
-    let row = |name: &&str| NAME.max(bars * BAR + 10).max(lines(name) * 16 + 4);
-    let area = if lying { names.iter().map(row).sum::<usize>().max(2 * NAME) } else { AREA };
-    area + AXIS_BELOW + legend
+fn legend() -> Legend {
+    Legend::new()
+        .orientation(Orientation::Horizontal)
+        .trace_order(TraceOrder::Normal)
+        .x(0.0)
+        .x_anchor(Anchor::Left)
+        .y(1.0)
+        .y_anchor(Anchor::Bottom)
+        .font(Font::new().size(12))
 }

@@ -3,6 +3,7 @@
 //! Everything that is drawn is a [`Plot`](crate::figure::Plot): [`chart`] draws it with plotly, whose script is inside the
 //! page, and [`table`] lists the same points. A page loads nothing, and two pages of the same results are equal.
 
+mod axis;
 mod chart;
 mod comparison;
 mod configuration;

@@ -97,7 +97,11 @@ fn metrics(reports: &[&Report]) -> Vec<Plot> {
     };
     let plot = |name: &str| {
         let has = |report: &&Report| Some(Series::measured(&report.scheme, points(report, name)?));
-        line(name.replace('_', " "), Axis::linear(name.replace('_', " ")), reports.iter().filter_map(has).collect())
+        line(
+            name.replace('_', " "),
+            Axis::linear(name.replace('_', " ")),
+            reports.iter().filter_map(has).filter(|series| !series.is_empty()).collect(),
+        )
     };
     let is_shown = |plot: &Plot| {
         plot.series.iter().any(|series| {

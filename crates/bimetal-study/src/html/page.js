@@ -1,6 +1,8 @@
 "use strict";
-// Plots near the window are drawn as they come into view, the others while nothing else is to be done, all before printing.
+// As many plots as a moment allows are drawn at once. The others follow as they come into view or while nothing else is to
+// be done, and all before printing.
 (() => {
+  const MOMENT_MS = 800;
   const waiting = new Set(document.querySelectorAll(".plot"));
   const mouse = matchMedia("(pointer: fine)").matches;
   function draw(place) {
@@ -9,18 +11,19 @@
     if (mouse) plot.layout.dragmode = "zoom"; // A finger scrolls the page instead.
     Plotly.newPlot(place, plot.data, plot.layout, plot.config);
   }
-  function drawNext() {
+  function drawSome(milliseconds) {
+    const end = performance.now() + milliseconds;
     for (const place of waiting) {
       draw(place);
-      setTimeout(drawNext);
-      return;
+      if (performance.now() > end) break;
     }
+    if (waiting.size > 0) setTimeout(drawSome, 10, 50);
   }
-  const seen = new IntersectionObserver(
-    (entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)),
+  const view = new IntersectionObserver(
+    (seen) => seen.forEach(({ isIntersecting, target }) => isIntersecting && draw(target)),
     { rootMargin: "50%" },
   );
-  waiting.forEach((place) => seen.observe(place));
-  addEventListener("load", () => setTimeout(drawNext, 100));
+  drawSome(MOMENT_MS);
+  waiting.forEach((place) => view.observe(place));
   addEventListener("beforeprint", () => waiting.forEach(draw));
 })();

@@ -9,6 +9,9 @@ const OPEN_ROWS: usize = 24;
 /// Pages of more sections than this begin with their contents.
 const CONTENTS_MIN: usize = 4;
 
+/// What a browser may do with the page: run and show what is in it, and load nothing.
+const LOADS_NOTHING: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+
 /// A page that is being put together.
 pub(super) struct Page {
     title: String,
@@ -96,6 +99,7 @@ impl Page {
         };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{LOADS_NOTHING}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"generator\" content=\"bimetal {}\">\n<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
              <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}{contents}{}</main>\n{script}</body>\n</html>\n",
@@ -122,7 +126,7 @@ fn contents(sections: &[String]) -> String {
 /// A diagram over its table.
 fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let table = table::of_plot(plot);
-    let (open, class) = if table.rows.len() <= OPEN_ROWS { (" open", "") } else { ("", " class=\"long\"") };
+    let open = if table.rows.len() <= OPEN_ROWS { " open" } else { "" };
     let (drawn, height) = chart::of_plot(plot, names);
     let upright = chart::upright_label(plot);
     let upright = if upright == plot.title || upright.is_empty() {
@@ -131,7 +135,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
         format!("<p class=\"vertical\">{}</p>\n", escape(upright))
     };
     format!(
-        "<figure{class}>\n<h3>{}</h3>\n{upright}\
+        "<figure>\n<h3>{}</h3>\n{upright}\
          <div class=\"plot\" id=\"plot-{number}\" role=\"img\" aria-label=\"{}\" style=\"height:{height}px\"></div>\
          <script type=\"application/json\">{}</script>\n\
          <details{open}><summary>Table</summary>\n{}</details>\n</figure>\n",

@@ -94,8 +94,7 @@ static EXCHANGE: Source = Source {
     name: "exchange-third",
     workload: "exchange",
     settings: &[("requests", "7500000"), ("used", "16GiB"), ("span", "16GiB")],
-    quick_requests: 468_750,
-    quick_settings: &[("used", "1GiB"), ("span", "1GiB")],
+    quick: &[("requests", "468750"), ("used", "1GiB"), ("span", "1GiB")],
 };
 
 /// A drive under a workload, and what the paper has of it.
@@ -230,6 +229,10 @@ fn over_time(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
             "moves by at least 5 % of the fast SSD, in the second half",
             high - low >= 0.05,
             format!("{} to {}", short(low), short(high)),
+        )
+        .unless(
+            "a generated stream ends as it began. What Perf settles at follows the stream: 0.62 on Financial where repeated \
+             requests go to recent pages (`popular_share=0`), 0.82 where they go to popular ones (1), 0.74 as it is",
         ),
         Finding::fact(
             "Life's utilisation leaves Perf's",

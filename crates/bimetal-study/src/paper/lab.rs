@@ -41,10 +41,9 @@ pub struct Source {
     pub workload: &'static str,
     /// Settings of the workload at any scale.
     pub settings: &'static [(&'static str, &'static str)],
-    /// Requests of a quick run, in which the workload is generated that long. A user's trace is taken whole.
-    pub quick_requests: u64,
-    /// Further settings of a quick run, in the place of those at any scale: for a device that is smaller, too.
-    pub quick_settings: &'static [(&'static str, &'static str)],
+    /// Settings of a quick run, beside those or in their place: fewer requests, or less space for a device that is smaller,
+    /// too. A user's trace is taken whole.
+    pub quick: &'static [(&'static str, &'static str)],
 }
 
 impl Source {
@@ -53,10 +52,9 @@ impl Source {
         if scale == Scale::Full {
             return self.settings.iter().map(owned).collect();
         }
-        let replaced = |key| key == "requests" || self.quick_settings.iter().any(|&(quick, _)| quick == key);
+        let replaced = |key| self.quick.iter().any(|&(quick, _)| quick == key);
         let kept = self.settings.iter().filter(|(key, _)| !replaced(*key));
-        let requests = ("requests".to_owned(), self.quick_requests.to_string());
-        std::iter::once(requests).chain(kept.chain(self.quick_settings).map(owned)).collect()
+        kept.chain(self.quick).map(owned).collect()
     }
 
     /// Name of a file with it.
@@ -346,4 +344,23 @@ const SEED: u64 = 1;
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that is guarded is ever half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_settings_take_the_place_of_others() {
+        let source = Source {
+            name: "n",
+            workload: "w",
+            settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
+            quick: &[("requests", "7"), ("used", "1GiB")],
+        };
+        let settings =
+            |scale| source.settings(scale).iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(settings(Scale::Full), ["requests=100", "used=8GiB", "span=9GiB"]);
+        assert_eq!(settings(Scale::Quick), ["span=9GiB", "requests=7", "used=1GiB"]);
+    }
 }

@@ -4,6 +4,7 @@
 //! replays run, to plots and findings; verdicts are computed from what was measured ([`finding`]).
 
 mod chang;
+mod comboftl;
 pub mod finding;
 mod hyssd;
 pub mod lab;
@@ -60,7 +61,7 @@ pub struct Drawn {
 }
 
 /// Every paper.
-pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
+pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
 
 /// Why figures cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

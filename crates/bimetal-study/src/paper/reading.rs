@@ -60,3 +60,11 @@ pub fn range(values: &[f64]) -> (f64, f64) {
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
+
+/// Seconds of all flash operations of these causes, in a region or, with `None`, in all; likewise of one kind or of all.
+pub fn time_s(entry: &Entry, region: Option<&str>, op: Option<&str>, causes: &[&str]) -> f64 {
+    let wanted = |own: &str, asked: Option<&str>| asked.is_none_or(|asked| own == asked);
+    let rows = entry.report.ops.iter().filter(|row| wanted(&row.region, region) && wanted(row.op, op));
+    // The sum of nothing is -0.
+    rows.filter(|row| causes.contains(&row.cause)).fold(0.0, |time_us, row| time_us + row.time_us) / 1e6
+}

@@ -124,45 +124,28 @@ pub(super) static FINANCIAL: Source = Source {
     name: "financial",
     workload: "financial",
     settings: &[],
-    quick_requests: 333_436,
-    quick_settings: &[("used", "243MiB")],
+    quick: &[("requests", "333436"), ("used", "243MiB")],
 };
 
 /// The homes of FIU.
-static HOME: Source = Source {
-    name: "home",
-    workload: "home",
-    settings: &[],
-    quick_requests: 1_139_625,
-    quick_settings: &[("used", "1100MiB")],
-};
+static HOME: Source =
+    Source { name: "home", workload: "home", settings: &[], quick: &[("requests", "1139625"), ("used", "1100MiB")] };
 
 /// WebSearch of the UMass repository.
-static SEARCH: Source = Source {
-    name: "search",
-    workload: "search",
-    settings: &[],
-    quick_requests: 69_043,
-    quick_settings: &[("used", "345MiB")],
-};
+static SEARCH: Source =
+    Source { name: "search", workload: "search", settings: &[], quick: &[("requests", "69043"), ("used", "345MiB")] };
 
 /// Volumes 2, 4 and 8 of Microsoft's Exchange server.
 static EXCHANGE: Source = Source {
     name: "exchange",
     workload: "exchange",
     settings: &[],
-    quick_requests: 1_453_687,
-    quick_settings: &[("used", "5078MiB")],
+    quick: &[("requests", "1453687"), ("used", "5078MiB")],
 };
 
 /// Volumes 0, 1 and 4 of Microsoft's MSN file store.
-static MSN: Source = Source {
-    name: "msn",
-    workload: "msn",
-    settings: &[],
-    quick_requests: 1_048_131,
-    quick_settings: &[("used", "2430MiB")],
-};
+static MSN: Source =
+    Source { name: "msn", workload: "msn", settings: &[], quick: &[("requests", "1048131"), ("used", "2430MiB")] };
 
 /// A workload and its device.
 struct Case {

@@ -50,6 +50,10 @@ impl Sizes {
     }
 }
 
+/// Why more is cached than in the paper.
+const PRICE: &str = "what a destaged page costs decides: with 1 ms (`disk.write_position_us=1000`) in the place of table 2's \
+    4.9 it keeps 2.0 GB on Financial and 1.5 on Home";
+
 /// Fig. 9.
 pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let [financial, home, search] = SMALL_SCALE;
@@ -68,8 +72,8 @@ pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             on_search.plot(search, &[]),
         ],
         findings: vec![
-            Finding::between("cached on Financial, GB of 4", 2.0, 2.5, gib(&on_financial, financial)),
-            Finding::between("cached on Home: less than half, GB of 4", 0.0, 2.0, gib(&on_home, home)),
+            Finding::between("cached on Financial, GB of 4", 2.0, 2.5, gib(&on_financial, financial)).unless(PRICE),
+            Finding::between("cached on Home: less than half, GB of 4", 0.0, 2.0, gib(&on_home, home)).unless(PRICE),
             Finding::fact(
                 "most of the flash is cache on Search Engine, and most of that for reads",
                 "more than half, of the flash and of the cache",
@@ -97,7 +101,8 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let (least, most) = range(&heights(second_half(&sizes.cached)));
         figure.findings.push(
             Finding::fact(claim, "within a fifth", most - least <= 0.2, format!("{} to {}", short(least), short(most)))
-                .unless("the stream reads and writes new pages to its end, and the model's costs are flat near their minimum"),
+                .unless("half way r falls from 0.9 to 0.03: the read cache is dropped at once, the write cache fills with new writes \
+                     only; what is chosen for both stays within 0.59 and 0.86"),
         );
         figure.plots.push(sizes.plot(case, &[]));
     }

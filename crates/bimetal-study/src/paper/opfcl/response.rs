@@ -58,7 +58,7 @@ fn divided_by_unified(sweep: &Sweep) -> (f64, f64) {
 }
 
 /// What holds on all workloads: a minimum inside, where it is, and how near OP-FCL comes.
-fn common(responses: &Responses, places: [f64; 2]) -> Vec<Finding> {
+fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) -> Vec<Finding> {
     /// A step of the sweep, and by how much what is best here may be better than at the paper's place.
     const PLACE: (f64, f64) = (10.0, 0.05);
     let curves = responses.closed.curves(response_ms);
@@ -73,21 +73,41 @@ fn common(responses: &Responses, places: [f64; 2]) -> Vec<Finding> {
             format!("at {} and {} %", short(found[0].0.0), short(found[1].0.0)),
         )
         .target("T28"),
-        Finding::best_at("best caching space of FP-FCL (%)", places[0], Best::Lowest, PLACE, unified).target("T28"),
-        Finding::best_at("best caching space of RW-FCL (%)", places[1], Best::Lowest, PLACE, divided).target("T28"),
+        Finding::best_at("best caching space of FP-FCL (%)", places[0], Best::Lowest, PLACE, unified)
+            .unless(place)
+            .target("T28"),
+        Finding::best_at("best caching space of RW-FCL (%)", places[1], Best::Lowest, PLACE, divided)
+            .unless(place)
+            .target("T28"),
         near("response of OP-FCL by that of the best RW-FCL", &responses.closed)
             .unless(
-                "the cache starts empty: ghost lists know nothing of the hits that pages read once will have, so that sizes are \
-                 chosen too small; in a second pass it holds",
+                "the cache starts empty, and ghost lists know nothing of the hits that pages read once will have, so that \
+                 sizes are chosen too small; in a second pass it holds",
             )
             .target("T28"),
-        near("the same by time stamps", &responses.by_time).unless(
-            "the model charges each miss of a write with a disk write; by time stamps the host hardly ever waits for one. \
-             With `disk.queue=0` it does, and OP-FCL is below the best RW-FCL on Financial, Home and Exchange",
-        ),
+        near("the same by time stamps", &responses.by_time).unless(by_time),
         near("the same in a second pass", &responses.second_pass),
     ]
 }
+
+/// Why a minimum lies elsewhere, and why sizes are not the best by time stamps.
+type Reasons = (&'static str, &'static str);
+
+/// Why minima lie elsewhere.
+const LOCALITY: &str = "where copies begin to cost more than hits bring depends on how recent repeated requests are: with \
+    `popular_share=1` FP-FCL is best at 80 % on Exchange and MSN";
+
+/// And on Search Engine.
+const FEW_HITS: &str = "by equation 5 itself 90 % is best, and 95 % is 7 % above it, where hits rise evenly over the trace's 5.4 \
+    GB";
+
+/// Why sizes are not the best by time stamps where the disks are idle for most of the time.
+const IDLE_DISKS: &str = "the model charges each miss of a write with a disk write; by time stamps the host hardly ever waits \
+    for one. With `disk.queue=0` it does, and OP-FCL is faster than the best RW-FCL";
+
+/// And where they are not.
+const BUSY_DISKS: &str = "by time stamps the disks cannot keep up in bursts, and responses are those of their queues, which \
+    the model does not know";
 
 /// Where the paper has RW-FCL below FP-FCL.
 fn divided_is_better(responses: &Responses) -> Finding {
@@ -111,18 +131,12 @@ fn divided_is_equal(responses: &Responses) -> Finding {
         least >= 0.95 && most <= 1.05,
         format!("{} to {} times", short(least), short(most)),
     )
-    .reason(format!(
-        "{} to {} times; in a second pass {} to {}",
-        short(least),
-        short(most),
-        short(least_warm),
-        short(most_warm)
-    ))
+    .reason(format!("in a second pass {} to {} times", short(least_warm), short(most_warm)))
 }
 
 /// Financial.
 pub(super) fn fig6a(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [60.0, 60.0]);
+    let mut findings = common(responses, [60.0, 60.0], (LOCALITY, IDLE_DISKS));
     findings.push(divided_is_better(responses).unless(
         "r follows the hits of one period and wanders; with nine tenths of the counts kept (`curve_keep=0.9`) RW-FCL is \
          faster, at 60 %",
@@ -132,26 +146,32 @@ pub(super) fn fig6a(responses: &Responses) -> Vec<Finding> {
 
 /// Home.
 pub(super) fn fig6b(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [50.0, 50.0]);
+    let mut findings = common(responses, [50.0, 50.0], (LOCALITY, IDLE_DISKS));
     findings.push(divided_is_better(responses));
     findings
 }
 
 /// Search Engine.
 pub(super) fn fig6c(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [95.0, 95.0]);
-    findings.push(divided_is_equal(responses));
+    let mut findings = common(responses, [95.0, 95.0], (FEW_HITS, BUSY_DISKS));
+    findings.push(divided_is_equal(responses).unless(
+        "RW-FCL learns only from pages that were requested before how much is due to reads, and half the trace is over by \
+         then; in ten times the requests over the same pages it takes 0.98 to 1.05 times as long up to 95 %",
+    ));
     findings
 }
 
 /// Exchange.
 pub(super) fn fig10a(responses: &Responses) -> Vec<Finding> {
-    common(responses, [70.0, 80.0])
+    common(responses, [70.0, 80.0], (LOCALITY, IDLE_DISKS))
 }
 
 /// MSN.
 pub(super) fn fig10b(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [80.0, 80.0]);
-    findings.push(divided_is_equal(responses));
+    let mut findings = common(responses, [80.0, 80.0], (LOCALITY, BUSY_DISKS));
+    findings.push(divided_is_equal(responses).unless(
+        "depends on how recent repeated requests are: with `popular_share=1` the two are within 1 % of each other from 40 to \
+         80 %",
+    ));
     findings
 }

@@ -46,23 +46,24 @@ pub static SPEC: PaperSpec = PaperSpec {
 /// many cycles. A user's trace is taken whole, on the whole device.
 const QUICK_DIVISOR: u32 = 2;
 
-const fn source(name: &'static str, settings: &'static [(&'static str, &'static str)], requests: u64) -> Source {
-    let quick_requests = requests / QUICK_DIVISOR as u64;
-    Source { name, workload: "wlaftl", settings, quick_requests, quick_settings: &[("scale", "2")] }
+type Settings = &'static [(&'static str, &'static str)];
+
+const fn source(name: &'static str, settings: Settings, quick: Settings) -> Source {
+    Source { name, workload: "wlaftl", settings, quick }
 }
 
 /// OLTP of UMass, Financial1.
-static FIN1: Source = source("fin1", &[("trace", "fin1")], 5_334_987);
+static FIN1: Source = source("fin1", &[("trace", "fin1")], &[("requests", "2667493"), ("scale", "2")]);
 /// A PC.
-static SYS: Source = source("sys", &[("trace", "sys")], 3_756_389);
+static SYS: Source = source("sys", &[("trace", "sys")], &[("requests", "1878194"), ("scale", "2")]);
 /// Synthetic: small writes only.
-static TEST1: Source = source("test1", &[("trace", "test1")], 3_181_345);
+static TEST1: Source = source("test1", &[("trace", "test1")], &[("requests", "1590672"), ("scale", "2")]);
 /// Synthetic: mostly writes of 8 and 16 KB.
-static TEST2: Source = source("test2", &[("trace", "test2")], 2_879_205);
+static TEST2: Source = source("test2", &[("trace", "test2")], &[("requests", "1439602"), ("scale", "2")]);
 /// A PC: mostly writes of 8 and 16 KB.
-static IOTRACE1: Source = source("iotrace1", &[("trace", "iotrace1")], 2_916_474);
+static IOTRACE1: Source = source("iotrace1", &[("trace", "iotrace1")], &[("requests", "1458237"), ("scale", "2")]);
 /// A PC: the longest.
-static IOTRACE2: Source = source("iotrace2", &[("trace", "iotrace2")], 9_033_809);
+static IOTRACE2: Source = source("iotrace2", &[("trace", "iotrace2")], &[("requests", "4516904"), ("scale", "2")]);
 
 /// Number of traces.
 const TRACES: usize = 6;

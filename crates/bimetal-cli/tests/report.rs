@@ -1,0 +1,130 @@
+//! Reports as a browser shows them: every point drawn, no text over another, nothing loaded, on a screen and on a phone.
+//!
+//! A copy of the report with `report/check.js` in its head is opened by headless Chromium in frames of several widths.
+//! Without Chromium these tests are skipped, unless `CI` is set.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::Bench;
+use serde_json::Value;
+
+/// Widths of a screen and of a phone, in pixels.
+const WIDTHS: [u32; 2] = [1280, 390];
+
+/// Reports are to stay below this.
+const BYTES_MAX: usize = 8_000_000;
+
+/// A browser, if there is one.
+fn browser() -> Option<&'static str> {
+    let answers = |name: &&str| {
+        let status = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(answers);
+    assert!(found.is_some() || std::env::var_os("CI").is_none(), "`CI` is set and there is no Chromium");
+    if found.is_none() {
+        eprintln!("skipped: there is no Chromium to open reports with; hint: install the package `chromium`");
+    }
+    found
+}
+
+/// A page that shows another in a frame, since windows have a least width, and writes down what its checks say.
+fn frame(page: &str, width: u32) -> String {
+    format!(
+        "<!DOCTYPE html><meta charset=\"utf-8\"><body>\n\
+         <iframe src=\"{page}\" style=\"border:0;width:{width}px;height:900px\"></iframe>\n<script>\n\
+         addEventListener('message', ({{ data }}) => {{\n\
+           const line = document.body.appendChild(document.createElement('pre'));\n\
+           line.textContent = `RESULT ${{JSON.stringify(data)}}`;\n\
+         }});\n</script></body>"
+    )
+}
+
+/// What the checks say of a page in a window of so many pixels.
+fn look(browser: &str, bench: &Bench, page: &str, width: u32) -> Value {
+    let check = format!("<head>\n<script>{}</script>\n", include_str!("report/check.js"));
+    bench.file("checked.html", page.replacen("<head>\n", &check, 1));
+    bench.file("frame.html", frame("checked.html", width));
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"])
+        .args(["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1400,1000"])
+        .arg(format!("--user-data-dir={}", bench.path("profile").display()))
+        .args(["--virtual-time-budget=60000", "--dump-dom"])
+        .arg(url(&bench.path("frame.html")))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(output.stdout).unwrap();
+    let result = dom.rsplit_once("RESULT ").unwrap().1.split("</pre>").next().unwrap();
+    let result = result.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&result)
+        .unwrap_or_else(|error| panic!("{error}: {result}\n{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn url(path: &Path) -> String {
+    format!("file://{}", path.display())
+}
+
+/// A report shows what it should at every width, and is small.
+fn check(bench: &Bench, report: &str, plots: u64) {
+    let page = std::fs::read_to_string(bench.path(report)).unwrap();
+    assert!(page.len() < BYTES_MAX, "{report} has {} bytes", page.len());
+    let Some(browser) = browser() else { return };
+    for width in WIDTHS {
+        let result = look(browser, bench, &page, width);
+        assert_eq!(result["problems"], Value::Array(Vec::new()), "{report} at {width} pixels");
+        assert_eq!(result["width"], width);
+        assert!(result["plots"].as_u64().unwrap() >= plots, "{report}: {result}");
+        assert!(result["texts"].as_u64().unwrap() > 100, "{report}: {result}");
+    }
+}
+
+#[test]
+fn a_comparison_of_all_schemes_is_readable() {
+    let bench = Bench::new();
+    let ran = bench.succeed(&["compare", "--limit", "30000", "--html", "all.html"]);
+    assert!(ran.stdout.contains("page operations"), "the table is printed too");
+    check(&bench, "all.html", 20);
+}
+
+#[test]
+fn a_report_of_one_scheme_is_readable() {
+    let bench = Bench::new();
+    // A name that is markup stays a name.
+    let trace = bench.file("<b>&amp;\"'.csv", std::fs::read(bench.path(&bench.small_trace(4000))).unwrap());
+    bench.succeed(&["replay", &trace, "--format", "spc", "--scheme", "opfcl", "--html", "one.html"]);
+    let page = std::fs::read_to_string(bench.path("one.html")).unwrap();
+    assert!(page.contains("<h1>opfcl on &lt;b&gt;&amp;amp;&quot;&#39;.csv</h1>") && !page.contains("<b>"));
+    assert!(page.contains("bimetal replay &#39;&lt;b&gt;&amp;amp;"), "the command is in it");
+    check(&bench, "one.html", 20);
+}
+
+#[test]
+fn the_checks_find_what_is_wrong() {
+    let Some(browser) = browser() else { return };
+    let bench = Bench::new();
+    let trace = bench.small_trace(200);
+    bench.succeed(&["replay", &trace, "--scheme", "pagemap", "--intervals", "0", "--html", "one.html"]);
+    let page = std::fs::read_to_string(bench.path("one.html")).unwrap();
+    let wrongs = [
+        ("<h2 id=\"section-2\"", "<h2 style=\"margin-top:-70px\" id=\"section-2\"", "overlap"),
+        ("<main>", "<main><div style=\"width:2000px\">wide</div>", "pixels wide"),
+        ("<main>", "<main><img src=\"https://example.com/image.png\">", "blocked"),
+        ("<main>", "<main><script>console.error('broken')</script>", "console.error: broken"),
+        ("waiting.forEach(", "document.querySelector('.point').remove(); waiting.forEach(", "points of"),
+    ];
+    let mut wrong = page;
+    for (right, replaced, _) in wrongs {
+        assert!(wrong.contains(right), "{right}");
+        wrong = wrong.replacen(right, replaced, 1);
+    }
+    let problems = look(browser, &bench, &wrong, WIDTHS[1])["problems"].to_string();
+    for (_, _, said) in wrongs {
+        assert!(problems.contains(said), "no `{said}` in {problems}");
+    }
+}

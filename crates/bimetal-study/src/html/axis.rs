@@ -1,0 +1,105 @@
+//! Axes: of numbers, with round ticks on logarithmic ones too, and of names.
+
+use plotly::common::TickMode;
+use plotly::layout::{Axis, AxisType, CategoryOrder, RangeMode};
+
+use super::page::escape;
+use super::style::{GRID, INK};
+use crate::figure;
+use crate::number::plain;
+
+/// At most about so many ticks fit beside each other on a phone.
+const TICKS: usize = 6;
+
+fn axis() -> Axis {
+    Axis::new().auto_margin(true).grid_color(GRID).line_color(INK).show_line(true).zero_line(false)
+}
+
+/// An axis of numbers over these values.
+pub(super) fn number_axis(described: &figure::Axis, values: &[f64]) -> Axis {
+    if !described.logarithmic {
+        return axis().range_mode(RangeMode::ToZero).n_ticks(TICKS).separate_thousands(true);
+    }
+    let ticks = logarithmic_ticks(values);
+    let labels = ticks.iter().map(|&tick| tick_label(tick)).collect();
+    axis().type_(AxisType::Log).tick_mode(TickMode::Array).tick_values(ticks).tick_text(labels)
+}
+
+/// An axis of names; where they stand below each other the first one is on top.
+pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Axis {
+    let end = names.len() as f64 - 0.5;
+    let range = if lying { vec![end, -0.5] } else { vec![-0.5, end] };
+    axis()
+        .type_(AxisType::Category)
+        .category_order(CategoryOrder::Array)
+        .category_array(names)
+        .range(range)
+        .show_grid(!lying)
+        .tick_mode(TickMode::Linear)
+        .dtick(1.0)
+}
+
+/// Powers of ten within reach of the values; where there are few, their doubles and fivefolds too.
+fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
+    let positive = || values.iter().copied().filter(|&value| value > 0.0 && value.is_finite());
+    let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
+    if most == 0.0 {
+        return Vec::new();
+    }
+    let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+    let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let step = (last - first) as usize / (TICKS + 1) + 1;
+    let powers = (first..=last).step_by(step);
+    powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power))).collect()
+}
+
+fn tick_label(tick: f64) -> String {
+    match tick {
+        0.001..1.0 => format!("{}", (tick * 1000.0).round() / 1000.0),
+        1.0..1e6 => plain(tick.round()),
+        _ => format!("{tick:e}"),
+    }
+}
+
+/// Text in lines of at most so many characters, unless a word is longer.
+pub(super) fn words_in_lines(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The same as the library takes it.
+pub(super) fn broken(text: &str, most: usize) -> String {
+    words_in_lines(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithmic_ticks_are_round_and_few() {
+        assert_eq!(logarithmic_ticks(&[32.0, 512.0]), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3]);
+        assert_eq!(logarithmic_ticks(&[0.0, 0.5, 900.0]), [0.1, 1.0, 10.0, 100.0, 1000.0]);
+        assert!(logarithmic_ticks(&[1e-9, 1e9]).len() <= 10);
+        assert!(logarithmic_ticks(&[0.0, f64::NAN]).is_empty());
+        for (tick, label) in [(0.02, "0.02"), (0.1, "0.1"), (1.0, "1"), (5000.0, "5,000"), (1e6, "1e6"), (1e-4, "1e-4")]
+        {
+            assert_eq!(tick_label(tick), label);
+        }
+    }
+
+    #[test]
+    fn names_are_broken_between_words() {
+        assert_eq!(broken("a <very> long name", 8), "a &lt;very&gt;<br>long<br>name");
+        assert_eq!(broken("indivisible", 4), "indivisible");
+    }
+}
