@@ -46,48 +46,24 @@ pub static SPEC: PaperSpec = PaperSpec {
 /// many cycles. A user's trace is taken whole, on the whole device.
 const QUICK_DIVISOR: u32 = 2;
 
+type Settings = &'static [(&'static str, &'static str)];
+
+const fn source(name: &'static str, settings: Settings, quick: Settings) -> Source {
+    Source { name, workload: "wlaftl", settings, quick }
+}
+
 /// OLTP of UMass, Financial1.
-static FIN1: Source = Source {
-    name: "fin1",
-    workload: "wlaftl",
-    settings: &[("trace", "fin1")],
-    quick: &[("scale", "2"), ("requests", "2667493")],
-};
+static FIN1: Source = source("fin1", &[("trace", "fin1")], &[("scale", "2"), ("requests", "2667493")]);
 /// A PC.
-static SYS: Source = Source {
-    name: "sys",
-    workload: "wlaftl",
-    settings: &[("trace", "sys")],
-    quick: &[("scale", "2"), ("requests", "1878194")],
-};
+static SYS: Source = source("sys", &[("trace", "sys")], &[("scale", "2"), ("requests", "1878194")]);
 /// Synthetic: small writes only.
-static TEST1: Source = Source {
-    name: "test1",
-    workload: "wlaftl",
-    settings: &[("trace", "test1")],
-    quick: &[("scale", "2"), ("requests", "1590672")],
-};
+static TEST1: Source = source("test1", &[("trace", "test1")], &[("scale", "2"), ("requests", "1590672")]);
 /// Synthetic: mostly writes of 8 and 16 KB.
-static TEST2: Source = Source {
-    name: "test2",
-    workload: "wlaftl",
-    settings: &[("trace", "test2")],
-    quick: &[("scale", "2"), ("requests", "1439602")],
-};
+static TEST2: Source = source("test2", &[("trace", "test2")], &[("scale", "2"), ("requests", "1439602")]);
 /// A PC: mostly writes of 8 and 16 KB.
-static IOTRACE1: Source = Source {
-    name: "iotrace1",
-    workload: "wlaftl",
-    settings: &[("trace", "iotrace1")],
-    quick: &[("scale", "2"), ("requests", "1458237")],
-};
+static IOTRACE1: Source = source("iotrace1", &[("trace", "iotrace1")], &[("scale", "2"), ("requests", "1458237")]);
 /// A PC: the longest.
-static IOTRACE2: Source = Source {
-    name: "iotrace2",
-    workload: "wlaftl",
-    settings: &[("trace", "iotrace2")],
-    quick: &[("scale", "2"), ("requests", "4516904")],
-};
+static IOTRACE2: Source = source("iotrace2", &[("trace", "iotrace2")], &[("scale", "2"), ("requests", "4516904")]);
 
 /// Number of traces.
 const TRACES: usize = 6;
