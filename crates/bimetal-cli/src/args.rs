@@ -255,13 +255,13 @@ pub struct TargetArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(allow_missing_positional = true)]
+#[command(
+    override_usage = "bimetal generate [OPTIONS] WORKLOAD OUT\n       bimetal generate [OPTIONS] --like TRACE OUT"
+)]
 pub struct GenerateArgs {
-    /// Workload (see `bimetal list workloads`)
-    pub workload: Option<String>,
-    /// File to write
-    #[arg(value_name = "OUT")]
-    pub output: PathBuf,
+    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write
+    #[arg(value_name = "WORKLOAD OUT", num_args = 1..=2, required = true)]
+    pub names: Vec<String>,
     /// In place of a workload: fit a generator to this trace, and show how like it the generated requests are. `sample`
     /// is the real trace that is inside the program
     #[arg(long, value_name = "TRACE")]

@@ -46,28 +46,29 @@ struct GeneratedLike {
 
 /// Runs the command.
 pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
-    match (&args.workload, &args.like) {
-        (Some(workload), None) => workload_of(args, workload),
-        (None, Some(like)) => like_of(args, like),
-        (Some(workload), Some(_)) => Err(Failure::usage(format!(
+    match (&args.names[..], &args.like) {
+        ([workload, output], None) => workload_of(args, workload, Path::new(output)),
+        ([output], Some(like)) => like_of(args, like, Path::new(output)),
+        ([workload, ..], Some(_)) => Err(Failure::usage(format!(
             "`{workload}` and `--like` are given; hint: name a workload and a file, or `--like TRACE` and a file"
         ))),
-        (None, None) => Err(Failure::usage(format!(
+        (names, None) => Err(Failure::usage(format!(
             "there is `{}` alone; hint: name a workload and a file, or `--like TRACE` and a file",
-            args.output.display()
+            names.join(" ")
         ))),
+        ([], Some(_)) => Err(Failure::usage("there is no file to write; hint: name it behind `--like TRACE`")),
     }
 }
 
-fn workload_of(args: &GenerateArgs, workload: &str) -> Result<(), Failure> {
+fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Failure> {
     let TraceOptions { format, time_unit, action, volumes, limit } = &args.options;
     if format.is_some() || time_unit.is_some() || action.is_some() || volumes.is_some() || limit.is_some() {
         let what = "options on how to read a trace are given, and no trace; hint: `--like TRACE`, `--set requests=N`";
         return Err(Failure::usage(what));
     }
-    convert::check(&args.output, &args.target)?;
+    convert::check(to, &args.target)?;
     let trace = generate::trace(workload, &args.set, args.seed)?;
-    convert::write(&trace, &args.output, &args.target)?;
+    convert::write(&trace, to, &args.target)?;
     let generated = Generated {
         bimetal: env!("CARGO_PKG_VERSION"),
         workload: workload.to_owned(),
@@ -76,11 +77,11 @@ fn workload_of(args: &GenerateArgs, workload: &str) -> Result<(), Failure> {
         trace: facts(&trace),
         targets: generate::targets(workload, &args.set, &trace)?,
     };
-    show(args, &generated, || header::trace(&generated.trace) + &targets(&generated.trace, &generated.targets))
+    show(args, to, &generated, || header::trace(&generated.trace) + &targets(&generated.trace, &generated.targets))
 }
 
-fn like_of(args: &GenerateArgs, path: &Path) -> Result<(), Failure> {
-    convert::check(&args.output, &args.target)?;
+fn like_of(args: &GenerateArgs, path: &Path, to: &Path) -> Result<(), Failure> {
+    convert::check(to, &args.target)?;
     let is_sample = path == Path::new(SAMPLE) && !path.exists();
     let traces = if is_sample { Vec::new() } else { vec![path.to_owned()] };
     let source = read(traces, args)?;
@@ -88,7 +89,7 @@ fn like_of(args: &GenerateArgs, path: &Path) -> Result<(), Failure> {
         warn(warning);
     }
     let Like { trace, settings, model_numbers, comparison } = generate::like(&source, &args.set, args.seed)?;
-    convert::write(&trace, &args.output, &args.target)?;
+    convert::write(&trace, to, &args.target)?;
     let generated = GeneratedLike {
         bimetal: env!("CARGO_PKG_VERSION"),
         like: source.facts,
@@ -98,7 +99,7 @@ fn like_of(args: &GenerateArgs, path: &Path) -> Result<(), Failure> {
         model_numbers,
         comparison,
     };
-    show(args, &generated, || {
+    show(args, to, &generated, || {
         let of = |what: &str, facts: &TraceFacts| format!("{} {}", bold(what), header::trace(facts));
         of("like", &generated.like) + &of("generated", &generated.trace) + &compared(&generated)
     })
@@ -118,8 +119,8 @@ fn object(settings: Vec<(String, String)>) -> serde_json::Map<String, serde_json
 }
 
 /// Shows what was generated, unless the requests themselves went to a pipe, which may be the standard output.
-fn show<T: Serialize>(args: &GenerateArgs, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
-    let is_stream = args.output.exists() && !args.output.is_file();
+fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let is_stream = to.exists() && !to.is_file();
     if is_stream && args.json.json.is_none() {
         return Ok(());
     }
