@@ -26,7 +26,7 @@ browser:
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Every table and figure of the papers at full size, and the tables of claims in the docs from what comes out.
+# Every table and figure of the papers, on shorter traces, and the tables of claims in the docs from what comes out.
 papers:
-	$(CARGO) run --release --locked --package bimetal-cli -- paper --json docs/papers/reproduction.json
+	$(CARGO) run --release --locked --package bimetal-cli -- paper --quick --json docs/papers/reproduction.json
 	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction
