@@ -36,7 +36,7 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let other = |trace: usize, from: usize, to: usize| erases(&runs[trace][to]) / erases(&runs[trace][from]) - 1.0;
     let with_others = |from, to| {
         let warm = row(WARM_AT.map(|trace| other(trace, from, to)));
-        format!("{}; warm {warm}; spread {}", row(change(from, to)), row([other(SPREAD_AT, from, to)]))
+        format!("{}, warm {warm}, spread {}", row(change(from, to)), row([other(SPREAD_AT, from, to)]))
     };
     let findings = vec![
         Finding::fact(
@@ -128,7 +128,7 @@ pub(super) fn fig16(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 claim,
                 "with 32 blocks at most half of what it is with 1",
                 falls(trace) <= 0.5,
-                format!("{} of it; warm and spread {others}", row([falls(trace)])),
+                format!("{} of it, warm and spread {others}", row([falls(trace)])),
             )
             .unless("with large data rewritten in turn there is next to nothing to collect, whatever the unit"),
         );

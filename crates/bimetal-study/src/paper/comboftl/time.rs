@@ -79,7 +79,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             let held = values.iter().all(|value| (low..=high).contains(value));
             let warm = row(WARM_AT.flat_map(|trace| [ratio(trace, COMBO, by), ratio(trace, COMBO + 1, by)]));
             let expected = format!("{low} to {high}, at 5 and 10 %");
-            let finding = Finding::fact(claim, expected, held, format!("{}; warm {warm}", row(values)));
+            let finding = Finding::fact(claim, expected, held, format!("{}, warm {warm}", row(values)));
             findings.push(finding.target("T26").unless(why));
         }
     }
@@ -177,7 +177,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 /// Ratios of the paper's traces, and of those with warm data.
 fn with_warm(values: [f64; 5]) -> String {
     let (paper, warm) = values.split_at(WARM_AT.start);
-    format!("{}; warm {}", row(paper.iter().copied()), row(warm.iter().copied()))
+    format!("{}, warm {}", row(paper.iter().copied()), row(warm.iter().copied()))
 }
 
 /// Why ComboFTL is farther from a chip of SLC alone than in the paper.
@@ -341,7 +341,7 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "with one chance MLC collects more, IOzone",
             "more",
             collects[IOZONE_AT] > 1.0,
-            format!("{} times as much; warm {}", row([collects[IOZONE_AT]]), row(collects[WARM_AT].iter().copied())),
+            format!("{} times as much, warm {}", row([collects[IOZONE_AT]]), row(collects[WARM_AT].iter().copied())),
         )
         .unless("IOzone's data return after more than SLC holds, however many chances; with small warm data it holds"),
     ];
