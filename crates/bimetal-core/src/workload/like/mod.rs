@@ -155,7 +155,7 @@ pub struct Model {
     /// Kinds by the kind before; first, by none.
     kinds: [Table<u8>; 4],
     of_kind: [Kind; 3],
-    /// New pages apart from others, in order of their addresses, and whether these are all.
+    /// New pages apart from others, in order of their addresses: all, or an even choice of them.
     apart: Vec<u32>,
     arrivals: arrivals::Arrivals,
 }
