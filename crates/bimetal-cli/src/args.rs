@@ -53,7 +53,7 @@ pub struct TraceArgs {
 }
 
 /// How to read a trace.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Trace options")]
 pub struct TraceOptions {
     /// Trace format; detected if not given (see `bimetal list formats`)
@@ -242,20 +242,29 @@ pub struct TargetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "bimetal generate [OPTIONS] WORKLOAD OUT\n       bimetal generate [OPTIONS] --like TRACE OUT"
+)]
 pub struct GenerateArgs {
-    /// Workload (see `bimetal list workloads`)
-    pub workload: String,
-    /// File to write
-    #[arg(value_name = "OUT")]
-    pub output: PathBuf,
-    /// Set a parameter of the workload (repeatable)
+    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write
+    #[arg(value_name = "WORKLOAD OUT", num_args = 1..=2, required = true)]
+    pub names: Vec<String>,
+    /// In place of a workload: fit a generator to this trace, and show how like it the generated requests are. `sample`
+    /// is the real trace that is inside the program
+    #[arg(long, value_name = "TRACE")]
+    pub like: Option<PathBuf>,
+    /// Set a parameter of the workload (repeatable); with `--like`, `requests`
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Seed of everything pseudo-random
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
+    pub options: TraceOptions,
+    #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use bimetal_core::device::{self, PRESETS};
 use bimetal_core::drive::{self, Drive};
 use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::FORMATS;
-use bimetal_core::workload::{WORKLOADS, WorkloadSpec};
+use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
 use bimetal_study::writer::WRITERS;
 use serde_json::{Value, json};
 
@@ -117,7 +117,29 @@ fn scheme(spec: &SchemeSpec) -> Item {
 }
 
 fn workload(spec: &WorkloadSpec) -> Item {
-    parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)())
+    let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
+    let targets = (spec.targets)(&[]).unwrap_or_default();
+    if !targets.is_empty() {
+        item.full += "    held against\n";
+    }
+    for target in &targets {
+        let bound = match target.goal {
+            Goal::Within(_) => "",
+            Goal::AtLeast => "≥ ",
+            Goal::AtMost => "≤ ",
+        };
+        let value = significant(target.published);
+        item.full += &indented(&format!("{}: {bound}{value}: {}", target.name, target.source), 8);
+    }
+    if !spec.in_small.is_empty() {
+        let settings = spec.in_small.iter().map(|(key, value)| format!("--set {key}={value}")).collect::<Vec<_>>();
+        item.full += &indented(&format!("the same in small: {}", settings.join(" ")), 4);
+    }
+    let targets = targets.iter().map(|target| {
+        json!({ "name": target.name, "source": target.source, "published": target.published, "goal": target.goal })
+    });
+    item.json["targets"] = targets.collect();
+    item
 }
 
 fn parameterised(name: &str, summary: &str, source: &str, parameters: &[ParameterSpec]) -> Item {

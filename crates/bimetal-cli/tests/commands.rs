@@ -122,3 +122,54 @@ fn help_and_version_are_output() {
         assert!(bench.succeed(&["--help"]).stdout.contains(command));
     }
 }
+
+#[test]
+fn a_generated_workload_is_held_against_what_was_published() {
+    let bench = Bench::new();
+    let small = ["--set", "requests=20000", "--set", "used=64MiB", "--set", "span=1GiB"];
+    let arguments =
+        |more: &[&'static str]| [&["generate", "financial", "f.bimetal", "--force"], &small[..], more].concat();
+    let text = bench.succeed(&arguments(&[])).stdout;
+    let row = text.lines().find(|line| line.contains("mean size of a write (KiB)")).unwrap();
+    assert!(row.contains("7.20") && row.ends_with("yes"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let generated = bench.json(&arguments(&["--seed", "3"]));
+    assert_eq!((&generated["workload"], &generated["seed"]), (&"financial".into(), &3.into()));
+    assert_eq!(generated["settings"]["used"], "64MiB");
+    assert_eq!(generated["trace"]["requests"], 20_000);
+    let targets = generated["targets"].as_array().unwrap();
+    let read = targets.iter().find(|target| target["name"] == "read (GiB)").unwrap();
+    let part = 20_000.0 / 5_334_987.0;
+    assert!((read["expected"].as_f64().unwrap() / read["published"].as_f64().unwrap() / part - 1.0).abs() < 1e-9);
+    assert!(targets.iter().all(|target| !target["source"].as_str().unwrap().is_empty()));
+    // Chance decides what a few requests are like.
+    let few = ["generate", "financial", "few.bimetal", "--set", "requests=300", "--json", "few.json"];
+    assert!(bench.succeed(&few).stdout.contains("below 10,000"));
+    let few: Value = serde_json::from_slice(&std::fs::read(bench.path("few.json")).unwrap()).unwrap();
+    assert!(few["targets"].as_array().unwrap().iter().all(|target| target["met"].is_null()));
+    let none = bench.json(&["generate", "zipf", "z.bimetal", "--set", "requests=300"]);
+    assert_eq!(none["targets"], Value::Array(Vec::new()));
+    let listed = bench.succeed(&["list", "workloads", "financial"]).stdout;
+    assert!(listed.contains("held against") && listed.contains("HySSD, MSST 2013, table I"), "{listed}");
+}
+
+#[test]
+fn requests_like_those_of_a_trace_are_compared_with_it() {
+    let bench = Bench::new();
+    bench.succeed(&["generate", "zipf", "z.bimetal", "--set", "requests=20000", "--set", "span=64MiB"]);
+    let like = ["generate", "--like", "z.bimetal", "like.bimetal", "--force"];
+    let text = bench.succeed(&like).stdout;
+    assert!(text.contains("Fitted") && text.contains("Held back") && text.contains("hits, cache of"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let generated = bench.json(&like);
+    assert_eq!((&generated["like"]["requests"], &generated["trace"]["requests"]), (&20_000.into(), &20_000.into()));
+    for part in ["fitted", "held_back"] {
+        let rows = generated[part].as_array().unwrap();
+        assert!(rows.len() > 5, "{part}");
+        assert!(rows.iter().all(|row| row["trace"].is_number() && row["generated"].is_number()), "{part}");
+    }
+    let other = bench.json(&[&like[..], &["--set", "requests=500", "--seed", "2"]].concat());
+    assert_eq!((&other["trace"]["requests"], &other["requests"]), (&500.into(), &500.into()));
+    bench.file("empty.spc", "0,0,4096,w,0.0\n");
+    assert_eq!(bench.json(&["generate", "--like", "empty.spc", "one.bimetal"])["trace"]["writes"], 1);
+}

@@ -79,6 +79,18 @@ fn values_out_of_range_are_wrong_usage() {
 }
 
 #[test]
+fn what_to_generate_is_one_thing() {
+    let bench = Bench::new();
+    bench.fail(&["generate", "zipf"], 2, &["`zipf` alone", "--like"]);
+    bench.fail(&["generate", "zipf", "--like", "sample", "out.bimetal"], 2, &["`zipf` and `--like`"]);
+    bench.fail(&["generate", "--like", "sample"], 2, &["OUT"]);
+    bench.fail(&["generate", "zipf", "out.bimetal", "--limit", "5"], 2, &["no trace", "--set requests"]);
+    bench.fail(&["generate", "--like", "missing.spc", "out.bimetal"], 1, &["missing.spc", "No such file"]);
+    bench.fail(&["generate", "--like", "sample", "out.bimetal", "--set", "theta=1"], 2, &["theta", "requests"]);
+    bench.fail(&["generate", "--like", "sample", "out.tsv"], 2, &["--to"]);
+}
+
+#[test]
 fn unreadable_traces_are_failures_that_name_the_file() {
     let bench = Bench::new();
     let run = |name: &str, expected: &[&str]| {

@@ -111,7 +111,7 @@ pub fn default_rate(requests: &[Request], pages: u64) -> f64 {
 }
 
 /// References to pages of all reads and writes.
-fn references(requests: &[Request]) -> u64 {
+pub(crate) fn references(requests: &[Request]) -> u64 {
     let of = |request| {
         let (first, end) = pages(request);
         end - first
@@ -120,7 +120,7 @@ fn references(requests: &[Request]) -> u64 {
 }
 
 /// The requests with page numbers of 32 bits: where there are larger ones, touched addresses move together.
-fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
+pub(crate) fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
     let fits = |requests: &[Request]| data(requests).all(|request| pages(request).1 <= u64::from(u32::MAX));
     if fits(requests) {
         return Some(Cow::Borrowed(requests));

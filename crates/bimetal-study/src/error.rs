@@ -3,6 +3,7 @@
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 use bimetal_core::workload::WorkloadError;
+use bimetal_core::workload::like::FitError;
 
 /// Why an experiment cannot be done. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,9 @@ pub enum StudyError {
     /// A workload that cannot be generated.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// A trace that no generator can be fitted to.
+    #[error(transparent)]
+    Fit(#[from] FitError),
     /// None of the schemes can run on the device.
     #[error("no scheme can run on this device: {reason}")]
     NoScheme {
@@ -63,7 +67,9 @@ impl StudyError {
         match self {
             Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) => true,
             Self::Device(DeviceError::Build(BuildError::Unknown { .. } | BuildError::Parameter(_))) => true,
-            Self::Device(_) | Self::NoScheme { .. } | Self::DoesNotFit { .. } | Self::Memory { .. } => false,
+            Self::Device(_) | Self::Fit(_) | Self::NoScheme { .. } | Self::DoesNotFit { .. } | Self::Memory { .. } => {
+                false
+            }
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Generated workloads as traces.
 
-use bimetal_core::request::{Op, SECTOR_BYTES};
+use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{Trace, TraceDevice};
-use bimetal_core::workload;
+use bimetal_core::workload::like::{self, Comparison, Model};
+use bimetal_core::workload::{self, Judged, Requests, WorkloadError};
 
+use crate::prepare::Workload;
 use crate::{StudyError, memory};
 
 /// Name of the format in results of requests that come from no file.
@@ -19,41 +22,93 @@ const DEVICE_STEP: u64 = 2048;
 pub fn trace(name: &str, settings: &[(String, String)], seed: u64) -> Result<Trace, StudyError> {
     let all = workload::settings(name, settings)?;
     let count = all.iter().find_map(|(key, value)| (key == "requests").then(|| value.parse::<u64>().ok()).flatten());
-    // In memory, and once more as the bytes of a file.
-    memory::check_bytes(count.unwrap_or(0).saturating_mul(2 * size_of::<bimetal_core::request::Request>() as u64))?;
-    let requests: Vec<_> = workload::build(name, settings, seed)?.collect();
-    let mut trace = Trace {
+    check_memory(count.unwrap_or(0))?;
+    Ok(collected(name, workload::build(name, settings, seed)?))
+}
+
+/// The parameters of a workload as they are, defaults included.
+///
+/// # Errors
+/// An unknown workload or parameter.
+pub fn settings(name: &str, settings: &[(String, String)]) -> Result<Vec<(String, String)>, StudyError> {
+    Ok(workload::settings(name, settings)?)
+}
+
+/// Holds a generated workload against what was published.
+///
+/// # Errors
+/// An unknown workload or parameter.
+pub fn targets(name: &str, settings: &[(String, String)], trace: &Trace) -> Result<Vec<Judged>, StudyError> {
+    let targets = (workload::find(name)?.targets)(settings).map_err(WorkloadError::from)?;
+    if targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let profile = Profile::of(&trace.requests, &CurvePlan { points: 0, sampling_rate: None });
+    Ok(targets.iter().map(|target| target.judge(&profile)).collect())
+}
+
+bimetal_core::parameters! {
+    "--like";
+    /// Parameters of a generator that is fitted to a trace.
+    pub struct LikeParameters {
+        /// Number of requests; 0: as many as the trace has.
+        pub requests: u64 = 0, in 0..=1_000_000_000;
+    }
+}
+
+/// Requests like those of a trace.
+#[derive(Clone, Debug)]
+pub struct Like {
+    /// The requests.
+    pub trace: Trace,
+    /// The parameters as they are.
+    pub settings: Vec<(String, String)>,
+    /// Numbers that the fitted model consists of.
+    pub model_numbers: usize,
+    /// How like the trace they are.
+    pub comparison: Comparison,
+}
+
+/// Fits a generator to a trace and generates requests.
+///
+/// # Errors
+/// An unknown parameter, a trace that nothing can be fitted to, or more requests than memory holds.
+pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Result<Like, StudyError> {
+    let mut parameters = LikeParameters::parse(settings).map_err(WorkloadError::from)?;
+    let model = Model::fit(&source.requests)?;
+    if parameters.requests == 0 {
+        parameters.requests = model.requests();
+    }
+    check_memory(parameters.requests)?;
+    let trace = collected(&format!("like {}", source.facts.name), model.generate(parameters.requests, seed));
+    let comparison = like::compare(&source.requests, &trace.requests, seed)?;
+    Ok(Like { trace, settings: parameters.settings(), model_numbers: model.numbers(), comparison })
+}
+
+/// In memory, and once more as the bytes of a file.
+fn check_memory(requests: u64) -> Result<(), StudyError> {
+    memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64))
+}
+
+fn collected(name: &str, requests: Requests) -> Trace {
+    let requests: Vec<Request> = requests.collect();
+    let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
+    let bytes = |op: Op| requests.iter().filter(|request| request.op == op).map(Request::bytes).sum();
+    let end = requests.iter().map(Request::end).max().unwrap_or(0);
+    let sectors = end.next_multiple_of(DEVICE_STEP);
+    Trace {
         name: name.to_owned(),
         format: FORMAT,
-        devices: Vec::new(),
-        reads: 0,
-        writes: 0,
-        trims: 0,
-        read_bytes: 0,
-        write_bytes: 0,
+        devices: vec![TraceDevice { id: 0, base_sector: 0, sectors, requests: requests.len() as u64 }],
+        reads: count(Op::Read),
+        writes: count(Op::Write),
+        trims: count(Op::Trim),
+        read_bytes: bytes(Op::Read),
+        write_bytes: bytes(Op::Write),
         origin_ns: 0,
         warnings: Vec::new(),
-        requests: Vec::new(),
-    };
-    let mut end = 0;
-    for request in &requests {
-        end = end.max(request.end());
-        match request.op {
-            Op::Read => {
-                trace.reads += 1;
-                trace.read_bytes += u64::from(request.sectors) * SECTOR_BYTES;
-            }
-            Op::Write => {
-                trace.writes += 1;
-                trace.write_bytes += u64::from(request.sectors) * SECTOR_BYTES;
-            }
-            Op::Trim => trace.trims += 1,
-        }
+        requests,
     }
-    let sectors = end.next_multiple_of(DEVICE_STEP);
-    trace.devices.push(TraceDevice { id: 0, base_sector: 0, sectors, requests: requests.len() as u64 });
-    trace.requests = requests;
-    Ok(trace)
 }
 
 #[cfg(test)]

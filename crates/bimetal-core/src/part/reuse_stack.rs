@@ -166,6 +166,25 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         self.index.get(page).map(|value| self.stacks[value as usize % STACKS].after(value as usize / STACKS))
     }
 
+    /// The pages of the first stack from a position on towards the most recent one; none beyond the stack.
+    pub fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
+        let stack = &self.stacks[0];
+        let slots = stack.pages.len();
+        let within = position < stack.len;
+        // From the oldest slot to the next one, each has as many live ones after it as the one before, or one fewer.
+        let (mut low, mut high) = (0, (stack.next + slots - stack.oldest) % slots);
+        while within && low < high {
+            let middle = low.midpoint(high);
+            if stack.after(stack.step(stack.oldest, middle)) > position { low = middle + 1 } else { high = middle }
+        }
+        let mut slot = if within { stack.step(stack.oldest, low) } else { 0 };
+        (0..if within { position + 1 } else { 0 }).map(move |_| {
+            let page = stack.first(slot);
+            slot = stack.step(page, 1);
+            stack.pages[page]
+        })
+    }
+
     /// Takes a page out; returns whether it was in.
     #[inline]
     pub fn remove(&mut self, page: u32) -> bool {
@@ -279,6 +298,13 @@ mod tests {
             }
             assert_eq!(stack.len() as usize, naive.pages.len(), "step {step}");
             assert_eq!(stack.is_empty(), naive.pages.is_empty());
+            if step % 16 == 0 {
+                let position = random::below(&mut state, u64::from(capacity) + 1) as u32;
+                let expected: Vec<u32> = naive.pages.iter().take(position as usize + 1).rev().copied().collect();
+                let within = (position as usize) < naive.pages.len();
+                let found: Vec<u32> = stack.towards_recent_from(position).collect();
+                assert_eq!(found, if within { expected } else { Vec::new() }, "step {step}, from {position}");
+            }
         }
         assert!((0..pages as u32).all(|page| stack.position(page) == naive.position(page)));
     }

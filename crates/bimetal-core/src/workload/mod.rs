@@ -10,6 +10,7 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+pub mod like;
 mod msn;
 mod pc;
 mod phases;
@@ -25,7 +26,7 @@ mod wlaftl;
 mod zipf;
 
 pub use sample::{Permutation, Zipf};
-pub use target::{Goal, JUDGED_REQUESTS, Judged, Target};
+pub use target::{Goal, JUDGED_REQUESTS, Judged, Measure, Target, Targets};
 
 use crate::request::{Request, SECTOR_BYTES};
 use crate::scheme::{ParameterError, ParameterSpec};
@@ -46,7 +47,7 @@ pub struct WorkloadSpec {
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
     /// What was published of what it stands in for, with these parameters set.
-    pub targets: fn(&[(String, String)]) -> Result<Vec<Target>, ParameterError>,
+    pub targets: Targets,
     /// Parameters with which it is as in full and quick to generate; none where it is quick in full.
     pub in_small: &'static [(&'static str, &'static str)],
 }

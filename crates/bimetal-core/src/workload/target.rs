@@ -22,6 +22,12 @@ pub enum Goal {
     AtMost,
 }
 
+/// How a value is read off a profile; `None` where the profile does not tell.
+pub type Measure = fn(&Profile) -> Option<f64>;
+
+/// The targets of a workload with these parameters set.
+pub type Targets = fn(&[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError>;
+
 /// One published characteristic.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -35,8 +41,8 @@ pub struct Target {
     pub expected: f64,
     /// How near the generated one has to come.
     pub goal: Goal,
-    /// How it is read off a profile; `None` where the profile does not tell.
-    pub measure: fn(&Profile) -> Option<f64>,
+    /// How it is read off a profile.
+    pub measure: Measure,
 }
 
 /// A target and what came out.
@@ -60,13 +66,7 @@ pub struct Judged {
 
 impl Target {
     /// A target that is the same for all parameters.
-    pub fn new(
-        name: &'static str,
-        source: &'static str,
-        published: f64,
-        goal: Goal,
-        measure: fn(&Profile) -> Option<f64>,
-    ) -> Self {
+    pub fn new(name: &'static str, source: &'static str, published: f64, goal: Goal, measure: Measure) -> Self {
         Self { name, source, published, expected: published, goal, measure }
     }
 

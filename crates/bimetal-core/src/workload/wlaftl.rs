@@ -42,7 +42,7 @@
 //!   800 µs for 4 KB), would take a ninth of the time, half of the requests being reads.
 
 use super::rewrites::{self, Class, Order, Rewrites};
-use super::target::{Goal, Target, share, writes_of};
+use super::target::{Goal, Measure, Target, share, writes_of};
 use super::{Requests, WorkloadSpec};
 use crate::profile::Profile;
 use crate::scheme::ParameterError;
@@ -212,7 +212,7 @@ fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError>
     }
     let written = known.written_kib();
     let all: f64 = written.iter().sum();
-    let measures: [(&str, fn(&Profile) -> Option<f64>); 4] = [
+    let measures: [(&str, Measure); 4] = [
         ("share of written bytes, up to 4 KiB", |profile| bytes(profile, 0..=8)),
         ("share of written bytes, up to 8 KiB", |profile| bytes(profile, 9..=16)),
         ("share of written bytes, up to 16 KiB", |profile| bytes(profile, 17..=32)),

@@ -1,0 +1,157 @@
+//! When requests arrive: gaps by the gaps before.
+
+use std::collections::BTreeMap;
+
+use super::table::Table;
+use crate::part::random;
+use crate::request::Request;
+
+/// Parts of the range of levels.
+const LEVELS: usize = 8;
+
+/// While requests are late by so many mean gaps, long gaps are shortened by half; in proportion before.
+const LATE: f64 = 1000.0;
+
+/// Over how many gaps a level is a mean, about.
+const MEMORY: i64 = 32;
+
+/// Gaps of one bin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Gap {
+    shortest_ns: u64,
+    longest_ns: u64,
+    mean_ns: u64,
+}
+
+/// What gaps there are after which.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    /// Longest gaps of the first three quarters.
+    quarters_ns: [u64; 3],
+    /// Highest levels of the first seven eighths.
+    eighths: [i64; LEVELS - 1],
+    /// Gaps by the quarter of the gap before and the eighth of the level before.
+    gaps: Vec<Table<Gap>>,
+    mean_ns: f64,
+}
+
+/// Where the gaps are: the last one and the mean of the logarithms of some before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    gap_ns: u64,
+    level: i64,
+}
+
+impl Pace {
+    fn first(gap_ns: u64) -> Self {
+        Self { gap_ns, level: i64::from(bin(gap_ns)) << 16 }
+    }
+
+    fn after(self, gap_ns: u64) -> Self {
+        Self { gap_ns, level: self.level + ((i64::from(bin(gap_ns)) << 16) - self.level) / MEMORY }
+    }
+}
+
+/// Four bins for each doubling.
+fn bin(gap_ns: u64) -> u32 {
+    gap_ns.checked_ilog2().map_or(0, |power| power * 4 + ((u128::from(gap_ns) << 2 >> power) as u32 - 3))
+}
+
+impl Arrivals {
+    pub(super) fn of(requests: &[Request]) -> Self {
+        let gap = |pair: &[Request]| pair[1].arrival_ns.saturating_sub(pair[0].arrival_ns);
+        let gaps: Vec<u64> = requests.windows(2).map(gap).collect();
+        let mut pace = Pace::first(gaps.first().copied().unwrap_or(0));
+        let before = |&gap: &u64| {
+            let before = pace;
+            pace = pace.after(gap);
+            before
+        };
+        let paces: Vec<Pace> = gaps.iter().map(before).collect();
+        let mut sorted = gaps.clone();
+        sorted.sort_unstable();
+        let quarters_ns = [1, 2, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or(0));
+        let mut levels: Vec<i64> = paces.iter().map(|pace| pace.level).collect();
+        levels.sort_unstable();
+        let eighth = |nth: usize| levels.get(levels.len() * (nth + 1) / LEVELS).copied().unwrap_or(0);
+        let mean_ns = gaps.iter().map(|&gap| gap as f64).sum::<f64>() / gaps.len().max(1) as f64;
+        let mut arrivals = Self { quarters_ns, eighths: std::array::from_fn(eighth), gaps: Vec::new(), mean_ns };
+        // Shortest, longest, sum and count, by bin.
+        let mut bins: Vec<BTreeMap<u32, (u64, u64, u64, u64)>> = vec![BTreeMap::new(); 4 * LEVELS];
+        for (&gap, &pace) in gaps.iter().zip(&paces) {
+            let (shortest, longest, sum, count) =
+                bins[arrivals.state(pace)].entry(bin(gap)).or_insert((u64::MAX, 0, 0, 0));
+            (*shortest, *longest) = (gap.min(*shortest), gap.max(*longest));
+            *sum = sum.saturating_add(gap);
+            *count += 1;
+        }
+        let gap =
+            |(shortest_ns, longest_ns, sum, count)| (Gap { shortest_ns, longest_ns, mean_ns: sum / count }, count);
+        arrivals.gaps =
+            bins.into_iter().map(|bins| bins.into_values().map(gap).collect::<BTreeMap<_, _>>().into()).collect();
+        arrivals
+    }
+
+    fn state(&self, pace: Pace) -> usize {
+        let quarter = self.quarters_ns.iter().filter(|&&longest| pace.gap_ns > longest).count();
+        let eighth = self.eighths.iter().filter(|&&highest| pace.level > highest).count();
+        quarter * LEVELS + eighth
+    }
+
+    /// The pace to begin with: that of a middle gap.
+    pub(super) fn pace(&self) -> Pace {
+        Pace::first(self.quarters_ns[1])
+    }
+
+    /// The next gap; 0 where there is none to draw from.
+    pub(super) fn next(&self, pace: &mut Pace, state: &mut u64) -> u64 {
+        let drawn = self.gaps[self.state(*pace)].draw(state);
+        // The trace never had such a pace: any state will do that it had.
+        let Some(gap) = drawn.or_else(|| self.gaps.iter().find_map(|gaps| gaps.draw(state))) else { return 0 };
+        // Even around the mean of the bin, as far as it reaches on both sides.
+        let half = (gap.mean_ns - gap.shortest_ns).min(gap.longest_ns - gap.mean_ns);
+        let gap_ns = gap.mean_ns - half + random::below(state, 2 * half + 1);
+        *pace = pace.after(gap_ns);
+        gap_ns
+    }
+
+    /// The gap behind the last of so many requests, which arrived at a time. Paces do not come as often as in the trace;
+    /// so gaps above the mean are a little shorter while the requests are late by the trace's mean, and the reverse.
+    pub(super) fn next_by(&self, now_ns: u64, given: u64, pace: &mut Pace, state: &mut u64) -> u64 {
+        let gap_ns = self.next(pace, state) as f64;
+        if gap_ns <= self.mean_ns {
+            return gap_ns as u64;
+        }
+        let late_ns = now_ns as f64 - self.mean_ns * given as f64;
+        (gap_ns * (1.0 - (late_ns / (2.0 * self.mean_ns * LATE)).clamp(-0.5, 0.5))) as u64
+    }
+
+    /// Numbers that it consists of.
+    pub(super) fn numbers(&self) -> usize {
+        1 + self.quarters_ns.len() + self.eighths.len() + 4 * self.gaps.iter().map(Table::len).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+
+    /// Bursts of 200 requests a microsecond apart, then 200 a millisecond apart.
+    #[test]
+    fn bursts_stay_together() {
+        let mut now_ns = 0;
+        let request = |nth: u64| {
+            now_ns += if (nth / 200).is_multiple_of(2) { 1000 } else { 1_000_000 };
+            Request { arrival_ns: now_ns, sector: 0, sectors: 8, op: Op::Read }
+        };
+        let requests: Vec<Request> = (0..20_000).map(request).collect();
+        let arrivals = Arrivals::of(&requests);
+        let (mut pace, mut state) = (arrivals.pace(), 1);
+        let gaps: Vec<u64> = (0..20_000).map(|_| arrivals.next(&mut pace, &mut state)).collect();
+        let mean = gaps.iter().sum::<u64>() / 20_000;
+        assert!((400_000..600_000).contains(&mean), "{mean}");
+        let changes = gaps.windows(2).filter(|pair| (pair[0] > 10_000) != (pair[1] > 10_000)).count();
+        assert!((50..200).contains(&changes), "{changes}");
+    }
+}

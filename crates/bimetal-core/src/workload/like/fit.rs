@@ -1,0 +1,282 @@
+//! Counting a trace.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::f64::consts::LN_2;
+
+use super::arrivals::Arrivals;
+use super::pages::{Age, Class, Pages, ROLES, bin};
+use super::table::{Ratio, Table};
+use super::{
+    EXTENT_PAGES, FitError, Kind, Model, OPS, Place, REFERENCES_MAX, STREAMS, Shape, continued, first_whole_page,
+};
+use crate::hit_rates::{references, with_short_addresses};
+use crate::part::random;
+use crate::part::real::{ln, pow};
+use crate::profile::{data, distinct_pages, pages};
+use crate::request::{Op, Request};
+
+/// Shapes of one table that are kept as they are; others keep their first three binary digits.
+const SHAPES_MAX: usize = 128;
+
+/// Places apart that are kept.
+const APART_MAX: usize = 256;
+
+type Counts<T> = BTreeMap<T, u64>;
+
+fn add<T: Ord>(counts: &mut Counts<T>, value: T) {
+    *counts.entry(value).or_default() += 1;
+}
+
+/// Counts of one kind.
+#[derive(Default)]
+struct KindCounts {
+    streams: [[Counts<(u8, Age, bool)>; 2]; 2],
+    new: Vec<Ratio>,
+    places: Counts<Place>,
+    reused: Vec<Counts<(Class, u8, Age)>>,
+    same: [Ratio; ROLES],
+    shapes_continued: [Counts<Shape>; 3],
+    shapes_new: Counts<Shape>,
+    shapes_reused: [Counts<Shape>; ROLES],
+    shapes_leaving: Counts<Shape>,
+    requests: u64,
+}
+
+impl KindCounts {
+    fn finish(self) -> Kind {
+        let new = whole_powers(self.new);
+        Kind {
+            streams: self.streams.map(|counts| counts.map(Table::from)),
+            fading: fading(&new),
+            new,
+            places: self.places.into(),
+            reused: whole_quadruplings(self.reused).into_iter().map(Table::from).collect(),
+            same: self.same,
+            shapes_continued: self.shapes_continued.map(shapes),
+            shapes_new: shapes(self.shapes_new),
+            shapes_reused: self.shapes_reused.map(shapes),
+            shapes_leaving: shapes(self.shapes_leaving),
+            requests: self.requests,
+        }
+    }
+}
+
+/// The last power of two, unless the trace has most of it, tells too little for what goes on from there.
+fn whole_powers(mut ratios: Vec<Ratio>) -> Vec<Ratio> {
+    if let [.., before, last] = &mut ratios[..]
+        && last.all() < before.all()
+    {
+        before.add(*last);
+        ratios.pop();
+    }
+    ratios
+}
+
+/// The same for counts: the last ones are added to those before unless they are as many.
+fn whole_quadruplings<T: Ord>(mut counts: Vec<Counts<T>>) -> Vec<Counts<T>> {
+    let all = |counts: &Counts<T>| counts.values().sum::<u64>();
+    if let [.., before, last] = &mut counts[..]
+        && all(last) < all(before)
+    {
+        let last = std::mem::take(last);
+        last.into_iter().for_each(|(value, count)| *before.entry(value).or_default() += count);
+        counts.pop();
+    }
+    counts
+}
+
+/// The exponent of the power law between the last two powers of two: from 0, where new pages do not get rarer, to 1.
+fn fading(ratios: &[Ratio]) -> f64 {
+    /// Fewer tell nothing.
+    const TOLD: u64 = 100;
+    match ratios {
+        [.., before, last] if last.so() >= TOLD => (ln(before.share() / last.share()) / LN_2).clamp(0.0, 1.0),
+        _ => 0.0,
+    }
+}
+
+/// Shapes, the rare ones of many rounded.
+fn shapes(counts: Counts<Shape>) -> Table<Shape> {
+    let mut by_count: Vec<(u64, Shape)> = counts.into_iter().map(|(shape, count)| (count, shape)).collect();
+    by_count.sort_unstable_by(|a, b| b.cmp(a));
+    let mut kept = Counts::new();
+    for (at, (count, shape)) in by_count.into_iter().enumerate() {
+        let dropped = (shape.sectors.max(1).ilog2() + 1).saturating_sub(3);
+        let half = (1 << dropped) / 2;
+        let rounded = (shape.sectors + half) >> dropped << dropped;
+        let shape = if at < SHAPES_MAX { shape } else { Shape { sectors: rounded, ..shape } };
+        *kept.entry(shape).or_default() += count;
+    }
+    kept.into()
+}
+
+/// Ends of the last requests of a kind that none has gone on from since, the most recent one first.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    ends: Vec<u64>,
+    /// Whether the last request of the kind went to new pages.
+    pub(super) new: bool,
+}
+
+impl Streams {
+    /// Whose end a sector is.
+    pub(super) fn find(&self, sector: u64) -> Option<usize> {
+        self.ends.iter().position(|&end| end == sector)
+    }
+
+    /// The ends, from that of a rank on, then those before it.
+    pub(super) fn from(&self, rank: usize) -> impl Iterator<Item = (usize, u64)> {
+        let ends = || self.ends.iter().copied().enumerate();
+        ends().skip(rank).chain(ends().take(rank))
+    }
+
+    /// A request that goes on from one of them, or from none, ends there.
+    pub(super) fn follow(&mut self, from: Option<usize>, end: u64, new: bool) {
+        match from {
+            Some(at) => drop(self.ends.remove(at)),
+            None => self.ends.truncate(STREAMS - 1),
+        }
+        self.ends.insert(0, end);
+        self.new = new;
+    }
+}
+
+/// The extents that were touched.
+#[derive(Debug)]
+pub(super) struct Extents(Vec<u64>);
+
+impl Extents {
+    pub(super) fn new(span_pages: u64) -> Self {
+        Self(vec![0; (span_pages / EXTENT_PAGES / 64 + 1) as usize])
+    }
+
+    pub(super) fn contain(&self, page: u64) -> bool {
+        let extent = page / EXTENT_PAGES;
+        self.0.get((extent / 64) as usize).is_some_and(|bits| bits >> (extent % 64) & 1 == 1)
+    }
+
+    /// Marks those of a request; calls `fresh` with each that was not marked.
+    pub(super) fn touch(&mut self, request: &Request, mut fresh: impl FnMut(u64)) {
+        let (first, end) = pages(request);
+        for extent in first / EXTENT_PAGES..end.div_ceil(EXTENT_PAGES) {
+            if let Some(bits) = self.0.get_mut((extent / 64) as usize) {
+                if *bits >> (extent % 64) & 1 == 0 {
+                    fresh(extent);
+                }
+                *bits |= 1 << (extent % 64);
+            }
+        }
+    }
+}
+
+/// Fits a generator.
+pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
+    match references(requests) {
+        0 => return Err(FitError::NoData),
+        1..=REFERENCES_MAX => {}
+        _ => return Err(FitError::TooLong),
+    }
+    let requests: Cow<'_, [Request]> = with_short_addresses(requests).ok_or(FitError::TooLarge)?;
+    let span_pages = requests.iter().map(|request| pages(request).1).max().unwrap_or(0).min(u64::from(u32::MAX));
+    let touched_pages = distinct_pages(data(&requests));
+    let mut touched = Pages::new(touched_pages as u32);
+    let mut extents = Extents::new(span_pages);
+    let mut kinds: [Counts<u8>; 4] = Default::default();
+    let mut counts: [KindCounts; 3] = Default::default();
+    let mut streams: [Streams; 3] = Default::default();
+    let mut apart = Vec::new();
+    let mut before = 0;
+    for request in requests.iter() {
+        let op = request.op as usize;
+        add(&mut kinds[before], op as u8);
+        let (first, end) = pages(request);
+        let shape = Shape::of(request);
+        let (of_kind, streams) = (&mut counts[op], &mut streams[op]);
+        let from = streams.find(request.sector);
+        let by = &mut of_kind.streams[usize::from(before == op + 1)][usize::from(streams.new)];
+        let age = touched.age(end - 1);
+        // Of requests that go on from nobody's end, the age is drawn with the page.
+        let leaves = age == Age::NEW && touched.contains(first_whole_page(request.sector, request.sectors));
+        add(by, from.map_or((STREAMS as u8, Age::NEW, false), |from| (from as u8, age, leaves)));
+        if from.is_some() {
+            add(&mut of_kind.shapes_continued[continued(age, leaves)], shape);
+        } else {
+            let power = (of_kind.requests + 1).ilog2() as usize;
+            of_kind.new.resize(of_kind.new.len().max(power + 1), Ratio::default());
+            let found = touched.find(first);
+            of_kind.new[power].count(found.is_none());
+            if let Some((position, known)) = found {
+                let role = known.role();
+                of_kind.reused.resize_with(of_kind.reused.len().max(power / 2 + 1), Counts::new);
+                add(&mut of_kind.reused[power / 2], (known.class(), bin(position), age));
+                if age == Age::NEW {
+                    add(&mut of_kind.shapes_leaving, shape);
+                } else {
+                    let again = known.shape() == Some(shape);
+                    of_kind.same[role].count(again);
+                    if !again {
+                        add(&mut of_kind.shapes_reused[role], shape);
+                    }
+                }
+            } else {
+                let place = match first {
+                    _ if first > 0 && touched.contains(first - 1) => Place::Beside,
+                    _ if extents.contain(first) => Place::Within,
+                    _ => Place::Apart,
+                };
+                add(&mut of_kind.places, place);
+                add(&mut of_kind.shapes_new, shape);
+                if place == Place::Apart && request.op != Op::Trim {
+                    apart.push(first as u32);
+                }
+            }
+        }
+        of_kind.requests += 1;
+        streams.follow(from, request.end(), age == Age::NEW);
+        if request.op != Op::Trim {
+            touched.touch(request);
+            extents.touch(request, |_| {});
+        }
+        before = op + 1;
+    }
+    Ok(Model {
+        requests: requests.len() as u64,
+        span_pages,
+        touched_pages,
+        kinds: kinds.map(Table::from),
+        of_kind: counts.map(KindCounts::finish),
+        apart: quantiles(apart),
+        arrivals: Arrivals::of(&requests),
+    })
+}
+
+/// At most so many of the places, evenly chosen, in order.
+fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
+    places.sort_unstable();
+    let kept = places.len().min(APART_MAX);
+    let last = places.len().saturating_sub(1);
+    (0..kept).map(|nth| places[nth * last / (kept - 1).max(1)]).collect()
+}
+
+impl Kind {
+    /// Which pages requests after so many of their kind begin at.
+    pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8, Age)>> {
+        let quadrupling = (before + 1).ilog2() as usize / 2;
+        self.reused.get(quadrupling).filter(|table| table.len() > 0).or(self.reused.last())
+    }
+
+    /// Whether a request after so many of its kind is new.
+    pub(super) fn is_new(&self, before: u64, state: &mut u64) -> bool {
+        let power = (before + 1).ilog2() as usize;
+        let known = self.new.get(power).filter(|ratio| ratio.all() > 0);
+        let is_new = known.or(self.new.last()).is_some_and(|ratio| ratio.draw(state));
+        let fitted = self.requests;
+        is_new && (before <= fitted || random::unit(state) < pow(fitted as f64 / before as f64, self.fading))
+    }
+}
+
+/// The kind of that number.
+pub(super) fn op(kind: u8) -> Op {
+    OPS[usize::from(kind) % OPS.len()]
+}

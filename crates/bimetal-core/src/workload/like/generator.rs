@@ -1,0 +1,297 @@
+//! Drawing requests from a model.
+
+use super::arrivals::Pace;
+use super::fit::{Extents, Streams, op};
+use super::pages::{Age, Class, Known, Pages, positions};
+use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape, continued, first_whole_page};
+use crate::part::random;
+use crate::request::{Op, Request};
+
+/// How often another place is tried where one does not do.
+const TRIES: usize = 16;
+
+/// Shapes that are tried for a request that goes on from another's end.
+const SHAPES: usize = 8;
+
+/// Pages that are looked at for one of the class that is wanted.
+const LOOKED_AT: usize = 64;
+
+/// What a quadrupling of the age of the last page counts beside the class of the first.
+const AGE_WEIGHT: u32 = 16;
+
+/// The generator.
+#[derive(Debug)]
+pub(super) struct Generator {
+    model: Model,
+    left: u64,
+    given: u64,
+    /// Of each kind.
+    given_of: [u64; 3],
+    state: u64,
+    now_ns: u64,
+    pace: Pace,
+    /// The kind before, counted from 1; first 0.
+    before: usize,
+    pages: Pages,
+    extents: Extents,
+    /// Extents that reads, and those that writes, touched first, which may have room.
+    open: [Vec<u32>; 2],
+    streams: [Streams; 3],
+    /// Places apart that were not used yet.
+    apart: Vec<u32>,
+}
+
+impl Generator {
+    pub(super) fn new(model: Model, requests: u64, seed: u64) -> Self {
+        // Twice the trace's pages for each time that its requests are given: then no new ones are taken.
+        let rounds = requests.div_ceil(model.requests).saturating_add(1);
+        let capacity = model.touched_pages.saturating_mul(rounds).min(model.span_pages).min(u64::from(u32::MAX) / 8);
+        Self {
+            left: requests,
+            given: 0,
+            given_of: [0; 3],
+            state: seed,
+            now_ns: 0,
+            pace: model.arrivals.pace(),
+            before: 0,
+            pages: Pages::new(capacity as u32),
+            extents: Extents::new(model.span_pages),
+            open: Default::default(),
+            streams: Default::default(),
+            apart: model.apart.clone(),
+            model,
+        }
+    }
+
+    /// First sector and length, and whose end it goes on from.
+    fn place(&mut self, kind: usize) -> (u64, u32, Option<usize>) {
+        let of_kind = &self.model.of_kind[kind];
+        let streams = &self.streams[kind];
+        let by = &of_kind.streams[usize::from(self.before == kind + 1)][usize::from(streams.new)];
+        let (rank, age, leaves) = by.draw(&mut self.state).unwrap_or((STREAMS as u8, Age::NEW, false));
+        let mut unplaced = None;
+        if usize::from(rank) < STREAMS {
+            let shapes = &of_kind.shapes_continued[continued(age, leaves)];
+            let drawn: [Option<Shape>; SHAPES] = std::array::from_fn(|_| shapes.draw(&mut self.state));
+            // Alignment goes with the end, the length with what is touched behind it.
+            let fits = |end: u64, shape: &Shape| {
+                let last = (end + u64::from(shape.sectors) - 1) / PAGE_SECTORS;
+                end % PAGE_SECTORS == u64::from(shape.offset)
+                    && last < self.model.span_pages
+                    && self.pages.age(last).distance(age) <= 1
+                    && (age != Age::NEW || self.pages.contains(first_whole_page(end, shape.sectors)) == leaves)
+            };
+            for (from, end) in streams.from(usize::from(rank)) {
+                if let Some(shape) = drawn.iter().flatten().find(|shape| fits(end, shape)) {
+                    return (end, shape.sectors, Some(from));
+                }
+            }
+            unplaced = drawn[0];
+        }
+        if let Some(shape) = unplaced.filter(|shape| leaves && shape.pages() > 1) {
+            let (page, shape) = self.over_the_edge(kind, shape);
+            return (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);
+        }
+        let of_kind = &self.model.of_kind[kind];
+        let is_new = match unplaced {
+            Some(_) => age == Age::NEW,
+            None => of_kind.is_new(self.given_of[kind], &mut self.state),
+        };
+        if (is_new || self.pages.len() == 0)
+            && !self.pages.is_full()
+            && let Some(shape) = unplaced.or_else(|| of_kind.shapes_new.draw(&mut self.state))
+        {
+            // What should have gone on somewhere lies beside something.
+            let beside = unplaced.map(|_| Place::Beside);
+            let place = beside.or_else(|| of_kind.places.draw(&mut self.state)).unwrap_or(Place::Apart);
+            let page = self.new_page(kind, place, shape.pages());
+            return (page * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None);
+        }
+        let (page, shape) = self.reused(kind);
+        (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None)
+    }
+
+    /// A page of the stack and the request that begins there.
+    fn reused(&mut self, kind: usize) -> (u32, Shape) {
+        let len = self.pages.len();
+        for _ in 0..TRIES {
+            // Of a small stack, only what it reaches is drawn.
+            let reused = self.model.of_kind[kind].reused(self.given_of[kind]);
+            let drawn = reused.and_then(|reused| reused.draw(&mut self.state));
+            let Some((class, bin, age)) = drawn else { break };
+            let (from, to) = positions(bin);
+            if from < len {
+                let of_kind = &self.model.of_kind[kind];
+                let leaving = if age == Age::NEW { of_kind.shapes_leaving.draw(&mut self.state) } else { None };
+                let again = leaving.is_none() && of_kind.same[class.role()].draw(&mut self.state);
+                let other = leaving.unwrap_or_else(|| self.shape(kind, class.role()));
+                let (distance, begin) = self.in_bin(class, age, (from, to.min(len)), (again, other));
+                let reaches_out = age == Age::NEW && other.pages() > 1;
+                let found = distance < AGE_WEIGHT * u32::from(u8::MAX / 2);
+                return if reaches_out && !found { self.over_the_edge(kind, other) } else { begin };
+            }
+        }
+        let page = self.any_page();
+        (page, self.shape(kind, self.pages.known(page).map_or(0, Known::role)))
+    }
+
+    /// A request that begins at a page of this role. Where the trace had none, one like others.
+    fn shape(&mut self, kind: usize, role: usize) -> Shape {
+        let (of_kind, state) = (&self.model.of_kind[kind], &mut self.state);
+        let shape = of_kind.shapes_reused[role].draw(state);
+        let shape = shape.or_else(|| of_kind.shapes_reused.iter().find_map(|shapes| shapes.draw(state)));
+        let shape = shape.or_else(|| of_kind.shapes_new.draw(state));
+        let shape = shape.or_else(|| of_kind.shapes_continued.iter().find_map(|shapes| shapes.draw(state)));
+        shape.unwrap_or(Shape { sectors: PAGE_SECTORS as u32, offset: 0 })
+    }
+
+    /// The page at one of these positions that is most like this class, of those that are looked at, with a request that
+    /// ends at a page of about this age: the one that last began there, if it is to be the same again, or another one. Tells how different it is.
+    fn in_bin(
+        &mut self,
+        class: Class,
+        age: Age,
+        (from, to): (u32, u32),
+        (again, other): (bool, Shape),
+    ) -> (u32, (u32, Shape)) {
+        let at = from + random::below(&mut self.state, u64::from(to - from)) as u32;
+        let towards_recent = self.pages.towards_recent_from(at).take((at - from + 1) as usize);
+        let and_around = self.pages.towards_recent_from(to - 1).take((to - 1 - at) as usize);
+        let mut nearest = (u32::MAX, (0, other));
+        for page in towards_recent.chain(and_around).take(LOOKED_AT) {
+            let Some(known) = self.pages.known(page) else { continue };
+            let shape = known.shape().filter(|_| again).unwrap_or(other);
+            let last = u64::from(page) + shape.pages() - 1;
+            let distance = known.class().distance(class) + AGE_WEIGHT * self.pages.age(last).distance(age);
+            if distance < nearest.0 {
+                nearest = (distance, (page, shape));
+            }
+            if distance == 0 {
+                break;
+            }
+        }
+        nearest
+    }
+
+    /// A touched page at which a request begins that ends at a new one.
+    fn over_the_edge(&mut self, kind: usize, shape: Shape) -> (u32, Shape) {
+        let inside = 1 + random::below(&mut self.state, shape.pages() - 1);
+        let page = self.page_beside(kind).saturating_sub(inside);
+        (page.min(self.model.span_pages.saturating_sub(shape.pages())) as u32, shape)
+    }
+
+    /// Any page of the stack; the first one of all without any.
+    fn any_page(&mut self) -> u32 {
+        let position = random::below(&mut self.state, u64::from(self.pages.len())) as u32;
+        self.pages.towards_recent_from(position).next().unwrap_or(0)
+    }
+
+    /// Any page that was touched by a request of this kind, if tries find one.
+    fn any_page_of(&mut self, kind: usize) -> u32 {
+        let mut page = self.any_page();
+        for _ in 0..TRIES {
+            if self.pages.is_of(page, op(kind as u8)) {
+                break;
+            }
+            page = self.any_page();
+        }
+        page
+    }
+
+    /// A new page with a new one at the end of so many, if tries find one.
+    fn new_page(&mut self, kind: usize, place: Place, length: u64) -> u64 {
+        let mut last = 0;
+        for attempt in 0..TRIES {
+            let is_late = attempt >= TRIES / 2;
+            let page = match place {
+                _ if self.pages.len() == 0 => self.page_apart(),
+                Place::Beside if !is_late => self.page_beside(kind),
+                Place::Apart if !is_late => self.page_apart(),
+                _ => self.page_within(kind),
+            };
+            let taken = self.pages.contains(page) || self.pages.contains(page + length - 1);
+            let beside = place == Place::Apart && !is_late && self.extents.contain(page);
+            if !taken && !beside && page + length <= self.model.span_pages {
+                return page;
+            }
+            last = page;
+        }
+        last
+    }
+
+    /// A new page of a touched extent, if there is one with room; else any.
+    fn page_within(&mut self, kind: usize) -> u64 {
+        let own = kind.min(1);
+        for list in [own, 1 - own] {
+            while !self.open[list].is_empty() {
+                let nth = random::below(&mut self.state, self.open[list].len() as u64) as usize;
+                let first = u64::from(self.open[list][nth]) * EXTENT_PAGES;
+                let start = random::below(&mut self.state, EXTENT_PAGES);
+                let mut pages = (0..EXTENT_PAGES).map(|step| first + (start + step) % EXTENT_PAGES);
+                match pages.find(|&page| page < self.model.span_pages && !self.pages.contains(page)) {
+                    Some(page) => return page,
+                    None => drop(self.open[list].swap_remove(nth)),
+                }
+            }
+        }
+        self.page_apart()
+    }
+
+    /// A page behind touched ones.
+    fn page_beside(&mut self, kind: usize) -> u64 {
+        let touched = u64::from(self.any_page_of(kind));
+        // Steps that double go beyond the touched ones, halves of them back to their end.
+        let mut step = 1;
+        while self.pages.contains(touched + step) {
+            step *= 2;
+        }
+        let (mut inside, mut beyond) = (touched + step / 2, touched + step);
+        while beyond - inside > 1 {
+            let middle = inside.midpoint(beyond);
+            if self.pages.contains(middle) { inside = middle } else { beyond = middle }
+        }
+        beyond
+    }
+
+    /// A place of the trace that was not used, or one between two of them.
+    fn page_apart(&mut self) -> u64 {
+        if !self.apart.is_empty() {
+            let nth = random::below(&mut self.state, self.apart.len() as u64) as usize;
+            return u64::from(self.apart.swap_remove(nth));
+        }
+        let places = &self.model.apart;
+        let nth = random::below(&mut self.state, places.len().max(2) as u64 - 1) as usize;
+        let from = places.get(nth).map_or(0, |&page| u64::from(page));
+        let to = places.get(nth + 1).map_or(self.model.span_pages, |&page| u64::from(page));
+        from + random::below(&mut self.state, (to - from).max(1))
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.left = self.left.checked_sub(1)?;
+        let next = self.model.kinds[self.before].draw(&mut self.state);
+        // Behind the last kind of the trace there may have been none: then begin again.
+        let kind = usize::from(next.or_else(|| self.model.kinds[0].draw(&mut self.state))?);
+        let (sector, sectors, from) = self.place(kind);
+        let span = self.model.span_pages * PAGE_SECTORS;
+        let sectors = u64::from(sectors).min(span) as u32;
+        let sector = sector.min(span - u64::from(sectors));
+        let request = Request { arrival_ns: self.now_ns, sector, sectors, op: op(kind as u8) };
+        let last = (request.end() - 1) / PAGE_SECTORS;
+        self.streams[kind].follow(from, request.end(), !self.pages.contains(last));
+        if request.op != Op::Trim {
+            self.pages.touch(&request);
+            let open = &mut self.open[kind.min(1)];
+            self.extents.touch(&request, |extent| open.push(extent as u32));
+        }
+        self.before = kind + 1;
+        self.given += 1;
+        self.given_of[kind] += 1;
+        let gap_ns = self.model.arrivals.next_by(self.now_ns, self.given, &mut self.pace, &mut self.state);
+        self.now_ns = self.now_ns.saturating_add(gap_ns);
+        Some(request)
+    }
+}
