@@ -105,6 +105,13 @@ fn a_report_of_one_scheme_is_readable() {
 }
 
 #[test]
+fn figures_of_a_paper_are_readable() {
+    let bench = Bench::new();
+    bench.succeed(&["paper", "hyssd", "--quick", "--html", "paper.html"]);
+    check(&bench, "paper.html", 12);
+}
+
+#[test]
 fn a_million_requests_make_a_small_report_and_always_the_same() {
     let bench = Bench::new();
     let page = || {

@@ -115,6 +115,18 @@ fn the_reproduction_has_every_figure_and_every_target() {
     }));
 }
 
+/// All of one paper again, by one thread and by two: the same, and what the docs have.
+#[test]
+fn a_paper_comes_out_the_same_every_time() {
+    let bench = Bench::new();
+    let paper = |jobs| bench.json(&["paper", "hyssd", "--quick", "--jobs", jobs]);
+    let (one, two) = (paper("1"), paper("2"));
+    assert_eq!(one, two);
+    let claims = reproduction()["claims"].as_array().unwrap().clone();
+    let known: Vec<Value> = claims.into_iter().filter(|claim| text(claim, "paper") == "hyssd").collect();
+    assert_eq!(one["claims"].as_array().unwrap(), &known, "`make papers` is due");
+}
+
 #[test]
 fn wrong_names_are_refused() {
     let bench = Bench::new();
