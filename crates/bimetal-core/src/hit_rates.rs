@@ -65,7 +65,7 @@ impl HitRates {
     /// pages, above 0 and at most 1. `None` where the trace refers to nothing or to more than can be followed.
     pub fn of(requests: &[Request], sizes: &[u32], rate: f64) -> Option<Self> {
         let largest = *sizes.last()?;
-        if !(1..=REFERENCES_MAX).contains(&references(requests)) {
+        if !(1..=REFERENCES_MAX).contains(&references(requests)) || !<ReuseTracker>::holds(largest, rate) {
             return None;
         }
         let requests = with_short_addresses(requests)?;

@@ -108,10 +108,16 @@ impl Stack {
 }
 
 impl<const STACKS: usize> ReuseStacks<STACKS> {
+    /// Pages of a stack, at most: the slots of all stacks have numbers of 32 bits.
+    pub const CAPACITY_MAX: u32 = (((1 << 32) / STACKS - SLOTS_MIN) / SLOTS_PER_PAGE) as u32;
+
     /// Empty stacks of at most `capacity` pages each: some 41 bytes for each page.
+    ///
+    /// # Panics
+    /// If that is more than [`Self::CAPACITY_MAX`].
     pub fn new(capacity: u32) -> Self {
+        assert!(capacity <= Self::CAPACITY_MAX, "slots of {capacity} pages do not fit into the index");
         let stack = Stack::new(capacity);
-        debug_assert!(stack.pages.len() * STACKS <= 1 << 32, "slots of {capacity} pages do not fit into the index");
         // With twice the room that the pages need, searches are short.
         let entries = u64::from(capacity) * STACKS as u64 * 2 + 1;
         Self { capacity, index: PageIndex::new(entries as u32), stacks: std::array::from_fn(|_| stack.clone()) }

@@ -44,11 +44,13 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
     /// Tracks the share `rate` of the pages, above 0 and at most 1; each stack holds the sampled ones of the last
     /// `capacity` pages, or about as many.
     pub fn sampled(capacity: u32, rate: f64) -> Self {
-        debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
-        let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);
-        let pages_per_sample = HASHES as f64 / threshold as f64;
-        let sampled = (f64::from(capacity) / pages_per_sample).ceil() as u32;
-        Self { stacks: ReuseStacks::new(sampled), threshold, pages_per_sample }
+        let (threshold, pages_per_sample) = threshold(rate);
+        Self { stacks: ReuseStacks::new(sampled_pages(capacity, pages_per_sample)), threshold, pages_per_sample }
+    }
+
+    /// Whether stacks can be as deep as that.
+    pub fn holds(capacity: u32, rate: f64) -> bool {
+        sampled_pages(capacity, threshold(rate).1) <= ReuseStacks::<STACKS>::CAPACITY_MAX
     }
 
     /// Share of the pages that are tracked.
@@ -110,6 +112,17 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
     }
 }
 
+/// The hash below which pages are in a sample of a rate, and pages for each that is.
+fn threshold(rate: f64) -> (u64, f64) {
+    debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
+    let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);
+    (threshold, HASHES as f64 / threshold as f64)
+}
+
+fn sampled_pages(capacity: u32, pages_per_sample: f64) -> u32 {
+    (f64::from(capacity) / pages_per_sample).ceil() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +151,12 @@ mod tests {
             assert_eq!(tracker.samples(page), position.is_some());
             assert_eq!(tracker.remove(page), position.is_some());
         }
+    }
+
+    #[test]
+    fn more_pages_than_slots_have_numbers_are_not_held() {
+        assert!(ReuseTracker::<1>::holds((1 << 30) - 128, 1.0) && !ReuseTracker::<1>::holds((1 << 30) - 127, 1.0));
+        assert!(ReuseTracker::<2>::holds((1 << 29) - 128, 1.0) && !ReuseTracker::<2>::holds((1 << 29) - 127, 1.0));
+        assert!(ReuseTracker::<2>::holds(u32::MAX, 0.1));
     }
 }

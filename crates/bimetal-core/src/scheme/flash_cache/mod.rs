@@ -131,9 +131,13 @@ impl FlashCache {
     /// A cache in a device's region, before its disks.
     ///
     /// # Errors
-    /// No disk, or a region that is too small.
+    /// No disk, or a region that is too small, or too large to follow hit rates exactly.
     pub fn with(shape: &Shape, settings: Settings) -> Result<Self, String> {
         let region = shape.regions.first().ok_or("it has no region")?;
+        let flash_pages = data_pages(&region.geometry, settings.summary_pages) as u32;
+        if settings.partition.is_some_and(|choices| !WorkloadTracker::holds(flash_pages, choices.sample_rate)) {
+            return Err(format!("hit rates of {flash_pages} pages cannot be followed exactly; set curve to sampled"));
+        }
         let layout = Layout {
             gc_free_percent: settings.gc_free_percent,
             summary_pages: settings.summary_pages,
@@ -146,7 +150,6 @@ impl FlashCache {
         if most < 2 * group {
             return Err(format!("{most} pages are too few for reads and writes; enlarge the region"));
         }
-        let flash_pages = data_pages(&region.geometry, settings.summary_pages) as u32;
         let capacity = match settings.partition {
             None => {
                 let pages = (settings.cache_percent / 100.0 * f64::from(flash_pages)) as u32;

@@ -57,6 +57,11 @@ impl WorkloadTracker {
         }
     }
 
+    /// Whether so many pages can be followed.
+    pub fn holds(pages: u32, sample_rate: f64) -> bool {
+        ReuseTracker::<2>::holds(pages, sample_rate)
+    }
+
     /// The host reads a page.
     #[inline]
     pub fn read(&mut self, page: u32) {

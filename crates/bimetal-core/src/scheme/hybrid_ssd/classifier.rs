@@ -44,6 +44,11 @@ impl Classifier {
         }
     }
 
+    /// Whether so many pages can be followed.
+    pub fn holds(pages: u32, settings: &ClassifierSettings) -> bool {
+        <ReuseTracker>::holds(pages, settings.sample_rate)
+    }
+
     /// A page is written. Returns its position in the order so far, 0 being the page written last; none if it is not
     /// among those tracked.
     #[inline]

@@ -111,7 +111,11 @@ impl<S: Steering> HybridSsd<S> {
         let pair = Pair::new(shape, space)?;
         let steering = steering(&pair);
         let is_asked = settings.reading == Reading::HotSet || steering.period().is_some();
-        let classifier = is_asked.then(|| Classifier::new(pair.sizes().0 as u32, &settings.classifier));
+        let fast_pages = pair.sizes().0 as u32;
+        if is_asked && !Classifier::holds(fast_pages, &settings.classifier) {
+            return Err(format!("hit rates of {fast_pages} pages cannot be followed exactly; set curve to sampled"));
+        }
+        let classifier = is_asked.then(|| Classifier::new(fast_pages, &settings.classifier));
         let target = target_pages(&pair, settings.utilisation);
         let period_left = steering.period().unwrap_or(u32::MAX);
         Ok(Self { pair, classifier, steering, settings, target, period_left, counts: Counts::default() })
