@@ -1,8 +1,8 @@
 "use strict";
-// As many plots as a moment allows are drawn at once. The others follow as they come into view or while nothing else is to
+// The page opens before any plot is drawn. Those in view and near it come first, the others follow while nothing else is to
 // be done, and all before printing.
 (() => {
-  const MOMENT_MS = 800;
+  const SLICE_MS = 50;
   const waiting = new Set(document.querySelectorAll(".plot"));
   const mouse = matchMedia("(pointer: fine)").matches;
   function draw(place) {
@@ -11,19 +11,19 @@
     if (mouse) plot.layout.dragmode = "zoom"; // A finger scrolls the page instead.
     Plotly.newPlot(place, plot.data, plot.layout, plot.config);
   }
-  function drawSome(milliseconds) {
-    const end = performance.now() + milliseconds;
+  function drawSome() {
+    const end = performance.now() + SLICE_MS;
     for (const place of waiting) {
       draw(place);
       if (performance.now() > end) break;
     }
-    if (waiting.size > 0) setTimeout(drawSome, 10, 50);
+    if (waiting.size > 0) setTimeout(drawSome, 10);
   }
   const view = new IntersectionObserver(
     (seen) => seen.forEach(({ isIntersecting, target }) => isIntersecting && draw(target)),
     { rootMargin: "50%" },
   );
-  drawSome(MOMENT_MS);
   waiting.forEach((place) => view.observe(place));
+  addEventListener("load", () => setTimeout(drawSome));
   addEventListener("beforeprint", () => waiting.forEach(draw));
 })();
