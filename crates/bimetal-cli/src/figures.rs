@@ -2,9 +2,10 @@
 
 use bimetal_core::report::{IntervalFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
+use bimetal_study::listing::{self, Listing};
 
 use crate::number::{
-    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
+    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, percent, significant, thousands, with_unit,
 };
 use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
 
@@ -14,7 +15,7 @@ pub fn all(entry: &Entry) -> String {
     let sections = [
         (format!("Scheme {}", report.scheme), summary(entry)),
         ("Response".to_owned(), responses(report)),
-        ("Operations".to_owned(), operations(report)),
+        ("Operations".to_owned(), listed(listing::operations(report))),
         ("Wear".to_owned(), wear(report)),
         ("Figures of the scheme".to_owned(), metrics(report)),
         ("Over time".to_owned(), over_time(&report.intervals)),
@@ -95,50 +96,16 @@ fn responses(report: &Report) -> String {
     plain(&right_aligned(&heads, 1), kinds.map(row).collect())
 }
 
-fn operations(report: &Report) -> String {
-    let all_us: f64 = report.ops.iter().map(|row| row.time_us).sum();
-    let (unit, size) = common_unit(TIMES, std::iter::once(all_us), 1.0);
-    let share = |us: f64| if all_us > 0.0 { percent(us / all_us) } else { NOTHING.to_owned() };
-    let mut rows: Vec<Vec<String>> = report
-        .ops
-        .iter()
-        .map(|row| {
-            vec![
-                row.region.clone(),
-                row.op.to_owned(),
-                row.cause.replace('_', " "),
-                thousands(row.count),
-                with_unit(SIZES, row.bytes as f64),
-                significant(row.time_us / size),
-                share(row.time_us),
-            ]
-        })
-        .collect();
+fn listed(Listing { heads, rows, text_columns }: Listing) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let count = report.ops.iter().map(|row| row.count).sum();
-    let all = ["all", "", "", &thousands(count), "", &significant(all_us / size), &share(all_us)];
-    rows.push(all.map(str::to_owned).to_vec());
-    let time = format!("time ({unit})");
-    plain(&right_aligned(&["region", "operation", "cause", "count", "bytes", &time, "share"], 3), rows)
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    plain(&right_aligned(&heads, text_columns), rows)
 }
 
 fn wear(report: &Report) -> String {
-    let rows = report.wear.iter().map(|wear| {
-        vec![
-            wear.region.clone(),
-            thousands(u64::from(wear.blocks)),
-            thousands(wear.erases_total),
-            significant(wear.erases_mean),
-            thousands(u64::from(wear.erases_max)),
-            significant(wear.erases_stddev),
-            significant(wear.endurance),
-            format!("{} %", significant(wear.used * 100.0)),
-        ]
-    });
-    let heads = ["region", "blocks", "erases", "mean", "most", "std. dev.", "endurance", "life used"];
-    let mut text = plain(&right_aligned(&heads, 1), rows.collect());
+    let mut text = listed(listing::wear(report));
     for faults in &report.faults {
         text.push_str(&format!(
             "  {}: {} programs and {} erases failed, {} blocks replaced, {} failures without a replacement\n",

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod headline;
 pub mod html;
 pub mod input;
+pub mod listing;
 mod memory;
 pub mod number;
 pub mod paper;

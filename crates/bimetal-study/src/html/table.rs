@@ -2,6 +2,7 @@
 
 use super::page::escape;
 use crate::figure::{Origin, Plot, Points, Series};
+use crate::listing::Listing;
 use crate::number::{NOTHING, plain};
 
 /// A table.
@@ -21,6 +22,11 @@ impl Table {
     /// A table whose rows have one label each, and figures.
     pub fn new(heads: Vec<String>, rows: Vec<Vec<String>>) -> Self {
         Self { heads, rows, text_columns: 1, is_prose: false }
+    }
+
+    /// The table of what is listed.
+    pub fn of(Listing { heads, rows, text_columns }: Listing) -> Self {
+        Self { heads, rows, text_columns, is_prose: false }
     }
 
     /// The table in a box of its own that scrolls where it is too narrow.

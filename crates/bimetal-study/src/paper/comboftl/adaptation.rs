@@ -86,6 +86,17 @@ fn finding(
     Finding::fact(claim, expected, held == met.len(), measured)
 }
 
+/// One curve over the requests served.
+fn plot(title: &str, y: &str, series: Series) -> Plot {
+    Plot {
+        title: title.into(),
+        kind: PlotKind::Lines,
+        x: Axis::linear("requests"),
+        y: Axis::linear(y),
+        series: vec![series],
+    }
+}
+
 /// The migration ratio and its tolerance (section 3.2).
 const PHI: f64 = 0.1;
 const EPSILON: f64 = 0.05;
@@ -125,13 +136,6 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |steps, step| threshold(steps, step).1 == threshold(steps, step).0,
         ),
     ];
-    let plot = |title: &str, y: &str, series| Plot {
-        title: title.into(),
-        kind: PlotKind::Lines,
-        x: Axis::linear("requests"),
-        y: Axis::linear(y),
-        series: vec![series],
-    };
     Ok(Drawn {
         caption: "Phone, 5 % of the blocks in SLC mode, after adjustment periods.".into(),
         plots: vec![
@@ -190,13 +194,6 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             format!("from {least} to {most}"),
         ),
     ];
-    let plot = |title: &str, y: &str, series| Plot {
-        title: title.into(),
-        kind: PlotKind::Lines,
-        x: Axis::linear("requests"),
-        y: Axis::linear(y),
-        series: vec![series],
-    };
     Ok(Drawn {
         caption:
             "IOzone, 5 % of the blocks in SLC mode, after adjustment periods. The observation window is 2 warm sets."
