@@ -119,18 +119,11 @@ pub fn prepare(
         Some(device) => Template::fixed(device),
         None => Template::auto(workload.extents.touched_bytes()),
     };
-    let (of_device, of_schemes): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| device::is_device_key(key));
-    for (key, value) in of_device {
-        template.set(key, value).map_err(StudyError::DeviceSetting)?;
-    }
-    check_keys(schemes, &of_schemes)?;
+    let of_schemes = configure(&mut template, schemes, settings)?;
     let addresses = place(&mut workload, &template)?;
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     for spec in &schemes.specs {
-        let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
-        let own = of_schemes.iter().filter(|(key, _)| known.contains(&key.as_str()));
-        let own: Vec<(String, String)> = own.map(|&setting| setting.clone()).collect();
-        let made = template.resolve(spec, &own);
+        let made = resolve(&template, spec, &of_schemes);
         if let Ok(resolved) = &made {
             memory::check(std::slice::from_ref(resolved), 1)?;
         }
@@ -149,6 +142,46 @@ pub fn prepare(
     }
     let warnings = left_out.into_iter().map(|(name, error)| format!("`{name}` is left out: {error}")).collect();
     Ok(Prepared { workload, addresses, runs, warnings })
+}
+
+/// A device without a trace: of that description, or one that holds so many logical bytes.
+///
+/// # Errors
+/// Settings that nothing has, a device that cannot be.
+pub fn device(
+    mut template: Template,
+    scheme: &'static SchemeSpec,
+    settings: &[(String, String)],
+) -> Result<Resolved, StudyError> {
+    let schemes = Schemes { specs: vec![scheme], optional: false };
+    let of_scheme = configure(&mut template, &schemes, settings)?;
+    Ok(resolve(&template, scheme, &of_scheme)?)
+}
+
+/// Takes the settings that are the device's, and returns the others.
+fn configure<'a>(
+    template: &mut Template,
+    schemes: &Schemes,
+    settings: &'a [(String, String)],
+) -> Result<Vec<&'a (String, String)>, StudyError> {
+    let (of_device, of_schemes): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| device::is_device_key(key));
+    for (key, value) in of_device {
+        template.set(key, value).map_err(StudyError::DeviceSetting)?;
+    }
+    check_keys(schemes, &of_schemes)?;
+    Ok(of_schemes)
+}
+
+/// The device of a scheme, with those of the settings that it has.
+fn resolve(
+    template: &Template,
+    spec: &'static SchemeSpec,
+    settings: &[&(String, String)],
+) -> Result<Resolved, DeviceError> {
+    let known: Vec<&str> = (spec.parameters)().iter().map(|parameter| parameter.name).collect();
+    let own = settings.iter().filter(|(key, _)| known.contains(&key.as_str()));
+    let own: Vec<(String, String)> = own.map(|&setting| setting.clone()).collect();
+    template.resolve(spec, &own)
 }
 
 fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), StudyError> {
