@@ -26,7 +26,7 @@ pub enum Cell {
 }
 
 /// How many bits a cell of a block stores until its next erase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum CellMode {
     /// What the chip is sold as.

@@ -2,7 +2,7 @@
 //!
 //! A plain struct of counters that media write and reports read. Nothing feeds back from here into a scheme.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::chip::{CellMode, Chip};
 use crate::operation::{Cause, DiskOp, FlashOp};
@@ -10,7 +10,7 @@ use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Of the reads, and as many of the programs: copies within a die.
@@ -55,7 +55,7 @@ impl Counts {
 }
 
 /// The duration of each operation of a region in one cell mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Array time of a page read.
     pub read: Nanos,
@@ -87,13 +87,16 @@ impl Timing {
 }
 
 /// One line of the ledger: a region in one of its cell modes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Position of the region in the device.
+    #[serde(with = "crate::save::fixed")]
     pub region: usize,
     /// Mode in which the operations took place.
+    #[serde(with = "crate::save::fixed")]
     pub mode: CellMode,
     /// Durations of the operations.
+    #[serde(with = "crate::save::fixed")]
     pub timing: Timing,
     /// What was done, and why.
     pub counts: Counts,
@@ -158,7 +161,7 @@ impl Server {
 }
 
 /// Accesses of one kind to a disk for one cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accesses {
     /// How many.
     pub count: u64,
@@ -176,7 +179,7 @@ impl Accesses {
 }
 
 /// Accesses to one disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCounts {
     counts: [[Accesses; Cause::ALL.len()]; DiskOp::ALL.len()],
 }
@@ -212,7 +215,7 @@ impl DiskCounts {
 }
 
 /// What failed so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultCounts {
     /// Programs that failed.
     pub program_failures: u64,
@@ -225,15 +228,19 @@ pub struct FaultCounts {
 }
 
 /// Counts of a whole device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Operations: [`CellMode::Native`] of every region, then [`CellMode::Slc`] of those whose chip has it.
+    #[serde(with = "crate::save::sized")]
     pub rows: Vec<Row>,
     /// Erase count of each block, by region, since the device was made.
+    #[serde(with = "crate::save::tables")]
     pub erases: Vec<Vec<u32>>,
     /// Failures and replacements, by region.
+    #[serde(with = "crate::save::sized")]
     pub faults: Vec<FaultCounts>,
     /// Accesses, by disk.
+    #[serde(with = "crate::save::sized")]
     pub disks: Vec<DiskCounts>,
 }
 

@@ -21,6 +21,7 @@ pub mod region;
 pub mod replay;
 pub mod report;
 pub mod request;
+pub mod save;
 pub mod scheme;
 pub mod trace;
 pub mod units;

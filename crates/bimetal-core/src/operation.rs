@@ -1,7 +1,9 @@
 //! What is done to flash and disks, and why: the words that media, ledger and reports share.
 
+use serde::{Deserialize, Serialize};
+
 /// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Cause {
     /// The host asked for exactly this.

@@ -63,7 +63,7 @@ impl Sum for Nanos {
 }
 
 /// A region of a device: its position in the device's list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RegionId(pub u8);
 
 impl RegionId {
@@ -74,7 +74,7 @@ impl RegionId {
 }
 
 /// A physical block of one region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
 impl BlockId {
@@ -88,8 +88,10 @@ impl BlockId {
 ///
 /// The page takes the low `ceil(log2(pages_per_block))` bits, so that unpacking is a shift even where a block has 384
 /// pages; tables indexed by it have [`Geometry::page_slots`] entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ppa(pub u32);
+
+crate::save::words!(Ppa { 0: u32 });
 
 impl Ppa {
     /// No page: an unmapped logical page.
@@ -102,7 +104,7 @@ impl Ppa {
 }
 
 /// How the blocks and pages of a region lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Bytes of a page, a multiple of 512.
     pub page_bytes: u32,
@@ -289,7 +291,7 @@ impl fmt::Display for ByteSize {
 
 impl Serialize for ByteSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() { serializer.collect_str(self) } else { self.0.serialize(serializer) }
     }
 }
 
@@ -300,6 +302,9 @@ impl<'de> Deserialize<'de> for ByteSize {
         enum Written {
             Number(u64),
             Text(String),
+        }
+        if !deserializer.is_human_readable() {
+            return u64::deserialize(deserializer).map(Self);
         }
         match Written::deserialize(deserializer)? {
             Written::Number(bytes) => Ok(Self(bytes)),

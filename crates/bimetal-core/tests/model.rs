@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "model/saved.rs"]
+mod saved;
+
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::drive::{self, Drive};
 use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Simulation, Volume};
@@ -137,6 +140,7 @@ enum Content {
     Free(u64),
 }
 
+#[derive(Clone)]
 struct Model {
     sectors: Vec<Content>,
     state: u64,
@@ -313,6 +317,9 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
     ("hyssd", &[("period", "25"), ("curve", "sampled"), ("sample_rate", "0.2"), ("initial_utilisation_percent", "97")]),
 ];
 
+/// A request during which a device is filled.
+const NOTHING: Request = Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write };
+
 /// Runs random requests, comparing every read, and reads everything at the end.
 fn run(spec: &SchemeSpec, device: &Device, settings: &[(&str, &str)], filled: bool, requests: u64, seed: u64) {
     println!("{} on `{}`, {settings:?}, filled: {filled}, seed {seed}", spec.name, device.name);
@@ -321,7 +328,7 @@ fn run(spec: &SchemeSpec, device: &Device, settings: &[(&str, &str)], filled: bo
     let mut media = device.media(&shape);
     let mut model = Model::new(shape.logical_sectors, filled, seed);
     if filled {
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        media.begin(&NOTHING, 0);
         scheme.fill(&mut media);
         scheme.check().unwrap();
     }

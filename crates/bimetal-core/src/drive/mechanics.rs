@@ -69,7 +69,7 @@ impl Mechanics {
 }
 
 /// Tracks with as many sectors each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Zone {
     first_sector: u64,
     first_track: u64,
@@ -84,17 +84,26 @@ fn ns(us: f64) -> u64 {
 }
 
 /// A drive in motion: where its arm is, and what it has in its buffer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mechanism {
+    #[serde(with = "crate::save::fixed")]
     zones: Vec<Zone>,
+    #[serde(with = "crate::save::fixed")]
     sectors: u64,
+    #[serde(with = "crate::save::fixed")]
     surfaces: u64,
+    #[serde(with = "crate::save::fixed")]
     revolution_ns: u64,
+    #[serde(with = "crate::save::fixed")]
     head_switch_ns: u64,
+    #[serde(with = "crate::save::fixed")]
     write_settle_ns: u64,
     /// Cylinders and nanoseconds.
+    #[serde(with = "crate::save::fixed")]
     seek_ns: Vec<(u64, u64)>,
+    #[serde(with = "crate::save::fixed")]
     buffer_sectors: u64,
+    #[serde(with = "crate::save::fixed")]
     bus_ps_per_sector: u64,
     /// The track under the head.
     track: u64,

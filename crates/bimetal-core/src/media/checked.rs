@@ -4,6 +4,8 @@
 //! [`Media::Data`], so that a test can ask of every read whether the host got what it last wrote. Used by all tests,
 //! never by a measured replay: it panics at the first broken rule.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Cause, CellMode, Media, Part, Simulation};
 use crate::ledger::{Ledger, Server};
 use crate::request::{Op, Request};
@@ -12,21 +14,27 @@ use crate::units::{BlockId, Geometry, Ppa, RegionId};
 /// A sector's content: 0 is undefined, [`Checked::ZEROS`] reads as zeros, anything else a version written by the host.
 type Token = u64;
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct CheckedRegion {
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: [u32; 2],
     /// Next page to program, by block.
+    #[serde(with = "crate::save::table")]
     write_pointer: Vec<u32>,
+    #[serde(with = "crate::save::sized")]
     mode: Vec<CellMode>,
     /// Tokens by page slot and sector.
+    #[serde(with = "crate::save::table")]
     tokens: Vec<Token>,
 }
 
 /// A medium and the proof that it is used as NAND allows.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Checked<M> {
     inner: M,
+    #[serde(with = "crate::save::sized")]
     regions: Vec<CheckedRegion>,
     /// Tokens of the home disk by sector, as far as it was written.
     disk: Vec<Token>,

@@ -3,14 +3,17 @@
 //! What is ready starts when its die is free, and takes the channel for its transfer when that is. Background work is a
 //! backlog of its die and is worked off while the die is idle.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ledger::Timing;
 use crate::units::Nanos;
 
 /// A die.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Die {
     /// When the last foreground operation ends.
     free_at: u64,
+    #[serde(with = "crate::save::fixed")]
     channel: u32,
     /// Background work not yet done at `free_at`.
     backlog_ns: u64,
@@ -50,10 +53,12 @@ impl Die {
 }
 
 /// The clocks of a device. Moments are in nanoseconds; a foreground operation returns the one at which it ends.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clocks {
+    #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
     /// When the last transfer over each channel ends.
+    #[serde(with = "crate::save::table")]
     channels: Vec<u64>,
 }
 

@@ -5,6 +5,8 @@
 //! host waits for the one in progress and for no more. A request that destages into a full queue waits until the disk has
 //! written one more. A read of sectors that still wait there takes what any read takes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::drive::{Drive, Mechanism, Model, Scheduler};
 use crate::ledger::DiskCounts;
 use crate::operation::{Cause, DiskOp};
@@ -21,7 +23,7 @@ pub struct Volume {
 }
 
 /// A model of time, in motion.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Arm {
     Constant { drive: Box<Drive>, next: u64 },
     Mechanical(Box<Mechanism>),
@@ -61,7 +63,7 @@ impl Arm {
 }
 
 /// A write of what is in the controller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Destage {
     /// When its data are there.
     pub ready: u64,
@@ -73,28 +75,34 @@ pub struct Destage {
     pub cause: Cause,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct SimDisk {
     arm: Arm,
     /// First sector of the space on it, and one past the last.
+    #[serde(with = "crate::save::fixed")]
     first: u64,
+    #[serde(with = "crate::save::fixed")]
     end: u64,
     /// When the last access that it has taken ends, and the sector after it.
     free_at: u64,
     head: u64,
+    #[serde(with = "crate::save::fixed")]
     scheduler: Scheduler,
     /// Those for the elevator by sector, others in the order in which they came.
     queue: Vec<Destage>,
     /// When all that was ever queued is ready.
     all_ready: u64,
+    #[serde(with = "crate::save::fixed")]
     queue_max: usize,
     /// Rough time of a write, for estimates.
+    #[serde(with = "crate::save::fixed")]
     write_ns: u64,
 }
 
 /// Disks that hold a space of sectors one after the other.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SimDisks {
+    #[serde(with = "crate::save::sized")]
     disks: Vec<SimDisk>,
 }
 

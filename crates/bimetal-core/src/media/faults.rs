@@ -24,8 +24,9 @@ pub struct Faults {
 }
 
 /// Draws failures, from a seed: the same device fails in the same way on every machine.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Injector {
+    #[serde(with = "crate::save::fixed")]
     faults: Faults,
     state: u64,
     pub(super) counts: FaultCounts,

@@ -11,6 +11,8 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
+use serde::{Deserialize, Serialize};
+
 use super::clocks::Clocks;
 use super::disk::{Destage, SimDisks, Volume};
 use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
@@ -36,30 +38,38 @@ pub struct SimRegion {
 const SERIAL_DIE: u16 = 0;
 
 /// A block below the seam.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct SimBlock {
     die: u16,
     mode: u8,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Flash {
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::fixed")]
     channels: u32,
+    #[serde(with = "crate::save::fixed")]
     timing: [Timing; 2],
     /// Ledger row of each mode.
+    #[serde(with = "crate::save::fixed")]
     rows: [usize; 2],
+    #[serde(with = "crate::save::sized")]
     blocks: Vec<SimBlock>,
     /// Blocks in [`CellMode::Slc`].
     slc_blocks: u32,
+    #[serde(with = "crate::save::fixed")]
     on_one_die: bool,
+    #[serde(with = "crate::save::fixed")]
     has_copyback: bool,
     faults: Option<Box<super::faults::Injector>>,
 }
 
 /// A device that takes time and keeps no data.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SimMedia {
+    #[serde(with = "crate::save::sized")]
     regions: Vec<Flash>,
     clocks: Clocks,
     disks: SimDisks,
@@ -67,6 +77,7 @@ pub struct SimMedia {
     now: u64,
     completion: u64,
     background: bool,
+    #[serde(with = "crate::save::fixed")]
     serial: bool,
 }
 

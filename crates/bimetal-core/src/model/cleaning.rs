@@ -5,12 +5,14 @@
 //! its victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
 //! [`VictimUtilisation::Greedy`].
 
+use serde::{Deserialize, Serialize};
+
 use crate::chip::{CellMode, Chip};
 use crate::model::write_amplification::{fifo_victim_utilisation, greedy_victim_pages};
 use crate::units::Nanos;
 
 /// Times of a flash part's operations, transfers included, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlashCosts {
     /// `C_PR`: reading a page.
     pub read_us: f64,
@@ -95,7 +97,7 @@ impl VictimUtilisation {
 const INTERVALS: usize = 2048;
 
 /// The average cost of cleaning a region, by its utilisation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CleaningCost {
     costs: FlashCosts,
     /// `U` at multiples of 1 / [`INTERVALS`].

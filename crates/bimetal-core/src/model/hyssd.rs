@@ -4,18 +4,24 @@
 //! Sizes are counted in mapping units of one size, here called pages, on both sides. A cost is that of one page of
 //! either device, as printed: that a page of the slow SSD may be larger is left to the caller, who chooses the costs.
 
+use serde::{Deserialize, Serialize};
+
 use super::cleaning::CleaningCost;
 
 /// Two SSDs, the data that they share, and what their operations cost.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HybridCost {
     /// The fast SSD's cost of cleaning.
+    #[serde(with = "crate::save::fixed")]
     pub fast: CleaningCost,
     /// The slow SSD's.
+    #[serde(with = "crate::save::fixed")]
     pub slow: CleaningCost,
     /// `S_SLC`: physical pages of the fast SSD.
+    #[serde(with = "crate::save::fixed")]
     pub fast_pages: f64,
     /// `S_TLC`: physical pages of the slow SSD.
+    #[serde(with = "crate::save::fixed")]
     pub slow_pages: f64,
     /// `D_HYBRID`: pages of data in both together.
     pub data_pages: f64,
@@ -33,7 +39,7 @@ pub struct HybridLoad<W, R> {
 }
 
 /// The best use of the fast SSD.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HybridOptimum {
     /// `u_SLC`: utilisation of the fast SSD.
     pub utilisation: f64,

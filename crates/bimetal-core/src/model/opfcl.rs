@@ -4,6 +4,8 @@
 //! Sizes are counted in pages. As in the paper, they are approximate: blocks that the flash keeps erased are not
 //! counted.
 
+use serde::{Deserialize, Serialize};
+
 use super::cleaning::CleaningCost;
 
 /// A disk as a position and a rate.
@@ -30,7 +32,7 @@ impl DiskCosts {
 }
 
 /// A flash cache, its disk, and what a page costs on either.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CacheCost {
     /// The flash's cost of cleaning.
     pub flash: CleaningCost,
@@ -56,7 +58,7 @@ pub struct CacheLoad<R, W> {
 }
 
 /// How flash is divided.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partition {
     /// `u`: share of the flash that holds data.
     pub utilisation: f64,

@@ -5,6 +5,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 crate::choices! {
     /// How relative wear is compared (the `[ ]` of WLAFTL's algorithms).
     pub enum WearCompare {
@@ -16,7 +18,7 @@ crate::choices! {
 }
 
 /// Relative wear of a fast and of a slow region.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RelativeWear {
     /// Erases of the fast region that make one cycle, times the slow region's endurance.
     fast_cycle: u64,

@@ -7,8 +7,10 @@
 //!
 //! Chang 2010 gives only the algorithm's name and `TH`; the rules are those on which public implementations agree.
 
+use serde::{Deserialize, Serialize};
+
 /// A pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pool {
     /// Blocks that are erased often.
     Hot,
@@ -17,11 +19,13 @@ pub enum Pool {
 }
 
 /// A binary heap of block numbers that knows where each one is; the smallest key is on top.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Heap {
     order: Vec<u32>,
     /// Place of each block in `order`.
+    #[serde(with = "crate::save::table")]
     places: Vec<u32>,
+    #[serde(with = "crate::save::table")]
     keys: Vec<u32>,
 }
 
@@ -100,18 +104,22 @@ impl Heap {
 }
 
 /// Erase counts and pools of a region's blocks.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct DualPool {
     /// Erase cycles (`EC`).
+    #[serde(with = "crate::save::table")]
     erases: Vec<u32>,
     /// Erase cycles since the block last changed pools in a swap (`EEC`).
+    #[serde(with = "crate::save::table")]
     recent: Vec<u32>,
+    #[serde(with = "crate::save::sized")]
     pools: Vec<Pool>,
     hot_most_worn: Heap,
     hot_least_worn: Heap,
     hot_least_recent: Heap,
     cold_least_worn: Heap,
     cold_most_recent: Heap,
+    #[serde(with = "crate::save::fixed")]
     threshold: u32,
 }
 

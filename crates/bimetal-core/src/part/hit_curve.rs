@@ -4,12 +4,17 @@
 //! data classifier of HySSD (MSST 2013) keep them; within a segment hits are taken to lie evenly. A reference found at
 //! position `p` is a hit in every cache of more than `p` pages.
 
+use serde::{Deserialize, Serialize};
+
 /// Hits by segment of the stack, and the references that they are a part of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HitCurve {
+    #[serde(with = "crate::save::fixed")]
     segment_pages: u32,
     /// 2^64 by that, rounded up: the segment of a position is found without a division.
+    #[serde(with = "crate::save::fixed")]
     inverse: u128,
+    #[serde(with = "crate::save::table")]
     hits: Vec<f64>,
     references: f64,
 }

@@ -4,6 +4,8 @@
 //! the slot within each of these, 32 at most of each kind and in constant time, as the processor adds many at once; a
 //! member that comes or goes changes one of each kind.
 
+use serde::{Deserialize, Serialize};
+
 /// Slots of a word of bits.
 const WORD: usize = 64;
 
@@ -20,18 +22,46 @@ const SPACE: usize = REGION * FAN;
 #[repr(align(64))]
 struct Counts<T>([T; FAN]);
 
-/// Members among the slots `0..slots`.
-#[derive(Clone, Debug)]
+/// Members among the slots `0..slots`. What is saved of them is the bits, which the counts follow from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Bits")]
 pub struct LiveSlots {
+    #[serde(with = "crate::save::table")]
     bits: Vec<u64>,
     /// Members of each word, by group.
+    #[serde(skip_serializing)]
     words: Vec<Counts<u16>>,
     /// Members of each group, by region.
+    #[serde(skip_serializing)]
     groups: Vec<Counts<u16>>,
     /// Members of each region, by space.
+    #[serde(skip_serializing)]
     regions: Vec<Counts<u32>>,
     /// Members of each space.
+    #[serde(skip_serializing)]
     spaces: Vec<u32>,
+}
+
+/// The saved form.
+#[derive(Deserialize)]
+struct Bits {
+    #[serde(with = "crate::save::table")]
+    bits: Vec<u64>,
+}
+
+impl From<Bits> for LiveSlots {
+    fn from(Bits { bits }: Bits) -> Self {
+        let mut slots = Self::new(bits.len() * WORD);
+        for (word, bits) in bits.iter().enumerate() {
+            let (slot, members) = (word * WORD, bits.count_ones());
+            slots.words[slot / GROUP].0[word % FAN] = members as u16;
+            slots.groups[slot / REGION].0[slot / GROUP % FAN] += members as u16;
+            slots.regions[slot / SPACE].0[slot / REGION % FAN] += members;
+            slots.spaces[slot / SPACE] += members;
+        }
+        slots.bits = bits;
+        slots
+    }
 }
 
 impl LiveSlots {

@@ -2,6 +2,8 @@
 //!
 //! An index is in one list of a [`Lists`] at a time, or in none. Which list it is in is the caller's knowledge.
 
+use serde::{Deserialize, Serialize};
+
 const NONE: u32 = u32::MAX;
 /// Predecessor of an index that is in no list.
 const ABSENT: u32 = u32::MAX - 1;
@@ -12,16 +14,20 @@ struct Link {
     next: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+crate::save::words!(Link { previous: u32, next: u32 });
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Ends {
     first: u32,
     last: u32,
 }
 
 /// Several doubly linked lists over the indices `0..count`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Lists {
+    #[serde(with = "crate::save::table")]
     links: Vec<Link>,
+    #[serde(with = "crate::save::sized")]
     ends: Vec<Ends>,
 }
 
@@ -108,9 +114,10 @@ impl Lists {
 }
 
 /// Which of the indices `0..count` are cached: the most recently used ones.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LruCache {
     order: Lists,
+    #[serde(with = "crate::save::fixed")]
     capacity: u32,
     cached: u32,
 }

@@ -3,6 +3,8 @@
 //! Open addressing with linear probing, so that a look-up is one access to memory, mostly; an entry that goes is closed
 //! up by those behind it, so that long runs leave no debris. The hash is fixed and nothing is told in the table's order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::random;
 
 /// Page of an entry that holds none.
@@ -17,11 +19,15 @@ struct Entry {
     value: u32,
 }
 
+crate::save::words!(Entry { page: u32, value: u32 });
+
 /// A value for each of at most `capacity` pages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageIndex {
+    #[serde(with = "crate::save::table")]
     entries: Vec<Entry>,
     len: u32,
+    #[serde(with = "crate::save::fixed")]
     capacity: u32,
 }
 

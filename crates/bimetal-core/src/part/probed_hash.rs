@@ -5,6 +5,8 @@
 //! fast flash, or *virtual*: a trace of a key that has no data there, which lives until the block it is anchored to is
 //! erased. A lookup tries all `P` buckets, as deletions leave holes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::lru::Lists;
 
 crate::choices! {
@@ -39,17 +41,23 @@ pub enum Entry {
 }
 
 /// The table.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ProbedHash {
+    #[serde(with = "crate::save::table")]
     keys: Vec<u32>,
+    #[serde(with = "crate::save::table")]
     places: Vec<u32>,
     /// Virtual entries by anchor.
     anchored: Lists,
+    #[serde(with = "crate::save::fixed")]
     probing: Probing,
+    #[serde(with = "crate::save::fixed")]
     probes: u32,
     /// Largest prime below the number of buckets (`H_d`).
+    #[serde(with = "crate::save::fixed")]
     modulus: u32,
     /// 2^64 / modulus, rounded up: a remainder without division (Lemire, Kaser, Kurz 2019).
+    #[serde(with = "crate::save::fixed")]
     reciprocal: u64,
     used: u32,
     regular: u32,

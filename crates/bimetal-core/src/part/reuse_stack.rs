@@ -12,6 +12,8 @@
 //!
 //! Several stacks share one index of pages where a page is in one of them at most: then a use looks it up once.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::live_slots::LiveSlots;
 use crate::part::page_index::PageIndex;
 
@@ -25,20 +27,23 @@ const SLOTS_MIN: usize = 512;
 const PREFETCH_SLOTS: usize = 32;
 
 /// The most recently used pages, in order: in one stack or in several, of which a page is in one at most.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReuseStacks<const STACKS: usize = 1> {
     /// Pages of each stack, at most.
+    #[serde(with = "crate::save::fixed")]
     capacity: u32,
     /// For each page in a stack: its slot, times the number of stacks, and its stack.
     index: PageIndex,
+    #[serde(with = "crate::save::array")]
     stacks: [Stack; STACKS],
 }
 
 /// The order of the pages of one stack.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stack {
     len: u32,
     /// Page of each slot; of no meaning where the slot is not live.
+    #[serde(with = "crate::save::table")]
     pages: Vec<u32>,
     /// Which slots are the last use of a page in the stack.
     live: LiveSlots,

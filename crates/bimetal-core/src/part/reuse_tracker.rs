@@ -5,6 +5,8 @@
 //! a page as large a share of the other pages is seen as is sampled; divided by that share, its position estimates the
 //! one among all pages. Time and memory shrink with the rate; a page that is not sampled costs a hash.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::random;
 use crate::part::reuse_stack::ReuseStacks;
 
@@ -20,12 +22,14 @@ pub enum Touch {
 }
 
 /// LRU stacks over all pages or over a sample: one, or several of which a page is in one at most.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReuseTracker<const STACKS: usize = 1> {
     stacks: ReuseStacks<STACKS>,
     /// Pages with a smaller hash are in the sample: 2^32 times the rate.
+    #[serde(with = "crate::save::fixed")]
     threshold: u64,
     /// Pages for each that is sampled.
+    #[serde(with = "crate::save::fixed")]
     pages_per_sample: f64,
 }
 

@@ -9,6 +9,8 @@
 //! which starts at 0 and alternates, sticks at a threshold of one or two sectors on bimodal histograms like those of the
 //! paper, which reports eight; [`Search::Exhaustive`] tries all ten splits, [`Search::Printed`] is the iteration.
 
+use serde::{Deserialize, Serialize};
+
 crate::choices! {
     /// How the threshold is searched.
     pub enum Search {
@@ -33,13 +35,16 @@ pub fn size_class(sectors: u32) -> usize {
 }
 
 /// How often writes of each size came (`c`), and the threshold that follows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SizeHistogram {
     counts: [u64; SIZES],
     threshold: u32,
     writes_since_search: u32,
+    #[serde(with = "crate::save::fixed")]
     period: u32,
+    #[serde(with = "crate::save::fixed")]
     halving: bool,
+    #[serde(with = "crate::save::fixed")]
     search: Search,
 }
 

@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::page_table::{PageTable, Run};
 use super::valid_counts::{GROUP, ValidCounts};
 use crate::units::{BlockId, Geometry, Ppa};
@@ -28,14 +30,14 @@ pub enum Stream {
 }
 
 /// The block that a stream fills on a die.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     block: u32,
     /// Next page; the number of data pages where a new block is needed.
     page: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Die {
     free: VecDeque<u32>,
     open: [Open; 2],
@@ -43,25 +45,30 @@ struct Die {
     /// Valid pages may not exceed this.
     valid_limit: u32,
     /// First of its blocks in the table of valid counts, and one past the last.
+    #[serde(with = "crate::save::fixed")]
     first: usize,
+    #[serde(with = "crate::save::fixed")]
     end: usize,
 }
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PageMap {
     table: PageTable,
     /// Pages of a block that take data, its first.
+    #[serde(with = "crate::save::fixed")]
     data_pages: u32,
     /// In the order of dies.
     counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
+    #[serde(with = "crate::save::fixed")]
     places: Vec<Place>,
+    #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
     next_die: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Place {
     count: u32,
     die: u32,

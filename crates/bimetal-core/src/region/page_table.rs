@@ -6,6 +6,8 @@
 //! valid  one bit per physical page
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::{BlockId, Geometry, Ppa};
 
 const NONE: u32 = u32::MAX;
@@ -42,11 +44,15 @@ pub struct ValidWord {
 }
 
 /// The state of all pages.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PageTable {
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::table")]
     map: Vec<u32>,
+    #[serde(with = "crate::save::table")]
     owner: Vec<u32>,
+    #[serde(with = "crate::save::table")]
     valid: Vec<u64>,
 }
 

@@ -13,10 +13,12 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::BlockId;
 
 /// A block that is being written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     block: u32,
     /// Next page.
@@ -24,14 +26,16 @@ struct Open {
 }
 
 /// The ring's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Ring {
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
     /// Erased blocks, the one to be opened next in front.
     erased: VecDeque<u32>,
     /// Blocks with data, oldest first; open ones are among them.
     written: VecDeque<u32>,
     /// The open blocks, or full ones until the next is opened in their place.
+    #[serde(with = "crate::save::sized")]
     open: Vec<Open>,
     /// Which of them takes the next page.
     next: usize,

@@ -6,20 +6,28 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::{BlockId, Geometry, Ppa};
 
 /// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
 const INVALID: u32 = 0;
 
 /// The table's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SlotTable {
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
+    #[serde(with = "crate::save::fixed")]
     page_bits: u32,
+    #[serde(with = "crate::save::fixed")]
     slots: u32,
+    #[serde(with = "crate::save::fixed")]
     slot_bits: u32,
     /// One more than the unit of a valid slot.
+    #[serde(with = "crate::save::table")]
     entries: Vec<u32>,
 }
 

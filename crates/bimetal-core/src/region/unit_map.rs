@@ -11,6 +11,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::page_table::{PageTable, Run};
 use super::valid_counts::ValidCounts;
 use crate::units::{BlockId, Geometry, Ppa};
@@ -18,7 +20,7 @@ use crate::units::{BlockId, Geometry, Ppa};
 const NONE: u32 = u32::MAX;
 
 /// What a unit has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Unit {
     /// Next page of its open block; [`Ppa::NONE`] where it has none.
     next: Ppa,
@@ -27,7 +29,7 @@ struct Unit {
 }
 
 /// The unit that has a block, and the block's position among those of the unit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Holder {
     /// [`NONE`] while it is erased or being collected.
     unit: u32,
@@ -35,17 +37,22 @@ struct Holder {
 }
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct UnitMap {
     table: PageTable,
     counts: ValidCounts,
     /// Logical pages of a unit.
+    #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
     /// Physical blocks that a unit may have.
+    #[serde(with = "crate::save::fixed")]
     blocks_max: u32,
+    #[serde(with = "crate::save::sized")]
     units: Vec<Unit>,
     /// Physical blocks of each unit, `blocks_max` entries apart.
+    #[serde(with = "crate::save::table")]
     blocks: Vec<u32>,
+    #[serde(with = "crate::save::sized")]
     holders: Vec<Holder>,
     free: VecDeque<u32>,
 }

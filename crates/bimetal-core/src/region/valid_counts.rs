@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Set in the count of a block that is not sealed.
 const UNSEALED: u16 = 1 << 15;
 
@@ -13,12 +15,15 @@ const UNSEALED: u16 = 1 << 15;
 pub const GROUP: usize = 64;
 
 /// Valid pages of each block of a table. Its entries are numbered as whoever holds it likes.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ValidCounts {
     /// [`UNSEALED`] is added while a block is not sealed.
+    #[serde(with = "crate::save::table")]
     counts: Vec<u16>,
     /// A lower bound of each [`GROUP`] of `counts`, exact after [`ValidCounts::fewest`] looked at it.
+    #[serde(with = "crate::save::table")]
     group_minima: Vec<u16>,
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
 }
 

@@ -3,6 +3,8 @@
 //!
 //! What it does and where it departs from the paper is in [`super::block_mapped`].
 
+use serde::{Deserialize, Serialize};
+
 use super::block_mapped::{Bare, BlockMapped, Settings};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::Media;
@@ -17,6 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010, section 3.5",
     regions: Regions::One,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -39,7 +42,7 @@ crate::parameters! {
 }
 
 /// The state of `conventional`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Conventional {
     blocks: BlockMapped,
 }

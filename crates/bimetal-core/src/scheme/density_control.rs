@@ -10,6 +10,8 @@
 //! alone. What is left of the budget is never used for other logs: else the baseline would mostly measure a larger spare
 //! area.
 
+use serde::{Deserialize, Serialize};
+
 use super::block_mapped::{Bare, BlockMapped, Settings};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media};
@@ -24,10 +26,12 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Kgil, Roberts, Mudge, ISCA 2008, as in Chang 2010",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
     SPEC.name;
+    #[derive(Serialize, Deserialize)]
     /// Parameters of `density-control`.
     pub struct Parameters {
         /// Capacity for blocks in SLC mode, in bytes of MLC; 0: all beyond the usual spare area (section 5.3.1).
@@ -58,21 +62,26 @@ crate::parameters! {
 const NONE: u32 = u32::MAX;
 
 /// The state of `density-control`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct DensityControl {
     blocks: BlockMapped,
     /// Accesses of each logical block: saturating, halved now and then.
+    #[serde(with = "crate::save::table")]
     accesses: Vec<u8>,
     until_ageing: u32,
     /// Logical blocks in SLC mode, in no order, and the position of each in this list.
     members: Vec<u32>,
+    #[serde(with = "crate::save::table")]
     positions: Vec<u32>,
     /// The member looked at next: whether it is still hot.
     cursor: usize,
     /// Blocks beyond the usual for data in SLC mode.
+    #[serde(with = "crate::save::fixed")]
     budget: u32,
     /// Blocks that a data block takes more in SLC mode.
+    #[serde(with = "crate::save::fixed")]
     extra: u32,
+    #[serde(with = "crate::save::fixed")]
     parameters: Parameters,
     to_slc: u64,
     to_mlc: u64,

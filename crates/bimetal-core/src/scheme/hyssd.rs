@@ -8,6 +8,8 @@
 //! Readings: the period is 65,536 page writes, as OP-FCL's is in requests; utilisations are tried in steps of 1 % from 1
 //! to 97 %; lifetime shifts by 1 % a period. `docs/papers/hyssd-2013.md` gives the reasons.
 
+use serde::{Deserialize, Serialize};
+
 use super::hybrid_ssd::{Classifier, ClassifierSettings, HybridSsd, Pair, Reading, Settings, Steering};
 use super::{Metrics, RegionShape, Regions, SchemeSpec, Shape};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
@@ -20,6 +22,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -103,11 +106,15 @@ crate::choices! {
 const PERCENTS: std::ops::RangeInclusive<u32> = 1..=97;
 
 /// The Analyser, and what steers by lifetime.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Analyser {
+    #[serde(with = "crate::save::fixed")]
     period: u32,
+    #[serde(with = "crate::save::fixed")]
     goal: Goal,
+    #[serde(with = "crate::save::fixed")]
     life_mode: LifeMode,
+    #[serde(with = "crate::save::fixed")]
     life_step: f64,
     model: HybridCost,
     /// What it found last: best for performance.

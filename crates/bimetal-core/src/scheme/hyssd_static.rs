@@ -1,6 +1,8 @@
 //! `hyssd-static`: [`super::hyssd`] with a utilisation of the fast SSD that stays (*HySSD*, MSST 2013, section III: "Static",
 //! from 5 % to 97 %).
 
+use serde::{Deserialize, Serialize};
+
 use super::hybrid_ssd::{ClassifierSettings, HybridSsd, Reading, Settings, Steering};
 use super::{Regions, SchemeSpec, Shape};
 
@@ -11,6 +13,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013, section III",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -27,7 +30,7 @@ crate::parameters! {
 }
 
 /// No steering at all.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Fixed;
 
 impl Steering for Fixed {}

@@ -14,6 +14,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::space::{Map, MappedSpace, SlowRegion, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
@@ -29,6 +31,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "sketch of MixedFTL in ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -47,7 +50,7 @@ crate::parameters! {
 }
 
 /// A logical block's block in the fast region.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Held {
     block: u32,
     /// Next page.
@@ -60,7 +63,7 @@ const NONE: u32 = u32::MAX;
 const ERASED_MIN: usize = 1;
 
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     slc_pages: u64,
     slc_to_slc_pages: u64,
@@ -74,18 +77,21 @@ struct Counts {
 }
 
 /// The state of `mixedftl`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct MixedFtl {
     tiers: Tiers<MappedSpace>,
     /// Erased fast blocks, the one erased first in front.
     erased: VecDeque<u32>,
     /// By logical block.
+    #[serde(with = "crate::save::sized")]
     held: Vec<Held>,
     /// Logical blocks that hold a fast block, in the order of their last writes.
     order: Lists,
     /// Mapping units of a logical block.
+    #[serde(with = "crate::save::fixed")]
     block_units: u32,
     /// Valid pages up to which a full block's go to a fresh one.
+    #[serde(with = "crate::save::fixed")]
     compact_pages: u32,
     counts: Counts,
 }

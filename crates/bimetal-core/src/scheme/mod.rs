@@ -35,10 +35,14 @@ mod wlaftl_static;
 
 pub use parameters::{ParameterError, ParameterSpec, Value};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::chip::Chip;
 use crate::drive::Drive;
 use crate::media::Media;
 use crate::request::Request;
+use crate::save::{self, Save};
 use crate::units::Geometry;
 
 /// Named figures of a scheme's own, in the order in which it gives them.
@@ -79,8 +83,8 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A management scheme over a medium.
-pub trait Scheme<M: Media>: Send {
+/// A management scheme over a medium. All of its state can be saved; [`restore`] reads it.
+pub trait Scheme<M: Media>: Send + Save {
     /// Writes every logical unit once, in order and past all admission policy: the state in which measuring starts.
     /// The content is undefined. Called at most once, before any request.
     fn fill(&mut self, media: &mut M);
@@ -158,6 +162,9 @@ pub struct SchemeSpec {
     pub regions: Regions,
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
+    /// Changes when the same requests lead to other operations, or the state to another form: a device that was used
+    /// with another version is refused.
+    pub version: u32,
 }
 
 /// A device on which a scheme cannot run.
@@ -182,6 +189,14 @@ pub enum BuildError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// A saved state is damaged, or belongs to another device.
+    #[error("the saved state of `{scheme}` is of no use: {reason}")]
+    State {
+        /// The scheme.
+        scheme: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 macro_rules! registry {
@@ -204,6 +219,28 @@ macro_rules! registry {
                     let scheme = $module::$type::new(shape, parameters)
                         .map_err(|reason| BuildError::Device { scheme: $module::SPEC.name, reason })?;
                     return Ok(Box::new(scheme));
+                }
+            )+
+            Err(unknown(name))
+        }
+
+        /// Makes the scheme of that name as [`build`] does, in the state that [`Save::save`] wrote of one that was made
+        /// in the same way. The state is checked.
+        ///
+        /// # Errors
+        /// As of [`build`], and bytes that are damaged or belong to another device or other parameters.
+        pub fn restore<M: Media + 'static>(
+            name: &str,
+            shape: &Shape,
+            settings: &[(String, String)],
+            bytes: &[u8],
+        ) -> Result<Box<dyn Scheme<M>>, BuildError> {
+            $(
+                if name == $module::SPEC.name {
+                    let parameters = $module::Parameters::parse(settings)?;
+                    let fresh = $module::$type::new(shape, parameters)
+                        .map_err(|reason| BuildError::Device { scheme: $module::SPEC.name, reason })?;
+                    return restored(&$module::SPEC, &fresh, bytes);
                 }
             )+
             Err(unknown(name))
@@ -252,6 +289,18 @@ registry! {
 /// An unknown name, with those there are.
 pub fn find(name: &str) -> Result<&'static SchemeSpec, BuildError> {
     SCHEMES.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
+}
+
+/// A scheme in a saved state, if that belongs to one made as `fresh` was.
+fn restored<M: Media, S: Scheme<M> + Serialize + DeserializeOwned + 'static>(
+    spec: &SchemeSpec,
+    fresh: &S,
+    bytes: &[u8],
+) -> Result<Box<dyn Scheme<M>>, BuildError> {
+    let refused = |reason| BuildError::State { scheme: spec.name, reason };
+    let scheme = save::restore(fresh, bytes).map_err(|error| refused(error.to_string()))?;
+    scheme.check().map_err(refused)?;
+    Ok(Box::new(scheme))
 }
 
 fn unknown(name: &str) -> BuildError {

@@ -16,6 +16,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "baseline; greedy cleaning as in Desnoyers, SYSTOR 2012",
     regions: Regions::One,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {

@@ -189,7 +189,7 @@ macro_rules! choices {
         pub enum $name:ident { $( $(#[$doc:meta])+ $variant:ident = $word:literal, )+ }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub enum $name { $( $(#[$doc])+ $variant, )+ }
 
         impl std::fmt::Display for $name {

@@ -19,6 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
     regions: Regions::One,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {

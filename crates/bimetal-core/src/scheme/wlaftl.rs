@@ -10,6 +10,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use super::fifo_log::{Admission, FifoLog, Settings};
 use super::{Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
@@ -23,6 +25,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -49,11 +52,14 @@ crate::parameters! {
 }
 
 /// θ and what moves it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Adaptive {
     bytes: u64,
+    #[serde(with = "crate::save::fixed")]
     step: u64,
+    #[serde(with = "crate::save::fixed")]
     most: u64,
+    #[serde(with = "crate::save::fixed")]
     interval: u32,
     writes: u32,
 }

@@ -6,6 +6,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use super::fifo_log::{Admission, FifoLog, Settings};
 use super::{Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
@@ -19,6 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018, table 3",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 crate::parameters! {
@@ -39,8 +42,8 @@ crate::parameters! {
 }
 
 /// A threshold, in bytes.
-#[derive(Debug)]
-pub struct Fixed(u64);
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Fixed(#[serde(with = "crate::save::fixed")] u64);
 
 impl Admission for Fixed {
     const KEEPS_UPDATES: bool = true;

@@ -12,6 +12,8 @@
 
 mod check;
 
+use serde::{Deserialize, Serialize};
+
 use crate::media::CellMode;
 use crate::part::lru::Lists;
 use crate::units::{BlockId, Geometry, Ppa};
@@ -35,7 +37,7 @@ const LISTS: usize = 64;
 const SWITCHABLE: u8 = 63;
 const UNLISTED: u8 = u8::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Chain {
     first: u32,
     last: u32,
@@ -49,7 +51,7 @@ struct Chain {
 const EMPTY: Chain =
     Chain { first: NONE, last: NONE, blocks: 0, data_blocks: 0, mode: CellMode::Native, list: UNLISTED };
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Block {
     /// `LB`.
     next: u32,
@@ -75,18 +77,24 @@ pub struct Member {
 }
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Chains {
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::fixed")]
     pages: [u32; 2],
     /// Logical page to the physical page of its latest copy.
+    #[serde(with = "crate::save::table")]
     map: Vec<Ppa>,
     /// `L2P`, and what belongs to it.
+    #[serde(with = "crate::save::sized")]
     chains: Vec<Chain>,
+    #[serde(with = "crate::save::sized")]
     blocks: Vec<Block>,
     victims: Lists,
     /// Which victim lists have members, by bit.
     listed: u64,
+    #[serde(with = "crate::save::fixed")]
     choice: Victims,
     /// Erased blocks, by the mode they were erased in; taken in turn.
     spare: Lists,

@@ -19,6 +19,8 @@ pub use span::{Span, Spans};
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Metrics, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, Part};
@@ -32,7 +34,7 @@ use crate::scheme::RegionShape;
 use crate::units::{BlockId, Ppa, RegionId};
 
 /// Choices for the region.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Erased blocks kept when a log block is taken.
     pub spare_low: u32,
@@ -49,7 +51,7 @@ pub struct Settings {
 }
 
 /// What happened so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     page_writes: u64,
     write_misses: u64,
@@ -65,16 +67,21 @@ struct Counts {
 }
 
 /// A block-mapped region and its management.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BlockMapped {
+    #[serde(with = "crate::save::fixed")]
     region: RegionId,
+    #[serde(with = "crate::save::text")]
     chip: Chip,
     chains: Chains,
     map_cache: LruCache,
     pool: DualPool,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Blocks that only chains in SLC mode may use, for what they need more.
+    #[serde(with = "crate::save::fixed")]
     slc_budget: u32,
+    #[serde(with = "crate::save::fixed")]
     page_sectors: u32,
     counts: Counts,
 }

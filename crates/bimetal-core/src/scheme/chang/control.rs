@@ -1,13 +1,19 @@
 //! What steers the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
 //! monitor that suspends the write-back policy (§3.6), and the guard against copying round in circles.
 
+use serde::{Deserialize, Serialize};
+
 /// The bound on the log's length (`k`), lowered while the throttle is active and raised while it is not.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LogBound {
     blocks: u32,
+    #[serde(with = "crate::save::fixed")]
     least: u32,
+    #[serde(with = "crate::save::fixed")]
     most: u32,
+    #[serde(with = "crate::save::fixed")]
     step: u32,
+    #[serde(with = "crate::save::fixed")]
     period: u32,
     throttled: u32,
     relaxed: u32,
@@ -56,11 +62,15 @@ impl LogBound {
 }
 
 /// Which share of the traffic to the fast tier are updates of what is there, and whether that share is stable.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct UpdateMonitor {
+    #[serde(with = "crate::save::fixed")]
     window_writes: u32,
+    #[serde(with = "crate::save::fixed")]
     weight: f64,
+    #[serde(with = "crate::save::fixed")]
     low: f64,
+    #[serde(with = "crate::save::fixed")]
     high: f64,
     writes: u32,
     updated_sectors: u64,
@@ -108,9 +118,11 @@ impl UpdateMonitor {
 
 /// Sees that the log does not go round copying the same data: after a lap that made room for less than a block, half a
 /// lap of tail blocks is emptied by force.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LapGuard {
+    #[serde(with = "crate::save::fixed")]
     blocks: u32,
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
     collected: u32,
     host_pages: u32,

@@ -18,6 +18,8 @@ mod control;
 mod parameters;
 mod tier;
 
+use serde::{Deserialize, Serialize};
+
 pub use parameters::Parameters;
 
 use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
@@ -40,13 +42,14 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    version: 1,
 };
 
 /// Units of the largest write that can be small.
 const SMALL_UNITS_MAX: usize = 1024;
 
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     writes: u64,
     written_sectors: u64,
@@ -70,17 +73,21 @@ enum Admission {
 }
 
 /// The state of `chang`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Chang {
+    #[serde(with = "crate::save::text")]
     fast: Chip,
     slow: BlockMapped,
     tier: Tier,
     sizes: SizeHistogram,
+    #[serde(with = "crate::save::fixed")]
     wear: RelativeWear,
     bound: LogBound,
     monitor: UpdateMonitor,
     guard: LapGuard,
+    #[serde(with = "crate::save::fixed")]
     throttle: bool,
+    #[serde(with = "crate::save::fixed")]
     slc_writeback: bool,
     /// Buckets of the write being accepted, and whether each was taken for it.
     buckets: Vec<(u32, bool)>,

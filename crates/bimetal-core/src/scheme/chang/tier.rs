@@ -3,6 +3,8 @@
 //! Units are disk sectors, or fast pages where the table's keys are. A unit whose entry is regular has its valid copy
 //! here, whatever the slow region holds; the hash table comes before the block map.
 
+use serde::{Deserialize, Serialize};
+
 use super::parameters::{Key, Parameters};
 use crate::media::{Cause, Media};
 use crate::part::page_merge::PageMerge;
@@ -14,9 +16,10 @@ use crate::scheme::block_mapped::{Overlay, Span};
 use crate::units::{Geometry, Ppa, RegionId};
 
 /// The fast tier's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Tier {
     /// Its region.
+    #[serde(with = "crate::save::fixed")]
     pub region: RegionId,
     /// What the pages of the circular log hold.
     pub slots: SlotTable,
@@ -25,10 +28,15 @@ pub struct Tier {
     /// Where each unit is.
     pub hash: ProbedHash,
     /// Sectors of each slow logical page whose valid copy is here.
+    #[serde(with = "crate::save::table")]
     newer: Vec<u8>,
+    #[serde(with = "crate::save::fixed")]
     slow: Geometry,
+    #[serde(with = "crate::save::fixed")]
     unit_sectors: u32,
+    #[serde(with = "crate::save::fixed")]
     units_per_slow_page: u32,
+    #[serde(with = "crate::save::fixed")]
     joins_folds: bool,
     /// Sectors that folds took.
     pub pulled_sectors: u64,

@@ -1,6 +1,8 @@
 //! The N-chance algorithm (`ComboFTL` 2010 §4.1): what is known of each unit in the log, who leaves the warm partition, and
 //! how the number of chances follows the update ratios of the warm sets (§4.2).
 
+use serde::{Deserialize, Serialize};
+
 use super::threshold::Mode;
 
 /// Most chances there can be.
@@ -15,6 +17,8 @@ const SETS: usize = CHANCES_MAX as usize + 1;
 /// What is known of a unit in the log, in a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State(u8);
+
+crate::save::words!(State { 0: u8 });
 
 impl State {
     const USED: u8 = 0x1f;
@@ -61,7 +65,7 @@ impl State {
 }
 
 /// How the number of chances is set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Whether it follows the workload.
     pub mode: Mode,
@@ -78,8 +82,9 @@ pub struct Settings {
 }
 
 /// The number of chances, and what the warm sets show.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Chances {
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     chances: u32,
     /// Units that entered each warm set in this period, and units updated while they were in it.

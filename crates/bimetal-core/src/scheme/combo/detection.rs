@@ -4,6 +4,8 @@
 //! Nothing is moved: "following writes" of a hot unit are redirected. What demotion writes to the slow region does not
 //! count as heat, since it is the trace that cold data leave.
 
+use serde::{Deserialize, Serialize};
+
 crate::choices! {
     /// What is found to be hot.
     pub enum Granularity {
@@ -17,7 +19,7 @@ crate::choices! {
 }
 
 /// How the detection works.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// What is found to be hot.
     pub granularity: Granularity,
@@ -37,7 +39,7 @@ const HOT_PAGE_WRITES: u32 = 1;
 const PAGES_PER_WORD: u32 = 32;
 
 /// A unit of the slow region.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Unit {
     /// Pages written there by the host, those that replace a valid one twice (`N_count`); halved now and then.
     count: u32,
@@ -50,15 +52,20 @@ struct Unit {
 }
 
 /// The detection's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Detection {
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Mapping units that share a decision.
+    #[serde(with = "crate::save::fixed")]
     group: u32,
+    #[serde(with = "crate::save::sized")]
     units: Vec<Unit>,
     /// Two bits for each page: writes there by the host.
+    #[serde(with = "crate::save::table")]
     pages: Vec<u64>,
     /// Pages of a unit, and the hotness threshold of units (δ), which starts there.
+    #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
     threshold: u32,
     /// Hot units that were updated in the log in this period, and those that left it without.

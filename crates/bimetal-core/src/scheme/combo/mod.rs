@@ -22,6 +22,8 @@ mod partitions;
 mod reclaim;
 pub mod threshold;
 
+use serde::{Deserialize, Serialize};
+
 pub use partitions::Partition;
 pub use reclaim::{HotTail, StayingTime};
 
@@ -92,7 +94,7 @@ impl Settings {
 }
 
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     /// Programs by where the data come from and go to: the six categories of Fig. 10 but the slow region's collection.
     slc_pages: u64,
@@ -108,7 +110,7 @@ struct Counts {
 }
 
 /// What happened in the current adjustment period: as many bytes of host writes as the fast region has (§3.2).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Period {
     sectors: u64,
     written_sectors: u64,
@@ -119,22 +121,27 @@ struct Period {
 }
 
 /// The state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Combo {
     tiers: Tiers<MappedSpace>,
     partitions: Partitions,
     /// What is known of the unit in each slot.
+    #[serde(with = "crate::save::table")]
     states: Vec<State>,
     threshold: Threshold,
+    #[serde(with = "crate::save::fixed")]
     hot_tail: HotTail,
     chances: Chances,
     detection: Detection,
     period: Period,
     valid_shares: ValidShares,
+    #[serde(with = "crate::save::fixed")]
     staying_time: StayingTime,
     /// Sectors to be written by the host until the detection's counters are halved.
     until_decay: u64,
+    #[serde(with = "crate::save::fixed")]
     warm_bit: WarmBit,
+    #[serde(with = "crate::save::fixed")]
     boundary_shift: bool,
     counts: Counts,
 }

@@ -5,11 +5,13 @@
 //! are erased seldom, and both partitions keep their size. A boundary between two halves of an array would have to be
 //! shifted all the way round for the same.
 
+use serde::{Deserialize, Serialize};
+
 use crate::region::ring::Ring;
 use crate::units::BlockId;
 
 /// A partition of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Partition {
     /// Where the host writes.
@@ -25,12 +27,13 @@ const ERASED_MIN: u32 = 1;
 const EXCHANGED_SHARE: u32 = 64;
 
 /// The partitions' state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Partitions {
     rings: [Ring; 2],
     /// Blocks of each.
     blocks: [u32; 2],
     /// Erase count of each block, and their sums by partition.
+    #[serde(with = "crate::save::table")]
     erases: Vec<u32>,
     sums: [u64; 2],
     /// Blocks erased so far, by the partition that they were in.

@@ -3,6 +3,8 @@
 use super::Combo;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::chances::{Chances, State};
 use super::partitions::Partition;
 use crate::media::{Cause, Media};
@@ -20,7 +22,7 @@ crate::choices! {
 }
 
 /// What becomes of data that the tail of the hot partition has reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HotTail {
     /// They go to the warm partition.
     Stays,
@@ -47,8 +49,9 @@ impl HotTail {
 }
 
 /// Shares of the pages of reclaimed blocks that were valid.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ValidShares {
+    #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
     /// Valid pages and blocks of this period, by partition.
     valid: [u64; 2],

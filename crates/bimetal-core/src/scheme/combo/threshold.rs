@@ -1,6 +1,8 @@
 //! Which writes are small: the threshold θ, and how it follows the traffic from the fast region to the slow one
 //! (`ComboFTL` 2010 §3.2).
 
+use serde::{Deserialize, Serialize};
+
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
 
@@ -19,12 +21,15 @@ const SECTORS_MIN: u32 = (8 << 10) / SECTOR_BYTES as u32;
 const SECTORS_MAX: u32 = (64 << 10) / SECTOR_BYTES as u32;
 
 /// The threshold's state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Threshold {
     sectors: u32,
+    #[serde(with = "crate::save::fixed")]
     mode: Mode,
     /// Migration ratio that it aims at (φ), and by how much it may be missed (ε).
+    #[serde(with = "crate::save::fixed")]
     target: f64,
+    #[serde(with = "crate::save::fixed")]
     tolerance: f64,
 }
 

@@ -17,6 +17,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::space::{PageSettings, PageSpace, Space};
 use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes, units_of};
 use super::{Metrics, Scheme, Shape, ratio};
@@ -27,7 +29,7 @@ use crate::request::{Op, Request};
 use crate::units::{Ppa, RegionId};
 
 /// Which data go to the log.
-pub trait Admission: std::fmt::Debug + Send {
+pub trait Admission: std::fmt::Debug + Send + Serialize {
     /// Whether data that are in the log are written there however large the write is.
     const KEEPS_UPDATES: bool;
 
@@ -43,7 +45,7 @@ pub trait Admission: std::fmt::Debug + Send {
 }
 
 /// What the schemes have in common to set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Erased blocks of the log below which its oldest block is collected.
     pub free_blocks: u32,
@@ -56,7 +58,7 @@ pub struct Settings {
 }
 
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     writes: u64,
     units: u64,
@@ -86,15 +88,19 @@ impl GoesDown {
 }
 
 /// The state of a scheme.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct FifoLog<A> {
     tiers: Tiers<PageSpace>,
     ring: Ring,
+    #[serde(with = "crate::save::fixed")]
     wear: RelativeWear,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     admission: A,
     /// `Cycle_Time`: by slot, how often it has gone round.
+    #[serde(with = "crate::save::table")]
     cycles: Vec<u8>,
+    #[serde(with = "crate::save::fixed")]
     blocks: u32,
     counts: Counts,
 }

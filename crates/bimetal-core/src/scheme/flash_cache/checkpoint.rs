@@ -4,6 +4,8 @@
 //! each request, not at once: the summaries of the blocks tell what changed meanwhile. What is in it is the business of the
 //! store below the seam; here it is what it costs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::media::{Cause, CellMode, Media};
 use crate::units::{BlockId, Geometry, RegionId};
 
@@ -11,10 +13,13 @@ use crate::units::{BlockId, Geometry, RegionId};
 const ENTRY_BYTES: u64 = 8;
 
 /// The two areas, and the checkpoint being written.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
+    #[serde(with = "crate::save::fixed")]
     region: RegionId,
+    #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
+    #[serde(with = "crate::save::fixed")]
     area_blocks: u32,
     /// Checkpoints begun.
     begun: u64,

@@ -3,12 +3,15 @@
 //! It follows one stream, as the authors' code does: requests each of which begins where the one before ended, reads and
 //! writes alike.
 
+use serde::{Deserialize, Serialize};
+
 use crate::request::Request;
 
 /// The stream of the last request.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SequentialDetector {
     /// Sectors from which on a stream is sequential; 0: none is.
+    #[serde(with = "crate::save::fixed")]
     unit_sectors: u64,
     /// Where the stream goes on.
     next_sector: u64,

@@ -3,6 +3,8 @@
 //! A cached page has a slot, which knows which of the page's sectors it holds: what is missing is on the disk. A page that is
 //! neither cached nor on the disk was never written, or has been trimmed: it reads as zeros.
 
+use serde::{Deserialize, Serialize};
+
 use super::checkpoint::Checkpoint;
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
@@ -54,13 +56,16 @@ pub struct Layout {
 }
 
 /// The map of the cache.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Mapping {
     slots: Slots,
     /// What each slot that is taken holds of its page.
+    #[serde(with = "crate::save::table")]
     held: Vec<Sectors>,
     /// A bit per logical page that is in the cache or on the disk.
+    #[serde(with = "crate::save::table")]
     present: Vec<u64>,
+    #[serde(with = "crate::save::fixed")]
     logical_sectors: u64,
     checkpoint: Option<Checkpoint>,
 }

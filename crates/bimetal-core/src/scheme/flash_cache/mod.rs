@@ -32,6 +32,7 @@ mod tracker;
 use std::ops::RangeInclusive;
 
 use arrayvec::ArrayVec;
+use serde::{Deserialize, Serialize};
 
 pub use settings::{Partitioning, PeriodUnit, Settings};
 pub use tracker::Curve;
@@ -64,7 +65,7 @@ const SEGMENTS: RangeInclusive<u64> = 16..=256;
 const EXCESS_PAGES_PER_REQUEST: u32 = 1;
 
 /// What happened so far, in pages where nothing else is said.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     requests: u64,
     sequential_requests: u64,
@@ -81,14 +82,16 @@ struct Counts {
 }
 
 /// The state of a cache.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct FlashCache {
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     detector: SequentialDetector,
     mapping: Mapping,
     replacer: Replacer,
     capacity: Capacity,
     /// Dirty pages that are destaged together.
+    #[serde(with = "crate::save::fixed")]
     group: u32,
     /// Requests or pages until the period ends.
     until_period: u32,
@@ -96,17 +99,18 @@ pub struct FlashCache {
 }
 
 /// Pages that may be cached.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 enum Capacity {
     /// So many of either kind.
-    Fixed(u32),
+    Fixed(#[serde(with = "crate::save::fixed")] u32),
     /// Of each kind as many as the cost model says.
     Partitioned(Box<Partitioned>),
 }
 
 /// A read cache and a write cache.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Partitioned {
+    #[serde(with = "crate::save::fixed")]
     settings: Partitioning,
     tracker: WorkloadTracker,
     resizer: Resizer,

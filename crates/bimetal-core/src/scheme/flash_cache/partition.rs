@@ -1,11 +1,13 @@
 //! The partition resizer: how many pages of the flash are for reads, for writes, and over-provisioned.
 
+use serde::{Deserialize, Serialize};
+
 use super::replacer::Kind;
 use super::tracker::WorkloadTracker;
 use crate::model::opfcl::{CacheCost, CacheLoad, Partition};
 
 /// Pages of both caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sizes {
     /// Of the read cache: clean pages.
     read: u32,
@@ -14,18 +16,24 @@ struct Sizes {
 }
 
 /// How pages are divided, and how that changes.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Resizer {
+    #[serde(with = "crate::save::fixed")]
     cost: CacheCost,
     /// Whether it chooses `u`, not only `r`.
+    #[serde(with = "crate::save::fixed")]
     adapts_utilisation: bool,
     /// Steps of `u` and of `r`.
+    #[serde(with = "crate::save::fixed")]
     steps: u32,
     /// Pages of both caches that the flash can hold.
+    #[serde(with = "crate::save::fixed")]
     most: u32,
     /// Pages that either cache has at least.
+    #[serde(with = "crate::save::fixed")]
     least: u32,
     /// Pages by which a limit moves with a request.
+    #[serde(with = "crate::save::fixed")]
     stride: u32,
     chosen: Partition,
     limits: Sizes,

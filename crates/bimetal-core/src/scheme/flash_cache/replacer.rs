@@ -1,5 +1,7 @@
 //! The page replacer: which cached page leaves first.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::lru::Lists;
 
 /// Whether the disk has what a cached page holds.
@@ -13,11 +15,13 @@ pub enum Kind {
 
 /// Cached pages by recency, known by their slots: clean and dirty ones apart (the paper's read and write cache), or all
 /// together.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Replacer {
     order: Lists,
+    #[serde(with = "crate::save::table")]
     dirty: Vec<bool>,
     pages: [u32; 2],
+    #[serde(with = "crate::save::fixed")]
     unified: bool,
 }
 

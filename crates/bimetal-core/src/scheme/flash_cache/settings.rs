@@ -1,5 +1,7 @@
 //! What can be chosen of a cache.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::cleaning::VictimUtilisation;
 use crate::units::ByteSize;
 
@@ -14,7 +16,7 @@ crate::choices! {
 }
 
 /// Choices for a cache.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Share of the flash that holds data, in percent; the first where the cost model chooses it.
     pub cache_percent: f64,
@@ -37,7 +39,7 @@ pub struct Settings {
 }
 
 /// Choices for a cache of reads and one of writes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Partitioning {
     /// Whether the cost model chooses the utilisation, not only the share of the read cache.
     pub adapts_utilisation: bool,

@@ -5,6 +5,8 @@
 //! a page among the written ones is a read hit of the write cache; any other goes to the order of reads, which a write
 //! leaves again. Positions are counted by segments; the paper's ghost lists, which are cut into segments, count the same.
 
+use serde::{Deserialize, Serialize};
+
 use crate::part::hit_curve::HitCurve;
 use crate::part::reuse_tracker::{ReuseTracker, Touch};
 
@@ -35,7 +37,7 @@ const READ: usize = 0;
 const WRITTEN: usize = 1;
 
 /// The curves of the current period.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct WorkloadTracker {
     /// The orders of reads and of writes: a page is in one of them at most.
     orders: ReuseTracker<2>,

@@ -1,11 +1,13 @@
 //! The Data Classifier (section II-A): the pages written last, and how often reads and writes find them there.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::metadata::lru_list_bytes;
 use crate::part::hit_curve::HitCurve;
 use crate::part::reuse_tracker::{ReuseTracker, Touch};
 
 /// How the classifier keeps its books.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClassifierSettings {
     /// Segments of the hit-rate curves.
     pub segments: u32,
@@ -16,16 +18,18 @@ pub struct ClassifierSettings {
 }
 
 /// Pages in the order in which they were written, and the hit-rate curves `H_w` and `H_r` over their number.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Classifier {
     tracker: ReuseTracker,
     /// Pages that the order is for: `B_SLC`.
+    #[serde(with = "crate::save::fixed")]
     pages: u32,
     write_hits: HitCurve,
     read_hits: HitCurve,
     /// Page writes and reads, tracked or not, of past periods as much as is kept.
     writes: f64,
     reads: f64,
+    #[serde(with = "crate::save::fixed")]
     keep: f64,
 }
 

@@ -13,6 +13,8 @@
 mod classifier;
 mod pair;
 
+use serde::{Deserialize, Serialize};
+
 pub use classifier::{Classifier, ClassifierSettings};
 pub use pair::Pair;
 
@@ -35,7 +37,7 @@ crate::choices! {
 }
 
 /// What says how full the fast SSD is to be.
-pub trait Steering: std::fmt::Debug + Send {
+pub trait Steering: std::fmt::Debug + Send + Serialize {
     /// Page writes after which it is asked again; none if it never changes its mind.
     fn period(&self) -> Option<u32> {
         None
@@ -51,7 +53,7 @@ pub trait Steering: std::fmt::Debug + Send {
 }
 
 /// What the schemes have in common to set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Which writes go to the fast SSD.
     pub reading: Reading,
@@ -68,7 +70,7 @@ pub struct Settings {
 }
 
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     writes: u64,
     write_hits: u64,
@@ -77,12 +79,13 @@ struct Counts {
 }
 
 /// The state of a scheme.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct HybridSsd<S> {
     pair: Pair,
     /// Kept where somebody asks it.
     classifier: Option<Classifier>,
     steering: S,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Pages that the fast SSD is to hold.
     target: u32,

@@ -1,5 +1,7 @@
 //! Two SSDs and the data that they share: what lies where, and how it moves.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::space::{PageSettings, PageSpace, Slots, Space};
 use super::super::tiered::UnitSpan;
 use crate::media::{Cause, Media, Part};
@@ -17,23 +19,31 @@ const BY_RECENCY: usize = 0;
 ///
 /// A page is what is placed: the larger of the two flash pages, or their least common multiple. It has `k` flash pages
 /// in either SSD.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Pair {
     fast: Slots,
     slow: PageSpace,
     /// Pages, to divide addresses.
+    #[serde(with = "crate::save::fixed")]
     pages: Geometry,
+    #[serde(with = "crate::save::fixed")]
     logical_pages: u32,
     /// Flash pages of a page in the fast SSD, and in the slow one.
+    #[serde(with = "crate::save::fixed")]
     fast_per_page: u32,
+    #[serde(with = "crate::save::fixed")]
     slow_per_page: u32,
     recency: Lists,
     /// By slot: the number of the page write that came last.
+    #[serde(with = "crate::save::table")]
     written_at: Vec<u64>,
     /// Fewest pages that must be in the fast SSD before one may leave it: the slow one has room for the others.
+    #[serde(with = "crate::save::fixed")]
     fast_min: u32,
+    #[serde(with = "crate::save::fixed")]
     slow_flash_pages_max: u64,
     /// Cycles that a block lasts: of the fast SSD, of the slow one.
+    #[serde(with = "crate::save::fixed")]
     endurance: (u32, u32),
     promoted_pages: u64,
     destaged_pages: u64,

@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use super::*;
 use crate::chip;
 use crate::media::{Cause, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
@@ -8,7 +10,7 @@ use crate::units::Geometry;
 type Tested = Checked<SimMedia>;
 
 /// Utilisations that are asked for one after the other, at the end of each period.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Script {
     period: u32,
     utilisations: Vec<f64>,

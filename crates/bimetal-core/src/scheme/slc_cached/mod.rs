@@ -30,6 +30,8 @@
 
 mod settings;
 
+use serde::{Deserialize, Serialize};
+
 pub use settings::{Size, WhenFull};
 
 use super::space::{PageSettings, PageSpace, Space};
@@ -41,7 +43,7 @@ use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Choices for the drive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// What a write does that finds the cache full.
     pub when_full: WhenFull,
@@ -56,7 +58,7 @@ pub struct Settings {
 }
 
 /// What happened so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     cached_units: u64,
     rewritten_units: u64,
@@ -68,14 +70,17 @@ struct Counts {
 }
 
 /// The state of a drive whose cache has a fixed number of blocks or, if `DYNAMIC`, takes those that hold nothing.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SlcCached<const DYNAMIC: bool> {
     tiers: Tiers<PageSpace>,
     ring: Ring,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Blocks that the cache has at least.
+    #[serde(with = "crate::save::fixed")]
     least: u32,
     /// Blocks that it has at most.
+    #[serde(with = "crate::save::fixed")]
     most: u32,
     /// Blocks that it has.
     blocks: u32,
@@ -86,6 +91,7 @@ pub struct SlcCached<const DYNAMIC: bool> {
     /// Logical pages of which either area has anything; counted if `DYNAMIC`.
     mapped_pages: u32,
     /// Blocks that all logical pages take.
+    #[serde(with = "crate::save::fixed")]
     logical_blocks: u32,
     /// Die that is asked next for a block.
     lending_die: u32,

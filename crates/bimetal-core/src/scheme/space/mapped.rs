@@ -1,5 +1,7 @@
 //! A region with the map that its scheme is set to: by units, as `ComboFTL` has it, or by pages.
 
+use serde::{Deserialize, Serialize};
+
 use super::{PageSettings, PageSpace, Space, UnitSettings, UnitSpace, default_unit_blocks};
 use crate::media::{Cause, Media, Part};
 use crate::scheme::Shape;
@@ -16,7 +18,7 @@ crate::choices! {
 }
 
 /// A region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum MappedSpace {
     /// Mapped by units.
     Unit(UnitSpace),

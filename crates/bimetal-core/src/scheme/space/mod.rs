@@ -15,11 +15,13 @@ pub use page_space::{PageSpace, Settings as PageSettings};
 pub use slots::Slots;
 pub use unit_space::{Settings as UnitSettings, UnitSpace, default_unit_blocks};
 
+use serde::Serialize;
+
 use crate::media::{Cause, Media, Part};
 use crate::units::{Geometry, Ppa, RegionId};
 
 /// A region of flash that places logical pages anywhere and collects itself.
-pub trait Space: std::fmt::Debug + Send {
+pub trait Space: std::fmt::Debug + Send + Serialize {
     /// Which region of the device it is.
     fn region(&self) -> RegionId;
 

@@ -3,13 +3,15 @@
 //! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged one
 //! (read-modify-write). Part of a page cannot be given back: its sectors keep their content.
 
+use serde::{Deserialize, Serialize};
+
 use super::Space;
 use crate::media::{Cause, Media, Part};
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, Shape};
 
 /// The state: that of its region.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct OneRegion<S>(pub S);
 
 /// Logical pages of a one-region device.

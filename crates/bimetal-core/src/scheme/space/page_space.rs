@@ -6,6 +6,8 @@
 //! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of
 //! a block.
 
+use serde::{Deserialize, Serialize};
+
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::region::page_map::{PageMap, RESERVED_BLOCKS, Stream};
@@ -16,7 +18,7 @@ use crate::units::{BlockId, Geometry, Ppa, RegionId};
 const OPEN_BLOCKS: u32 = 2;
 
 /// When a region is collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Erased blocks of a die at or below which it is collected before the next write.
     pub gc_free_blocks: u32,
@@ -38,12 +40,15 @@ impl Settings {
 }
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PageSpace {
+    #[serde(with = "crate::save::fixed")]
     region: RegionId,
     pages: PageMap,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Erased blocks of a die up to which idle time is used.
+    #[serde(with = "crate::save::fixed")]
     idle_blocks: u32,
     erases: u64,
     copied_pages: u64,

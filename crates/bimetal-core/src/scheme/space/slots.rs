@@ -7,6 +7,8 @@
 //! A page is what is placed or not placed as a whole; it has `k` flash pages. The region has as many slots as it can hold
 //! pages and still be collected. Which pages lie in it, and how many of the slots are used, is each scheme's own.
 
+use serde::{Deserialize, Serialize};
+
 use super::{PageSettings, PageSpace, Space};
 use crate::media::{Cause, Media, Part};
 use crate::part::page_index::PageIndex;
@@ -16,16 +18,18 @@ use crate::units::{Geometry, RegionId};
 const FREE: u32 = u32::MAX;
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Slots {
     space: PageSpace,
     /// Slot of each page that is here.
     index: PageIndex,
     /// Page of each slot, or [`FREE`].
+    #[serde(with = "crate::save::table")]
     pages: Vec<u32>,
     /// Free slots; the last is taken first.
     free: Vec<u32>,
     /// Flash pages of a slot, `k`.
+    #[serde(with = "crate::save::fixed")]
     flash_pages: u32,
 }
 

@@ -27,6 +27,8 @@
 //! can use that half. Collecting costs more the smaller the units (Fig. 16), and far more where there are fewer spare blocks
 //! than units: then some unit has none to write to, and another must be packed to the last page to give one up.
 
+use serde::{Deserialize, Serialize};
+
 use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::region::page_table::Run;
@@ -34,7 +36,7 @@ use crate::region::unit_map::UnitMap;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// How a region is divided and when it is collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Logical blocks of a unit, `q`; no more than the region has.
     pub unit_blocks: u32,
@@ -63,12 +65,15 @@ pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
 const LIMIT_EXTRA: u64 = 2;
 
 /// The region's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct UnitSpace {
+    #[serde(with = "crate::save::fixed")]
     region: RegionId,
     units: UnitMap,
+    #[serde(with = "crate::save::fixed")]
     settings: Settings,
     /// Erased blocks up to which idle time is used.
+    #[serde(with = "crate::save::fixed")]
     idle_blocks: u32,
     erases: u64,
     copied_pages: u64,

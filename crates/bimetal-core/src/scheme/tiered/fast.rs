@@ -1,18 +1,24 @@
 //! The fast tier: which unit is in which slot of the log's pages.
 
+use serde::{Deserialize, Serialize};
+
 use super::LastRead;
 use crate::media::{Cause, CellMode, Media};
 use crate::region::slot_table::SlotTable;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// The fast tier's state.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct FastTier {
+    #[serde(with = "crate::save::fixed")]
     region: RegionId,
+    #[serde(with = "crate::save::fixed")]
     mode: CellMode,
     slots: SlotTable,
     /// Slot of each unit that is in the log.
+    #[serde(with = "crate::save::table")]
     slot_of: Vec<u32>,
+    #[serde(with = "crate::save::fixed")]
     unit_sectors: u32,
     valid_units: u32,
     erases: u64,

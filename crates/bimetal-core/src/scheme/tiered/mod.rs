@@ -18,6 +18,8 @@ mod fast;
 mod run;
 mod survivors;
 
+use serde::{Deserialize, Serialize};
+
 pub use fast::FastTier;
 pub use run::{Run, UnitSpan, units_of};
 pub use survivors::Survivors;
@@ -50,14 +52,16 @@ pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
 }
 
 /// A log of fast pages in front of a page-mapped region.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Tiers<S> {
     /// The log's pages.
     pub fast: FastTier,
     /// The page-mapped region.
     pub slow: S,
     /// Mapping units, as pages of a geometry.
+    #[serde(with = "crate::save::fixed")]
     units: Geometry,
+    #[serde(with = "crate::save::fixed")]
     units_per_slow_page: u32,
 }
 

@@ -1,0 +1,312 @@
+//! State that is saved and restored: what a checkpoint of a device holds.
+//!
+//! State is written whole, with serde in the format of postcard. Restoring needs a fresh object, made from the same
+//! configuration: what is read must have the outline of that, so that bytes of another device, of other parameters or of
+//! nobody's making are refused. The outline is what never changes while the object lives, and fields say so:
+//!
+//! ```text
+//! #[serde(with = "save::fixed")]    its value: geometry, settings, limits
+//! #[serde(with = "save::text")]     its value too, for types that leave fields out when they are written: chips, drives
+//! #[serde(with = "save::table")]    its length: numbers, as many as ever
+//! #[serde(with = "save::sized")]    its length, and the outlines of its elements
+//! ```
+//!
+//! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts.
+
+mod outline;
+mod word;
+
+pub(crate) use word::{Word, words};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use outline::outline;
+
+/// What can be saved.
+pub trait Save {
+    /// Appends the state to `out`.
+    fn save(&self, out: &mut Vec<u8>);
+}
+
+impl<T: Serialize> Save for T {
+    fn save(&self, out: &mut Vec<u8>) {
+        let saved = postcard::to_extend(self, std::mem::take(out));
+        *out = saved.unwrap_or_else(|_| unreachable!("memory takes everything, and all lengths are known"));
+    }
+}
+
+/// Bytes that are not a state of the object they are meant for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// They are damaged, or of another version.
+    #[error("it cannot be read: {0}")]
+    Malformed(postcard::Error),
+    /// More bytes than the state has.
+    #[error("{0} bytes follow it")]
+    TooLong(usize),
+    /// They are the state of something else.
+    #[error("it belongs to another device or to other parameters")]
+    Foreign,
+}
+
+/// Reads what [`Save::save`] wrote of an object that was made as `fresh` was.
+///
+/// Memory is bounded by the length of `bytes` and the size of `fresh`. That the state makes sense is not checked here.
+///
+/// # Errors
+/// Bytes that are damaged, too long, or of another object.
+pub fn restore<T: Serialize + DeserializeOwned>(fresh: &T, bytes: &[u8]) -> Result<T, RestoreError> {
+    let (restored, rest) = postcard::take_from_bytes::<T>(bytes).map_err(RestoreError::Malformed)?;
+    if !rest.is_empty() {
+        return Err(RestoreError::TooLong(rest.len()));
+    }
+    if outline(&restored) != outline(fresh) { Err(RestoreError::Foreign) } else { Ok(restored) }
+}
+
+/// A value that never changes.
+pub(crate) mod fixed {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// By this name the outline knows it.
+    pub const NAME: &str = "fixed";
+
+    /// Writes the value.
+    pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(NAME, value)
+    }
+
+    /// Reads the value: the wrapper takes no bytes.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        T::deserialize(deserializer)
+    }
+}
+
+/// A value that never changes, as the text that a device file has: binary formats know no fields that are left out.
+pub(crate) mod text {
+    use serde::de::{DeserializeOwned, Error as _};
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the text.
+    pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = toml::to_string(value).map_err(S::Error::custom)?;
+        super::fixed::serialize(&text, serializer)
+    }
+
+    /// Reads the text.
+    pub fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        toml::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// A vector of numbers, or of structs of numbers, whose length never changes: bytes, the lowest first, because the time
+/// that large tables take is that of copying memory.
+pub(crate) mod table {
+    use std::fmt;
+    use std::marker::PhantomData;
+
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    use super::Word;
+
+    /// Writes the table.
+    pub fn serialize<W: Word, S: Serializer>(table: &[W], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = vec![0; table.len() * W::BYTES];
+        for (word, bytes) in table.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
+            word.put(bytes);
+        }
+        serializer.serialize_bytes(&bytes)
+    }
+
+    /// Reads the table.
+    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
+        deserializer.deserialize_bytes(Bytes(PhantomData))
+    }
+
+    struct Bytes<W>(PhantomData<W>);
+
+    impl<W: Word> Visitor<'_> for Bytes<W> {
+        type Value = Vec<W>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a table of {} bytes each", W::BYTES)
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            let words = bytes.chunks_exact(W::BYTES);
+            if !words.remainder().is_empty() {
+                return Err(E::invalid_length(bytes.len(), &self));
+            }
+            Ok(words.map(W::get).collect())
+        }
+    }
+}
+
+/// Several tables, as many as ever.
+pub(crate) mod tables {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Word;
+
+    struct Borrowed<'a, W>(&'a [W]);
+
+    impl<W: Word> Serialize for Borrowed<'_, W> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            super::table::serialize(self.0, serializer)
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(bound = "W: Word")]
+    struct Owned<W>(#[serde(with = "super::table")] Vec<W>);
+
+    /// Writes the tables.
+    pub fn serialize<W: Word, S: Serializer>(tables: &[Vec<W>], serializer: S) -> Result<S::Ok, S::Error> {
+        let tables: Vec<Borrowed<'_, W>> = tables.iter().map(|table| Borrowed(table)).collect();
+        super::sized::serialize(&tables, serializer)
+    }
+
+    /// Reads the tables.
+    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<W>>, D::Error> {
+        let tables = Vec::<Owned<W>>::deserialize(deserializer)?;
+        Ok(tables.into_iter().map(|table| table.0).collect())
+    }
+}
+
+/// A vector whose length never changes.
+pub(crate) mod sized {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// By this name the outline knows it.
+    pub const NAME: &str = "sized";
+
+    /// Writes the elements.
+    pub fn serialize<T: Serialize, S: Serializer>(elements: &Vec<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(NAME, elements)
+    }
+
+    /// Reads the elements.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        Vec::deserialize(deserializer)
+    }
+}
+
+/// An array of as many elements as a type says: serde knows those of fixed numbers only.
+pub(crate) mod array {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the elements.
+    pub fn serialize<T: Serialize, S: Serializer, const N: usize>(
+        elements: &[T; N],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        elements.as_slice().serialize(serializer)
+    }
+
+    /// Reads the elements.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>, const N: usize>(
+        deserializer: D,
+    ) -> Result<[T; N], D::Error> {
+        let elements = Vec::deserialize(deserializer)?;
+        elements.try_into().map_err(|elements: Vec<T>| D::Error::invalid_length(elements.len(), &"another number"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Part {
+        #[serde(with = "fixed")]
+        limit: u32,
+        used: Vec<u32>,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    enum Kind {
+        Plain,
+        Counted(u32),
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Whole {
+        #[serde(with = "table")]
+        table: Vec<u32>,
+        #[serde(with = "tables")]
+        tables: Vec<Vec<u16>>,
+        #[serde(with = "sized")]
+        parts: Vec<Part>,
+        #[serde(with = "array")]
+        pair: [u64; 2],
+        #[serde(with = "text")]
+        chip: crate::chip::Chip,
+        option: Option<Part>,
+        kind: Kind,
+    }
+
+    fn whole() -> Whole {
+        let part = Part { limit: 3, used: vec![1, 2] };
+        Whole {
+            table: vec![7, 8, u32::MAX],
+            tables: vec![vec![1], vec![2, 3]],
+            parts: vec![part.clone(), part],
+            pair: [5, 6],
+            chip: crate::chip::find("chang-mlc").unwrap(),
+            option: None,
+            kind: Kind::Counted(9),
+        }
+    }
+
+    fn saved(whole: &Whole) -> Vec<u8> {
+        let mut bytes = vec![1, 2, 3];
+        whole.save(&mut bytes);
+        assert_eq!(bytes[..3], [1, 2, 3], "what was there stays");
+        bytes.split_off(3)
+    }
+
+    #[test]
+    fn what_changes_is_restored() {
+        let mut changed = whole();
+        changed.table[0] = 0x0102_0304;
+        changed.tables[1][0] = 77;
+        changed.parts[1].used = vec![9; 1000];
+        changed.pair = [u64::MAX, 0];
+        changed.kind = Kind::Counted(10);
+        assert_eq!(restore(&whole(), &saved(&changed)), Ok(changed));
+    }
+
+    #[test]
+    fn what_never_changes_is_asked_for() {
+        let changes: &[fn(&mut Whole)] = &[
+            |whole| whole.table.push(0),
+            |whole| whole.tables[1].truncate(1),
+            |whole| whole.tables.push(vec![]),
+            |whole| whole.parts[1].limit = 4,
+            |whole| whole.parts.truncate(1),
+            |whole| whole.chip.read_us += 1e-9,
+            |whole| whole.chip.slc_mode = None,
+            |whole| whole.option = Some(Part { limit: 0, used: vec![] }),
+            |whole| whole.kind = Kind::Plain,
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut other = whole();
+            change(&mut other);
+            assert_eq!(restore(&whole(), &saved(&other)), Err(RestoreError::Foreign), "change {number}");
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused() {
+        let bytes = saved(&whole());
+        for length in 0..bytes.len() {
+            assert!(matches!(restore(&whole(), &bytes[..length]), Err(RestoreError::Malformed(_))), "{length} bytes");
+        }
+        assert_eq!(restore(&whole(), &[&bytes[..], &[0]].concat()), Err(RestoreError::TooLong(1)));
+    }
+}
