@@ -1,0 +1,146 @@
+//! One connection without its socket: bytes in, bytes out.
+
+use super::buffer::{Input, Output};
+use super::execute::{Replies, execute};
+use super::negotiation::{Agreement, Negotiation, Step, Tls};
+use super::reply::Refusal;
+use super::transmission::{Received, receive};
+use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
+use crate::block_device::BlockDevice;
+
+/// What the owner of the socket is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send the output, then receive more: the message at the head of the input has `message_bytes` bytes.
+    Receive {
+        /// Bytes of that message, as far as is known.
+        message_bytes: usize,
+    },
+    /// Send the output, then come back: enough has been put together, or what comes next takes a while.
+    Send,
+    /// Send the output, then start TLS; what was received after the wish for it is not to be trusted.
+    StartTls,
+    /// Send the output, then close.
+    Close(Close),
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The client asked for it.
+    Disconnect,
+    /// The client broke the protocol.
+    Violation(&'static str),
+}
+
+/// The protocol's side of a connection. It serves every complete message that there is, in order, straight from the input
+/// and into the output.
+pub struct Connection<'d> {
+    device: &'d dyn BlockDevice,
+    export: &'d Export,
+    /// As they were when the client came: what the device refuses later, it refuses itself.
+    geometry: Geometry,
+    phase: Phase,
+}
+
+enum Phase {
+    Negotiating(Negotiation),
+    Transmitting(Agreement),
+    /// The data of a request that was refused are still coming.
+    Discarding {
+        agreement: Agreement,
+        cookie: u64,
+        refusal: Refusal,
+        data: u64,
+    },
+    Closed(Close),
+}
+
+impl<'d> Connection<'d> {
+    /// A connection that begins by greeting the client. With `tls`, nothing else is said before it has started.
+    pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool, out: &mut Output) -> Self {
+        let tls = if tls { Tls::Required } else { Tls::Off };
+        let geometry = Geometry::of(device, export);
+        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)) }
+    }
+
+    /// Whether the client still has to say what it wants.
+    pub fn negotiating(&self) -> bool {
+        matches!(self.phase, Phase::Negotiating(_))
+    }
+
+    /// What arrives from now on was protected by TLS.
+    pub fn tls_established(&mut self) {
+        if let Phase::Negotiating(negotiation) = &mut self.phase {
+            negotiation.tls_established();
+        }
+    }
+
+    /// Serves what `input` holds.
+    pub fn advance(&mut self, input: &mut Input, out: &mut Output) -> Next {
+        loop {
+            if out.bytes().len() >= OUTPUT_BATCH_BYTES {
+                return Next::Send;
+            }
+            let step = match self.phase {
+                Phase::Negotiating(_) => self.negotiate(input, out),
+                Phase::Transmitting(agreement) => self.transmit(agreement, input, out),
+                Phase::Discarding { agreement, cookie, refusal, data } => {
+                    let now = data.min(input.bytes().len() as u64);
+                    input.consume(now as usize);
+                    if now < data {
+                        self.phase = Phase::Discarding { agreement, cookie, refusal, data: data - now };
+                        Some(Next::Receive { message_bytes: 1 })
+                    } else {
+                        Replies { out, cookie, structured: agreement.structured }.refuse(refusal);
+                        self.phase = Phase::Transmitting(agreement);
+                        None
+                    }
+                }
+                Phase::Closed(close) => Some(Next::Close(close)),
+            };
+            if let Some(next) = step {
+                return next;
+            }
+        }
+    }
+
+    fn negotiate(&mut self, input: &mut Input, out: &mut Output) -> Option<Next> {
+        let Phase::Negotiating(negotiation) = &mut self.phase else { return None };
+        match negotiation.advance(input.bytes(), self.export, self.geometry, out) {
+            Step::Incomplete(message_bytes) => return Some(Next::Receive { message_bytes }),
+            Step::Continue { used } => input.consume(used),
+            Step::StartTls { used } => {
+                input.consume(used);
+                return Some(Next::StartTls);
+            }
+            Step::Transmit { used, agreement } => {
+                input.consume(used);
+                self.phase = Phase::Transmitting(agreement);
+            }
+            Step::Disconnect => self.phase = Phase::Closed(Close::Disconnect),
+            Step::Violation(what) => self.phase = Phase::Closed(Close::Violation(what)),
+        }
+        None
+    }
+
+    fn transmit(&mut self, agreement: Agreement, input: &mut Input, out: &mut Output) -> Option<Next> {
+        match receive(input.bytes(), agreement, self.geometry) {
+            Received::Incomplete(message_bytes) => return Some(Next::Receive { message_bytes }),
+            Received::Request { used, cookie, command } => {
+                if command.waits() && !out.bytes().is_empty() {
+                    return Some(Next::Send);
+                }
+                execute(command, self.device, Replies { out, cookie, structured: agreement.structured });
+                input.consume(used);
+            }
+            Received::Refused { used, cookie, refusal, data } => {
+                input.consume(used);
+                self.phase = Phase::Discarding { agreement, cookie, refusal, data };
+            }
+            Received::Disconnect => self.phase = Phase::Closed(Close::Disconnect),
+            Received::Violation(what) => self.phase = Phase::Closed(Close::Violation(what)),
+        }
+        None
+    }
+}

@@ -1,0 +1,70 @@
+//! The network block device protocol, server side: a state machine without I/O under plain threads.
+//!
+//! [`Connection`] is the protocol: it consumes the bytes that a client sent and puts together what is sent back.
+//! [`Server`] owns sockets and threads. A connection's thread receives whatever the socket has, serves every complete
+//! request in it straight from that buffer, lets the device read straight into the buffer that is sent, and sends all
+//! replies at once. Requests of one connection are served in order; connections run side by side.
+//!
+//! The text of the protocol is `proto.md` of the NetworkBlockDevice project; what of it is offered, its limits and its
+//! errors are in `docs/design/nbd.md`.
+
+mod buffer;
+mod connection;
+mod execute;
+mod listen;
+mod negotiation;
+pub mod proto;
+mod reply;
+mod server;
+mod socket;
+#[cfg(feature = "tls")]
+mod tls;
+mod transmission;
+
+use crate::block_device::{BlockDevice, SECTOR_BYTES};
+
+pub use buffer::{Input, Output};
+pub use connection::{Close, Connection, Next};
+pub use listen::{Address, ListenError};
+pub use server::{Options, Server, Stop};
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, TlsServer};
+
+/// Data that one request may carry, in either direction. Requests without data may be longer.
+pub const MAX_PAYLOAD_BYTES: usize = 32 << 20;
+/// Data that an option may have: a name of the longest kind and some hundred queries.
+pub const MAX_OPTION_BYTES: usize = 32 << 10;
+/// Options of one negotiation.
+pub const MAX_OPTIONS: u32 = 64;
+/// Replies are sent when there is this much of them, if not before.
+const OUTPUT_BATCH_BYTES: usize = 256 << 10;
+
+/// What a device is offered as.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Export {
+    /// The name that clients ask for; they may leave it empty. At most 4096 bytes.
+    pub name: String,
+    /// What a person is told of it. At most 4096 bytes.
+    pub description: String,
+    /// Whether writes are refused, even if the device takes them.
+    pub read_only: bool,
+}
+
+impl Export {
+    fn answers_to(&self, name: &[u8]) -> bool {
+        name.is_empty() || name == self.name.as_bytes()
+    }
+}
+
+/// What requests are checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Geometry {
+    bytes: u64,
+    read_only: bool,
+}
+
+impl Geometry {
+    fn of(device: &dyn BlockDevice, export: &Export) -> Self {
+        Self { bytes: device.sectors() * SECTOR_BYTES, read_only: export.read_only || device.read_only() }
+    }
+}

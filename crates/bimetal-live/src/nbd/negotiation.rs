@@ -1,0 +1,372 @@
+//! Fixed newstyle negotiation: from the greeting to the agreement on what is exported and how.
+//!
+//! Nothing is opened, and nothing but a few KiB of buffer is used, before a client has got through this.
+
+use super::buffer::Output;
+use super::proto::*;
+use super::reply;
+use super::{Export, Geometry, MAX_OPTION_BYTES, MAX_OPTIONS, MAX_PAYLOAD_BYTES};
+
+/// Bytes of an option before its data.
+const OPTION_HEADER_BYTES: usize = 16;
+/// The one context of which the status of blocks can be asked.
+const BASE_ALLOCATION: &[u8] = b"base:allocation";
+/// The number by which replies name it.
+pub const BASE_ALLOCATION_ID: u32 = 1;
+/// Block sizes, in bytes: what requests must be multiples of, and what they had better be.
+const BLOCK_BYTES_MIN: u32 = 512;
+const BLOCK_BYTES_PREFERRED: u32 = 4096;
+
+/// What a client and the server have agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// Reads are answered in chunks, errors come with a sentence.
+    pub structured: bool,
+    /// The client asked for `base:allocation`.
+    pub allocation: bool,
+}
+
+/// How far TLS is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// Not offered.
+    Off,
+    /// Nothing is said to the client before TLS.
+    Required,
+    /// What is exchanged is protected.
+    Established,
+}
+
+/// What a step of the negotiation came to. `used` bytes of the input are done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The message at the head of the input is this long, and not complete.
+    Incomplete(usize),
+    /// An option was dealt with.
+    Continue { used: usize },
+    /// The client was told that TLS may start.
+    StartTls { used: usize },
+    /// The negotiation has ended.
+    Transmit { used: usize, agreement: Agreement },
+    /// The client wants no more.
+    Disconnect,
+    /// The client broke the protocol, or wants what cannot be refused in words.
+    Violation(&'static str),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    ClientFlags,
+    Options,
+    /// Data of an option that was too long, bytes of which are still to come.
+    Skipping {
+        option: u32,
+        bytes: usize,
+    },
+}
+
+/// The state of one negotiation.
+#[derive(Debug)]
+pub struct Negotiation {
+    stage: Stage,
+    tls: Tls,
+    fixed: bool,
+    no_zeroes: bool,
+    options: u32,
+    agreement: Agreement,
+}
+
+/// An option with its data, as it was received.
+struct Choice<'i> {
+    option: u32,
+    data: &'i [u8],
+}
+
+impl Negotiation {
+    /// A negotiation that begins by greeting the client.
+    pub fn new(tls: Tls, out: &mut Output) -> Self {
+        out.put(&NBDMAGIC.to_be_bytes());
+        out.put(&IHAVEOPT.to_be_bytes());
+        out.put(&(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES).to_be_bytes());
+        Self {
+            stage: Stage::ClientFlags,
+            tls,
+            fixed: false,
+            no_zeroes: false,
+            options: 0,
+            agreement: Agreement::default(),
+        }
+    }
+
+    /// TLS protects what comes from now on. What was agreed on before it was not the client's word.
+    pub fn tls_established(&mut self) {
+        self.tls = Tls::Established;
+        self.agreement = Agreement::default();
+    }
+
+    /// Takes the next message from the head of `input`.
+    pub fn advance(&mut self, input: &[u8], export: &Export, geometry: Geometry, out: &mut Output) -> Step {
+        match self.stage {
+            Stage::ClientFlags => self.client_flags(input),
+            Stage::Skipping { option, bytes } => self.skip(option, bytes, input.len(), out),
+            Stage::Options => {
+                let Some((header, rest)) = input.split_first_chunk::<OPTION_HEADER_BYTES>() else {
+                    return Step::Incomplete(OPTION_HEADER_BYTES);
+                };
+                if header[..8] != IHAVEOPT.to_be_bytes() {
+                    return Step::Violation("an option does not begin as one");
+                }
+                let (option, bytes) = (u32_at(header, 8), u32_at(header, 12) as usize);
+                self.options += 1;
+                if self.options > MAX_OPTIONS {
+                    return Step::Violation("too many options");
+                }
+                if bytes > MAX_OPTION_BYTES {
+                    self.stage = Stage::Skipping { option, bytes };
+                    return Step::Continue { used: OPTION_HEADER_BYTES };
+                }
+                let Some(data) = rest.get(..bytes) else {
+                    self.options -= 1;
+                    return Step::Incomplete(OPTION_HEADER_BYTES + bytes);
+                };
+                self.option(Choice { option, data }, export, geometry, out)
+            }
+        }
+    }
+
+    fn client_flags(&mut self, input: &[u8]) -> Step {
+        let Some(flags) = input.first_chunk::<4>().map(|&flags| u32::from_be_bytes(flags)) else {
+            return Step::Incomplete(4);
+        };
+        if flags & !(NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES) != 0 {
+            return Step::Violation("unknown client flags");
+        }
+        self.fixed = flags & NBD_FLAG_C_FIXED_NEWSTYLE != 0;
+        self.no_zeroes = flags & NBD_FLAG_C_NO_ZEROES != 0;
+        self.stage = Stage::Options;
+        Step::Continue { used: 4 }
+    }
+
+    fn skip(&mut self, option: u32, bytes: usize, received: usize, out: &mut Output) -> Step {
+        if option == NBD_OPT_EXPORT_NAME {
+            return Step::Violation("the name of the export is too long");
+        }
+        if received < bytes {
+            if received == 0 {
+                return Step::Incomplete(1);
+            }
+            self.stage = Stage::Skipping { option, bytes: bytes - received };
+            return Step::Continue { used: received };
+        }
+        self.stage = Stage::Options;
+        let (error, message) = match self.tls {
+            Tls::Required => (NBD_REP_ERR_TLS_REQD, TLS_REQUIRED),
+            Tls::Off | Tls::Established => (NBD_REP_ERR_TOO_BIG, "the option is too long"),
+        };
+        reply::option(out, option, error, &[message.as_bytes()]);
+        Step::Continue { used: bytes }
+    }
+
+    fn option(&mut self, choice: Choice<'_>, export: &Export, geometry: Geometry, out: &mut Output) -> Step {
+        let Choice { option, data } = choice;
+        let used = OPTION_HEADER_BYTES + data.len();
+        if !self.fixed && option != NBD_OPT_EXPORT_NAME {
+            return Step::Violation("an option without fixed newstyle");
+        }
+        if option == NBD_OPT_ABORT {
+            reply::option(out, option, NBD_REP_ACK, &[]);
+            return Step::Disconnect;
+        }
+        if self.tls == Tls::Required && option != NBD_OPT_STARTTLS {
+            if option == NBD_OPT_EXPORT_NAME {
+                return Step::Violation("an export was chosen without TLS");
+            }
+            reply::option(out, option, NBD_REP_ERR_TLS_REQD, &[TLS_REQUIRED.as_bytes()]);
+            return Step::Continue { used };
+        }
+        let done = match option {
+            NBD_OPT_EXPORT_NAME => return self.export_name(data, export, geometry, out),
+            NBD_OPT_LIST => list(data, export, out),
+            NBD_OPT_STARTTLS => match self.start_tls(data) {
+                Ok(()) => {
+                    reply::option(out, option, NBD_REP_ACK, &[]);
+                    return Step::StartTls { used };
+                }
+                Err(error) => Err(error),
+            },
+            NBD_OPT_INFO | NBD_OPT_GO => self.info(&choice, export, geometry, out),
+            NBD_OPT_STRUCTURED_REPLY => self.structured_reply(data),
+            NBD_OPT_LIST_META_CONTEXT => self.meta_context(&choice, export, out).map(|_| ()),
+            NBD_OPT_SET_META_CONTEXT => {
+                self.agreement.allocation = false;
+                self.meta_context(&choice, export, out).map(|selected| self.agreement.allocation = selected)
+            }
+            _ => Err((NBD_REP_ERR_UNSUP, "the option is unknown")),
+        };
+        match done {
+            Ok(()) => reply::option(out, option, NBD_REP_ACK, &[]),
+            Err((error, message)) => reply::option(out, option, error, &[message.as_bytes()]),
+        }
+        if option == NBD_OPT_GO && done.is_ok() {
+            return Step::Transmit { used, agreement: self.agreement };
+        }
+        Step::Continue { used }
+    }
+
+    fn export_name(&self, data: &[u8], export: &Export, geometry: Geometry, out: &mut Output) -> Step {
+        if !export.answers_to(data) {
+            return Step::Violation("no export of that name");
+        }
+        out.put(&geometry.bytes.to_be_bytes());
+        out.put(&transmission_flags(geometry.read_only, self.agreement).to_be_bytes());
+        if !self.no_zeroes {
+            out.put(&[0; 124]);
+        }
+        Step::Transmit { used: OPTION_HEADER_BYTES + data.len(), agreement: self.agreement }
+    }
+
+    fn start_tls(&self, data: &[u8]) -> Result<(), Refused> {
+        match self.tls {
+            Tls::Established => Err((NBD_REP_ERR_INVALID, "TLS has started already")),
+            _ if !data.is_empty() => Err(NO_DATA),
+            Tls::Off => Err((NBD_REP_ERR_POLICY, "TLS is not set up here")),
+            Tls::Required => Ok(()),
+        }
+    }
+
+    fn structured_reply(&mut self, data: &[u8]) -> Result<(), Refused> {
+        if !data.is_empty() {
+            return Err(NO_DATA);
+        }
+        self.agreement.structured = true;
+        Ok(())
+    }
+
+    fn info(
+        &self,
+        &Choice { option, data }: &Choice<'_>,
+        export: &Export,
+        geometry: Geometry,
+        out: &mut Output,
+    ) -> Result<(), Refused> {
+        let mut data = Fields(data);
+        let name = data.string().ok_or(MALFORMED)?;
+        let requests = data.u16().ok_or(MALFORMED)?;
+        if data.0.len() != 2 * requests as usize {
+            return Err(MALFORMED);
+        }
+        if !export.answers_to(name) {
+            return Err(UNKNOWN_EXPORT);
+        }
+        let mut put = |info: u16, parts: [&[u8]; 2]| {
+            reply::option(out, option, NBD_REP_INFO, &[&info.to_be_bytes(), parts[0], parts[1]]);
+        };
+        let flags = transmission_flags(geometry.read_only, self.agreement);
+        put(NBD_INFO_EXPORT, [&geometry.bytes.to_be_bytes(), &flags.to_be_bytes()]);
+        // Each kind of information once, however often it was asked for.
+        let asked = |info: u16| data.0.chunks_exact(2).any(|request| request == info.to_be_bytes());
+        if asked(NBD_INFO_NAME) {
+            put(NBD_INFO_NAME, [export.name.as_bytes(), &[]]);
+        }
+        if asked(NBD_INFO_DESCRIPTION) && !export.description.is_empty() {
+            put(NBD_INFO_DESCRIPTION, [export.description.as_bytes(), &[]]);
+        }
+        if asked(NBD_INFO_BLOCK_SIZE) {
+            let mut sizes = [0; 12];
+            sizes[..4].copy_from_slice(&BLOCK_BYTES_MIN.to_be_bytes());
+            sizes[4..8].copy_from_slice(&BLOCK_BYTES_PREFERRED.to_be_bytes());
+            sizes[8..].copy_from_slice(&(MAX_PAYLOAD_BYTES as u32).to_be_bytes());
+            put(NBD_INFO_BLOCK_SIZE, [&sizes, &[]]);
+        }
+        Ok(())
+    }
+
+    /// Lists or sets contexts; whether there was one.
+    fn meta_context(
+        &self,
+        &Choice { option, data }: &Choice<'_>,
+        export: &Export,
+        out: &mut Output,
+    ) -> Result<bool, Refused> {
+        if !self.agreement.structured {
+            return Err((NBD_REP_ERR_INVALID, "contexts need structured replies"));
+        }
+        let mut data = Fields(data);
+        let name = data.string().ok_or(MALFORMED)?;
+        let queries = data.u32().ok_or(MALFORMED)?;
+        let list = option == NBD_OPT_LIST_META_CONTEXT;
+        let mut found = list && queries == 0;
+        for _ in 0..queries {
+            let query = data.string().ok_or(MALFORMED)?;
+            found |= query == BASE_ALLOCATION || list && query == b"base:";
+        }
+        if !data.0.is_empty() {
+            return Err(MALFORMED);
+        }
+        if !export.answers_to(name) {
+            return Err(UNKNOWN_EXPORT);
+        }
+        if found {
+            let id = if list { 0 } else { BASE_ALLOCATION_ID };
+            reply::option(out, option, NBD_REP_META_CONTEXT, &[&id.to_be_bytes(), BASE_ALLOCATION]);
+        }
+        Ok(found)
+    }
+}
+
+/// An error of an option, and a sentence for the person who reads it.
+type Refused = (u32, &'static str);
+
+const NO_DATA: Refused = (NBD_REP_ERR_INVALID, "the option takes no data");
+const MALFORMED: Refused = (NBD_REP_ERR_INVALID, "the data of the option are malformed");
+const UNKNOWN_EXPORT: Refused = (NBD_REP_ERR_UNKNOWN, "no export of that name");
+const TLS_REQUIRED: &str = "TLS must be started first";
+
+fn list(data: &[u8], export: &Export, out: &mut Output) -> Result<(), Refused> {
+    if !data.is_empty() {
+        return Err(NO_DATA);
+    }
+    let name_bytes = (export.name.len() as u32).to_be_bytes();
+    let parts: [&[u8]; 3] = [&name_bytes, export.name.as_bytes(), export.description.as_bytes()];
+    reply::option(out, NBD_OPT_LIST, NBD_REP_SERVER, &parts);
+    Ok(())
+}
+
+/// What the export can do, as the client is told.
+fn transmission_flags(read_only: bool, agreement: Agreement) -> u16 {
+    let always =
+        NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_CAN_MULTI_CONN | NBD_FLAG_SEND_CACHE;
+    let writes = match read_only {
+        true => NBD_FLAG_READ_ONLY,
+        false => NBD_FLAG_SEND_TRIM | NBD_FLAG_SEND_WRITE_ZEROES | NBD_FLAG_SEND_FAST_ZERO,
+    };
+    always | writes | if agreement.structured { NBD_FLAG_SEND_DF } else { 0 }
+}
+
+/// The data of an option, field by field; `None` where they end too early or a string is too long.
+struct Fields<'i>(&'i [u8]);
+
+impl<'i> Fields<'i> {
+    fn take(&mut self, bytes: usize) -> Option<&'i [u8]> {
+        let (field, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(field)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2).map(|field| u16::from_be_bytes([field[0], field[1]]))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4).map(|field| u32_at(field, 0))
+    }
+
+    fn string(&mut self) -> Option<&'i [u8]> {
+        let bytes = self.u32()? as usize;
+        if bytes > STRING_BYTES_MAX { None } else { self.take(bytes) }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

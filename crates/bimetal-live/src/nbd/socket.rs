@@ -1,0 +1,151 @@
+//! The socket of one client, plain or under TLS.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+#[cfg(feature = "tls")]
+use super::tls::{TlsServer, TlsStream};
+
+/// A socket that one thread uses and another may shut down.
+#[derive(Debug)]
+pub struct Socket(pub OwnedFd);
+
+impl Socket {
+    /// Lets what waits for the client go on without it.
+    pub fn shutdown(&self, how: Shutdown) {
+        // A client that has gone already is what this is for.
+        let _ = shutdown(&self.0, how);
+    }
+}
+
+/// A socket, and until when the client has time.
+#[derive(Debug)]
+pub struct Timed {
+    socket: Arc<Socket>,
+    deadline: Option<Instant>,
+}
+
+impl Timed {
+    /// Gives the client the time that is left.
+    fn limit(&self, timeout: Timeout) -> io::Result<()> {
+        let Some(deadline) = self.deadline else { return Ok(()) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(1) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(set_socket_timeout(&self.socket.0, timeout, Some(left))?)
+    }
+
+    fn without_limit(&mut self) -> io::Result<()> {
+        self.deadline = None;
+        set_socket_timeout(&self.socket.0, Timeout::Recv, None)?;
+        Ok(set_socket_timeout(&self.socket.0, Timeout::Send, None)?)
+    }
+}
+
+/// What the system says when a limit is reached, in its own word.
+fn timed_out(errno: Errno) -> io::Error {
+    if errno == Errno::AGAIN { io::ErrorKind::TimedOut.into() } else { errno.into() }
+}
+
+impl Read for Timed {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.limit(Timeout::Recv)?;
+        loop {
+            match recv(&self.socket.0, &mut *room, RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                received => return received.map(|(_, bytes)| bytes).map_err(timed_out),
+            }
+        }
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.limit(Timeout::Send)?;
+        loop {
+            match send(&self.socket.0, bytes, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                sent => return sent.map_err(timed_out),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How bytes get to the client and back.
+pub enum Transport {
+    /// As they are.
+    Plain(Timed),
+    /// Under TLS.
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<Timed>>),
+}
+
+impl Transport {
+    /// The socket as it is, for a client that has until `deadline` to say what it wants.
+    pub fn new(socket: Arc<Socket>, deadline: Instant) -> Self {
+        Self::Plain(Timed { socket, deadline: Some(deadline) })
+    }
+
+    /// The same socket under TLS, once both sides have agreed on how.
+    #[cfg(feature = "tls")]
+    pub fn start_tls(self, tls: &TlsServer) -> io::Result<Self> {
+        match self {
+            Self::Plain(socket) => Ok(Self::Tls(Box::new(tls.accept(socket)?))),
+            Self::Tls(_) => Err(io::Error::other("TLS within TLS")),
+        }
+    }
+
+    /// The client has said what it wants, and has all the time from now on.
+    pub fn without_limit(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.without_limit(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.sock.without_limit(),
+        }
+    }
+
+    /// Receives what there is; 0 at the end.
+    pub fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(room),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.read(room),
+        }
+    }
+
+    /// Sends all of it.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.write_all(bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
+    }
+
+    /// Says that no more will be sent.
+    pub fn close(&mut self) {
+        match self {
+            Self::Plain(_) => {}
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                stream.conn.send_close_notify();
+                // A client that has gone need not be told.
+                let _ = stream.flush();
+            }
+        }
+    }
+}
