@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
+use bimetal_core::units::ByteSize;
+use bimetal_live::nbd::Address;
 use bimetal_study::arrivals;
 use bimetal_study::paper::lab::Scale;
 use clap::builder::NonEmptyStringValueParser;
@@ -24,6 +26,8 @@ Examples:
   bimetal compare disk.csv --repeat 10       your own trace, ten times over
   bimetal replay disk.csv --device chang-c3  one device in full: causes, wear, over time
   bimetal profile disk.csv                   what the workload is like
+  bimetal create disk.store --scheme chang   a real block device of a scheme ...
+  bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
   bimetal list schemes                       the schemes and their parameters";
 
 #[derive(Debug, Subcommand)]
@@ -40,6 +44,16 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Reproduce the papers' tables and figures, and say for each claim whether it held
     Paper(PaperArgs),
+    /// Make a store: a block device of a scheme, kept in files or on block devices
+    Create(CreateArgs),
+    /// Serve a store as a network block device (NBD)
+    Serve(ServeArgs),
+    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART log
+    Stat(StatArgs),
+    /// Verify every page of a store, and rescue its data if it can no longer be opened
+    Check(CheckArgs),
+    /// Show what is in the files of a store
+    Dump(DumpArgs),
     /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
 }
@@ -316,6 +330,106 @@ impl PaperArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Directory of the store; it is made if it is not there
+    pub store: PathBuf,
+    /// Scheme that runs it; by default that of the device
+    #[arg(long, value_name = "NAME")]
+    pub scheme: Option<String>,
+    /// Capacity that the host sees; by default that of the device, or 512MiB where one is fitted
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<ByteSize>,
+    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits one to the capacity: behind SLC of
+    /// 1.25 % of it lies MLC with 5 % spare area; hybrids of one region get more of it for the same money
+    #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
+    pub device: String,
+    /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Keep a region of the device in this file or block device, such as `slc=/dev/nvme0n1`, and not in the store's
+    /// directory (repeatable)
+    #[arg(long, value_name = "NAME=PATH", value_parser = setting)]
+    pub region: Vec<(String, String)>,
+    /// Keep the home disk of a cache in this file or block device, which should be empty
+    #[arg(long, value_name = "PATH")]
+    pub disk: Option<PathBuf>,
+    /// The store may be larger than what is free now: a write that finds no room makes the device read-only
+    #[arg(long)]
+    pub sparse: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Where clients connect; by default the Unix socket `nbd.sock` in the store's directory
+    #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
+    pub listen: Option<Address>,
+    /// Let other machines connect, if the address can be reached by them
+    #[arg(long)]
+    pub remote: bool,
+    /// Refuse writes, and leave the files as they are
+    #[arg(long)]
+    pub read_only: bool,
+    /// Name that clients may ask for
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub export: String,
+    /// Clients at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
+    /// Read and write the files past the page cache (`O_DIRECT`)
+    #[arg(long)]
+    pub direct: bool,
+    /// Answer no sooner than the modelled device would; FACTOR times as slow
+    #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = pace)]
+    pub pace: Option<f64>,
+    /// Serve figures as OpenMetrics over HTTP here
+    #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
+    pub stats: Option<Address>,
+    /// Certificate chain of the server (PEM): every client must use TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS options")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
+    pub tls_key: Option<PathBuf>,
+    /// Clients must have a certificate of one of these authorities (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
+    pub tls_clients: Option<PathBuf>,
+    /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this one's
+    #[arg(long, value_name = "COMMAND")]
+    pub run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct StatArgs {
+    /// Directory of the store, served or not
+    pub store: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Directory of the store, which must not be served
+    pub store: PathBuf,
+    /// Write the newest data of every sector that can be found to this image, from the pages alone: for a store that can no
+    /// longer be opened
+    #[arg(long, value_name = "IMAGE")]
+    pub rescue: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Show every page, too
+    #[arg(long)]
+    pub pages: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
@@ -345,6 +459,11 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
     }
     let rate = text.parse().ok().filter(|&rate: &f64| rate > 0.0 && rate <= 1.0);
     rate.ok_or_else(|| "a rate is a number above 0 and at most 1, such as 0.01, or `exact`".to_owned())
+}
+
+fn pace(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (1e-3..=1e3).contains(factor));
+    factor.ok_or_else(|| "a factor is a number from 0.001 to 1000".to_owned())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -4,9 +4,12 @@
 //! the work failed and 2 if what was asked for cannot be.
 
 mod args;
+mod check;
 mod compare;
 mod convert;
+mod create;
 mod details;
+mod dump;
 mod failure;
 mod figures;
 mod generate;
@@ -17,7 +20,9 @@ mod paper;
 mod profile;
 mod progress;
 mod replay;
+mod serve;
 mod setup;
+mod stat;
 mod table;
 
 use std::io::Write;
@@ -54,6 +59,11 @@ fn run() -> Result<(), Failure> {
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Paper(args) => paper::run(&args),
+        Command::Create(args) => create::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Dump(args) => dump::run(&args),
         Command::List(args) => list::run(&args),
     }
 }
