@@ -1,0 +1,249 @@
+//! A store as a block device.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bimetal_core::ledger::Ledger;
+use bimetal_core::scheme::Metrics;
+
+use super::backing::Storage;
+use super::engine::{Counts, Engine};
+use super::error::StoreError;
+use super::frame::SECTOR;
+use super::open::{self, OpenOptions, Recovery};
+use crate::block_device::{BlockDevice, Extent, IoError};
+
+/// An open store. Threads take turns.
+pub struct Store {
+    engine: Mutex<Engine>,
+    options: OpenOptions,
+    sectors: u64,
+    /// Nothing can be written: it was opened like this, or a file failed.
+    is_frozen: AtomicBool,
+    is_closed: AtomicBool,
+    recovery: Recovery,
+}
+
+/// What is known of an open store.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// What was counted below the seam since the store was made, wear among it.
+    pub ledger: Ledger,
+    /// Figures of the scheme's own.
+    pub metrics: Metrics,
+    /// Events since the store was made: reads, writes, trims, idle times. Large requests are several.
+    pub events: u64,
+    /// Those of them that no commit has made durable yet.
+    pub events_pending: u64,
+    /// Bytes of journal since the last checkpoint.
+    pub journal_bytes: u64,
+    /// Sectors that hold data.
+    pub written_sectors: u64,
+    /// Damaged pages that were come upon.
+    pub media_errors: u64,
+    /// How often things happened since the store was opened.
+    pub counts: Counts,
+    /// Why nothing is written any more, if so.
+    pub failure: Option<String>,
+    /// Bytes of memory for what is known of the device: by the scheme, if it says so, and by the store.
+    pub metadata_bytes: (Option<u64>, usize),
+    /// Bytes of memory for data on their way.
+    pub buffer_bytes: usize,
+}
+
+impl Store {
+    /// Opens a store. Its state is that of its last commit.
+    ///
+    /// # Errors
+    /// There is none, another process has it, or it cannot be read.
+    pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
+        let (engine, recovery) = open::load(storage, &options)?;
+        Ok(Self {
+            sectors: engine.sectors,
+            engine: Mutex::new(engine),
+            options,
+            is_frozen: AtomicBool::new(options.read_only),
+            is_closed: AtomicBool::new(false),
+            recovery,
+        })
+    }
+
+    /// What opening it took.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Events since the store was made.
+    pub fn events(&self) -> u64 {
+        let engine = self.lock();
+        engine.first_event + engine.pending.len() as u64
+    }
+
+    /// Commits, writes a checkpoint, and serves nothing more: opening the store again replays nothing.
+    ///
+    /// # Errors
+    /// Something may not be durable.
+    pub fn close(&self) -> Result<(), IoError> {
+        let mut engine = self.lock();
+        if self.is_closed.swap(true, Ordering::Relaxed) || self.options.read_only {
+            return Ok(());
+        }
+        let closed = engine.check_writable(false).and_then(|()| engine.commit());
+        let closed = closed.and_then(|()| if engine.journal.bytes() > 0 { engine.checkpoint() } else { Ok(()) });
+        self.note_failure(&engine);
+        closed
+    }
+
+    /// The host is idle: background work of about so many page copies may be done.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn idle(&self, pages: u32) -> Result<(), IoError> {
+        self.change(0, 0, |engine| engine.idle(pages))
+    }
+
+    /// What is known of it.
+    pub fn status(&self) -> Status {
+        let engine = self.lock();
+        let mut metrics = Metrics::default();
+        engine.scheme.metrics(&mut metrics);
+        let (metadata, buffers) = engine.media.memory_bytes();
+        Status {
+            scheme: engine.scheme_name().into(),
+            ledger: engine.media.ledger().clone(),
+            events: engine.first_event + engine.pending.len() as u64,
+            events_pending: engine.pending.len() as u64,
+            journal_bytes: engine.journal.bytes(),
+            written_sectors: engine.media.written().count(),
+            media_errors: engine.media.media_errors(),
+            counts: engine.counts,
+            failure: engine.media.failure().map(|failure| failure.what.clone()),
+            metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
+            buffer_bytes: buffers + engine.journal.memory_bytes() + engine.pending.capacity() * 24,
+            metrics,
+        }
+    }
+}
+
+impl Store {
+    fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at what is inside.
+    pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Engine) -> T) -> T {
+        look(&mut self.lock())
+    }
+
+    fn note_failure(&self, engine: &Engine) {
+        if engine.media.failure().is_some() {
+            self.is_frozen.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn check_range(&self, sector: u64, sectors: u64) -> Result<(), IoError> {
+        let is_within = sector.checked_add(sectors).is_some_and(|end| end <= self.sectors);
+        if is_within { Ok(()) } else { Err(IoError::Invalid) }
+    }
+
+    /// Does something that changes the device.
+    fn change<T>(
+        &self,
+        sector: u64,
+        sectors: u64,
+        work: impl FnOnce(&mut Engine) -> Result<T, IoError>,
+    ) -> Result<T, IoError> {
+        self.check_range(sector, sectors)?;
+        let mut engine = self.lock();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(IoError::Shutdown);
+        }
+        let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
+        self.note_failure(&engine);
+        done
+    }
+
+    /// As [`BlockDevice::read`]. Returns how long it takes on the modelled device, in nanoseconds.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn timed_read(&self, sector: u64, out: &mut [u8]) -> Result<u64, IoError> {
+        self.check_range(sector, whole_sectors(out.len())?)?;
+        let mut engine = self.lock();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(IoError::Shutdown);
+        }
+        if self.options.read_only && engine.media.held_bytes() > self.options.limits.held_bytes {
+            // What reading has changed is forgotten: the device is again as it was opened.
+            let (fresh, _) = open::load(Arc::clone(&engine.storage), &self.options).map_err(|_| IoError::Io)?;
+            *engine = fresh;
+        }
+        let done = engine.read(sector, out, self.options.read_only);
+        self.note_failure(&engine);
+        done
+    }
+
+    /// As [`BlockDevice::write`]. Returns how long it takes on the modelled device, in nanoseconds.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn timed_write(&self, sector: u64, data: &[u8], fua: bool) -> Result<u64, IoError> {
+        self.change(sector, whole_sectors(data.len())?, |engine| {
+            let response_ns = engine.write(sector, data)?;
+            if fua { engine.flush().map(|()| response_ns) } else { Ok(response_ns) }
+        })
+    }
+}
+
+fn whole_sectors(bytes: usize) -> Result<u64, IoError> {
+    if bytes.is_multiple_of(SECTOR) { Ok((bytes / SECTOR) as u64) } else { Err(IoError::Invalid) }
+}
+
+impl BlockDevice for Store {
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    fn read_only(&self) -> bool {
+        self.is_frozen.load(Ordering::Relaxed)
+    }
+
+    fn read(&self, sector: u64, out: &mut [u8]) -> Result<(), IoError> {
+        self.timed_read(sector, out).map(|_| ())
+    }
+
+    fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
+        self.timed_write(sector, data, fua).map(|_| ())
+    }
+
+    fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.change(sector, sectors, |engine| {
+            engine.trim(sector, sectors)?;
+            if fua { engine.flush() } else { Ok(()) }
+        })
+    }
+
+    /// A trim: trimmed sectors read as zeros.
+    fn zero(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.trim(sector, sectors, fua)
+    }
+
+    fn flush(&self) -> Result<(), IoError> {
+        // There is nothing to flush on a device that cannot be written to, unless something was written before.
+        if self.options.read_only { Ok(()) } else { self.change(0, 0, Engine::flush) }
+    }
+
+    fn extents(&self, sector: u64, sectors: u64, visit: &mut dyn FnMut(u64, Extent)) -> Result<(), IoError> {
+        self.check_range(sector, sectors)?;
+        let engine = self.lock();
+        let (mut at, end) = (sector, sector + sectors);
+        while at < end {
+            let run = engine.media.written().run(at, end);
+            visit(run, if engine.media.written().get(at) { Extent::Allocated } else { Extent::Hole });
+            at += run;
+        }
+        Ok(())
+    }
+}
