@@ -24,8 +24,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         sparse: args.sparse,
         number: None,
     };
-    create(&directory, &resolved.device, &options)
-        .map_err(|error| Failure::store(&args.store, error))?;
+    create(&directory, &resolved.device, &options).map_err(|error| Failure::store(&args.store, error))?;
     for note in &resolved.notes {
         inform(&format!("note: {note}"));
     }
@@ -39,7 +38,9 @@ fn device(args: &CreateArgs) -> Result<Resolved, Failure> {
     let scheme = match (&args.scheme, &described) {
         (Some(name), _) => name,
         (None, Some(device)) => &device.scheme,
-        (None, None) => return Err(Failure::usage("no scheme is given; hint: add `--scheme`, see `bimetal list schemes`")),
+        (None, None) => {
+            return Err(Failure::usage("no scheme is given; hint: add `--scheme`, see `bimetal list schemes`"));
+        }
     };
     let scheme = scheme::find(scheme)?;
     let mut template = match (described.clone(), args.capacity) {

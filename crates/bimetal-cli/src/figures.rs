@@ -96,7 +96,8 @@ fn responses(report: &Report) -> String {
     plain(&right_aligned(&heads, 1), kinds.map(row).collect())
 }
 
-fn listed(Listing { heads, rows, text_columns }: Listing) -> String {
+/// A table of what is listed.
+pub fn listed(Listing { heads, rows, text_columns }: Listing) -> String {
     if rows.is_empty() {
         return String::new();
     }

@@ -49,16 +49,32 @@ fn quoted(word: &str) -> String {
 
 /// Writes the JSON where it was asked for, and the text unless JSON takes its place.
 pub fn emit<T: Serialize>(json: &JsonArgs, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
-    let Some(target) = &json.json else { return print(&text()) };
+    if json.json.is_none() {
+        return print(&text());
+    }
     let mut bytes = serde_json::to_vec_pretty(value).map_err(Failure::failed)?;
     bytes.push(b'\n');
-    if target.as_os_str() == "-" {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&bytes)?;
-        return Ok(stdout.flush()?);
+    emit_bytes(json, &bytes, || Ok(text()))
+}
+
+/// The same for JSON that is made already.
+pub fn emit_bytes(
+    json: &JsonArgs,
+    bytes: &[u8],
+    text: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    match &json.json {
+        Some(target) if target.as_os_str() == "-" => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes)?;
+            Ok(stdout.flush()?)
+        }
+        Some(target) => {
+            write_file(target, bytes)?;
+            print(&text()?)
+        }
+        None => print(&text()?),
     }
-    write_file(target, &bytes)?;
-    print(&text())
 }
 
 /// Prints text, without its styles where they cannot be shown.

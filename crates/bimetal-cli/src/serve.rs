@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bimetal_live::health::Endpoint;
+use bimetal_live::endpoint::Endpoint;
+use bimetal_live::health::Health;
 use bimetal_live::nbd::{Address, Export, Options, Server, Stop, TlsServer};
 use bimetal_live::pace::Paced;
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
@@ -16,7 +17,7 @@ use signal_hook::iterator::Signals;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::{inform, output};
+use crate::{inform, output, stat};
 
 /// Where clients connect, and where `bimetal stat` asks, unless it is said: in the store's directory.
 const SOCKET: &str = "nbd.sock";
@@ -35,16 +36,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let address = args.listen.clone().unwrap_or_else(|| Address::Unix(args.store.join(SOCKET)));
     let export = Export {
         name: args.export.clone(),
-        description: format!("{} by Bimetal", store.status().scheme),
+        description: format!("`{}` by Bimetal", store.resolved().device.scheme),
         read_only: args.read_only,
     };
     let server = Server::bind(&address, export, server_options(args)?).map_err(Failure::failed)?;
-    let health = Arc::clone(&store);
-    let stat = Address::Unix(args.store.join(STAT_SOCKET));
-    let _stat = Endpoint::json(&stat, move || health.health()).map_err(Failure::failed)?;
-    let health = Arc::clone(&store);
-    let stats = args.stats.as_ref().map(|address| Endpoint::openmetrics(address, move || health.health()));
-    let _stats = stats.transpose().map_err(Failure::failed)?;
+    let _stat = stat(args, &store)?;
+    let _stats = args.stats.as_ref().map(|address| stats(address, args.remote, &store)).transpose()?;
     stop_at_signals(server.stop())?;
     let uri = uri(&server.address(), &args.export, args.tls_cert.is_some())?;
     output::print(&format!("{uri}\n"))?;
@@ -53,13 +50,49 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let closed = store.close();
     let ran = served?;
     if let Some(failure) = store.status().failure {
-        return Err(Failure::failed(format!("{}: {failure}; the device was read-only from then on", args.store.display())));
+        return Err(Failure::failed(format!(
+            "{}: {failure}; the device was read-only from then on",
+            args.store.display()
+        )));
     }
     closed.map_err(|error| Failure::failed(format!("{}: {error}", args.store.display())))?;
     match ran {
-        Some(status) if !status.success() => Err(Failure::failed(format!("the command of `--run` ended with {status}"))),
+        Some(status) if !status.success() => {
+            Err(Failure::failed(format!("the command of `--run` ended with {status}")))
+        }
         _ => Ok(()),
     }
+}
+
+/// Answers `bimetal stat`.
+fn stat(args: &ServeArgs, store: &Arc<Store>) -> Result<Endpoint, Failure> {
+    let store = Arc::clone(store);
+    let answer = move |question: &[u8]| {
+        let answer = stat::answer(&Health::of(&store), &String::from_utf8_lossy(question));
+        answer.unwrap_or_default().into_bytes()
+    };
+    Endpoint::open(&Address::Unix(args.store.join(STAT_SOCKET)), false, b"\n", answer).map_err(Failure::failed)
+}
+
+/// Answers whoever collects figures over HTTP.
+fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint, Failure> {
+    let store = Arc::clone(store);
+    let answer = move |question: &[u8]| {
+        let (status, body) = match Health::of(&store).openmetrics() {
+            _ if !question.starts_with(b"GET ") => ("405 Method Not Allowed", String::new()),
+            Ok(text) => ("200 OK", text),
+            Err(_) => ("500 Internal Server Error", String::new()),
+        };
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .into_bytes()
+    };
+    let endpoint = Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(Failure::failed)?;
+    inform(&format!("figures at {}", endpoint.address()));
+    Ok(endpoint)
 }
 
 /// Serves until it is stopped; returns how the command ended, if there is one.

@@ -1,23 +1,109 @@
 //! `bimetal stat`: what a store has done, served or not.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 
-use bimetal_live::store::{Directory, OpenOptions, Store, StoreError};
+use bimetal_live::health::Health;
+use bimetal_live::store::{Directory, OpenOptions, Store};
 use bimetal_study::listing;
 use bimetal_study::number::{NOTHING, SIZES, TIMES, plain, significant, thousands, with_unit};
-use serde_json::Value;
 
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::figures::listed;
+use crate::output;
 use crate::serve::STAT_SOCKET;
 use crate::table::{bold, pairs};
-use crate::output;
 
 pub fn run(args: &StatArgs) -> Result<(), Failure> {
-    let health = health(&args.store)?;
-    output::emit(&args.json, &health, || text(&health))
+    let text = || answer_of(args, "text");
+    let json = if args.json.json.is_some() { answer_of(args, "json")? } else { String::new() };
+    output::emit_bytes(&args.json, json.as_bytes(), text)
+}
+
+/// The answer of whoever serves the store; of the store itself if nobody does.
+fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
+    if let Ok(server) = UnixStream::connect(args.store.join(STAT_SOCKET)) {
+        return ask(server, question).map_err(|error| {
+            Failure::failed(format!("{}: the server does not answer: {error}", args.store.display()))
+        });
+    }
+    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    let store = Store::open(Arc::new(Directory::new(&args.store)), options);
+    answer(&Health::of(&store.map_err(|error| Failure::store(&args.store, error))?), question)
+}
+
+/// What a server answers: the same as would be said without it.
+pub fn answer(health: &Health, question: &str) -> Result<String, Failure> {
+    if question.trim() == "json" {
+        return Ok(serde_json::to_string_pretty(health).map_err(Failure::failed)? + "\n");
+    }
+    Ok(text(health))
+}
+
+fn ask(mut server: UnixStream, question: &str) -> io::Result<String> {
+    server.write_all(format!("{question}\n").as_bytes())?;
+    let mut answer = String::new();
+    server.read_to_string(&mut answer)?;
+    if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
+}
+
+fn text(health: &Health) -> String {
+    let size = |bytes: u64| with_unit(SIZES, bytes as f64);
+    let (smart, device, store) = (&health.smart, &health.device, &health.store);
+    let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| NOTHING.to_owned(), show);
+    let mut rows = vec![
+        ("capacity", format!("{}, {} of it with data", size(health.capacity_bytes), size(health.data_bytes))),
+        (
+            "host has read",
+            format!("{} in {} requests", size(health.host_read_bytes), thousands(smart.host_read_commands)),
+        ),
+        (
+            "host has written",
+            format!("{} in {} requests", size(health.host_write_bytes), thousands(smart.host_write_commands)),
+        ),
+        ("write amplification", optional(device.write_amplification, |value| format!("{} x", significant(value)))),
+        ("host writes until worn", optional(device.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
+        ("life used", format!("{} %", smart.percent_used)),
+        (
+            "modelled responses",
+            format!("{} on average, 99 % {}", time(device.response_us.mean), time(device.response_us.p99)),
+        ),
+        ("media errors", thousands(smart.media_errors)),
+        (
+            "opened",
+            format!(
+                "{} times, {} of them not closed",
+                thousands(smart.power_cycles),
+                thousands(smart.unsafe_shutdowns)
+            ),
+        ),
+        ("not durable yet", format!("{} of {} events", thousands(store.events_pending), thousands(store.events))),
+        ("journal", format!("{} since the last checkpoint", size(store.journal_bytes))),
+        ("memory", format!("{} for maps, {} for data", size(store.metadata_bytes), size(store.buffer_bytes))),
+    ];
+    if let Some(failure) = &store.failure {
+        rows.insert(0, ("FAILED", failure.clone()));
+    }
+    let metrics = device.metrics.0.iter();
+    let sections = [
+        (format!("Store of `{}`", health.scheme), own(rows)),
+        ("Operations".to_owned(), listed(listing::operations(device))),
+        ("Wear".to_owned(), listed(listing::wear(device))),
+        (
+            "Figures of the scheme".to_owned(),
+            pairs(metrics.map(|&(name, value)| (name.replace('_', " "), optional(value, plain))).collect()),
+        ),
+    ];
+    let shown = sections.iter().filter(|(_, text)| !text.is_empty());
+    shown.map(|(title, text)| format!("\n{}\n{text}", bold(title))).collect()
+}
+
+fn own(rows: Vec<(&str, String)>) -> String {
+    pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
+}
+
+fn time(us: f64) -> String {
+    if us.is_finite() { with_unit(TIMES, us) } else { NOTHING.to_owned() }
 }

@@ -72,6 +72,10 @@ pub trait BlockDevice: Send + Sync {
         visit: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>,
     ) -> Result<(), IoError>;
 
+    /// Waits until a device of this kind would have answered what this thread has asked for since it last waited. Front ends
+    /// call it before they send replies.
+    fn settle(&self) {}
+
     /// Is told that these sectors will be read soon.
     fn prefetch(&self, _sector: u64, _sectors: u64) -> Result<(), IoError> {
         Ok(())

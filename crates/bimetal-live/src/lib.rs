@@ -1,11 +1,20 @@
-//! Bimetal's live device: a registered scheme served as a block device.
+//! Bimetal's live device: a registered scheme, unchanged, served as a block device over real files or block devices.
 //!
-//! [`BlockDevice`] is the seam between what stores sectors and what exports them. [`nbd`] exports one over the network
-//! block device protocol; [`MemoryDevice`] is the plainest one, for tests and benchmarks.
+//! ```text
+//! client ─▶ nbd ─▶ BlockDevice ─▶ Store ─▶ Scheme ─▶ FileMedia ─▶ files, journal
+//! ```
+//!
+//! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between what stores sectors
+//! and what exports them. [`nbd`] exports one over the network block device protocol; [`endpoint`] answers questions about
+//! it; [`MemoryDevice`] is the plainest one, for tests and benchmarks.
 
 mod block_device;
+pub mod endpoint;
+pub mod health;
 mod memory;
 pub mod nbd;
+pub mod pace;
+pub mod store;
 
 pub use block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
 pub use memory::MemoryDevice;

@@ -9,7 +9,7 @@ use bimetal_core::device::{Device, Resolved};
 use bimetal_core::drive::Model;
 use bimetal_core::media::Volume;
 use bimetal_core::replay::{self, Plan};
-use bimetal_core::report::{self, DiskDescription, Overload, RegionDescription, Report, TraceFacts};
+use bimetal_core::report::{self, Overload, Report, TraceFacts};
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::units::Nanos;
 use rayon::prelude::*;
@@ -262,13 +262,7 @@ pub(crate) fn entry(
     let per_s = |count: f64| if wall_s > 0.0 { count / wall_s } else { 0.0 };
     let speed =
         Speed { wall_s, requests_per_s: per_s(requests.len() as f64 * passes), page_ops_per_s: per_s(page_ops) };
-    let names = resolved.device.regions.iter().map(|region| region.name.as_str());
-    let described: Vec<RegionDescription<'_>> = names
-        .zip(&resolved.regions)
-        .map(|(name, region)| RegionDescription { name, chip: &region.chip, geometry: region.geometry })
-        .collect();
-    let disks = resolved.device.disks.iter().zip(&resolved.volumes);
-    let disks: Vec<_> = disks.map(|(disk, volume)| DiskDescription { name: &disk.name, volume }).collect();
+    let (described, disks) = resolved.described();
     let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
     let at_once = |dies: u32| if resolved.device.serial { 1 } else { dies };
     let busy_ns = |index: usize| {

@@ -4,6 +4,7 @@ use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, toml_value}
 use crate::chip::Chip;
 use crate::drive::Drive;
 use crate::media::{Media, SimMedia, SimRegion, Volume};
+use crate::report::{DiskDescription, RegionDescription};
 use crate::request::SECTOR_BYTES;
 use crate::scheme::{self, BuildError, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use crate::units::{ByteSize, Geometry};
@@ -171,6 +172,18 @@ impl Device {
 }
 
 impl Resolved {
+    /// Its regions and disks as figures need them.
+    pub fn described(&self) -> (Vec<RegionDescription<'_>>, Vec<DiskDescription<'_>>) {
+        let regions = self.device.regions.iter().zip(&self.regions);
+        let disks = self.device.disks.iter().zip(&self.volumes);
+        (
+            regions
+                .map(|(named, made)| RegionDescription { name: &named.name, chip: &made.chip, geometry: made.geometry })
+                .collect(),
+            disks.map(|(named, volume)| DiskDescription { name: &named.name, volume }).collect(),
+        )
+    }
+
     /// Makes the scheme over a medium.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
 //! What a replay measured: counts, responses, and both over time.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Arrivals, Responses};
 use crate::ledger::{Ledger, Server};
 use crate::request::{Op, Request};
 use crate::scheme::Metrics;
 
 /// What the host asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCounts {
     /// Read requests.
     pub reads: u64,
@@ -21,8 +23,9 @@ pub struct HostCounts {
 }
 
 impl HostCounts {
+    /// One more request.
     #[inline]
-    pub(super) fn add(&mut self, request: &Request) {
+    pub fn add(&mut self, request: &Request) {
         match request.op {
             Op::Read => {
                 self.reads += 1;

@@ -18,15 +18,23 @@ pub struct Responses {
 /// Responses above this many nanoseconds (13 days) share the histogram's last bucket; mean and maximum stay exact.
 const HISTOGRAM_MAX_NS: u64 = 1 << 50;
 
+impl Default for Responses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Responses {
-    pub(super) fn new() -> Self {
+    /// None so far.
+    pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
             .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
         Self { histogram, count: 0, total_ns: 0, max_ns: 0, run: (0, 0) }
     }
 
+    /// One more, in nanoseconds. Figures know of it after [`Self::close_run`].
     #[inline]
-    pub(super) fn record(&mut self, response_ns: u64) {
+    pub fn record(&mut self, response_ns: u64) {
         if response_ns != self.run.0 {
             self.close_run();
             self.run.0 = response_ns;
@@ -35,7 +43,7 @@ impl Responses {
     }
 
     /// Puts the last run into the figures, which know nothing of it before.
-    pub(super) fn close_run(&mut self) {
+    pub fn close_run(&mut self) {
         let (response_ns, count) = self.run;
         self.run.1 = 0;
         if count > 0 {

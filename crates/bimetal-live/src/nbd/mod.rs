@@ -25,7 +25,9 @@ use crate::block_device::{BlockDevice, SECTOR_BYTES};
 
 pub use buffer::{Input, Output};
 pub use connection::{Close, Connection, Next};
+pub(crate) use listen::Listener;
 pub use listen::{Address, ListenError};
+pub(crate) use server::next_client;
 pub use server::{Options, Server, Stop};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsServer};

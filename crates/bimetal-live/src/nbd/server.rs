@@ -76,6 +76,12 @@ struct Stopping {
 }
 
 impl Stop {
+    /// One, and what becomes readable when it is used.
+    pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
+        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok((Self(Arc::new(Stopping { wanted: AtomicBool::new(false), wake })), woken))
+    }
+
     /// The server takes no more clients, ends what it is at, flushes the device and returns.
     pub fn stop(&self) {
         self.0.wanted.store(true, Ordering::Release);
@@ -138,9 +144,7 @@ impl Server {
     pub fn bind(address: &Address, export: Export, options: Options) -> Result<Self, ListenError> {
         let listener = Listener::bind(address, options.remote)?;
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
-        let (woken, wake) =
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|errno| system(errno.into()))?;
-        let stop = Stop(Arc::new(Stopping { wanted: AtomicBool::new(false), wake }));
+        let (stop, woken) = Stop::new().map_err(system)?;
         Ok(Self { listener, export, options, stop, woken })
     }
 
@@ -194,7 +198,7 @@ impl Server {
 }
 
 /// Waits for a client; `None` when the server is to stop.
-fn next_client(listener: &Listener, woken: &OwnedFd, stop: &Stop) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn next_client(listener: &Listener, woken: &OwnedFd, stop: &Stop) -> io::Result<Option<OwnedFd>> {
     loop {
         if stop.wanted() {
             return Ok(None);
@@ -271,6 +275,7 @@ impl Session<'_> {
                 output.grow(2 * OUTPUT_BATCH_BYTES);
             }
             if !output.bytes().is_empty() {
+                self.device.settle();
                 transport.send(output.bytes())?;
                 output.clear();
             }

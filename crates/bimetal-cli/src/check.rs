@@ -1,0 +1,128 @@
+//! `bimetal check`: a store verified, or rescued.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Arc;
+
+use bimetal_live::store::{CheckReport, Directory, Parts, Rescued, check, image, rescue};
+use bimetal_study::number::thousands;
+use serde::Serialize;
+
+use crate::args::CheckArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// What a check found, as JSON.
+#[derive(Debug, Serialize)]
+struct Checked<'a> {
+    bimetal: &'static str,
+    sound: bool,
+    commits_replayed: u64,
+    events_replayed: u64,
+    pages: u64,
+    pages_damaged: u64,
+    disk_sectors: u64,
+    disk_sectors_damaged: u64,
+    sectors: u64,
+    lost: Vec<Run>,
+    findings: &'a [String],
+}
+
+/// A run of sectors.
+#[derive(Debug, Serialize)]
+struct Run {
+    sector: u64,
+    sectors: u64,
+}
+
+/// What a rescue brought, as JSON.
+#[derive(Debug, Serialize)]
+struct Saved<'a> {
+    bimetal: &'static str,
+    state_of_the_store: bool,
+    refusal: Option<&'a str>,
+    sectors: u64,
+    pages_read: u64,
+    pages_sound: u64,
+    lost: Vec<Run>,
+}
+
+fn runs(runs: &[(u64, u64)]) -> Vec<Run> {
+    runs.iter().map(|&(sector, sectors)| Run { sector, sectors }).collect()
+}
+
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    match &args.rescue {
+        Some(image) => rescued(args, image),
+        None => checked(args),
+    }
+}
+
+fn checked(args: &CheckArgs) -> Result<(), Failure> {
+    let report = check(Arc::new(Directory::new(&args.store))).map_err(|error| Failure::store(&args.store, error))?;
+    let json = Checked {
+        bimetal: env!("CARGO_PKG_VERSION"),
+        sound: report.is_sound(),
+        commits_replayed: report.recovery.batches,
+        events_replayed: report.recovery.events,
+        pages: report.pages,
+        pages_damaged: report.pages_damaged,
+        disk_sectors: report.disk_sectors,
+        disk_sectors_damaged: report.disk_sectors_damaged,
+        sectors: report.sectors,
+        lost: runs(&report.lost),
+        findings: &report.findings,
+    };
+    output::emit(&args.json, &json, || text(&args.store, &report))?;
+    if report.is_sound() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "{}: the store is damaged; sectors that are not lost can still be read",
+        args.store.display()
+    )))
+}
+
+fn text(store: &Path, report: &CheckReport) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text.push_str(&format!("  {finding}\n"));
+    }
+    let damaged = report.pages_damaged + report.disk_sectors_damaged;
+    let verdict = if report.is_sound() { "sound".to_owned() } else { format!("{} damaged", thousands(damaged)) };
+    let disk = if report.disk_sectors > 0 {
+        format!(", {} sectors of the home disk", thousands(report.disk_sectors))
+    } else {
+        String::new()
+    };
+    let (pages, sectors) = (thousands(report.pages), thousands(report.sectors));
+    text + &format!("{}: {verdict}; read {pages} pages{disk} and {sectors} sectors of the host\n", store.display())
+}
+
+fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
+    // Nothing that is there is overwritten.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let file =
+        file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
+    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref())
+        .map_err(|error| Failure::store(&args.store, error))?;
+    let Rescued { is_state, refusal, sectors, lost, pages } = &rescued;
+    let json = Saved {
+        bimetal: env!("CARGO_PKG_VERSION"),
+        state_of_the_store: *is_state,
+        refusal: refusal.as_deref(),
+        sectors: *sectors,
+        pages_read: pages.0,
+        pages_sound: pages.1,
+        lost: runs(lost),
+    };
+    output::emit(&args.json, &json, || {
+        let what = match refusal {
+            None => "its state".to_owned(),
+            Some(refusal) => {
+                format!("the newest that was found in {} sound pages, since {refusal}", thousands(pages.1))
+            }
+        };
+        format!("{}: {} sectors: {what}\n", path.display(), thousands(*sectors))
+    })
+}

@@ -1,0 +1,164 @@
+//! How a store is: what a drive says of itself, in the words of its SMART log, and what only a simulator knows.
+
+mod openmetrics;
+
+use bimetal_core::report::{Report, TraceFacts};
+use bimetal_core::request::SECTOR_BYTES;
+use serde::Serialize;
+
+use crate::store::{Status, Store};
+
+/// Sectors of a data unit of the SMART log.
+const UNIT_SECTORS: u64 = 1000;
+
+/// How a store is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Health {
+    /// Version of this program.
+    pub bimetal: &'static str,
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Bytes that the host sees.
+    pub capacity_bytes: u64,
+    /// Bytes of them that hold data.
+    pub data_bytes: u64,
+    /// Bytes that the host has read since the store was made.
+    pub host_read_bytes: u64,
+    /// Bytes that it has written.
+    pub host_write_bytes: u64,
+    /// What a drive says of itself.
+    pub smart: Smart,
+    /// What was counted on the modelled device: operations and wear since the store was made, responses since it was opened.
+    pub device: Report,
+    /// What keeps it.
+    pub store: StoreFigures,
+}
+
+/// The SMART / health log of NVMe, with the keys of nvme-cli. What a store has no such thing as is left out: temperature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Smart {
+    /// Bit 2: it has media errors or wears beyond its endurance. Bit 3: it is read-only because a file failed.
+    pub critical_warning: u8,
+    /// Percent of the endurance of the most worn region that is used up, by its mean erase count; at most 255.
+    pub percent_used: u8,
+    /// Thousands of 512-byte units that the host has read, rounded up.
+    pub data_units_read: u64,
+    /// Likewise written.
+    pub data_units_written: u64,
+    /// Reads. A request of more than 128 KiB is several.
+    pub host_read_commands: u64,
+    /// Writes, likewise.
+    pub host_write_commands: u64,
+    /// Minutes for which the modelled device was busy with them.
+    pub controller_busy_time: u64,
+    /// How often the store was opened to be written.
+    pub power_cycles: u64,
+    /// For how many hours it was open.
+    pub power_on_hours: u64,
+    /// How often it was not closed.
+    pub unsafe_shutdowns: u64,
+    /// Damaged pages that were come upon.
+    pub media_errors: u64,
+    /// The same.
+    pub num_err_log_entries: u64,
+}
+
+/// What keeps a store.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoreFigures {
+    /// Requests and idle times since it was made.
+    pub events: u64,
+    /// Those that no commit has made durable yet.
+    pub events_pending: u64,
+    /// Commits since it was opened.
+    pub commits: u64,
+    /// Checkpoints since it was opened.
+    pub checkpoints: u64,
+    /// Bytes of journal since the last one.
+    pub journal_bytes: u64,
+    /// Reads since it was opened that found their data lost.
+    pub failed_reads: u64,
+    /// Bytes of memory for what is known of the device: by the scheme and by the store.
+    pub metadata_bytes: u64,
+    /// Bytes of memory for data on their way.
+    pub buffer_bytes: u64,
+    /// Why nothing is written any more, if so.
+    pub failure: Option<String>,
+}
+
+const MEDIA_WARNING: u8 = 1 << 2;
+const READ_ONLY_WARNING: u8 = 1 << 3;
+
+impl Health {
+    /// How a store is now.
+    pub fn of(store: &Store) -> Self {
+        let status = store.status();
+        let resolved = store.resolved();
+        let (regions, disks) = resolved.described();
+        let host = &status.outcome.host;
+        let facts = TraceFacts {
+            name: "host".into(),
+            format: "nbd".into(),
+            requests: host.requests(),
+            reads: host.reads,
+            writes: host.writes,
+            trims: host.trims,
+            read_bytes: host.read_sectors * SECTOR_BYTES,
+            write_bytes: host.write_sectors * SECTOR_BYTES,
+            footprint_bytes: status.written_sectors * SECTOR_BYTES,
+            duration_s: status.power.on_ms as f64 / 1e3,
+        };
+        let device = Report::of(&resolved.device.scheme, &regions, &disks, &status.outcome, &facts);
+        Self {
+            bimetal: env!("CARGO_PKG_VERSION"),
+            scheme: resolved.device.scheme.clone(),
+            capacity_bytes: resolved.shape.logical_sectors * SECTOR_BYTES,
+            data_bytes: status.written_sectors * SECTOR_BYTES,
+            host_read_bytes: facts.read_bytes,
+            host_write_bytes: facts.write_bytes,
+            smart: Smart::of(&status, &device),
+            device,
+            store: StoreFigures::of(&status),
+        }
+    }
+}
+
+impl Smart {
+    fn of(status: &Status, device: &Report) -> Self {
+        let used = device.wear.iter().map(|wear| wear.used).fold(0.0, f64::max);
+        let (host, power) = (&status.outcome.host, &status.power);
+        let warning = |is_on: bool, bit: u8| if is_on { bit } else { 0 };
+        Self {
+            critical_warning: warning(status.media_errors > 0 || used >= 1.0, MEDIA_WARNING)
+                | warning(status.failure.is_some(), READ_ONLY_WARNING),
+            percent_used: (used * 100.0).round().min(255.0) as u8,
+            data_units_read: host.read_sectors.div_ceil(UNIT_SECTORS),
+            data_units_written: host.write_sectors.div_ceil(UNIT_SECTORS),
+            host_read_commands: host.reads,
+            host_write_commands: host.writes,
+            controller_busy_time: status.outcome.simulated_ns / 60_000_000_000,
+            power_cycles: power.cycles,
+            power_on_hours: power.on_ms / 3_600_000,
+            unsafe_shutdowns: power.unsafe_shutdowns,
+            media_errors: status.media_errors,
+            num_err_log_entries: status.media_errors,
+        }
+    }
+}
+
+impl StoreFigures {
+    fn of(status: &Status) -> Self {
+        let (of_scheme, of_store) = status.metadata_bytes;
+        Self {
+            events: status.events,
+            events_pending: status.events_pending,
+            commits: status.counts.commits,
+            checkpoints: status.counts.checkpoints,
+            journal_bytes: status.journal_bytes,
+            failed_reads: status.counts.failed_reads,
+            metadata_bytes: of_scheme.unwrap_or(0) + of_store as u64,
+            buffer_bytes: status.buffer_bytes as u64,
+            failure: status.failure.clone(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Pace: a store that answers no sooner than the device that it models.
+//!
+//! A request is issued on the modelled device at the time at which it is asked for, so that requests of several clients meet
+//! in its dies and channels as they would there. The answers to what a client asked for at once are held back together,
+//! until the last of them would be there.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::block_device::{BlockDevice, Extent, IoError};
+use crate::store::Store;
+
+/// By so much a thread sleeps longer than it wants to, as long as the machine has time.
+const OVERSLEPT: Duration = Duration::from_micros(80);
+
+thread_local! {
+    /// When the answers of this thread are due.
+    static DUE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// A store at the pace of the modelled device, or so many times as slow.
+pub struct Paced {
+    store: Arc<Store>,
+    factor: f64,
+    start: Instant,
+    start_ns: u64,
+}
+
+impl Paced {
+    /// A store that takes `factor` times as long as the modelled device.
+    pub fn new(store: Arc<Store>, factor: f64) -> Self {
+        let start_ns = store.modelled_ns();
+        Self { store, factor, start: Instant::now(), start_ns }
+    }
+
+    /// Now, on the modelled device.
+    fn now_ns(&self) -> u64 {
+        self.start_ns + (self.start.elapsed().as_nanos() as f64 / self.factor) as u64
+    }
+
+    /// What is asked at that time of the modelled device is answered so much later.
+    fn hold(&self, issue_ns: u64, response_ns: u64) {
+        let modelled_ns = (issue_ns - self.start_ns + response_ns) as f64;
+        let due = self.start + Duration::from_nanos((modelled_ns * self.factor) as u64);
+        DUE.set(DUE.get().max(Some(due)));
+    }
+}
+
+impl BlockDevice for Paced {
+    fn sectors(&self) -> u64 {
+        self.store.sectors()
+    }
+
+    fn read_only(&self) -> bool {
+        self.store.read_only()
+    }
+
+    fn read(&self, sector: u64, out: &mut [u8]) -> Result<(), IoError> {
+        let issue_ns = self.now_ns();
+        let response_ns = self.store.timed_read(sector, out, Some(issue_ns))?;
+        self.hold(issue_ns, response_ns);
+        Ok(())
+    }
+
+    fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
+        let issue_ns = self.now_ns();
+        let response_ns = self.store.timed_write(sector, data, fua, Some(issue_ns))?;
+        self.hold(issue_ns, response_ns);
+        Ok(())
+    }
+
+    fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.store.trim(sector, sectors, fua)
+    }
+
+    fn zero(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.store.zero(sector, sectors, fua)
+    }
+
+    fn flush(&self) -> Result<(), IoError> {
+        self.store.flush()
+    }
+
+    fn extents(
+        &self,
+        sector: u64,
+        sectors: u64,
+        visit: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>,
+    ) -> Result<(), IoError> {
+        self.store.extents(sector, sectors, visit)
+    }
+
+    fn settle(&self) {
+        let Some(due) = DUE.take() else { return };
+        thread::sleep(due.saturating_duration_since(Instant::now()).saturating_sub(OVERSLEPT));
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which sectors hold data: a bit for each.
+//!
+//! A sector that was never written, or was trimmed, reads as zeros, whatever the scheme still has of it.
+
+/// A bit for each host sector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bitmap {
+    words: Vec<u64>,
+}
+
+impl Bitmap {
+    /// No sector holds data.
+    pub fn new(sectors: u64) -> Self {
+        Self { words: vec![0; sectors.div_ceil(64) as usize] }
+    }
+
+    /// The same from its words.
+    pub fn from_words(words: Vec<u64>) -> Self {
+        Self { words }
+    }
+
+    /// Its words, the first sector in the lowest bit of the first.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether a sector holds data.
+    #[inline]
+    pub fn get(&self, sector: u64) -> bool {
+        self.words[(sector / 64) as usize] >> (sector % 64) & 1 != 0
+    }
+
+    /// Says of sectors whether they hold data.
+    pub fn set(&mut self, sector: u64, sectors: u64, data: bool) {
+        let end = sector + sectors;
+        let mut at = sector;
+        while at < end {
+            let next = (at / 64 * 64 + 64).min(end);
+            let mask = (u64::MAX >> (64 - (next - at))) << (at % 64);
+            let word = &mut self.words[(at / 64) as usize];
+            *word = if data { *word | mask } else { *word & !mask };
+            at = next;
+        }
+    }
+
+    /// How many sectors from `sector` on, of those before `end`, are as that one.
+    pub fn run(&self, sector: u64, end: u64) -> u64 {
+        let invert = if self.get(sector) { u64::MAX } else { 0 };
+        let mut at = sector;
+        while at < end {
+            let differs = (self.words[(at / 64) as usize] ^ invert) >> (at % 64);
+            if differs != 0 {
+                return (at + u64::from(differs.trailing_zeros())).min(end) - sector;
+            }
+            at = at / 64 * 64 + 64;
+        }
+        end - sector
+    }
+
+    /// How many sectors hold data.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bimetal_core::part::random::below;
+
+    #[test]
+    fn agrees_with_a_list() {
+        let (mut state, mut bitmap, mut list) = (1, Bitmap::new(1000), [false; 1000]);
+        for _ in 0..2000 {
+            let sector = below(&mut state, 1000);
+            let sectors = 1 + below(&mut state, 1000 - sector) / (1 + below(&mut state, 50));
+            let data = below(&mut state, 2) == 0;
+            bitmap.set(sector, sectors, data);
+            list[sector as usize..(sector + sectors) as usize].fill(data);
+            assert_eq!(bitmap.count(), list.iter().filter(|&&data| data).count() as u64);
+            let (at, end) = (below(&mut state, 1000), 1000);
+            let run = list[at as usize..].iter().take_while(|&&data| data == list[at as usize]).count() as u64;
+            assert_eq!((bitmap.get(at), bitmap.run(at, end)), (list[at as usize], run.min(end - at)));
+        }
+    }
+}

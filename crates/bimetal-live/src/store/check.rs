@@ -1,0 +1,182 @@
+//! Checking a store: everything that is in it is read and held against its checksum; the files stay as they are.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::backing::{Access, Storage};
+use super::device::Store;
+use super::engine::Engine;
+use super::error::{InFile, StoreError};
+use super::frame::{SECTOR, Tag};
+use super::open::{OpenOptions, Recovery};
+use super::superblock::{SUPERBLOCK, Superblock};
+use crate::block_device::{BlockDevice, IoError};
+
+/// Findings that are told in full.
+const FINDINGS_MAX: usize = 100;
+/// Sectors that are read at once.
+const RUN_SECTORS: u64 = 256;
+
+/// What a check came to.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// What opening the store took.
+    pub recovery: Recovery,
+    /// Pages that are programmed.
+    pub pages: u64,
+    /// Those of them that are damaged.
+    pub pages_damaged: u64,
+    /// Sectors of the home disk that hold something, and those of them that are damaged.
+    pub disk_sectors: u64,
+    /// Those of them that are damaged.
+    pub disk_sectors_damaged: u64,
+    /// Sectors of the host that hold data.
+    pub sectors: u64,
+    /// Runs of them that cannot be read: first sector, number.
+    pub lost: Vec<(u64, u64)>,
+    /// What was found, one line each; more than a hundred are only counted.
+    pub findings: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.pages_damaged == 0 && self.disk_sectors_damaged == 0 && self.lost.is_empty() && self.findings.is_empty()
+    }
+
+    fn find(&mut self, what: impl FnOnce() -> String) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(what());
+        }
+    }
+}
+
+/// Checks a store.
+///
+/// # Errors
+/// It cannot even be opened.
+pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
+    let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
+    for (copy, number) in Superblock::read_copies(file.as_ref()).in_file(SUPERBLOCK)?.iter().zip(0..) {
+        if copy.is_err() {
+            report.find(|| format!("`{SUPERBLOCK}`: copy {number} is damaged; the other one is used"));
+        }
+    }
+    let store = Store::open(storage, OpenOptions { read_only: true, ..OpenOptions::default() })?;
+    report.recovery = store.recovery().clone();
+    store.inspect(|engine| {
+        check_pages(engine, &mut report)?;
+        check_disk(engine, &mut report)
+    })?;
+    report.sectors = store.status().written_sectors;
+    let (_, lost) = read_all(&store, |_, _| Ok(())).in_file("the device")?;
+    for &(sector, sectors) in &lost {
+        report.find(|| format!("sectors {sector} to {} are lost", sector + sectors - 1));
+    }
+    report.lost = lost;
+    Ok(report)
+}
+
+/// Pages of flash: their frames, and that those of a block follow each other.
+fn check_pages(engine: &Engine, report: &mut CheckReport) -> Result<(), StoreError> {
+    for region in engine.media.regions() {
+        let mut frame = super::bytes::Buffer::new(region.layout.stride());
+        let mut before = 0;
+        for spot in region.programmed() {
+            if spot.place.page == 0 {
+                before = 0;
+            }
+            report.pages += 1;
+            let read = region.read(&spot, frame.bytes_mut(), engine.superblock.seed()).in_file("a region")?;
+            let wrong = match read {
+                Ok(sequence) if sequence > before => {
+                    before = sequence;
+                    continue;
+                }
+                Ok(_) => "it is older than the page before it".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            report.pages_damaged += 1;
+            let (place, offset) = (spot.place, spot.offset);
+            report.find(|| {
+                format!(
+                    "region {}, block {}, page {}, at byte {offset}: {wrong}",
+                    place.region, place.block, place.page
+                )
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Sectors of the home disk.
+fn check_disk(engine: &mut Engine, report: &mut CheckReport) -> Result<(), StoreError> {
+    let sectors = engine.sectors;
+    let Some(disk) = engine.media.disk() else { return Ok(()) };
+    let mut bytes = super::bytes::Buffer::new(RUN_SECTORS as usize * SECTOR);
+    let mut tags = vec![Tag::NONE; RUN_SECTORS as usize];
+    for sector in (0..sectors).step_by(RUN_SECTORS as usize) {
+        let count = (sectors - sector).min(RUN_SECTORS) as usize;
+        let (bytes, tags) = (&mut bytes.bytes_mut()[..count * SECTOR], &mut tags[..count]);
+        disk.read(sector, bytes, tags).in_file("the home disk")?;
+        for (tag, sector) in tags.iter().zip(sector..) {
+            report.disk_sectors += u64::from(*tag != Tag::NONE);
+            if tag.is_lost() {
+                report.disk_sectors_damaged += 1;
+                report.find(|| format!("sector {sector} of the home disk: the checksum is wrong"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sectors that were handed out, and the runs that could not be read: first sector, number.
+pub type Read = (u64, Vec<(u64, u64)>);
+
+/// Reads all sectors that hold data and hands those that can be read to `take`, in runs.
+///
+/// # Errors
+/// Those of `take`.
+pub fn read_all(store: &Store, mut take: impl FnMut(u64, &[u8]) -> std::io::Result<()>) -> std::io::Result<Read> {
+    let (mut handed, mut lost): Read = (0, Vec::new());
+    let mut bytes = vec![0; RUN_SECTORS as usize * SECTOR];
+    let mut runs = Vec::new();
+    let mut at = 0;
+    let listed = store.extents(0, store.sectors(), &mut |sectors, extent| {
+        if extent == crate::block_device::Extent::Allocated {
+            runs.push((at, sectors));
+        }
+        at += sectors;
+        ControlFlow::Continue(())
+    });
+    listed.map_err(std::io::Error::other)?;
+    for (first, sectors) in runs {
+        for sector in (first..first + sectors).step_by(RUN_SECTORS as usize) {
+            let count = (first + sectors - sector).min(RUN_SECTORS);
+            let run = &mut bytes[..count as usize * SECTOR];
+            if store.read(sector, run).is_ok() {
+                take(sector, run)?;
+                handed += count;
+                continue;
+            }
+            // One of them is lost, or several: which?
+            for (sector, bytes) in (sector..).zip(run.chunks_exact_mut(SECTOR)) {
+                match store.read(sector, bytes) {
+                    Ok(()) => {
+                        take(sector, bytes)?;
+                        handed += 1;
+                    }
+                    Err(IoError::Shutdown | IoError::OutOfRange) => {
+                        return Err(std::io::Error::other("the store was closed"));
+                    }
+                    Err(_) => match lost.last_mut() {
+                        Some((first, count)) if *first + *count == sector => *count += 1,
+                        _ => lost.push((sector, 1)),
+                    },
+                }
+            }
+        }
+    }
+    Ok((handed, lost))
+}

@@ -1,0 +1,125 @@
+//! Checkpoints: the whole state of scheme and media, so that the journal can start again.
+//!
+//! There are two files, written in turn; the superblock names the one that counts, with its length and its checksum. It
+//! holds, little-endian, each table with a `u64` for its length in front:
+//!
+//! ```text
+//! u64     events so far
+//! ...     the media: see `FileMedia::save`
+//! u64, …  the scheme: as long as the number says
+//! ```
+
+use std::io;
+
+use bimetal_core::device::Resolved;
+use bimetal_core::scheme::{self, Scheme};
+
+use super::backing::{Access, Storage};
+use super::engine::Engine;
+use super::error::{InFile, StoreError};
+use super::media::FileMedia;
+use super::state::{Reader, Writer};
+use super::superblock::{CheckpointRef, Superblock};
+use crate::block_device::IoError;
+
+/// The files.
+pub const CHECKPOINTS: [&str; 2] = ["checkpoint.0", "checkpoint.1"];
+
+/// Bytes that are written at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+impl Engine {
+    /// Writes a checkpoint, after which the journal starts again. All that has happened is committed.
+    pub(super) fn checkpoint(&mut self) -> Result<(), IoError> {
+        debug_assert!(self.pending.is_empty());
+        match self.try_checkpoint() {
+            Ok(()) => {
+                self.counts.checkpoints += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.media.fail("a checkpoint", &error);
+                Err(IoError::Io)
+            }
+        }
+    }
+
+    fn try_checkpoint(&mut self) -> io::Result<()> {
+        self.media.disk().map_or(Ok(()), |disk| disk.sync())?;
+        let mut bytes = Vec::new();
+        let mut out = Writer(&mut bytes);
+        out.u64(self.first_event);
+        self.media.save(&mut out);
+        out.section(|bytes| self.scheme.save(bytes));
+        let file = self.superblock.checkpoint.map_or(0, |checkpoint| 1 - checkpoint.file);
+        let backing = self.storage.open(CHECKPOINTS[file as usize], Access::Write, false)?;
+        for (chunk, at) in bytes.chunks(CHUNK_BYTES).zip((0..).step_by(CHUNK_BYTES)) {
+            backing.write_at(at, chunk)?;
+        }
+        backing.sync()?;
+        let checkpoint = CheckpointRef {
+            file,
+            sum: crc32c::crc32c_append(self.superblock.seed(), &bytes),
+            bytes: bytes.len() as u64,
+        };
+        self.write_superblock(|superblock, journal_next| {
+            superblock.checkpoint = Some(checkpoint);
+            superblock.first_batch = journal_next;
+        })?;
+        self.journal.restart();
+        Ok(())
+    }
+
+    /// Changes the superblock, durably.
+    pub(super) fn write_superblock(&mut self, change: impl FnOnce(&mut Superblock, u64)) -> io::Result<()> {
+        let mut superblock = self.superblock.clone();
+        superblock.generation += 1;
+        let opened = self.opened.elapsed();
+        superblock.power.on_ms += opened.as_millis() as u64;
+        change(&mut superblock, self.journal.next());
+        superblock.write(self.superblock_file.as_ref())?;
+        self.superblock = superblock;
+        self.opened += opened;
+        Ok(())
+    }
+}
+
+/// A state that was read: the scheme, and the number of events so far.
+type Restored = (Box<dyn Scheme<FileMedia>>, u64);
+
+/// Reads a checkpoint into fresh media.
+///
+/// # Errors
+/// It cannot be read, is damaged, or is none of this device.
+pub fn load(
+    storage: &dyn Storage,
+    superblock: &Superblock,
+    checkpoint: &CheckpointRef,
+    resolved: &Resolved,
+    media: &mut FileMedia,
+) -> Result<Restored, StoreError> {
+    let file = CHECKPOINTS.get(checkpoint.file as usize).copied().unwrap_or(CHECKPOINTS[0]);
+    let damaged = |what: String| StoreError::Damaged { file: file.into(), what };
+    let backing = storage.open(file, Access::Read, false).in_file(file)?;
+    // Its length may be anything, and memory is taken only for what is there.
+    if backing.length().in_file(file)? < checkpoint.bytes {
+        return Err(damaged("it ends too early".into()));
+    }
+    let mut bytes = vec![0; checkpoint.bytes as usize];
+    backing.read_at(0, &mut bytes).in_file(file)?;
+    if crc32c::crc32c_append(superblock.seed(), &bytes) != checkpoint.sum {
+        return Err(damaged("the checksum is wrong".into()));
+    }
+    let mut state = Reader(&bytes);
+    let mut restore = || {
+        let event = state.u64()?;
+        media.restore(&mut state)?;
+        let scheme = state.section()?;
+        state.end()?;
+        let (device, shape) = (&resolved.device, &resolved.shape);
+        let scheme =
+            scheme::restore(&device.scheme, shape, &resolved.settings, scheme).map_err(|error| error.to_string())?;
+        Ok((scheme, event))
+    };
+    restore().map_err(damaged)
+}

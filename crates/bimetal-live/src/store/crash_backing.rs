@@ -1,0 +1,420 @@
+//! A backing in memory that treats its files as badly as a machine may: a power cut loses, reorders and tears what was not
+//! synced, operations fail, bits flip. For tests, and for those who want to see it with their own scheme.
+//!
+//! What was written since the last sync is a list of writes. A power cut keeps of each 512-byte sector the state of the
+//! last sync or any of the later ones, and of files made or made longer since, some or none. A killed process loses
+//! nothing, and what it had not synced can still be lost later. After a sync that failed, what it should have made
+//! durable may or may not be, whatever later syncs say.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bimetal_core::part::random::below;
+
+use super::backing::{ATOMIC_BYTES, Access, Backing, Storage};
+
+/// What an operation that is made to fail says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The process ends here: this operation may have been done in part, and nothing after it happens.
+    Crash,
+    /// An input/output error.
+    Io,
+    /// The disk is full; only writes can say so.
+    Full,
+}
+
+/// What becomes of what was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Only the process ended: nothing is lost, and nothing becomes durable either.
+    Kill,
+    /// All is lost.
+    All,
+    /// Nothing is lost.
+    Nothing,
+    /// Each write is whole, lost or torn.
+    Writes,
+    /// Of each sector any state since the last sync.
+    Sectors,
+}
+
+impl Loss {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Kill, Self::All, Self::Nothing, Self::Writes, Self::Sectors];
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: u64, data: Vec<u8> },
+    Length(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Unsynced {
+    change: Change,
+    /// A sync of it has failed.
+    is_doubtful: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryFile {
+    /// What a reader sees.
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<Unsynced>,
+    /// Whether a sync of the directory has seen it.
+    is_listed: bool,
+    is_fixed: bool,
+}
+
+fn apply(bytes: &mut Vec<u8>, change: &Change) {
+    match change {
+        Change::Write { data, .. } if data.is_empty() => {}
+        Change::Write { offset, data } => {
+            let (start, end) = (*offset as usize, *offset as usize + data.len());
+            bytes.resize(bytes.len().max(end), 0);
+            bytes[start..end].copy_from_slice(data);
+        }
+        Change::Length(length) => bytes.resize(*length as usize, 0),
+    }
+}
+
+impl MemoryFile {
+    fn change(&mut self, change: Change) {
+        apply(&mut self.seen, &change);
+        self.unsynced.push(Unsynced { change, is_doubtful: false });
+    }
+
+    fn sync(&mut self) {
+        self.unsynced.retain(|unsynced| {
+            if !unsynced.is_doubtful {
+                apply(&mut self.durable, &unsynced.change);
+            }
+            unsynced.is_doubtful
+        });
+    }
+
+    fn cut(&mut self, loss: Loss, state: &mut u64) {
+        for Unsynced { change, .. } in self.unsynced.drain(..) {
+            match (loss, &change) {
+                (Loss::Kill | Loss::Nothing, _) => apply(&mut self.durable, &change),
+                (Loss::All, _) => {}
+                (Loss::Writes | Loss::Sectors, Change::Length(_)) => {
+                    if below(state, 2) == 0 {
+                        apply(&mut self.durable, &change);
+                    }
+                }
+                (Loss::Writes, Change::Write { offset, data }) => match below(state, 3) {
+                    0 => {}
+                    1 => apply(&mut self.durable, &change),
+                    _ => keep_some(&mut self.durable, *offset, data, state),
+                },
+                (Loss::Sectors, Change::Write { offset, data }) => keep_some(&mut self.durable, *offset, data, state),
+            }
+        }
+        self.seen.clone_from(&self.durable);
+    }
+}
+
+/// Writes some of the sectors that a write consists of.
+fn keep_some(bytes: &mut Vec<u8>, offset: u64, data: &[u8], state: &mut u64) {
+    let mut at = 0;
+    while at < data.len() {
+        let sector_end = (offset + at as u64) / ATOMIC_BYTES * ATOMIC_BYTES + ATOMIC_BYTES;
+        let end = data.len().min((sector_end - offset) as usize);
+        if below(state, 2) == 0 {
+            apply(bytes, &Change::Write { offset: offset + at as u64, data: data[at..end].to_vec() });
+        }
+        at = end;
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Files {
+    files: BTreeMap<String, MemoryFile>,
+    /// Operations that change something, and reads, so far.
+    changes: u64,
+    reads: u64,
+    fault: Option<(u64, Fault)>,
+    failing_read: Option<u64>,
+    is_crashed: bool,
+}
+
+impl Files {
+    /// Counts an operation. Returns what is to go wrong with it.
+    fn count_change(&mut self) -> io::Result<Option<Fault>> {
+        if self.is_crashed {
+            return Err(crashed());
+        }
+        self.changes += 1;
+        let fault = self.fault.filter(|(at, _)| *at == self.changes).map(|(_, fault)| fault);
+        self.is_crashed = fault == Some(Fault::Crash);
+        Ok(fault)
+    }
+
+    /// Counts an operation that changes a file; `change` is done unless it fails before.
+    fn do_change(&mut self, name: &str, change: Change) -> io::Result<()> {
+        let fault = self.count_change()?;
+        let file = self.files.entry(name.into()).or_default();
+        match fault {
+            Some(Fault::Io) => return Err(ErrorKind::Other.into()),
+            Some(Fault::Full) => return Err(ErrorKind::StorageFull.into()),
+            Some(Fault::Crash) | None => file.change(change),
+        }
+        if self.is_crashed { Err(crashed()) } else { Ok(()) }
+    }
+}
+
+fn crashed() -> io::Error {
+    io::Error::other("the machine has crashed")
+}
+
+/// Files in memory, shared by all that are opened from it.
+#[derive(Debug, Default)]
+pub struct CrashStorage {
+    files: Arc<Mutex<Files>>,
+}
+
+impl Clone for CrashStorage {
+    /// A copy of all files as they are.
+    fn clone(&self) -> Self {
+        Self { files: Arc::new(Mutex::new(self.lock().clone())) }
+    }
+}
+
+impl CrashStorage {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a file whose length stays as it is, as that of a block device.
+    pub fn add_fixed(&self, name: &str, bytes: usize) {
+        let (seen, durable) = (vec![0; bytes], vec![0; bytes]);
+        let file = MemoryFile { seen, durable, is_fixed: true, is_listed: true, ..MemoryFile::default() };
+        self.lock().files.insert(name.into(), file);
+    }
+
+    /// Operations that changed something so far.
+    pub fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Reads so far.
+    pub fn reads(&self) -> u64 {
+        self.lock().reads
+    }
+
+    /// Makes the change of that number, counted from the first one ever as 1, go wrong.
+    pub fn set_fault(&self, change: u64, fault: Fault) {
+        self.lock().fault = Some((change, fault));
+    }
+
+    /// Makes the read of that number fail.
+    pub fn set_failing_read(&self, read: u64) {
+        self.lock().failing_read = Some(read);
+    }
+
+    /// Whether it has crashed.
+    pub fn is_crashed(&self) -> bool {
+        self.lock().is_crashed
+    }
+
+    /// What is left when the machine starts again. Nothing goes wrong from then on.
+    pub fn restart(&self, loss: Loss, seed: u64) {
+        let mut files = self.lock();
+        let mut state = seed;
+        if loss != Loss::Kill {
+            for file in files.files.values_mut() {
+                file.cut(loss, &mut state);
+            }
+            files.files.retain(|_, file| file.is_listed || loss != Loss::All && below(&mut state, 2) == 0);
+        }
+        files.is_crashed = false;
+        files.fault = None;
+        files.failing_read = None;
+    }
+
+    /// Names and lengths of all files.
+    pub fn names(&self) -> Vec<(String, usize)> {
+        self.lock().files.iter().map(|(name, file)| (name.clone(), file.seen.len())).collect()
+    }
+
+    /// The bytes of a file.
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        self.lock().files.get(name).map(|file| file.seen.clone()).unwrap_or_default()
+    }
+
+    /// Flips a bit of a file.
+    pub fn flip(&self, name: &str, bit: usize) {
+        if let Some(file) = self.lock().files.get_mut(name) {
+            for bytes in [&mut file.seen, &mut file.durable] {
+                if let Some(byte) = bytes.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+        }
+    }
+}
+
+impl Storage for CrashStorage {
+    fn open(&self, name: &str, access: Access, _direct: bool) -> io::Result<Box<dyn Backing>> {
+        let is_there = self.exists(name)?;
+        if access == Access::Create {
+            if !self.lock().files.get(name).is_some_and(|file| file.is_fixed) {
+                self.lock().do_change(name, Change::Length(0))?;
+            }
+        } else if !is_there {
+            return Err(ErrorKind::NotFound.into());
+        }
+        Ok(Box::new(Handle { files: Arc::clone(&self.files), name: name.into() }))
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        Ok(self.lock().files.contains_key(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut files = self.lock();
+        match files.count_change()? {
+            None => files.files.values_mut().for_each(|file| file.is_listed = true),
+            Some(_) => return Err(crashed()),
+        }
+        Ok(())
+    }
+}
+
+struct Handle {
+    files: Arc<Mutex<Files>>,
+    name: String,
+}
+
+impl Handle {
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backing for Handle {
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let mut files = self.lock();
+        if files.is_crashed {
+            return Err(crashed());
+        }
+        files.reads += 1;
+        if files.failing_read == Some(files.reads) {
+            return Err(ErrorKind::Other.into());
+        }
+        let seen = files.files.get(&self.name).map_or(&[][..], |file| &file.seen);
+        let start = (offset as usize).min(seen.len());
+        let length = out.len().min(seen.len() - start);
+        out[..length].copy_from_slice(&seen[start..start + length]);
+        out[length..].fill(0);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut files = self.lock();
+        let beyond = |file: &MemoryFile| file.is_fixed && offset as usize + data.len() > file.seen.len();
+        if files.files.get(&self.name).is_some_and(beyond) {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        files.do_change(&self.name, Change::Write { offset, data: data.to_vec() })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut files = self.lock();
+        let fault = files.count_change()?;
+        let Some(file) = files.files.get_mut(&self.name) else { return Ok(()) };
+        if fault.is_none() {
+            file.sync();
+            return Ok(());
+        }
+        if fault == Some(Fault::Crash) {
+            return Err(crashed());
+        }
+        file.unsynced.iter_mut().for_each(|unsynced| unsynced.is_doubtful = true);
+        Err(ErrorKind::Other.into())
+    }
+
+    fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let mut files = self.lock();
+        let length = files.files.get(&self.name).map_or(0, |file| file.seen.len() as u64);
+        let bytes = bytes.min(length.saturating_sub(offset));
+        files.do_change(&self.name, Change::Write { offset, data: vec![0; bytes as usize] })
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.lock().files.get(&self.name).map_or(0, |file| file.seen.len() as u64))
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.lock().do_change(&self.name, Change::Length(bytes))
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.lock().files.get(&self.name).is_some_and(|file| file.is_fixed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sectors(storage: &CrashStorage) -> Vec<u8> {
+        storage.bytes("f").chunks(512).map(|sector| sector[0]).collect()
+    }
+
+    #[test]
+    fn a_cut_leaves_of_each_sector_some_state_since_the_sync() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let storage = CrashStorage::new();
+            let file = storage.open("f", Access::Create, false).unwrap();
+            storage.sync().unwrap();
+            file.write_at(0, &[1; 1024]).unwrap();
+            file.sync().unwrap();
+            file.write_at(0, &[2; 1024]).unwrap();
+            file.write_at(512, &[3; 1024]).unwrap();
+            storage.restart(Loss::Sectors, seed);
+            seen.insert(sectors(&storage));
+        }
+        assert!(seen.iter().all(|state| state[0] != 3 && state[1] != 0), "{seen:?}");
+        assert_eq!(seen.len(), 2 * 3 * 2, "{seen:?}");
+    }
+
+    #[test]
+    fn a_kill_loses_nothing_yet() {
+        let storage = CrashStorage::new();
+        let file = storage.open("f", Access::Create, false).unwrap();
+        storage.sync().unwrap();
+        file.write_at(0, &[1; 512]).unwrap();
+        storage.set_fault(storage.changes() + 2, Fault::Crash);
+        file.write_at(0, &[2; 512]).unwrap();
+        assert!(file.sync().is_err() && file.write_at(0, &[3; 512]).is_err() && storage.is_crashed());
+        storage.restart(Loss::Kill, 0);
+        assert_eq!(sectors(&storage), [2]);
+        storage.restart(Loss::All, 0);
+        assert_eq!(sectors(&storage).len(), 0);
+    }
+
+    #[test]
+    fn what_a_failed_sync_left_open_stays_open() {
+        let storage = CrashStorage::new();
+        let file = storage.open("f", Access::Create, false).unwrap();
+        file.sync().unwrap();
+        storage.sync().unwrap();
+        storage.set_fault(storage.changes() + 2, Fault::Io);
+        file.write_at(0, &[1; 512]).unwrap();
+        assert!(file.sync().is_err());
+        file.sync().unwrap();
+        storage.restart(Loss::All, 0);
+        assert_eq!(sectors(&storage).len(), 0);
+    }
+}

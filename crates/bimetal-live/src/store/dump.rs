@@ -1,0 +1,130 @@
+//! A store as text: superblock, journal, labels, pages. For people; nothing is replayed and no scheme is asked.
+
+use std::fmt::Write;
+
+use super::backing::{Access, Storage};
+use super::bytes::Buffer;
+use super::create::JOURNAL;
+use super::error::{InFile, StoreError};
+use super::frame::Layout;
+use super::journal::Journal;
+use super::region::{LABEL_BYTES, Label};
+use super::superblock::{SUPERBLOCK, Superblock};
+
+/// What is shown of a store beside its superblock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DumpOptions {
+    /// Batches of the journal, with their events.
+    pub journal: bool,
+    /// Every page of every region that is, or was, programmed.
+    pub pages: bool,
+}
+
+/// Hands the text to `show`, some lines at a time.
+///
+/// # Errors
+/// The files cannot be read.
+pub fn dump(storage: &dyn Storage, options: DumpOptions, show: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+    let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
+    let copies = Superblock::read_copies(file.as_ref()).in_file(SUPERBLOCK)?;
+    for (copy, number) in copies.iter().zip(0..) {
+        show(&match copy {
+            Ok(superblock) => describe(superblock, number),
+            Err(error) => format!("superblock copy {number}: {error:?}\n"),
+        });
+    }
+    let superblock = Superblock::read(file.as_ref())?;
+    let Some(contents) = &superblock.contents else { return Err(StoreError::Unfinished) };
+    show(&format!("\n{}\n", toml::to_string(contents).unwrap_or_default()));
+    if options.journal {
+        dump_journal(storage, &superblock, contents.device.logical.0 / 512, show)?;
+    }
+    for file in &contents.regions {
+        dump_region(storage, file, superblock.seed(), options.pages, show)?;
+    }
+    Ok(())
+}
+
+fn describe(superblock: &Superblock, number: u32) -> String {
+    let Superblock { store, generation, sequence, first_batch, scheme_version, .. } = superblock;
+    let checkpoint = superblock.checkpoint.map_or_else(
+        || "no checkpoint".to_owned(),
+        |checkpoint| {
+            format!("checkpoint {} of {} bytes, CRC {:08x}", checkpoint.file, checkpoint.bytes, checkpoint.sum)
+        },
+    );
+    let complete = if superblock.is_complete { "complete" } else { "being made" };
+    format!(
+        "superblock copy {number}: store {store:016x}, generation {generation}, {complete}; {checkpoint}; journal from batch \
+         {first_batch}; sequence numbers up to {sequence:#x}; scheme version {scheme_version}\n"
+    )
+}
+
+fn dump_journal(
+    storage: &dyn Storage,
+    superblock: &Superblock,
+    sectors: u64,
+    show: &mut dyn FnMut(&str),
+) -> Result<(), StoreError> {
+    let file = storage.open(JOURNAL, Access::Read, false).in_file(JOURNAL)?;
+    let mut journal = Journal::new(file, superblock.seed(), superblock.first_batch);
+    loop {
+        let offset = journal.bytes();
+        match journal.read_next() {
+            Ok(Some(header)) => {
+                let (batch, bytes) = (header.batch, header.bytes());
+                let mut text =
+                    format!("batch {batch} at byte {offset}, {bytes} bytes, {} sectors of the disk\n", header.sectors);
+                for (event, number) in journal.events().zip(header.first_event + 1..) {
+                    // Writing to a text cannot fail.
+                    match super::event::Event::decode(event, sectors) {
+                        Some(event) => writeln!(text, "  event {number}: {event:?}").ok(),
+                        None => writeln!(text, "  event {number}: {event:02x?}, which cannot be").ok(),
+                    };
+                }
+                show(&text);
+            }
+            Ok(None) => {
+                show(&format!("the journal ends at byte {offset}\n"));
+                return Ok(());
+            }
+            Err(source) => return Err(StoreError::Journal { file: JOURNAL.into(), source }),
+        }
+    }
+}
+
+fn dump_region(
+    storage: &dyn Storage,
+    file: &str,
+    seed: u32,
+    pages: bool,
+    show: &mut dyn FnMut(&str),
+) -> Result<(), StoreError> {
+    let backing = storage.open(file, Access::Read, false).in_file(file)?;
+    let mut label = vec![0; LABEL_BYTES];
+    backing.read_at(0, &mut label).in_file(file)?;
+    let Some(label) = Label::decode(&label) else {
+        show(&format!("`{file}`: no label\n"));
+        return Ok(());
+    };
+    show(&format!("`{file}`: {label:?}\n"));
+    let layout = Layout::new(label.page_bytes);
+    let mut frame = Buffer::new(layout.stride());
+    let (length, stride) = (backing.length().in_file(file)?, layout.stride() as u64);
+    let mut offset = LABEL_BYTES as u64;
+    while pages && offset + stride <= length {
+        backing.read_at(offset, frame.bytes_mut()).in_file(file)?;
+        if let Ok((place, sequence)) = layout.open(frame.bytes(), seed) {
+            let tags = (0..layout.page_sectors()).map(|sector| layout.tag(frame.bytes(), sector).written());
+            let sectors: Vec<String> =
+                tags.map(|tag| tag.map_or_else(|| "-".into(), |(sector, _)| sector.to_string())).collect();
+            let (slot, block, page) = (place.slot, place.block, place.page);
+            show(&format!(
+                "  slot {slot}, block {block}, page {page}, program {sequence:#x}: sectors {}\n",
+                sectors.join(" ")
+            ));
+        }
+        offset += stride;
+    }
+    Ok(())
+}

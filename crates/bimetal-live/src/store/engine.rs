@@ -1,0 +1,279 @@
+//! What happens when: events into the scheme, commits, checkpoints.
+//!
+//! A commit makes durable, in this order: the pages that were programmed, then the batch of events that led to them, with
+//! what they wrote to the home disk. The batch is what counts: without it the device is, after a crash, as the commit
+//! before left it. Only then are slots of erased blocks given to others, and the home disk written in place.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bimetal_core::replay::Responses;
+use bimetal_core::request::Op;
+use bimetal_core::scheme::Scheme;
+
+use super::backing::{Backing, Storage};
+use super::event::Event;
+use super::frame::SECTOR;
+use super::journal::{Header, Journal};
+use super::media::FileMedia;
+use super::superblock::Superblock;
+use crate::block_device::IoError;
+
+/// When a store does what it must do now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Events in memory that force a commit: 16 bytes each, reads among them.
+    pub events: usize,
+    /// Sectors written to the home disk that force one.
+    pub disk_sectors: usize,
+    /// Bytes of journal that force a checkpoint.
+    pub journal_bytes: u64,
+    /// Sectors of a read or write that are one event; larger requests are several.
+    pub request_sectors: u32,
+    /// Sectors of a trim that are one event.
+    pub trim_sectors: u32,
+    /// Bytes that a device that cannot be written to holds in memory, for what its scheme moves while it is read.
+    pub held_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            events: 65_536,
+            disk_sectors: 16_384,
+            journal_bytes: 32 << 20,
+            request_sectors: 256,
+            trim_sectors: 131_072,
+            held_bytes: 64 << 20,
+        }
+    }
+}
+
+/// How often things happened since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Commits.
+    pub commits: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Reads of sectors that are lost.
+    pub failed_reads: u64,
+}
+
+/// How long the modelled device took for what the host asked since the store was opened.
+#[derive(Clone, Debug, Default)]
+pub struct Modelled {
+    /// Reads.
+    pub reads: Responses,
+    /// Writes.
+    pub writes: Responses,
+}
+
+/// A scheme, its media, and how they survive.
+pub struct Engine {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) superblock: Superblock,
+    pub(super) superblock_file: Box<dyn Backing>,
+    pub(super) sectors: u64,
+    pub(super) media: FileMedia,
+    pub(super) scheme: Box<dyn Scheme<FileMedia>>,
+    pub(super) journal: Journal,
+    pub(super) limits: Limits,
+    /// Events since the last commit, whether the host would lose something with them, the number of the first, and the last
+    /// sequence number before it.
+    pub(super) pending: Vec<Event>,
+    pub(super) changes_data: bool,
+    pub(super) first_event: u64,
+    pub(super) first_sequence: u64,
+    pub(super) counts: Counts,
+    pub(super) modelled: Modelled,
+    /// When the host asks, on the modelled device; none asks as soon as it has its answer.
+    pub(super) issue_ns: Option<u64>,
+    /// When all that it asked for at once has ended there.
+    pub(super) end_ns: u64,
+    /// Since when the time of this opening is not in the superblock yet.
+    pub(super) opened: Instant,
+}
+
+impl Engine {
+    /// Lets an event happen.
+    fn apply(&mut self, event: &Event, payload: &[u8]) {
+        match event.request() {
+            Some(request) => {
+                self.media.begin(&request, payload, self.issue_ns);
+                self.scheme.serve(&mut self.media, &request);
+                self.media.end();
+                self.end_ns = self.end_ns.max(self.media.now_ns());
+            }
+            None => {
+                if let Event::Idle { pages } = *event {
+                    self.media.begin_idle();
+                    self.scheme.idle(&mut self.media, pages);
+                }
+            }
+        }
+    }
+
+    /// How long the modelled device takes for what `ask` does, in nanoseconds.
+    pub(super) fn timed<T>(
+        &mut self,
+        issue_ns: Option<u64>,
+        ask: impl FnOnce(&mut Self) -> Result<T, IoError>,
+    ) -> Result<(T, u64), IoError> {
+        self.issue_ns = issue_ns;
+        let start_ns = issue_ns.unwrap_or(self.media.now_ns());
+        self.end_ns = start_ns;
+        let answer = ask(self);
+        self.issue_ns = None;
+        Ok((answer?, self.end_ns - start_ns))
+    }
+
+    /// Replays the batch that the journal has just read.
+    ///
+    /// # Errors
+    /// It is not that of such a device, or the home disk cannot be written.
+    pub(super) fn replay(&mut self, header: &Header, holds_disk: bool) -> Result<(), String> {
+        if header.first_event != self.first_event {
+            return Err(format!(
+                "batch {} begins with event {}, not {}",
+                header.batch, header.first_event, self.first_event
+            ));
+        }
+        self.media.set_sequence(header.sequence);
+        self.pending.clear();
+        for bytes in self.journal.events() {
+            let event = Event::decode(bytes, self.sectors);
+            self.pending.push(event.ok_or_else(|| format!("batch {} has an event that cannot be", header.batch))?);
+        }
+        for number in 0..self.pending.len() {
+            let event = self.pending[number];
+            self.apply(&event, &[]);
+        }
+        self.first_event += self.pending.len() as u64;
+        self.pending.clear();
+        let (index, data) = self.journal.sectors();
+        if let Some(disk) = self.media.disk() {
+            if holds_disk {
+                disk.hold(index, data);
+            } else {
+                disk.apply(index, data).map_err(|error| format!("the home disk cannot be written: {error}"))?;
+            }
+        }
+        self.media.release();
+        self.first_sequence = self.media.sequence();
+        Ok(())
+    }
+
+    /// Lets an event of the host happen, and commits if it is time.
+    fn happen(&mut self, event: Event, payload: &[u8]) {
+        self.pending.push(event);
+        self.changes_data |= event.changes_data();
+        self.apply(&event, payload);
+        if self.media.failure().is_none()
+            && (self.pending.len() >= self.limits.events
+                || self.media.disk_pending() >= self.limits.disk_sectors
+                || self.media.wants_commit())
+        {
+            // What forced it is not to blame for its failure; the next request that needs the files is told.
+            self.commit().ok();
+        }
+    }
+
+    /// Whether something may be written.
+    pub(super) fn check_writable(&self, read_only: bool) -> Result<(), IoError> {
+        match self.media.failure() {
+            Some(failure) if failure.is_full => Err(IoError::NoSpace),
+            Some(_) => Err(IoError::Io),
+            None if read_only => Err(IoError::ReadOnly),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads sectors.
+    pub(super) fn read(&mut self, mut sector: u64, out: &mut [u8], read_only: bool) -> Result<(), IoError> {
+        for out in out.chunks_mut(self.limits.request_sectors as usize * SECTOR) {
+            let sectors = (out.len() / SECTOR) as u32;
+            let event = Event::Request { op: Op::Read, sector, sectors };
+            if self.media.held_bytes() > self.limits.held_bytes {
+                return Err(IoError::Io);
+            }
+            if read_only || self.media.failure().is_some() {
+                self.apply(&event, &[]);
+            } else {
+                self.happen(event, &[]);
+            }
+            match self.media.reply() {
+                Some(reply) => out.copy_from_slice(reply),
+                None => {
+                    self.counts.failed_reads += 1;
+                    return Err(IoError::Io);
+                }
+            }
+            sector += u64::from(sectors);
+        }
+        Ok(())
+    }
+
+    /// Writes sectors.
+    pub(super) fn write(&mut self, mut sector: u64, data: &[u8]) -> Result<(), IoError> {
+        for data in data.chunks(self.limits.request_sectors as usize * SECTOR) {
+            let sectors = (data.len() / SECTOR) as u32;
+            self.happen(Event::Request { op: Op::Write, sector, sectors }, data);
+            self.check_writable(false)?;
+            sector += u64::from(sectors);
+        }
+        Ok(())
+    }
+
+    /// Gives sectors back; they read as zeros.
+    pub(super) fn trim(&mut self, mut sector: u64, sectors: u64) -> Result<(), IoError> {
+        let end = sector + sectors;
+        while sector < end {
+            let sectors = (end - sector).min(u64::from(self.limits.trim_sectors)) as u32;
+            self.happen(Event::Request { op: Op::Trim, sector, sectors }, &[]);
+            self.check_writable(false)?;
+            sector += u64::from(sectors);
+        }
+        Ok(())
+    }
+
+    /// Uses idle time for about so many page copies. Returns whether anything was done.
+    pub(super) fn idle(&mut self, pages: u32) -> Result<bool, IoError> {
+        self.happen(Event::Idle { pages }, &[]);
+        self.check_writable(false)?;
+        Ok(self.media.is_busy())
+    }
+
+    /// Makes durable what the host would miss.
+    pub(super) fn flush(&mut self) -> Result<(), IoError> {
+        self.check_writable(false)?;
+        if self.changes_data { self.commit() } else { Ok(()) }
+    }
+
+    /// Makes durable all that has happened.
+    pub(super) fn commit(&mut self) -> Result<(), IoError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.try_commit() {
+            self.media.fail("a commit", &error);
+            return Err(IoError::Io);
+        }
+        self.counts.commits += 1;
+        if self.journal.bytes() >= self.limits.journal_bytes { self.checkpoint() } else { Ok(()) }
+    }
+
+    fn try_commit(&mut self) -> io::Result<()> {
+        self.media.sync_pages()?;
+        self.journal.append(self.first_event, self.first_sequence, &self.pending, self.media.disk())?;
+        // Durable: what follows is done again by recovery if it is cut short.
+        self.first_event += self.pending.len() as u64;
+        self.first_sequence = self.media.sequence();
+        self.pending.clear();
+        self.changes_data = false;
+        self.media.release();
+        let (index, data) = self.journal.sectors();
+        self.media.disk().map_or(Ok(()), |disk| disk.apply(index, data))
+    }
+}

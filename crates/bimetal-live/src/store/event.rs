@@ -1,0 +1,95 @@
+//! What happens to a scheme, as the journal remembers it.
+//!
+//! A scheme is a deterministic function of these: replaying them leads to the same state. Of a write, its data are not
+//! among them; those are in the frames.
+
+use bimetal_core::request::{Op, Request};
+
+use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+
+/// Bytes of an event: `u64` first sector, `u32` number of sectors, `u32` kind (0 read, 1 write, 2 trim, 3 idle).
+pub const EVENT_BYTES: usize = 16;
+
+const IDLE: u32 = 3;
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The host asks for something.
+    Request {
+        /// What.
+        op: Op,
+        /// First sector.
+        sector: u64,
+        /// Number of sectors, at least 1.
+        sectors: u32,
+    },
+    /// The host is idle.
+    Idle {
+        /// About how many pages may be copied meanwhile.
+        pages: u32,
+    },
+}
+
+impl Event {
+    /// Writes its 16 bytes.
+    pub fn encode(&self, bytes: &mut [u8]) {
+        let (sector, count, kind) = match *self {
+            Self::Request { op, sector, sectors } => (sector, sectors, op as u32),
+            Self::Idle { pages } => (0, pages, IDLE),
+        };
+        put_u64(bytes, 0, sector);
+        put_u32(bytes, 8, count);
+        put_u32(bytes, 12, kind);
+    }
+
+    /// Reads it; `None` if that is none of a device of so many sectors.
+    pub fn decode(bytes: &[u8], device_sectors: u64) -> Option<Self> {
+        let (sector, count) = (u64_at(bytes, 0), u32_at(bytes, 8));
+        let op = match u32_at(bytes, 12) {
+            0 => Op::Read,
+            1 => Op::Write,
+            2 => Op::Trim,
+            IDLE => return Some(Self::Idle { pages: count }),
+            _ => return None,
+        };
+        let within = count > 0 && sector.checked_add(u64::from(count)).is_some_and(|end| end <= device_sectors);
+        within.then_some(Self::Request { op, sector, sectors: count })
+    }
+
+    /// Whether the host has something to lose if it is forgotten.
+    pub fn changes_data(&self) -> bool {
+        matches!(self, Self::Request { op: Op::Write | Op::Trim, .. })
+    }
+
+    /// The request, if it is one.
+    pub fn request(&self) -> Option<Request> {
+        match *self {
+            Self::Request { op, sector, sectors } => Some(Request { arrival_ns: 0, sector, sectors, op }),
+            Self::Idle { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_back_if_the_device_can_have_them() {
+        let request = |op, sector, sectors| Event::Request { op, sector, sectors };
+        let mut bytes = [0; EVENT_BYTES];
+        for event in
+            [request(Op::Read, 7, 1), request(Op::Write, 0, 100), request(Op::Trim, 99, 1), Event::Idle { pages: 8 }]
+        {
+            event.encode(&mut bytes);
+            assert_eq!(Event::decode(&bytes, 100), Some(event));
+        }
+        for event in [request(Op::Read, 99, 2), request(Op::Read, u64::MAX, 2), request(Op::Write, 5, 0)] {
+            event.encode(&mut bytes);
+            assert_eq!(Event::decode(&bytes, 100), None);
+        }
+        bytes[12] = 4;
+        assert_eq!(Event::decode(&bytes, 100), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Frames: how a page of flash lies in a file.
+//!
+//! ```text
+//! 0            page bytes
+//! page + 0     u32   CRC-32C of all other bytes of the frame, seeded with the store's number
+//! page + 4     u32   magic `BMFR`
+//! page + 8     u64   sequence number of the program
+//! page + 16    u32   slot
+//! page + 20    u16   page within the block
+//! page + 22    u8    region
+//! page + 23    u8    0
+//! page + 24    u32   block that had the slot
+//! page + 28    u32   0
+//! page + 32    14 bytes for each sector of the page: u48 tag, u64 sequence number of the host write
+//! ```
+//!
+//! A frame ends at a multiple of 512 bytes, so that no two of them share what a backing writes at once. A sector's tag is
+//! the host sector that it holds, and travels with it wherever it is copied: a store can be put together again from its
+//! frames alone, and no sector can be taken for another.
+
+use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use bimetal_core::request::SECTOR_BYTES;
+
+/// Bytes of a sector, as an index.
+pub const SECTOR: usize = SECTOR_BYTES as usize;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BMFR");
+const HEADER_BYTES: usize = 32;
+const TAG_BYTES: usize = 14;
+const TAG_BITS: u32 = 48;
+const NO_SECTOR: u64 = (1 << TAG_BITS) - 1;
+const LOST: u64 = 1 << (TAG_BITS - 1);
+
+/// One more than the largest host sector that a tag can hold.
+pub const SECTORS_MAX: u64 = LOST - 1;
+
+/// What a sector on its way holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    sector: u64,
+    sequence: u64,
+}
+
+impl Tag {
+    /// Nothing that the host wrote: zeros.
+    pub const NONE: Self = Self { sector: NO_SECTOR, sequence: 0 };
+    /// Something that could not be read.
+    pub const UNREADABLE: Self = Self { sector: LOST, sequence: 0 };
+
+    /// What the host wrote to `sector` with the write of that sequence number.
+    pub fn new(sector: u64, sequence: u64) -> Self {
+        Self { sector, sequence }
+    }
+
+    /// Whether it is what the host wrote there.
+    pub fn is(&self, sector: u64) -> bool {
+        self.sector == sector
+    }
+
+    /// Whether what it held could not be read.
+    pub fn is_lost(&self) -> bool {
+        self.sector != NO_SECTOR && self.sector & LOST != 0
+    }
+
+    /// The host sector that it holds, and when that was written.
+    pub fn written(&self) -> Option<(u64, u64)> {
+        (self.sector < SECTORS_MAX).then_some((self.sector, self.sequence))
+    }
+}
+
+/// Where a frame lies, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Position of the region in the device.
+    pub region: u8,
+    /// Slot within the file.
+    pub slot: u32,
+    /// Page within the block.
+    pub page: u32,
+    /// The block that has the slot.
+    pub block: u32,
+}
+
+/// What is wrong with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// It was not written, or is damaged.
+    #[error("the checksum is wrong")]
+    Checksum,
+    /// It is sound and belongs elsewhere.
+    #[error("it is a page from elsewhere")]
+    Misplaced,
+    /// It is sound and from before the block was last erased.
+    #[error("it is from before the last erase")]
+    Stale,
+}
+
+/// How the frames of a region look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    page_bytes: usize,
+    stride: usize,
+}
+
+impl Layout {
+    /// Of pages of that many bytes, a multiple of 512.
+    pub fn new(page_bytes: u32) -> Self {
+        let page_bytes = page_bytes as usize;
+        let spare = HEADER_BYTES + page_bytes / SECTOR * TAG_BYTES;
+        Self { page_bytes, stride: (page_bytes + spare).next_multiple_of(SECTOR) }
+    }
+
+    /// Bytes from one frame to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Sectors of a page.
+    pub fn page_sectors(&self) -> usize {
+        self.page_bytes / SECTOR
+    }
+
+    /// The tag of a sector of a frame.
+    pub fn tag(&self, frame: &[u8], sector: usize) -> Tag {
+        let at = self.page_bytes + HEADER_BYTES + sector * TAG_BYTES;
+        let low = u64::from(u32_at(frame, at));
+        let high = u64::from(u16::from_le_bytes([frame[at + 4], frame[at + 5]]));
+        Tag { sector: high << 32 | low, sequence: u64_at(frame, at + 6) }
+    }
+
+    /// Sets the tag of a sector of a frame.
+    pub fn set_tag(&self, frame: &mut [u8], sector: usize, tag: Tag) {
+        let at = self.page_bytes + HEADER_BYTES + sector * TAG_BYTES;
+        put_u32(frame, at, tag.sector as u32);
+        frame[at + 4..at + 6].copy_from_slice(&((tag.sector >> 32) as u16).to_le_bytes());
+        put_u64(frame, at + 6, tag.sequence);
+    }
+
+    /// Makes a frame empty: zeros that hold nothing.
+    pub fn clear(&self, frame: &mut [u8], tag: Tag) {
+        frame.fill(0);
+        for sector in 0..self.page_sectors() {
+            self.set_tag(frame, sector, tag);
+        }
+    }
+
+    /// Completes a frame whose page and tags are in place.
+    pub fn seal(&self, frame: &mut [u8], place: Place, sequence: u64, seed: u32) {
+        let header = self.page_bytes;
+        put_u32(frame, header + 4, MAGIC);
+        put_u64(frame, header + 8, sequence);
+        put_u32(frame, header + 16, place.slot);
+        frame[header + 20..header + 22].copy_from_slice(&(place.page as u16).to_le_bytes());
+        frame[header + 22..header + 24].copy_from_slice(&[place.region, 0]);
+        put_u32(frame, header + 24, place.block);
+        put_u32(frame, header + 28, 0);
+        put_u32(frame, header, self.checksum(frame, seed));
+    }
+
+    /// Whether a frame is whole: where it says that it lies, and its sequence number.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn open(&self, frame: &[u8], seed: u32) -> Result<(Place, u64), FrameError> {
+        let header = self.page_bytes;
+        if u32_at(frame, header + 4) != MAGIC || u32_at(frame, header) != self.checksum(frame, seed) {
+            return Err(FrameError::Checksum);
+        }
+        let place = Place {
+            slot: u32_at(frame, header + 16),
+            page: u32::from(u16::from_le_bytes([frame[header + 20], frame[header + 21]])),
+            region: frame[header + 22],
+            block: u32_at(frame, header + 24),
+        };
+        Ok((place, u64_at(frame, header + 8)))
+    }
+
+    /// Whether a frame is whole, lies where it should, and was programmed no earlier than `since`. Returns its sequence
+    /// number.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn verify(&self, frame: &[u8], expected: Place, since: u64, seed: u32) -> Result<u64, FrameError> {
+        let (place, sequence) = self.open(frame, seed)?;
+        if place != expected {
+            return Err(FrameError::Misplaced);
+        }
+        if sequence < since { Err(FrameError::Stale) } else { Ok(sequence) }
+    }
+
+    fn checksum(&self, frame: &[u8], seed: u32) -> u32 {
+        let page = crc32c::crc32c_append(seed, &frame[..self.page_bytes]);
+        crc32c::crc32c_append(page, &frame[self.page_bytes + 4..self.stride])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place = Place { region: 1, slot: 77, page: 383, block: 12 };
+
+    #[test]
+    fn frames_are_multiples_of_a_sector() {
+        for (page, stride) in
+            [(512, 1024), (2048, 2560), (4096, 4608), (16 << 10, (16 << 10) + 512), (64 << 10, 67_584)]
+        {
+            assert_eq!(Layout::new(page).stride(), stride);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let layout = Layout::new(1024);
+        let mut frame = vec![0; layout.stride()];
+        layout.clear(&mut frame, Tag::NONE);
+        layout.set_tag(&mut frame, 1, Tag::new(0x1234_5678_9abc, 99));
+        frame[..1024].fill(0xa5);
+        layout.seal(&mut frame, PLACE, 4711, 42);
+        assert_eq!(layout.verify(&frame, PLACE, 4711, 42), Ok(4711));
+        assert_eq!(layout.verify(&frame, PLACE, 4712, 42), Err(FrameError::Stale));
+        assert_eq!(layout.verify(&frame, Place { slot: 78, ..PLACE }, 0, 42), Err(FrameError::Misplaced));
+        assert_eq!(layout.verify(&frame, PLACE, 0, 43), Err(FrameError::Checksum), "another store's");
+        assert_eq!(layout.tag(&frame, 0).written(), None);
+        assert_eq!(layout.tag(&frame, 1).written(), Some((0x1234_5678_9abc, 99)));
+        for bit in 0..frame.len() * 8 {
+            frame[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(layout.verify(&frame, PLACE, 0, 42), Err(FrameError::Checksum), "bit {bit}");
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    #[test]
+    fn lost_and_empty_sectors_are_told_apart() {
+        assert!(Tag::UNREADABLE.is_lost() && Tag::UNREADABLE.written().is_none());
+        assert!(!Tag::NONE.is_lost() && Tag::NONE.written().is_none());
+        assert!(Tag::new(SECTORS_MAX - 1, 1).written().is_some());
+    }
+}

@@ -1,0 +1,250 @@
+//! The journal: what happened since the last checkpoint, in batches of which each is a commit.
+//!
+//! ```text
+//! 0    u32   CRC-32C of bytes 4 to 64, seeded with the store's number
+//! 4    u32   magic `BMJB`
+//! 8    u64   number of the batch, one more than that of the batch before
+//! 16   u64   number of its first event
+//! 24   u64   last sequence number in use before its first event
+//! 32   u32   events
+//! 36   u32   sectors of the home disk
+//! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
+//! 44         zeros
+//! 64         events, 16 bytes each
+//!            index of the sectors, 16 bytes each, in ascending order
+//!            zeros up to a multiple of 512
+//!            the sectors, 512 bytes each
+//! ```
+//!
+//! A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. Behind it
+//! goes a *seal*, the header alone with the magic `BMJS`, which says that it was durable, and is the first to be
+//! overwritten by the next batch: it tells a batch that was torn by a crash from one that was damaged later.
+
+use std::io;
+
+use super::backing::{ATOMIC_BYTES, Backing};
+use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::event::{EVENT_BYTES, Event};
+use super::frame::SECTOR;
+use super::home_disk::{HomeDisk, INDEX_BYTES};
+
+const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
+const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
+const HEADER_BYTES: usize = 64;
+const BLOCK: usize = ATOMIC_BYTES as usize;
+
+/// What a batch says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its number.
+    pub batch: u64,
+    /// Number of its first event.
+    pub first_event: u64,
+    /// Last sequence number in use before it.
+    pub sequence: u64,
+    /// How many events.
+    pub events: u32,
+    /// How many sectors of the home disk.
+    pub sectors: u32,
+    body_sum: u32,
+    is_seal: bool,
+}
+
+impl Header {
+    fn encode(&self, bytes: &mut [u8], seed: u32) {
+        bytes[..HEADER_BYTES].fill(0);
+        put_u32(bytes, 4, if self.is_seal { SEAL } else { BATCH });
+        put_u64(bytes, 8, self.batch);
+        put_u64(bytes, 16, self.first_event);
+        put_u64(bytes, 24, self.sequence);
+        put_u32(bytes, 32, self.events);
+        put_u32(bytes, 36, self.sectors);
+        put_u32(bytes, 40, self.body_sum);
+        let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
+        put_u32(bytes, 0, sum);
+    }
+
+    fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
+        let magic = u32_at(bytes, 4);
+        if magic != BATCH && magic != SEAL || u32_at(bytes, 0) != crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]) {
+            return None;
+        }
+        Some(Self {
+            batch: u64_at(bytes, 8),
+            first_event: u64_at(bytes, 16),
+            sequence: u64_at(bytes, 24),
+            events: u32_at(bytes, 32),
+            sectors: u32_at(bytes, 36),
+            body_sum: u32_at(bytes, 40),
+            is_seal: magic == SEAL,
+        })
+    }
+
+    fn index_at(&self) -> usize {
+        HEADER_BYTES + self.events as usize * EVENT_BYTES
+    }
+
+    fn data_at(&self) -> usize {
+        (self.index_at() + self.sectors as usize * INDEX_BYTES).next_multiple_of(BLOCK)
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.data_at() + self.sectors as usize * SECTOR) as u64
+    }
+}
+
+/// Why the journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A batch that was durable is no longer whole.
+    #[error("batch {batch} at byte {offset} is damaged, and it was durable once")]
+    Damaged {
+        /// The batch.
+        batch: u64,
+        /// Where it should be.
+        offset: u64,
+    },
+}
+
+/// The journal.
+pub struct Journal {
+    file: Box<dyn Backing>,
+    seed: u32,
+    /// Where the next batch goes, and its number.
+    offset: u64,
+    next: u64,
+    /// A batch, being written or read.
+    batch: Buffer,
+}
+
+impl Journal {
+    /// A journal that begins with the batch of that number.
+    pub fn new(file: Box<dyn Backing>, seed: u32, first: u64) -> Self {
+        Self { file, seed, offset: 0, next: first, batch: Buffer::new(BLOCK) }
+    }
+
+    /// Number of the next batch.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes since its beginning.
+    pub fn bytes(&self) -> u64 {
+        self.offset
+    }
+
+    /// Makes durable what is in the file, whoever wrote it.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    /// Appends a batch and makes it durable.
+    ///
+    /// # Errors
+    /// It may not be durable.
+    pub fn append(
+        &mut self,
+        first_event: u64,
+        sequence: u64,
+        events: &[Event],
+        disk: Option<&mut HomeDisk>,
+    ) -> io::Result<()> {
+        let sectors = disk.as_ref().map_or(0, |disk| disk.pending()) as u32;
+        let (batch, events_count) = (self.next, events.len() as u32);
+        let mut header =
+            Header { batch, first_event, sequence, events: events_count, sectors, body_sum: 0, is_seal: false };
+        self.batch.resize(header.bytes() as usize);
+        let bytes = self.batch.bytes_mut();
+        for (event, bytes) in events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
+            event.encode(bytes);
+        }
+        let (head, data) = bytes.split_at_mut(header.data_at());
+        let index = &mut head[header.index_at()..];
+        index[sectors as usize * INDEX_BYTES..].fill(0);
+        if let Some(disk) = disk {
+            disk.encode(&mut index[..sectors as usize * INDEX_BYTES], data);
+        }
+        header.body_sum = crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
+        header.encode(bytes, self.seed);
+        self.file.write_at(self.offset, bytes)?;
+        self.file.sync()?;
+        self.offset += header.bytes();
+        self.next += 1;
+        let mut seal = [0; BLOCK];
+        Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
+        self.file.write_at(self.offset, &seal)
+    }
+
+    /// Index and data of the home disk in the batch that was last written or read.
+    pub fn sectors(&self) -> (&[u8], &[u8]) {
+        let bytes = self.batch.bytes();
+        let Some(header) = Header::decode(bytes, self.seed) else { return (&[], &[]) };
+        let index_end = header.index_at() + header.sectors as usize * INDEX_BYTES;
+        (&bytes[header.index_at()..index_end], &bytes[header.data_at()..])
+    }
+
+    /// The 16 bytes of each event of the batch that was last read.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let header = Header::decode(self.batch.bytes(), self.seed);
+        let end = header.map_or(HEADER_BYTES, |header| header.index_at());
+        self.batch.bytes()[HEADER_BYTES..end].chunks_exact(EVENT_BYTES)
+    }
+
+    /// Reads the next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a batch is damaged.
+    pub fn read_next(&mut self) -> Result<Option<Header>, JournalError> {
+        let length = self.file.length()?;
+        self.batch.resize(BLOCK);
+        self.file.read_at(self.offset, self.batch.bytes_mut())?;
+        let expected = |header: &Header| header.batch == self.next && !header.is_seal;
+        let header = Header::decode(self.batch.bytes(), self.seed).filter(expected);
+        if let Some(header) = header.filter(|header| header.bytes() <= length.saturating_sub(self.offset)) {
+            self.batch.resize(header.bytes() as usize);
+            self.file.read_at(self.offset, self.batch.bytes_mut())?;
+            if header.body_sum == crc32c::crc32c_append(self.seed, &self.batch.bytes()[HEADER_BYTES..]) {
+                self.offset += header.bytes();
+                self.next += 1;
+                return Ok(Some(header));
+            }
+        }
+        self.look_behind(length)?;
+        Ok(None)
+    }
+
+    /// Looks behind what seems to be the end for something that could not be there if it were: the batch's own seal, or a
+    /// later batch.
+    fn look_behind(&mut self, length: u64) -> Result<(), JournalError> {
+        const CHUNK: usize = 1 << 20;
+        self.batch.resize(CHUNK);
+        let mut at = 0;
+        while at < length {
+            self.file.read_at(at, self.batch.bytes_mut())?;
+            for header in self.batch.bytes().chunks_exact(BLOCK).filter_map(|block| Header::decode(block, self.seed)) {
+                if header.batch > self.next || header.batch == self.next && header.is_seal {
+                    return Err(JournalError::Damaged { batch: self.next, offset: self.offset });
+                }
+            }
+            at += CHUNK as u64;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint holds all that is in it: it starts again.
+    pub fn restart(&mut self) {
+        self.offset = 0;
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.batch.capacity()
+    }
+}

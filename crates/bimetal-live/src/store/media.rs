@@ -1,0 +1,500 @@
+//! `FileMedia`: flash and disk whose bytes are in files.
+//!
+//! Every verb is counted and timed by the [`SimMedia`] inside, so that a simulator and a device that do the same count the
+//! same. Beside that it moves bytes. While events are replayed it moves none: what they moved is in place.
+//!
+//! What the verbs cannot say is latched. A file that cannot be read or written is a *failure*: from then on nothing is
+//! written any more, and what a scheme still programs is held in memory, so that all that was read before can still be
+//! read. A page that is damaged is a *media error*: its sectors are marked as lost, whereto they go, and a host that asks
+//! for one of them is told.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+
+use bimetal_core::ledger::{Ledger, Server};
+use bimetal_core::media::{Cause, CellMode, Media, Part, SimMedia, Simulation};
+use bimetal_core::replay::HostCounts;
+use bimetal_core::request::{Op, Request};
+use bimetal_core::save::{self, Save};
+use bimetal_core::units::{BlockId, Ppa, RegionId};
+
+use super::arena::Arena;
+use super::bitmap::Bitmap;
+use super::bytes::Buffer;
+use super::frame::{SECTOR, Tag};
+use super::home_disk::HomeDisk;
+use super::region::{Region, Spot};
+use super::state::{Reader, Writer};
+
+/// What becomes of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// They are where they belong: events are replayed.
+    Replay,
+    /// They go to the files.
+    Files,
+    /// They are held in memory: the files stay as they are.
+    Memory,
+}
+
+/// A page or sectors on their way: when they are ready, and where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried {
+    ready: u64,
+    first: u32,
+}
+
+/// Why nothing is written any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What could not be done.
+    pub what: String,
+    /// Whether there was no room.
+    pub is_full: bool,
+}
+
+/// Regions in files, over a disk in a file if there is one.
+pub struct FileMedia {
+    sim: SimMedia,
+    regions: Vec<Region>,
+    disk: Option<HomeDisk>,
+    seed: u32,
+    io: Io,
+    /// Last sequence number in use.
+    sequence: u64,
+    /// End of the last request, of the modelled device.
+    now_ns: u64,
+    written: Bitmap,
+    arena: Arena,
+    frame: Buffer,
+    parts: Vec<Part<u64>>,
+    request: Request,
+    reply: Vec<u8>,
+    /// For each sector of a read whether the host still waits for it.
+    owed: Vec<bool>,
+    held: BTreeMap<(u8, u64), Vec<u8>>,
+    held_bytes: usize,
+    failure: Option<Failure>,
+    media_errors: u64,
+    host: HostCounts,
+    /// Whether the event that happens has done anything.
+    is_busy: bool,
+}
+
+impl FileMedia {
+    /// Erased regions and a disk never written, for a host that sees so many sectors. Events are replayed until
+    /// [`FileMedia::set_io`].
+    pub fn new(sim: SimMedia, regions: Vec<Region>, disk: Option<HomeDisk>, sectors: u64, seed: u32) -> Self {
+        let stride = regions.iter().map(|region| region.layout.stride()).max().unwrap_or(0);
+        Self {
+            sim,
+            regions,
+            disk,
+            seed,
+            io: Io::Replay,
+            sequence: 0,
+            now_ns: 0,
+            written: Bitmap::new(sectors),
+            arena: Arena::default(),
+            frame: Buffer::new(stride),
+            parts: Vec::new(),
+            request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
+            reply: Vec::new(),
+            owed: Vec::new(),
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            failure: None,
+            media_errors: 0,
+            host: HostCounts::default(),
+            is_busy: false,
+        }
+    }
+
+    /// Says what becomes of bytes from now on.
+    pub fn set_io(&mut self, io: Io) {
+        self.io = io;
+    }
+
+    /// Last sequence number in use.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Goes on with the sequence number after this one.
+    pub fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Begins a request, at a time of the modelled device or when the last one ended. A write comes with its data.
+    pub fn begin(&mut self, request: &Request, payload: &[u8], issue_ns: Option<u64>) {
+        self.host.add(request);
+        self.request = *request;
+        self.arena.clear();
+        match request.op {
+            Op::Write => {
+                self.sequence += 1;
+                if self.io != Io::Replay {
+                    let first = self.arena.take(request.sectors as usize);
+                    let (bytes, tags) = self.arena.sectors_mut(first, request.sectors);
+                    bytes.copy_from_slice(payload);
+                    for (tag, sector) in tags.iter_mut().zip(request.sector..) {
+                        *tag = Tag::new(sector, self.sequence);
+                    }
+                }
+            }
+            Op::Read if self.io != Io::Replay => {
+                self.reply.clear();
+                self.reply.resize(request.sectors as usize * SECTOR, 0);
+                self.owed.clear();
+                self.owed.extend((request.sector..request.end()).map(|sector| self.written.get(sector)));
+            }
+            Op::Read | Op::Trim => {}
+        }
+        self.sim.begin(request, issue_ns.unwrap_or(self.now_ns));
+    }
+
+    /// Ends the request.
+    pub fn end(&mut self) {
+        match self.request.op {
+            Op::Write => self.written.set(self.request.sector, u64::from(self.request.sectors), true),
+            Op::Trim => self.written.set(self.request.sector, u64::from(self.request.sectors), false),
+            Op::Read => {}
+        }
+        self.now_ns = self.sim.end();
+    }
+
+    /// When the last request ended on the modelled device, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// What was read by the request that has ended; none if a sector of it is lost.
+    pub fn reply(&mut self) -> Option<&[u8]> {
+        (!self.owed.contains(&true)).then_some(&self.reply)
+    }
+
+    /// Begins background work.
+    pub fn begin_idle(&mut self) {
+        self.arena.clear();
+        self.is_busy = false;
+        self.sim.begin_background();
+    }
+
+    /// Whether the scheme has used the background time that was begun last.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Why nothing is written any more, if so.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Writes nothing any more, because of that.
+    pub fn fail(&mut self, what: impl Into<String>, error: &io::Error) {
+        if self.failure.is_none() {
+            let what = format!("{}: {error}", what.into());
+            self.failure = Some(Failure { what, is_full: error.kind() == ErrorKind::StorageFull });
+        }
+        self.io = Io::Memory;
+    }
+
+    /// What was counted.
+    pub fn ledger(&self) -> &Ledger {
+        self.sim.ledger()
+    }
+
+    /// What the host has asked for since the store was made; a large request is several.
+    pub fn host(&self) -> HostCounts {
+        self.host
+    }
+
+    /// What its dies, channels and disks did on the modelled device.
+    pub fn servers(&self) -> Vec<Server> {
+        self.sim.servers()
+    }
+
+    /// Pages found damaged.
+    pub fn media_errors(&self) -> u64 {
+        self.media_errors
+    }
+
+    /// Which sectors hold data.
+    pub fn written(&self) -> &Bitmap {
+        &self.written
+    }
+
+    /// The regions.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The disk.
+    pub fn disk(&mut self) -> Option<&mut HomeDisk> {
+        self.disk.as_mut()
+    }
+
+    /// Bytes that are held in memory because the files stay as they are.
+    pub fn held_bytes(&self) -> usize {
+        let disk = if self.io == Io::Memory { self.disk.as_ref().map_or(0, |disk| disk.pending() * SECTOR) } else { 0 };
+        self.held_bytes + disk
+    }
+
+    /// Sectors of the disk that wait for a commit.
+    pub fn disk_pending(&self) -> usize {
+        self.disk.as_ref().map_or(0, HomeDisk::pending)
+    }
+
+    /// Whether a region is short of slots before the next commit.
+    pub fn wants_commit(&self) -> bool {
+        self.regions.iter().any(Region::wants_commit)
+    }
+
+    /// Makes the pages durable that were programmed.
+    ///
+    /// # Errors
+    /// They may not be.
+    pub fn sync_pages(&mut self) -> io::Result<()> {
+        self.regions.iter_mut().try_for_each(Region::sync)
+    }
+
+    /// A commit is durable: what it made superfluous is free.
+    pub fn release(&mut self) {
+        let punches = self.io == Io::Files;
+        self.regions.iter_mut().for_each(|region| region.release(punches));
+    }
+
+    /// Makes durable whatever an earlier process wrote to the files.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.regions.iter_mut().try_for_each(Region::settle)?;
+        self.disk.as_mut().map_or(Ok(()), HomeDisk::settle)
+    }
+
+    /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the words of the
+    /// sectors' bits, each region, then what the host asked for and the simulated media, each as a section.
+    pub fn save(&self, out: &mut Writer<'_>) {
+        out.u64(self.sequence);
+        out.u64(self.now_ns);
+        out.u64(self.media_errors);
+        out.wide_table(self.written.words());
+        self.regions.iter().for_each(|region| region.save(out));
+        out.section(|bytes| self.host.save(bytes));
+        out.section(|bytes| self.sim.save(bytes));
+    }
+
+    /// Reads its state from a checkpoint.
+    ///
+    /// # Errors
+    /// It is not that of such a device.
+    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
+        self.sequence = state.u64()?;
+        self.now_ns = state.u64()?;
+        self.media_errors = state.u64()?;
+        self.written = Bitmap::from_words(state.wide_table(self.written.words().len())?);
+        for region in &mut self.regions {
+            region.restore(state)?;
+        }
+        self.host = save::restore(&self.host, state.section()?).map_err(|error| error.to_string())?;
+        self.sim = save::restore(&self.sim, state.section()?).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// Bytes of memory that it takes for what it knows of the device, and for buffers.
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        let regions: usize = self.regions.iter().map(Region::memory_bytes).sum();
+        let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
+        let buffers = self.arena.memory_bytes() + self.frame.capacity() + self.reply.capacity() + self.held_bytes;
+        (self.written.memory_bytes() + regions, buffers + disk)
+    }
+
+    /// Reads the frame of a page into `self.frame`; marks all of it as lost if it is damaged.
+    fn load(&mut self, region: RegionId, page: Ppa) {
+        let region = &self.regions[region.index()];
+        let layout = region.layout;
+        let frame = &mut self.frame.bytes_mut()[..layout.stride()];
+        let Some(spot) = region.spot(page) else {
+            debug_assert!(false, "a page is read that was not programmed");
+            layout.clear(frame, Tag::UNREADABLE);
+            return;
+        };
+        if let Some(held) = self.held.get(&(region.id, spot.offset)) {
+            frame.copy_from_slice(held);
+            return;
+        }
+        match region.read(&spot, frame, self.seed) {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => {
+                layout.clear(frame, Tag::UNREADABLE);
+                self.media_errors += 1;
+            }
+            Err(error) => {
+                layout.clear(frame, Tag::UNREADABLE);
+                self.fail(format!("a page of region {} cannot be read", region.id), &error);
+            }
+        }
+    }
+
+    /// Writes `self.frame` as that page.
+    fn store(&mut self, region: RegionId, spot: &Spot) {
+        let region = &mut self.regions[region.index()];
+        let frame = &mut self.frame.bytes_mut()[..region.layout.stride()];
+        region.layout.seal(frame, spot.place, self.sequence, self.seed);
+        if self.io == Io::Files {
+            let full = || io::Error::new(ErrorKind::StorageFull, "too few slots for one request");
+            match if region.has_room(spot) { region.write(spot, frame) } else { Err(full()) } {
+                Ok(()) => return,
+                Err(error) => {
+                    let what = format!("a page of region {} cannot be written", region.id);
+                    self.fail(what, &error);
+                }
+            }
+        }
+        let region = &self.regions[usize::from(spot.place.region)];
+        let frame = &self.frame.bytes()[..region.layout.stride()];
+        self.held_bytes += frame.len();
+        if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
+            self.held_bytes -= old.len();
+        }
+    }
+
+    fn take(&mut self, region: RegionId, page: Ppa) -> Spot {
+        self.is_busy = true;
+        self.sequence += 1;
+        self.regions[region.index()].take(page, self.sequence)
+    }
+
+    fn copy_bytes(&mut self, region: RegionId, from: Ppa, to: Ppa) {
+        let moves = self.io != Io::Replay;
+        if moves {
+            self.load(region, from);
+        }
+        let spot = self.take(region, to);
+        if moves {
+            self.store(region, &spot);
+        }
+    }
+}
+
+impl Media for FileMedia {
+    type Data = Carried;
+
+    fn host(&self) -> Carried {
+        Carried { ready: self.sim.host(), first: 0 }
+    }
+
+    fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Carried {
+        let ready = self.sim.read(region, page, cause);
+        if self.io == Io::Replay {
+            return Carried { ready, first: 0 };
+        }
+        self.load(region, page);
+        let layout = self.regions[region.index()].layout;
+        let sectors = layout.page_sectors();
+        let first = self.arena.take(sectors);
+        let (bytes, tags) = self.arena.sectors_mut(first, sectors as u32);
+        let frame = self.frame.bytes();
+        bytes.copy_from_slice(&frame[..bytes.len()]);
+        for (index, tag) in tags.iter_mut().enumerate() {
+            *tag = layout.tag(frame, index);
+        }
+        Carried { ready, first }
+    }
+
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], cause: Cause) {
+        self.parts.clear();
+        let timed = |part: &Part<Carried>| {
+            let Part { data, from, to, sectors } = *part;
+            Part { data: data.ready, from, to, sectors }
+        };
+        self.parts.extend(parts.iter().map(timed));
+        self.sim.program(region, page, &self.parts, cause);
+        let spot = self.take(region, page);
+        if self.io == Io::Replay {
+            return;
+        }
+        let layout = self.regions[region.index()].layout;
+        let frame = &mut self.frame.bytes_mut()[..layout.stride()];
+        layout.clear(frame, Tag::NONE);
+        for part in parts {
+            let first = part.data.first + part.from;
+            let to = part.to as usize;
+            let bytes = self.arena.bytes(first, part.sectors);
+            frame[to * SECTOR..to * SECTOR + bytes.len()].copy_from_slice(bytes);
+            for (index, &tag) in self.arena.tags(first, part.sectors).iter().enumerate() {
+                layout.set_tag(frame, to + index, tag);
+            }
+        }
+        self.store(region, &spot);
+    }
+
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+        self.sim.copy(region, from, to, cause);
+        self.copy_bytes(region, from, to);
+    }
+
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+        self.sim.copy_run(region, from, to, cause);
+        for (&from, to) in from.iter().zip(to.0..) {
+            self.copy_bytes(region, from, Ppa(to));
+        }
+    }
+
+    fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
+        self.is_busy = true;
+        self.sim.erase(region, block, mode, cause);
+        self.regions[region.index()].erase(block);
+    }
+
+    fn deliver(&mut self, data: Carried, from: u32, at: u32, sectors: u32) {
+        self.sim.deliver(data.ready, from, at, sectors);
+        if self.io == Io::Replay {
+            return;
+        }
+        let first = data.first + from;
+        let bytes = self.arena.bytes(first, sectors).chunks_exact(SECTOR);
+        for ((index, tag), bytes) in (at as usize..).zip(self.arena.tags(first, sectors)).zip(bytes) {
+            // What is not owed reads as zeros; what is, must be that very sector.
+            if self.owed[index] && tag.is(self.request.sector + index as u64) {
+                self.reply[index * SECTOR..(index + 1) * SECTOR].copy_from_slice(bytes);
+                self.owed[index] = false;
+            }
+        }
+    }
+
+    fn deliver_zeros(&mut self, at: u32, sectors: u32) {
+        self.sim.deliver_zeros(at, sectors);
+    }
+
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Carried {
+        let ready = self.sim.fetch(sector, sectors, cause);
+        let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) else { return Carried { ready, first: 0 } };
+        let first = self.arena.take(sectors as usize);
+        let (bytes, tags) = self.arena.sectors_mut(first, sectors);
+        if let Err(error) = disk.read(sector, bytes, tags) {
+            tags.fill(Tag::UNREADABLE);
+            self.fail("the home disk cannot be read", &error);
+        }
+        let lost = self.arena.tags(first, sectors).iter().filter(|tag| tag.is_lost()).count();
+        self.media_errors += u64::from(lost > 0);
+        Carried { ready, first }
+    }
+
+    fn destage(&mut self, data: Carried, from: u32, sector: u64, sectors: u32, cause: Cause) {
+        self.is_busy = true;
+        self.sim.destage(data.ready, from, sector, sectors, cause);
+        if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
+            let first = data.first + from;
+            disk.write(sector, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
+        }
+    }
+
+    fn disk_write(&mut self, sector: u64, from: u32, sectors: u32) {
+        self.sim.disk_write(sector, from, sectors);
+        if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
+            disk.write(sector, self.arena.bytes(from, sectors), self.arena.tags(from, sectors));
+        }
+    }
+}

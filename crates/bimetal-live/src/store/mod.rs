@@ -1,0 +1,55 @@
+//! The store: a device that survives a power cut at any moment.
+//!
+//! A scheme is a deterministic function of what the host asks of it. So its state is never written down as it changes:
+//! the store keeps a checkpoint of it now and then, and a journal of what was asked since. Recovery replays the journal
+//! through the same scheme. What the pages hold is in the files already, as blocks that were erased since the last commit
+//! keep their places until the next.
+//!
+//! | what | module |
+//! |---|---|
+//! | bytes around a simulated medium | [`media`], of [`region`]s and a [`home_disk`] |
+//! | pages in files | [`frame`], [`slots`] |
+//! | what survives | [`journal`], [`checkpoint`], [`superblock`] |
+//! | order of things | [`engine`], [`create`](mod@create), [`open`] |
+//! | when things went wrong | [`check`](mod@check), [`rescue`](mod@rescue), [`dump`](mod@dump) |
+//! | what it is kept in | [`backing`]: [`directory`], or [`crash_backing`] |
+//!
+//! `docs/design/store-format.md` has the format byte by byte, and what each moment of a crash leaves.
+
+mod arena;
+pub mod backing;
+mod bitmap;
+mod bytes;
+mod check;
+mod checkpoint;
+pub mod crash_backing;
+mod create;
+mod device;
+mod directory;
+mod dump;
+mod engine;
+mod error;
+mod event;
+mod frame;
+mod home_disk;
+mod journal;
+mod media;
+mod open;
+mod region;
+mod rescue;
+mod sector_table;
+mod slots;
+pub mod soak;
+mod state;
+mod superblock;
+
+pub use check::{CheckReport, check};
+pub use create::{CreateOptions, create};
+pub use device::{Status, Store};
+pub use directory::{Directory, image};
+pub use dump::{DumpOptions, dump};
+pub use engine::{Counts, Limits};
+pub use error::StoreError;
+pub use open::{OpenOptions, Recovery};
+pub use rescue::{Parts, Rescued, rescue};
+pub use superblock::Power;

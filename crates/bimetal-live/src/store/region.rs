@@ -1,0 +1,293 @@
+//! A region of flash in a file: frames in slots.
+//!
+//! The file begins with a label, by which it is known as this region of this store:
+//!
+//! ```text
+//! 0    u32   CRC-32C of bytes 4 to 48
+//! 4    u32   magic `BMRG`
+//! 8    u64   number of the store
+//! 16   u32   position of the region in the device
+//! 20   u32   bytes of a page
+//! 24   u32   pages of a block
+//! 28   u32   blocks
+//! 32   u32   bytes from one frame to the next
+//! 36         zeros
+//! ```
+//!
+//! Slots follow from byte 4,096 on; a slot has a frame for each page of a block.
+
+use std::io;
+
+use bimetal_core::units::{BlockId, Geometry, Ppa};
+
+use super::backing::Backing;
+use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::frame::{FrameError, Layout, Place};
+use super::slots::Slots;
+use super::state::{Reader, Writer};
+
+/// Bytes in front of the first slot.
+pub const LABEL_BYTES: usize = 4096;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BMRG");
+const SUMMED: std::ops::Range<usize> = 4..48;
+/// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least so many.
+const RESERVE_PART: u32 = 50;
+const RESERVE_MIN: u32 = 32;
+
+/// What the label of a region says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Number of the store.
+    pub store: u64,
+    /// Position in the device.
+    pub region: u8,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+impl Label {
+    /// The label of a region.
+    pub fn new(store: u64, region: u8, geometry: &Geometry) -> Self {
+        let Geometry { page_bytes, pages_per_block, blocks, .. } = *geometry;
+        Self { store, region, page_bytes, pages_per_block, blocks }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; LABEL_BYTES];
+        put_u32(&mut bytes, 4, MAGIC);
+        put_u64(&mut bytes, 8, self.store);
+        put_u32(&mut bytes, 16, u32::from(self.region));
+        put_u32(&mut bytes, 20, self.page_bytes);
+        put_u32(&mut bytes, 24, self.pages_per_block);
+        put_u32(&mut bytes, 28, self.blocks);
+        put_u32(&mut bytes, 32, Layout::new(self.page_bytes).stride() as u32);
+        let sum = crc32c::crc32c(&bytes[SUMMED]);
+        put_u32(&mut bytes, 0, sum);
+        bytes
+    }
+
+    /// Reads it, if that is one.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c::crc32c(&bytes[SUMMED]) {
+            return None;
+        }
+        let (page_bytes, pages_per_block, blocks) = (u32_at(bytes, 20), u32_at(bytes, 24), u32_at(bytes, 28));
+        Geometry::new(page_bytes, pages_per_block, blocks, 1).ok()?;
+        let region = u8::try_from(u32_at(bytes, 16)).ok()?;
+        let label = Self { store: u64_at(bytes, 8), region, page_bytes, pages_per_block, blocks };
+        (u32_at(bytes, 32) == Layout::new(page_bytes).stride() as u32).then_some(label)
+    }
+
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> u64 {
+        Layout::new(self.page_bytes).stride() as u64 * u64::from(self.pages_per_block)
+    }
+
+    /// Bytes of a file that holds all blocks, with the reserve.
+    pub fn file_bytes(&self) -> u64 {
+        LABEL_BYTES as u64 + (u64::from(self.blocks) + u64::from(reserve(self.blocks))) * self.slot_bytes()
+    }
+}
+
+fn reserve(blocks: u32) -> u32 {
+    (blocks / RESERVE_PART).max(RESERVE_MIN)
+}
+
+/// A region.
+pub struct Region {
+    /// Position in the device.
+    pub id: u8,
+    /// Blocks and pages.
+    pub geometry: Geometry,
+    /// How a page lies in the file.
+    pub layout: Layout,
+    file: Box<dyn Backing>,
+    slots: Slots,
+    /// Pages of each block that are programmed, and the sequence number of the first of them.
+    programmed: Vec<u32>,
+    births: Vec<u64>,
+    /// Slots that the file can have at most, and those kept beyond the blocks.
+    slots_max: Option<u32>,
+    reserve: u32,
+    slot_bytes: u64,
+    is_dirty: bool,
+}
+
+/// Where a page lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// What its frame must say.
+    pub place: Place,
+    /// Sequence number of the block's first program since its erase.
+    pub since: u64,
+    /// Its first byte in the file.
+    pub offset: u64,
+}
+
+impl Region {
+    /// An erased region in a file that has its label.
+    ///
+    /// # Errors
+    /// The length of the file cannot be found out.
+    pub fn new(file: Box<dyn Backing>, id: u8, geometry: Geometry) -> io::Result<Self> {
+        let slot_bytes = Label::new(0, id, &geometry).slot_bytes();
+        let slots_max = if file.is_fixed() {
+            Some((file.length()?.saturating_sub(LABEL_BYTES as u64) / slot_bytes).min(u64::from(u32::MAX - 1)) as u32)
+        } else {
+            None
+        };
+        let spare = slots_max.map(|slots| slots.saturating_sub(geometry.blocks));
+        Ok(Self {
+            id,
+            geometry,
+            layout: Layout::new(geometry.page_bytes),
+            file,
+            slots: Slots::new(geometry.blocks),
+            programmed: vec![0; geometry.blocks as usize],
+            births: vec![0; geometry.blocks as usize],
+            slots_max,
+            reserve: spare.unwrap_or_else(|| reserve(geometry.blocks)),
+            slot_bytes,
+            is_dirty: false,
+        })
+    }
+
+    /// Where a programmed page lies; none if its block is erased.
+    #[inline]
+    pub fn spot(&self, page: Ppa) -> Option<Spot> {
+        let block = self.geometry.block_of(page);
+        let slot = self.slots.of(block.index())?;
+        Some(self.spot_in(slot, block, self.geometry.page_of(page)))
+    }
+
+    fn spot_in(&self, slot: u32, block: BlockId, page: u32) -> Spot {
+        let in_slot = u64::from(page) * self.layout.stride() as u64;
+        Spot {
+            place: Place { region: self.id, slot, page, block: block.0 },
+            since: self.births[block.index()],
+            offset: LABEL_BYTES as u64 + u64::from(slot) * self.slot_bytes + in_slot,
+        }
+    }
+
+    /// Takes a page for a program of that sequence number. Its block gets a slot if it has none.
+    pub fn take(&mut self, page: Ppa, sequence: u64) -> Spot {
+        let (block, number) = (self.geometry.block_of(page), self.geometry.page_of(page));
+        let slot = self.slots.of(block.index()).unwrap_or_else(|| {
+            self.births[block.index()] = sequence;
+            self.slots.attach(block.index())
+        });
+        debug_assert_eq!(number, self.programmed[block.index()], "pages are programmed in order, once per erase");
+        self.programmed[block.index()] = number + 1;
+        self.spot_in(slot, block, number)
+    }
+
+    /// Whether the file can have such a slot.
+    pub fn has_room(&self, spot: &Spot) -> bool {
+        self.slots_max.is_none_or(|slots| spot.place.slot < slots)
+    }
+
+    /// Erases a block.
+    pub fn erase(&mut self, block: BlockId) {
+        self.programmed[block.index()] = 0;
+        self.slots.detach(block.index());
+    }
+
+    /// Reads the frame of a page and says whether it is the one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&self, spot: &Spot, frame: &mut [u8], seed: u32) -> io::Result<Result<u64, FrameError>> {
+        self.file.read_at(spot.offset, frame)?;
+        Ok(self.layout.verify(frame, spot.place, spot.since, seed))
+    }
+
+    /// Writes the frame of a page.
+    ///
+    /// # Errors
+    /// It may not have been written.
+    pub fn write(&mut self, spot: &Spot, frame: &[u8]) -> io::Result<()> {
+        self.is_dirty = true;
+        self.file.write_at(spot.offset, frame)
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.is_dirty {
+            self.file.sync()?;
+            self.is_dirty = false;
+        }
+        Ok(())
+    }
+
+    /// Makes durable whatever an earlier process wrote.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.is_dirty = true;
+        self.sync()
+    }
+
+    /// Whether so many slots wait for a commit that there should be one before the next request.
+    pub fn wants_commit(&self) -> bool {
+        self.slots.parked() > self.reserve / 2
+    }
+
+    /// A commit is durable: slots that wait for it are free. What is not needed soon is given back if `punches`.
+    pub fn release(&mut self, punches: bool) {
+        let (file, slot_bytes) = (&self.file, self.slot_bytes);
+        self.slots.release(self.reserve, |slot| {
+            if punches {
+                // Where it cannot be given back, it stays: that costs room and nothing else.
+                file.punch(LABEL_BYTES as u64 + u64::from(slot) * slot_bytes, slot_bytes).ok();
+            }
+        });
+    }
+
+    /// Pages that are programmed, and where they lie.
+    pub fn programmed(&self) -> impl Iterator<Item = Spot> + '_ {
+        (0..self.geometry.blocks).flat_map(move |block| {
+            let slot = self.slots.of(block as usize);
+            let pages = self.programmed[block as usize];
+            slot.into_iter().flat_map(move |slot| (0..pages).map(move |page| self.spot_in(slot, BlockId(block), page)))
+        })
+    }
+
+    /// Appends its state to a checkpoint.
+    pub fn save(&self, out: &mut Writer<'_>) {
+        self.slots.save(out);
+        out.table(&self.programmed);
+        out.wide_table(&self.births);
+    }
+
+    /// Reads its state from a checkpoint.
+    ///
+    /// # Errors
+    /// It is not that of such a region.
+    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
+        self.slots = Slots::restore(state, self.geometry.blocks)?;
+        state.table(&mut self.programmed)?;
+        self.births = state.wide_table(self.geometry.blocks as usize)?;
+        let sound = |(block, &pages): (usize, &u32)| {
+            pages <= self.geometry.pages_per_block && (pages > 0) == self.slots.of(block).is_some()
+        };
+        if self.programmed.len() != self.births.len() || !self.programmed.iter().enumerate().all(sound) {
+            return Err("the blocks have pages without a slot, or more than they can have".into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes() + self.programmed.capacity() * 4 + self.births.capacity() * 8
+    }
+}

@@ -1,0 +1,172 @@
+//! Rescue: an image of the host's sectors from a store, however damaged.
+//!
+//! A store that can be opened is copied. From one that cannot, the newest version of each sector is taken that is found in
+//! any sound page, or on the home disk: what was written last, whether it was committed or not. That a sector was trimmed
+//! is not known there, so that trimmed data may come back.
+
+use std::sync::Arc;
+
+use super::backing::{Access, Backing, Storage};
+use super::bytes::Buffer;
+use super::check::read_all;
+use super::create::{DISK, SUMS, region_file};
+use super::device::Store;
+use super::error::{InFile, StoreError};
+use super::frame::{Layout, SECTOR, Tag};
+use super::home_disk::HomeDisk;
+use super::open::OpenOptions;
+use super::region::{LABEL_BYTES, Label};
+use super::superblock::{SUPERBLOCK, Superblock};
+
+/// Where the parts of a store are, if its superblock cannot say so.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// Files of the regions; those that `create` makes if there are none.
+    pub regions: Vec<String>,
+    /// File of the home disk, likewise.
+    pub disk: Option<String>,
+}
+
+/// What was rescued.
+#[derive(Clone, Debug, Default)]
+pub struct Rescued {
+    /// Whether the store could be opened: then the image is its state.
+    pub is_state: bool,
+    /// Why it could not be opened.
+    pub refusal: Option<String>,
+    /// Sectors in the image.
+    pub sectors: u64,
+    /// Runs that are known to be lost: first sector, number.
+    pub lost: Vec<(u64, u64)>,
+    /// Pages that were read, and those of them that were sound.
+    pub pages: (u64, u64),
+}
+
+/// Writes what can be rescued to `image`, an empty file: what is not written to it is zeros.
+///
+/// # Errors
+/// The files cannot be read, the image cannot be written, or there is no sound label.
+pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> Result<Rescued, StoreError> {
+    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    match Store::open(Arc::clone(&storage), options) {
+        Ok(store) => {
+            let written = read_all(&store, |sector, bytes| image.write_at(sector * SECTOR as u64, bytes));
+            let (sectors, lost) = written.in_file("the image")?;
+            Ok(Rescued { is_state: true, sectors, lost, ..Rescued::default() })
+        }
+        Err(error @ (StoreError::InUse | StoreError::Missing)) if parts.regions.is_empty() => Err(error),
+        Err(error) => {
+            let mut search =
+                Search { storage: storage.as_ref(), image, newest: Vec::new(), rescued: Rescued::default() };
+            search.rescued.refusal = Some(error.to_string());
+            search.run(parts)?;
+            Ok(search.rescued)
+        }
+    }
+}
+
+/// The newest version of each sector that was found so far.
+struct Search<'a> {
+    storage: &'a dyn Storage,
+    image: &'a dyn Backing,
+    newest: Vec<u64>,
+    rescued: Rescued,
+}
+
+impl Search<'_> {
+    fn run(&mut self, parts: &Parts) -> Result<(), StoreError> {
+        let parts = self.named(parts)?;
+        let mut regions = Vec::new();
+        for file in &parts.regions {
+            let backing = self.storage.open(file, Access::Read, false).in_file(file)?;
+            let mut label = vec![0; LABEL_BYTES];
+            backing.read_at(0, &mut label).in_file(file)?;
+            match Label::decode(&label) {
+                Some(label) => regions.push((file, backing, label)),
+                None => {
+                    self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` has no label"))
+                }
+            }
+        }
+        let Some(seed) = regions.first().map(|(_, _, label)| crc32c::crc32c(&label.store.to_le_bytes())) else {
+            return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
+        };
+        // No more sectors than there is room for: a number beyond is none.
+        let room =
+            |label: &Label| u64::from(label.blocks) * u64::from(label.pages_per_block) * u64::from(label.page_bytes);
+        let mut sectors = regions.iter().map(|(_, _, label)| room(label)).sum::<u64>() / SECTOR as u64;
+        if let Some(file) = &parts.disk {
+            let image = self.storage.open(file, Access::Read, false).in_file(file)?;
+            sectors = image.length().in_file(file)? / SECTOR as u64;
+            self.newest = vec![0; sectors as usize];
+            let sums = self.storage.open(SUMS, Access::Read, false).in_file(SUMS)?;
+            self.take_disk(HomeDisk::new(image, sums, seed), sectors)?;
+        }
+        self.newest.resize(sectors as usize, 0);
+        for (file, backing, label) in regions {
+            self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
+        }
+        self.rescued.sectors = self.newest.iter().filter(|&&sequence| sequence > 0).count() as u64;
+        Ok(())
+    }
+
+    /// The files: as given, as the superblock has them, or as they are called unless they are given.
+    fn named(&self, parts: &Parts) -> Result<Parts, StoreError> {
+        if !parts.regions.is_empty() {
+            return Ok(parts.clone());
+        }
+        let file = self.storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
+        if let Some(contents) = Superblock::read(file.as_ref()).ok().and_then(|superblock| superblock.contents) {
+            return Ok(Parts { regions: contents.regions, disk: contents.disk });
+        }
+        let exists = |file: &String| self.storage.exists(file).unwrap_or(false);
+        let regions = (0..).map(region_file).take_while(exists).collect();
+        Ok(Parts { regions, disk: Some(DISK.to_owned()).filter(exists) })
+    }
+
+    fn take(&mut self, tag: Tag, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some((sector, sequence)) = tag.written()
+            && let Some(newest) = self.newest.get_mut(sector as usize)
+            && sequence > *newest
+        {
+            *newest = sequence;
+            self.image.write_at(sector * SECTOR as u64, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn take_disk(&mut self, mut disk: HomeDisk, sectors: u64) -> Result<(), StoreError> {
+        const RUN: u64 = 2048;
+        let (mut bytes, mut tags) = (vec![0; RUN as usize * SECTOR], vec![Tag::NONE; RUN as usize]);
+        for sector in (0..sectors).step_by(RUN as usize) {
+            let count = (sectors - sector).min(RUN) as usize;
+            disk.read(sector, &mut bytes[..count * SECTOR], &mut tags[..count]).in_file("the home disk")?;
+            for (bytes, &tag) in bytes.chunks_exact(SECTOR).zip(&tags[..count]) {
+                self.take(tag, bytes).in_file("the image")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_region(&mut self, backing: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
+        let layout = Layout::new(label.page_bytes);
+        let mut frame = Buffer::new(layout.stride());
+        let length = backing.length()?;
+        let mut offset = LABEL_BYTES as u64;
+        while offset + layout.stride() as u64 <= length {
+            backing.read_at(offset, frame.bytes_mut())?;
+            self.rescued.pages.0 += 1;
+            if let Ok((place, _)) = layout.open(frame.bytes(), seed)
+                && place.region == label.region
+            {
+                self.rescued.pages.1 += 1;
+                for sector in 0..layout.page_sectors() {
+                    let bytes = &frame.bytes()[sector * SECTOR..(sector + 1) * SECTOR];
+                    self.take(layout.tag(frame.bytes(), sector), bytes)?;
+                }
+            }
+            offset += layout.stride() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the blocks of a region lie in its file: each in a slot, which it gets with its first program after an erase.
+//!
+//! An erase parks the slot: until the next commit is durable, the state that a crash leads back to still has its data
+//! there. Slots are given out in an order that depends on nothing but the operations, so that replaying them gives the
+//! same map, and none is ever written down between checkpoints.
+
+use super::state::{Reader, Writer};
+
+const NONE: u32 = u32::MAX;
+
+/// The slots of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Slot of each block.
+    of_block: Vec<u32>,
+    /// Free ones, as a stack; the lowest `punched` of them have been given back to the file system.
+    free: Vec<u32>,
+    punched: u32,
+    /// Those whose block was erased since the last commit.
+    parked: Vec<u32>,
+    /// Slots that were ever in use.
+    total: u32,
+}
+
+impl Slots {
+    /// Blocks without data.
+    pub fn new(blocks: u32) -> Self {
+        let room = blocks as usize;
+        Self {
+            of_block: vec![NONE; room],
+            free: Vec::with_capacity(room),
+            punched: 0,
+            parked: Vec::with_capacity(room),
+            total: 0,
+        }
+    }
+
+    /// The slot of a block, if it has one.
+    #[inline]
+    pub fn of(&self, block: usize) -> Option<u32> {
+        Some(self.of_block[block]).filter(|&slot| slot != NONE)
+    }
+
+    /// Gives a block a slot.
+    pub fn attach(&mut self, block: usize) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.total += 1;
+            self.total - 1
+        });
+        self.punched = self.punched.min(self.free.len() as u32);
+        self.of_block[block] = slot;
+        slot
+    }
+
+    /// Parks the slot of a block.
+    pub fn detach(&mut self, block: usize) {
+        let slot = std::mem::replace(&mut self.of_block[block], NONE);
+        if slot != NONE {
+            self.parked.push(slot);
+        }
+    }
+
+    /// Slots that wait for the next commit.
+    pub fn parked(&self) -> u32 {
+        self.parked.len() as u32
+    }
+
+    /// A commit is durable: what was parked is free. Calls `punch` with slots that are not needed soon, all but the last
+    /// `kept` that were freed.
+    pub fn release(&mut self, kept: u32, mut punch: impl FnMut(u32)) {
+        self.free.append(&mut self.parked);
+        while self.free.len() as u32 - self.punched > kept {
+            punch(self.free[self.punched as usize]);
+            self.punched += 1;
+        }
+    }
+
+    /// Whether it can be the map of so many blocks: what is read from a file may be anything.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&self, blocks: u32) -> Result<(), String> {
+        if self.of_block.len() != blocks as usize {
+            return Err(format!("{} blocks have slots instead of {blocks}", self.of_block.len()));
+        }
+        let in_use = self.of_block.iter().filter(|&&slot| slot != NONE);
+        let mut slots: Vec<u32> = in_use.chain(&self.free).chain(&self.parked).copied().collect();
+        slots.sort_unstable();
+        if slots.len() as u64 != u64::from(self.total) || slots.iter().zip(0..).any(|(&slot, number)| slot != number) {
+            return Err("a slot is in two places, or in none".into());
+        }
+        if self.punched as usize > self.free.len() {
+            return Err("more slots were given back than are free".into());
+        }
+        Ok(())
+    }
+
+    /// Appends the map to a checkpoint.
+    pub fn save(&self, out: &mut Writer<'_>) {
+        for table in [&self.of_block, &self.free, &self.parked] {
+            out.table(table);
+        }
+        out.u32(self.punched);
+        out.u32(self.total);
+    }
+
+    /// Reads the map of so many blocks from a checkpoint.
+    ///
+    /// # Errors
+    /// It cannot be.
+    pub fn restore(state: &mut Reader<'_>, blocks: u32) -> Result<Self, String> {
+        let mut slots = Self::new(blocks);
+        for table in [&mut slots.of_block, &mut slots.free, &mut slots.parked] {
+            state.table(table)?;
+        }
+        slots.punched = state.u32()?;
+        slots.total = state.u32()?;
+        slots.check(blocks)?;
+        Ok(slots)
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        (self.of_block.capacity() + self.free.capacity() + self.parked.capacity()) * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_free_again_only_after_a_commit() {
+        let mut slots = Slots::new(4);
+        assert_eq!((slots.attach(0), slots.attach(1)), (0, 1));
+        slots.detach(0);
+        slots.detach(3);
+        assert_eq!((slots.of(0), slots.parked()), (None, 1));
+        assert_eq!(slots.attach(2), 2, "slot 0 still holds what a crash leads back to");
+        slots.release(9, |_| panic!("nothing is to be punched"));
+        assert_eq!((slots.attach(0), slots.total), (0, 3));
+        slots.check(4).unwrap();
+    }
+
+    #[test]
+    fn what_is_freed_beyond_the_reserve_is_given_back_once() {
+        let mut slots = Slots::new(8);
+        (0..8).for_each(|block| assert_eq!(slots.attach(block), block as u32));
+        (0..6).for_each(|block| slots.detach(block));
+        let mut punched = Vec::new();
+        slots.release(2, |slot| punched.push(slot));
+        assert_eq!(punched, [0, 1, 2, 3]);
+        slots.release(2, |slot| punched.push(slot));
+        assert_eq!(punched.len(), 4);
+        // The ones not given back go first; then the others come back into use.
+        assert_eq!([0, 1, 2].map(|block| slots.attach(block)), [5, 4, 3]);
+        slots.detach(0);
+        slots.release(0, |slot| punched.push(slot));
+        assert_eq!(punched, [0, 1, 2, 3, 5]);
+        slots.check(8).unwrap();
+    }
+}

@@ -1,0 +1,266 @@
+//! Crash tests: random requests, a crash at a random operation on the backing, recovery, and a comparison with what a map
+//! of sectors says; again and again on the same device.
+//!
+//! After a crash a device must be exactly as some commit left it, none older than the last one that was acknowledged: not
+//! one sector may be older, newer or mixed. Crashes come while a store is made, in requests, in commits and checkpoints,
+//! and in recovery itself.
+
+mod model;
+mod tiny;
+
+use std::sync::Arc;
+
+use bimetal_core::part::random::{below, split_mix};
+use bimetal_core::scheme::{self, SCHEMES};
+
+use super::backing::Storage;
+use super::crash_backing::{CrashStorage, Fault, Loss};
+use super::create::{CreateOptions, create};
+use super::device::Store;
+use super::engine::Limits;
+use super::error::StoreError;
+use super::open::OpenOptions;
+use crate::block_device::{BlockDevice, IoError};
+use model::Model;
+pub use tiny::{TINY, Tiny};
+
+/// What crash tests came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Crashes, each at a point of its own.
+    pub crashes: u64,
+    /// Those of them that came while the store recovered from another.
+    pub in_recovery: u64,
+    /// Requests served.
+    pub requests: u64,
+    /// Flushes and writes with FUA that were acknowledged.
+    pub flushes: u64,
+    /// Sectors compared after a crash.
+    pub sectors: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.crashes += other.crashes;
+        self.in_recovery += other.in_recovery;
+        self.requests += other.requests;
+        self.flushes += other.flushes;
+        self.sectors += other.sectors;
+    }
+}
+
+/// Crashes of one device one after the other.
+const CYCLES: u64 = 12;
+/// Requests between two crashes, at most.
+const REQUESTS_MAX: u64 = 300;
+
+/// Runs the crash test of each seed on every scheme.
+///
+/// # Errors
+/// The first difference, with how to repeat it.
+pub fn soak(seeds: std::ops::Range<u64>) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        for spec in SCHEMES {
+            tally += crash_run(spec.name, seed)?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs the crash test of a seed on a scheme.
+///
+/// # Errors
+/// The first difference, with how to repeat it.
+pub fn crash_run(scheme: &str, seed: u64) -> Result<Tally, String> {
+    let run = || {
+        let mut run = Run::new(scheme, seed)?;
+        for _ in 0..CYCLES {
+            run.cycle()?;
+        }
+        Ok(run.tally)
+    };
+    run().map_err(|what: String| format!("{what}\nrepeat with: crash_run(\"{scheme}\", {seed})"))
+}
+
+/// A device on its way from crash to crash.
+struct Run {
+    storage: Arc<CrashStorage>,
+    limits: Limits,
+    model: Model,
+    random: u64,
+    tally: Tally,
+}
+
+impl Run {
+    fn new(scheme: &str, seed: u64) -> Result<Self, String> {
+        let mut random = seed;
+        split_mix(&mut random);
+        let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
+        let tiny = &TINY[below(&mut random, TINY.len() as u64) as usize];
+        let device = tiny.device(spec)?;
+        let sectors = device.logical.0 / 512;
+        // Small limits bring everything about that large devices do now and then.
+        let one_of = |random: &mut u64, values: [u64; 3]| values[below(random, 3) as usize];
+        let limits = Limits {
+            events: one_of(&mut random, [3, 40, 1000]) as usize,
+            disk_sectors: one_of(&mut random, [16, 64, 1000]) as usize,
+            journal_bytes: one_of(&mut random, [1, 2000, 20_000]),
+            request_sectors: one_of(&mut random, [8, 24, 64]) as u32,
+            trim_sectors: one_of(&mut random, [16, 50, 1000]) as u32,
+            ..Limits::default()
+        };
+        let mut run =
+            Self { storage: Arc::default(), limits, model: Model::new(sectors), random, tally: Tally::default() };
+        run.create(&device)?;
+        Ok(run)
+    }
+
+    fn draw(&mut self, bound: u64) -> u64 {
+        below(&mut self.random, bound)
+    }
+
+    /// Makes the store, at the second attempt if the first one crashes.
+    fn create(&mut self, device: &bimetal_core::device::Device) -> Result<(), String> {
+        let options = CreateOptions { number: Some(split_mix(&mut self.random)), ..CreateOptions::default() };
+        if self.draw(4) == 0 {
+            self.plan_crash(25);
+            if create(self.storage.as_ref(), device, &options).is_err() && !self.storage.is_crashed() {
+                return Err("a store cannot be made".into());
+            }
+            self.crash();
+        }
+        match create(self.storage.as_ref(), device, &options) {
+            Ok(()) | Err(StoreError::Exists) => Ok(()),
+            Err(error) => Err(format!("a store cannot be made: {error}")),
+        }
+    }
+
+    /// Makes one of the next `changes` operations crash.
+    fn plan_crash(&mut self, changes: u64) {
+        let at = self.storage.changes() + 1 + self.draw(changes);
+        self.storage.set_fault(at, Fault::Crash);
+    }
+
+    fn crash(&mut self) {
+        let loss = Loss::ALL[self.draw(Loss::ALL.len() as u64) as usize];
+        let seed = split_mix(&mut self.random);
+        self.storage.restart(loss, seed);
+        self.tally.crashes += 1;
+    }
+
+    fn open(&self) -> Result<Store, StoreError> {
+        let options = OpenOptions { limits: self.limits, ..OpenOptions::default() };
+        Store::open(Arc::clone(&self.storage) as Arc<dyn Storage>, options)
+    }
+
+    /// Opens the store, with crashes on the way.
+    fn recover(&mut self) -> Result<Store, String> {
+        while self.draw(4) == 0 {
+            self.plan_crash(12);
+            let opened = self.open();
+            if !self.storage.is_crashed() {
+                opened.map_err(|error| format!("the store cannot be opened: {error}"))?;
+            }
+            self.crash();
+            self.tally.in_recovery += 1;
+        }
+        self.open().map_err(|error| format!("the store cannot be opened: {error}"))
+    }
+
+    /// Recovers, compares, and serves requests until the next crash.
+    fn cycle(&mut self) -> Result<(), String> {
+        let store = self.recover()?;
+        self.model.recovered(store.events())?;
+        self.compare(&store)?;
+        let until = [8, 60, 600][self.draw(3) as usize];
+        self.plan_crash(until);
+        let requests = self.draw(REQUESTS_MAX);
+        for _ in 0..requests {
+            self.request(&store)?;
+            if self.storage.is_crashed() {
+                break;
+            }
+        }
+        if !self.storage.is_crashed() && self.draw(3) == 0 {
+            match store.close() {
+                Ok(()) => self.model.flushed(),
+                Err(_) if self.storage.is_crashed() => {}
+                Err(error) => return Err(format!("the store cannot be closed: {error}")),
+            }
+        }
+        drop(store);
+        self.crash();
+        Ok(())
+    }
+
+    /// Reads all sectors.
+    fn compare(&mut self, store: &Store) -> Result<(), String> {
+        let mut sector = 0;
+        while sector < self.model.sectors() {
+            let sectors = (self.model.sectors() - sector).min(1 + self.draw(100));
+            self.read(store, sector, sectors)?;
+            if self.storage.is_crashed() {
+                return Ok(());
+            }
+            self.tally.sectors += sectors;
+            sector += sectors;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, store: &Store, sector: u64, sectors: u64) -> Result<(), String> {
+        let mut bytes = vec![0xee; sectors as usize * 512];
+        match store.read(sector, &mut bytes) {
+            Ok(()) => self.model.compare(sector, &bytes),
+            Err(_) if self.storage.is_crashed() => Ok(()),
+            Err(error) => Err(format!("sectors {sector} to {} cannot be read: {error}", sector + sectors)),
+        }
+    }
+
+    fn request(&mut self, store: &Store) -> Result<(), String> {
+        let total = self.model.sectors();
+        let largest = if self.draw(6) == 0 { 100 } else { 20 };
+        let sectors = (1 + self.draw(largest)).min(total);
+        let hot = if self.draw(2) == 0 { total } else { total / 8 };
+        let mut sector = self.draw(hot).min(total - sectors);
+        if self.draw(3) > 0 {
+            sector = sector / 8 * 8;
+        }
+        let fua = self.draw(8) == 0;
+        self.tally.requests += 1;
+        let done = match self.draw(20) {
+            0..9 => {
+                let data = self.model.write(sector, sectors, store.events(), u64::from(self.limits.request_sectors));
+                store.write(sector, &data, fua)
+            }
+            9..11 => {
+                self.model.trim(sector, sectors, store.events(), u64::from(self.limits.trim_sectors));
+                store.trim(sector, sectors, fua)
+            }
+            11..17 => return self.read(store, sector, sectors),
+            17 => return self.tell(store.idle(4).map(|_| ())),
+            _ => {
+                let flushed = store.flush();
+                if flushed.is_ok() {
+                    self.tally.flushes += 1;
+                    self.model.flushed();
+                }
+                return self.tell(flushed);
+            }
+        };
+        if done.is_ok() && fua {
+            self.tally.flushes += 1;
+            self.model.flushed();
+        }
+        self.tell(done)
+    }
+
+    /// Nothing fails but by the crash.
+    fn tell(&self, done: Result<(), IoError>) -> Result<(), String> {
+        match done {
+            Err(error) if !self.storage.is_crashed() => Err(format!("a request fails: {error}")),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a device must hold: the version that each sector was last written with, and what has changed since which event.
+
+/// Sectors that got a version, or 0 for zeros, with an event.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    event: u64,
+    sector: u64,
+    sectors: u64,
+    version: u64,
+}
+
+/// The simplest device there is.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Versions at the last recovery, and now.
+    base: Vec<u64>,
+    now: Vec<u64>,
+    changes: Vec<Change>,
+    /// The event up to which everything must survive.
+    acknowledged: u64,
+    version: u64,
+}
+
+impl Model {
+    /// A device of zeros.
+    pub fn new(sectors: u64) -> Self {
+        let zeros = vec![0; sectors as usize];
+        Self { base: zeros.clone(), now: zeros, changes: Vec::new(), acknowledged: 0, version: 0 }
+    }
+
+    /// Number of sectors.
+    pub fn sectors(&self) -> u64 {
+        self.now.len() as u64
+    }
+
+    fn change(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64, version: u64) {
+        for (start, event) in (sector..sector + sectors).step_by(sectors_per_event as usize).zip(events + 1..) {
+            let sectors = sectors_per_event.min(sector + sectors - start);
+            self.now[start as usize..(start + sectors) as usize].fill(version);
+            self.changes.push(Change { event, sector: start, sectors, version });
+        }
+    }
+
+    /// Sectors will be written, with the event after `events` and those that follow. Returns their data.
+    pub fn write(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64) -> Vec<u8> {
+        self.version += 1;
+        self.change(sector, sectors, events, sectors_per_event, self.version);
+        (sector..sector + sectors).flat_map(|sector| pattern(sector, self.version)).collect()
+    }
+
+    /// Sectors will be trimmed.
+    pub fn trim(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64) {
+        self.change(sector, sectors, events, sectors_per_event, 0);
+    }
+
+    /// All changes so far were acknowledged to be durable.
+    pub fn flushed(&mut self) {
+        self.acknowledged = self.changes.last().map_or(self.acknowledged, |change| change.event);
+    }
+
+    /// The device has recovered to the state after so many events.
+    pub fn recovered(&mut self, events: u64) -> Result<(), String> {
+        if events < self.acknowledged {
+            return Err(format!("event {} was acknowledged, and {events} were recovered", self.acknowledged));
+        }
+        for change in self.changes.drain(..).take_while(|change| change.event <= events) {
+            self.base[change.sector as usize..(change.sector + change.sectors) as usize].fill(change.version);
+        }
+        self.now.clone_from(&self.base);
+        self.acknowledged = 0;
+        Ok(())
+    }
+
+    /// Whether the device returns what it must.
+    pub fn compare(&self, sector: u64, bytes: &[u8]) -> Result<(), String> {
+        for (bytes, sector) in bytes.chunks_exact(512).zip(sector..) {
+            let version = self.now[sector as usize];
+            if bytes.iter().ne(pattern(sector, version).iter()) {
+                let word =
+                    |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word: u64, &byte| word << 8 | u64::from(byte));
+                return Err(format!(
+                    "sector {sector} has version {version} and reads as version {} of sector {}",
+                    word(8),
+                    word(0)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a version of a sector looks like; version 0 is zeros.
+fn pattern(sector: u64, version: u64) -> [u8; 512] {
+    let mut bytes = [0; 512];
+    if version > 0 {
+        for (word, number) in bytes.chunks_exact_mut(16).zip(0..) {
+            word[..8].copy_from_slice(&(sector + number * 1_000_000_007).to_le_bytes());
+            word[8..].copy_from_slice(&version.to_le_bytes());
+        }
+    }
+    bytes
+}

@@ -1,0 +1,110 @@
+//! Numbers and tables of a checkpoint: little-endian, a table with its length in front.
+
+use super::bytes::{u32_at, u64_at};
+
+/// Appends to a checkpoint.
+pub struct Writer<'a>(pub &'a mut Vec<u8>);
+
+impl Writer<'_> {
+    /// A number.
+    pub fn u32(&mut self, number: u32) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    /// A number.
+    pub fn u64(&mut self, number: u64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    /// A table: its length as `u64`, then its numbers.
+    pub fn table(&mut self, table: &[u32]) {
+        self.u64(table.len() as u64);
+        table.iter().for_each(|&number| self.u32(number));
+    }
+
+    /// A table of larger numbers.
+    pub fn wide_table(&mut self, table: &[u64]) {
+        self.u64(table.len() as u64);
+        table.iter().for_each(|&number| self.u64(number));
+    }
+
+    /// Bytes that something else makes: their length as `u64`, then they.
+    pub fn section(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.0.len();
+        self.u64(0);
+        write(self.0);
+        let length = (self.0.len() - at - 8) as u64;
+        self.0[at..at + 8].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// Reads a checkpoint. What it has may be anything, so that every length is held against what is there.
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: u64) -> Result<&'a [u8], String> {
+        let length = usize::try_from(length).ok().filter(|&length| length <= self.0.len());
+        let length = length.ok_or("it ends too early")?;
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// The end.
+    pub fn u32(&mut self) -> Result<u32, String> {
+        self.take(4).map(|bytes| u32_at(bytes, 0))
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// The end.
+    pub fn u64(&mut self) -> Result<u64, String> {
+        self.take(8).map(|bytes| u64_at(bytes, 0))
+    }
+
+    /// A table, in the place of what is in `table`.
+    ///
+    /// # Errors
+    /// The end.
+    pub fn table(&mut self, table: &mut Vec<u32>) -> Result<(), String> {
+        let length = self.u64()?;
+        let bytes = self.take(length.saturating_mul(4))?;
+        table.clear();
+        table.extend(bytes.chunks_exact(4).map(|bytes| u32_at(bytes, 0)));
+        Ok(())
+    }
+
+    /// A table of larger numbers, of known length.
+    ///
+    /// # Errors
+    /// The end, or another length.
+    pub fn wide_table(&mut self, expected: usize) -> Result<Vec<u64>, String> {
+        let length = self.u64()?;
+        if length != expected as u64 {
+            return Err(format!("a table has {length} entries instead of {expected}"));
+        }
+        let bytes = self.take(length.saturating_mul(8))?;
+        Ok(bytes.chunks_exact(8).map(|bytes| u64_at(bytes, 0)).collect())
+    }
+
+    /// Bytes of something else.
+    ///
+    /// # Errors
+    /// The end.
+    pub fn section(&mut self) -> Result<&'a [u8], String> {
+        let length = self.u64()?;
+        self.take(length)
+    }
+
+    /// Whether that was all.
+    ///
+    /// # Errors
+    /// More follows.
+    pub fn end(&self) -> Result<(), String> {
+        if self.0.is_empty() { Ok(()) } else { Err(format!("{} bytes follow it", self.0.len())) }
+    }
+}

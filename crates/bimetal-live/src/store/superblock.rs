@@ -1,0 +1,277 @@
+//! The superblock: what a store is, and where its latest state is.
+//!
+//! Its file has two copies, at bytes 0 and 65,536, that are written in turn: a generation is even in the first. The valid
+//! one of the higher generation counts. A copy:
+//!
+//! ```text
+//! 0    u32   CRC-32C of all that follows, to the end of the text
+//! 4    u32   magic `BMSB`
+//! 8    u32   format of the store
+//! 12   u32   1 if the store was made to the end, else 0
+//! 16   u64   number of the store
+//! 24   u64   generation
+//! 32   u64   sequence numbers up to this one may have been used
+//! 40   u64   the first batch that the journal has, or will have
+//! 48   u32   file of the latest checkpoint, 0 or 1; 4,294,967,295 if there is none
+//! 52   u32   CRC-32C of the checkpoint
+//! 56   u64   its length
+//! 64   u32   version of the scheme
+//! 68   u32   length of the text
+//! 72   u64   how often it was opened to be written
+//! 80   u64   how often it was not closed after that
+//! 88   u64   for how long it was open, in milliseconds
+//! 96   u32   1 if it is closed, else 0
+//! 100        the text: TOML with the names of the files and the device
+//! ```
+
+use std::io;
+
+use bimetal_core::device::Device;
+use serde::{Deserialize, Serialize};
+
+use super::backing::Backing;
+use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::error::{InFile, StoreError};
+
+/// The file's name.
+pub const SUPERBLOCK: &str = "superblock";
+/// The format that this program writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
+const COPY_BYTES: u64 = 64 << 10;
+const HEAD_BYTES: usize = 100;
+const NO_CHECKPOINT: u32 = u32::MAX;
+
+/// The names of a store's files, and what it is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contents {
+    /// Files or block devices of the regions.
+    pub regions: Vec<String>,
+    /// File or block device of the home disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+    /// The device, as it was resolved.
+    pub device: Device,
+}
+
+/// A checkpoint that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointRef {
+    /// Which of the two files.
+    pub file: u32,
+    /// CRC-32C of its bytes.
+    pub sum: u32,
+    /// Their number.
+    pub bytes: u64,
+}
+
+/// When a store was open, as a drive counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Power {
+    /// How often it was opened to be written.
+    pub cycles: u64,
+    /// How often it was not closed after that.
+    pub unsafe_shutdowns: u64,
+    /// For how long it was open, in milliseconds; after a crash what is known of it.
+    pub on_ms: u64,
+    /// Whether it is closed.
+    pub is_off: bool,
+}
+
+/// A superblock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Superblock {
+    /// Whether the store was made to the end.
+    pub is_complete: bool,
+    /// Number of the store.
+    pub store: u64,
+    /// How often it was written.
+    pub generation: u64,
+    /// Sequence numbers up to this one may have been used.
+    pub sequence: u64,
+    /// First batch of the journal.
+    pub first_batch: u64,
+    /// The latest checkpoint.
+    pub checkpoint: Option<CheckpointRef>,
+    /// Version of the scheme.
+    pub scheme_version: u32,
+    /// When it was open.
+    pub power: Power,
+    /// What the store consists of; nothing as long as it is being made.
+    pub contents: Option<Contents>,
+}
+
+impl Superblock {
+    /// Seed of all checksums of the store.
+    pub fn seed(&self) -> u32 {
+        crc32c::crc32c(&self.store.to_le_bytes())
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        let text =
+            self.contents.as_ref().map_or(Ok(String::new()), toml::to_string).map_err(|error| error.to_string())?;
+        if HEAD_BYTES + text.len() > COPY_BYTES as usize {
+            return Err(format!("a device description of {} bytes is too long", text.len()));
+        }
+        let mut bytes = vec![0; HEAD_BYTES];
+        put_u32(&mut bytes, 4, MAGIC);
+        put_u32(&mut bytes, 8, FORMAT);
+        put_u32(&mut bytes, 12, u32::from(self.is_complete));
+        put_u64(&mut bytes, 16, self.store);
+        put_u64(&mut bytes, 24, self.generation);
+        put_u64(&mut bytes, 32, self.sequence);
+        put_u64(&mut bytes, 40, self.first_batch);
+        let checkpoint = self.checkpoint.unwrap_or(CheckpointRef { file: NO_CHECKPOINT, sum: 0, bytes: 0 });
+        put_u32(&mut bytes, 48, checkpoint.file);
+        put_u32(&mut bytes, 52, checkpoint.sum);
+        put_u64(&mut bytes, 56, checkpoint.bytes);
+        put_u32(&mut bytes, 64, self.scheme_version);
+        put_u32(&mut bytes, 68, text.len() as u32);
+        put_u64(&mut bytes, 72, self.power.cycles);
+        put_u64(&mut bytes, 80, self.power.unsafe_shutdowns);
+        put_u64(&mut bytes, 88, self.power.on_ms);
+        put_u32(&mut bytes, 96, u32::from(self.power.is_off));
+        bytes.extend(text.as_bytes());
+        let sum = crc32c::crc32c(&bytes[4..]);
+        put_u32(&mut bytes, 0, sum);
+        Ok(bytes)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        if u32_at(bytes, 4) != MAGIC {
+            return Err(Unreadable::Foreign);
+        }
+        let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
+        if end > bytes.len() || u32_at(bytes, 0) != crc32c::crc32c(&bytes[4..end]) {
+            return Err(Unreadable::Damaged);
+        }
+        let format = u32_at(bytes, 8);
+        if format != FORMAT {
+            return Err(Unreadable::Format(format));
+        }
+        let text = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(|_| Unreadable::Damaged)?;
+        let contents =
+            if text.is_empty() { None } else { Some(toml::from_str(text).map_err(|_| Unreadable::Damaged)?) };
+        let checkpoint = CheckpointRef { file: u32_at(bytes, 48), sum: u32_at(bytes, 52), bytes: u64_at(bytes, 56) };
+        Ok(Self {
+            is_complete: u32_at(bytes, 12) == 1,
+            store: u64_at(bytes, 16),
+            generation: u64_at(bytes, 24),
+            sequence: u64_at(bytes, 32),
+            first_batch: u64_at(bytes, 40),
+            checkpoint: (checkpoint.file != NO_CHECKPOINT).then_some(checkpoint),
+            scheme_version: u32_at(bytes, 64),
+            power: Power {
+                cycles: u64_at(bytes, 72),
+                unsafe_shutdowns: u64_at(bytes, 80),
+                on_ms: u64_at(bytes, 88),
+                is_off: u32_at(bytes, 96) == 1,
+            },
+            contents,
+        })
+    }
+
+    /// Writes it to its place and makes it durable.
+    ///
+    /// # Errors
+    /// It may not be durable.
+    pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
+        let bytes = self.encode().map_err(io::Error::other)?;
+        file.write_at(self.generation % 2 * COPY_BYTES, &bytes)?;
+        file.sync()
+    }
+
+    /// Both copies, as far as they are valid.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read_copies(file: &dyn Backing) -> io::Result<[Result<Self, Unreadable>; 2]> {
+        let mut bytes = vec![0; COPY_BYTES as usize];
+        file.read_at(0, &mut bytes)?;
+        let first = Self::decode(&bytes);
+        file.read_at(COPY_BYTES, &mut bytes)?;
+        Ok([first, Self::decode(&bytes)])
+    }
+
+    /// Reads the one that counts.
+    ///
+    /// # Errors
+    /// There is none, or none that can be read.
+    pub fn read(file: &dyn Backing) -> Result<Self, StoreError> {
+        let copies = Self::read_copies(file).in_file(SUPERBLOCK)?;
+        let worst = copies.iter().filter_map(|copy| copy.as_ref().err()).max().copied();
+        match copies.into_iter().flatten().max_by_key(|copy| copy.generation) {
+            Some(copy) if copy.is_complete => Ok(copy),
+            Some(_) => Err(StoreError::Unfinished),
+            None => Err(match worst {
+                Some(Unreadable::Format(found)) => StoreError::Format { found, known: FORMAT },
+                Some(Unreadable::Damaged) => {
+                    StoreError::Damaged { file: SUPERBLOCK.into(), what: "both copies are damaged".into() }
+                }
+                Some(Unreadable::Foreign) | None => StoreError::Unfinished,
+            }),
+        }
+    }
+}
+
+/// Why a copy cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unreadable {
+    /// It is none.
+    Foreign,
+    /// It is damaged.
+    Damaged,
+    /// It has another format.
+    Format(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::backing::{Access, Storage};
+    use crate::store::crash_backing::CrashStorage;
+
+    fn superblock(generation: u64) -> Superblock {
+        let device = bimetal_core::device::preset("wlaftl").unwrap();
+        Superblock {
+            is_complete: true,
+            store: 7,
+            generation,
+            sequence: 8,
+            first_batch: 9,
+            checkpoint: Some(CheckpointRef { file: 1, sum: 2, bytes: 3 }),
+            scheme_version: 4,
+            power: Power { cycles: 5, unsafe_shutdowns: 1, on_ms: 6, is_off: true },
+            contents: Some(Contents { regions: vec!["slc".into(), "mlc".into()], disk: None, device }),
+        }
+    }
+
+    #[test]
+    fn the_latest_valid_copy_counts() {
+        let storage = CrashStorage::new();
+        let file = storage.open(SUPERBLOCK, Access::Create, false).unwrap();
+        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Unfinished)));
+        for generation in 1..4 {
+            superblock(generation).write(file.as_ref()).unwrap();
+            assert_eq!(Superblock::read(file.as_ref()).unwrap(), superblock(generation));
+        }
+        storage.flip(SUPERBLOCK, (COPY_BYTES as usize + 100) * 8);
+        assert_eq!(Superblock::read(file.as_ref()).unwrap(), superblock(2), "that of before");
+        storage.flip(SUPERBLOCK, 100 * 8);
+        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn another_format_is_named() {
+        let storage = CrashStorage::new();
+        let file = storage.open(SUPERBLOCK, Access::Create, false).unwrap();
+        let mut bytes = superblock(0).encode().unwrap();
+        put_u32(&mut bytes, 8, 2);
+        let sum = crc32c::crc32c(&bytes[4..]);
+        put_u32(&mut bytes, 0, sum);
+        file.write_at(0, &bytes).unwrap();
+        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 2, known: 1 })));
+    }
+}
