@@ -4,9 +4,11 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bimetal_live::nbd::{Export, Options};
@@ -325,31 +327,54 @@ fn nbdkit_passes_requests_on() {
     drop((nbdinfo, nbdcopy));
 }
 
+/// A file that nbdfuse makes of a device; gone in the end, whatever becomes of the test.
+struct Mounted {
+    nbdfuse: Child,
+    fusermount: Program,
+    file: String,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.fusermount.output(&["-u", "-z", &self.file]);
+        let start = Instant::now();
+        while self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_none()) && start.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.nbdfuse.kill();
+        let _ = self.nbdfuse.wait();
+    }
+}
+
 #[test]
 fn nbdfuse_makes_a_file_of_it() {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("SKIPPED: no /dev/fuse");
         return;
     }
-    let Some(nbdfuse) = Program::find("nbdfuse") else { return };
-    let Some(fusermount) = Program::find("fusermount3") else { return };
+    let (Some(nbdfuse), Some(fusermount)) = (Program::find("nbdfuse"), Program::find("fusermount3")) else { return };
     let (device, running) = memory(16);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     fs::write(&file, "").unwrap();
-    let mut mounted = Command::new(&nbdfuse.0).args([&text(&file), &running.uri()]).spawn().unwrap();
+    let nbdfuse = Command::new(&nbdfuse.0).args([&text(&file), &running.uri()]).spawn().unwrap();
+    let mut mounted = Mounted { nbdfuse, fusermount, file: text(&file) };
     let start = Instant::now();
     while fs::metadata(&file).map_or(0, |found| found.len()) != 16 * MIB {
-        assert!(start.elapsed() < Duration::from_secs(20) && mounted.try_wait().unwrap().is_none(), "no file");
-        std::thread::sleep(Duration::from_millis(10));
+        assert!(start.elapsed() < Duration::from_secs(20), "no file");
+        assert!(mounted.nbdfuse.try_wait().unwrap().is_none(), "nbdfuse has ended");
+        thread::sleep(Duration::from_millis(10));
     }
     let data = sample(16 << 20);
     let target = fs::OpenOptions::new().write(true).open(&file).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&target, &data, 0).unwrap();
+    // FUSE cuts writes of 64 KiB at the pages of the writer's memory, and nbdfuse passes on what it gets: it would not
+    // be of whole sectors.
+    for (part, data) in data.chunks(32 << 10).enumerate() {
+        target.write_all_at(data, part as u64 * (32 << 10)).unwrap();
+    }
     target.sync_all().unwrap();
     drop(target);
-    let read = fs::read(&file);
-    fusermount.run(&["-u", &text(&file)]);
-    assert!(mounted.wait().unwrap().success());
-    assert!(read.unwrap() == data && contents(&device) == data);
+    let read = fs::read(&file).unwrap();
+    drop(mounted);
+    assert!(read == data && contents(&device) == data);
 }
