@@ -367,10 +367,10 @@ fn nbdfuse_makes_a_file_of_it() {
     }
     let data = sample(16 << 20);
     let target = fs::OpenOptions::new().write(true).open(&file).unwrap();
-    // FUSE cuts writes of 64 KiB at the pages of the writer's memory, and nbdfuse passes on what it gets: it would not
-    // be of whole sectors.
-    for (part, data) in data.chunks(32 << 10).enumerate() {
-        target.write_all_at(data, part as u64 * (32 << 10)).unwrap();
+    // FUSE cuts longer writes at the pages of the writer's memory, and nbdfuse passes on parts that are not of whole
+    // sectors.
+    for (part, data) in data.chunks(4096).enumerate() {
+        target.write_all_at(data, part as u64 * 4096).unwrap();
     }
     target.sync_all().unwrap();
     drop(target);
