@@ -144,3 +144,59 @@ impl<'d> Connection<'d> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::proto::*;
+    use super::*;
+    use crate::MemoryDevice;
+
+    fn request(flags: u16, kind: u16, offset: u64, bytes: u32) -> Vec<u8> {
+        let flags = [flags.to_be_bytes(), kind.to_be_bytes()].concat();
+        [&NBD_REQUEST_MAGIC.to_be_bytes()[..], &flags, &[0; 8], &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn a_warm_connection_allocates_nothing() {
+        let (device, export) = (MemoryDevice::new(1 << 16), Export::default());
+        let (mut input, mut output) = (Input::new(4096), Output::new(4096));
+        let mut connection = Connection::new(&device, &export, false, &mut output);
+        connection.phase = Phase::Transmitting(Agreement { structured: true, allocation: true });
+        output.clear();
+        let mut round = Vec::new();
+        for at in 0..64 {
+            round.extend(request(at % 2, NBD_CMD_WRITE, 8192 * u64::from(at), 4096));
+            round.extend([3; 4096]);
+            round.extend(request(0, NBD_CMD_READ, 4096 * u64::from(at), 1 << (9 + at % 12)));
+            round.extend(request(0, NBD_CMD_BLOCK_STATUS, 0, 1 << 20));
+            round.extend(request(0, NBD_CMD_TRIM, 4096 * u64::from(at), 8192));
+            round.extend(request(0, NBD_CMD_READ, 1, 1));
+            round.extend(request(0, NBD_CMD_WRITE_ZEROES, 0, 4096));
+            round.extend(request(0, NBD_CMD_FLUSH, 0, 0));
+        }
+        round.extend(request(0, NBD_CMD_WRITE, 0, 1 << 20));
+        round.extend(vec![1; 1 << 20]);
+        let mut serve = || {
+            let (mut left, mut sent) = (&round[..], 0);
+            loop {
+                let next = connection.advance(&mut input, &mut output);
+                sent += output.bytes().len();
+                output.clear();
+                match next {
+                    Next::Receive { .. } if left.is_empty() => return sent,
+                    Next::Receive { message_bytes } => {
+                        let room = input.room(message_bytes);
+                        let (now, later) = left.split_at(room.len().min(left.len()));
+                        room[..now.len()].copy_from_slice(now);
+                        input.received(now.len());
+                        left = later;
+                    }
+                    next => assert_eq!(next, Next::Send),
+                }
+            }
+        };
+        assert!(serve() > 1 << 20);
+        let allocated = allocation_counter::measure(|| assert!(serve() > 1 << 20));
+        assert_eq!(allocated.count_total, 0);
+    }
+}

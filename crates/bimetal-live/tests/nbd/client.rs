@@ -1,0 +1,267 @@
+//! The client's side of the protocol: what it sends, and how it takes apart what it gets.
+
+use bimetal_live::BlockDevice;
+use bimetal_live::nbd::proto::*;
+use bimetal_live::nbd::{Close, Connection, Export, Input, Next, Output};
+
+/// The client's flags: fixed newstyle, and no zeroes.
+pub fn client_flags() -> Vec<u8> {
+    (NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES).to_be_bytes().to_vec()
+}
+
+pub fn option(option: u32, data: &[u8]) -> Vec<u8> {
+    [&IHAVEOPT.to_be_bytes()[..], &option.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
+}
+
+pub fn string(text: &[u8]) -> Vec<u8> {
+    [&(text.len() as u32).to_be_bytes()[..], text].concat()
+}
+
+/// The data of `NBD_OPT_INFO` and `NBD_OPT_GO`.
+pub fn info(name: &[u8], requests: &[u16]) -> Vec<u8> {
+    let mut data = string(name);
+    data.extend((requests.len() as u16).to_be_bytes());
+    data.extend(requests.iter().flat_map(|request| request.to_be_bytes()));
+    data
+}
+
+/// The data of `NBD_OPT_LIST_META_CONTEXT` and `NBD_OPT_SET_META_CONTEXT`.
+pub fn contexts(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
+    let mut data = string(name);
+    data.extend((queries.len() as u32).to_be_bytes());
+    data.extend(queries.iter().flat_map(|query| string(query)));
+    data
+}
+
+/// A whole negotiation: with nothing, with structured replies, with these and `base:allocation`.
+pub fn negotiate(structured: bool, allocation: bool) -> Vec<u8> {
+    let mut bytes = client_flags();
+    if structured {
+        bytes.extend(option(NBD_OPT_STRUCTURED_REPLY, &[]));
+    }
+    if allocation {
+        bytes.extend(option(NBD_OPT_SET_META_CONTEXT, &contexts(b"", &[b"base:allocation"])));
+    }
+    bytes.extend(option(NBD_OPT_GO, &info(b"", &[])));
+    bytes
+}
+
+/// A request, without data.
+pub fn request(flags: u16, kind: u16, cookie: u64, offset: u64, bytes: u32) -> Vec<u8> {
+    [
+        &NBD_REQUEST_MAGIC.to_be_bytes()[..],
+        &flags.to_be_bytes(),
+        &kind.to_be_bytes(),
+        &cookie.to_be_bytes(),
+        &offset.to_be_bytes(),
+        &bytes.to_be_bytes(),
+    ]
+    .concat()
+}
+
+pub fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
+    [&request(flags, NBD_CMD_WRITE, cookie, offset, data.len() as u32)[..], data].concat()
+}
+
+/// How a conversation without a socket ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The server waits for the client.
+    Waiting,
+    /// The server waits for the client to start TLS.
+    StartTls,
+    Closed(Close),
+}
+
+/// A connection with its buffers.
+pub struct Talk<'d> {
+    connection: Connection<'d>,
+    input: Input,
+    output: Output,
+    /// What the server sent.
+    pub sent: Vec<u8>,
+    /// In how many goes.
+    pub sends: usize,
+}
+
+impl<'d> Talk<'d> {
+    pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool) -> Self {
+        let mut output = Output::new(64);
+        let connection = Connection::new(device, export, tls, &mut output);
+        Self { connection, input: Input::new(64), output, sent: Vec::new(), sends: 0 }
+    }
+
+    /// The client sends `bytes`.
+    pub fn say(&mut self, mut bytes: &[u8]) -> End {
+        loop {
+            let next = self.connection.advance(&mut self.input, &mut self.output);
+            if !self.output.bytes().is_empty() {
+                self.sent.extend(self.output.bytes());
+                self.sends += 1;
+                self.output.clear();
+            }
+            match next {
+                Next::Send => {}
+                Next::Receive { .. } if bytes.is_empty() => return End::Waiting,
+                Next::Receive { message_bytes } => {
+                    let room = self.input.room(message_bytes);
+                    let now = room.len().min(bytes.len());
+                    room[..now].copy_from_slice(&bytes[..now]);
+                    self.input.received(now);
+                    bytes = &bytes[now..];
+                }
+                Next::StartTls => {
+                    assert!(bytes.is_empty() && self.input.bytes().is_empty(), "nothing may be said before TLS");
+                    self.connection.tls_established();
+                    return End::StartTls;
+                }
+                Next::Close(close) => return End::Closed(close),
+            }
+        }
+    }
+
+    /// What the server sent since this was last asked for.
+    pub fn heard(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.sent)
+    }
+}
+
+/// A conversation from the greeting on: what the server sent after the greeting, and how it ended.
+pub fn converse(device: &dyn BlockDevice, export: &Export, bytes: &[u8]) -> (Vec<u8>, End) {
+    let mut talk = Talk::new(device, export, false);
+    let end = talk.say(bytes);
+    (talk.heard()[18..].to_vec(), end)
+}
+
+/// A conversation in transmission: what the server sent after the negotiation.
+pub fn transmit(device: &dyn BlockDevice, (structured, allocation): (bool, bool), bytes: &[u8]) -> Vec<u8> {
+    let export = Export::default();
+    let mut talk = Talk::new(device, &export, false);
+    assert_eq!(talk.say(&negotiate(structured, allocation)), End::Waiting);
+    talk.heard();
+    assert_eq!(talk.say(bytes), End::Waiting);
+    talk.heard()
+}
+
+/// A reply of the transmission phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Simple { error: u32, cookie: u64 },
+    Chunk { flags: u16, kind: u16, cookie: u64, payload: Vec<u8> },
+}
+
+/// What was received, taken apart from the front.
+pub struct Heard<'b>(pub &'b [u8]);
+
+impl<'b> Heard<'b> {
+    pub fn take(&mut self, bytes: usize) -> &'b [u8] {
+        let (taken, rest) = self.0.split_at(bytes);
+        self.0 = rest;
+        taken
+    }
+
+    pub fn u16(&mut self) -> u16 {
+        u16::from_be_bytes(self.take(2).try_into().unwrap())
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.take(4).try_into().unwrap())
+    }
+
+    pub fn u64(&mut self) -> u64 {
+        u64::from_be_bytes(self.take(8).try_into().unwrap())
+    }
+
+    /// The reply to an option: which, of what type, with what data.
+    pub fn option_reply(&mut self) -> (u32, u32, &'b [u8]) {
+        assert_eq!(self.u64(), NBD_REP_MAGIC);
+        let (option, reply, bytes) = (self.u32(), self.u32(), self.u32());
+        (option, reply, self.take(bytes as usize))
+    }
+
+    /// The types of all replies to options that are left.
+    pub fn reply_types(&mut self) -> Vec<u32> {
+        let mut types = Vec::new();
+        while !self.0.is_empty() {
+            types.push(self.option_reply().1);
+        }
+        types
+    }
+
+    /// A reply of the transmission phase; a simple one without its data.
+    pub fn reply(&mut self) -> Reply {
+        match self.u32() {
+            NBD_SIMPLE_REPLY_MAGIC => Reply::Simple { error: self.u32(), cookie: self.u64() },
+            NBD_STRUCTURED_REPLY_MAGIC => {
+                let (flags, kind, cookie, bytes) = (self.u16(), self.u16(), self.u64(), self.u32());
+                Reply::Chunk { flags, kind, cookie, payload: self.take(bytes as usize).to_vec() }
+            }
+            magic => panic!("a reply begins with {magic:#x}"),
+        }
+    }
+
+    /// The error of a reply without data, 0 for success, and its cookie.
+    pub fn status(&mut self) -> (u32, u64) {
+        match self.reply() {
+            Reply::Simple { error, cookie } => (error, cookie),
+            Reply::Chunk { flags: NBD_REPLY_FLAG_DONE, kind: NBD_REPLY_TYPE_NONE, cookie, .. } => (0, cookie),
+            Reply::Chunk { flags: NBD_REPLY_FLAG_DONE, kind: NBD_REPLY_TYPE_ERROR, cookie, payload } => {
+                let mut payload = Heard(&payload);
+                let (error, message_bytes) = (payload.u32(), payload.u16());
+                assert!(std::str::from_utf8(payload.take(message_bytes as usize)).is_ok_and(|text| !text.is_empty()));
+                assert!(payload.0.is_empty());
+                (error, cookie)
+            }
+            chunk => panic!("not a status: {chunk:?}"),
+        }
+    }
+
+    /// The data of a successful read of `bytes` bytes at `offset`, put together from its chunks.
+    pub fn data(&mut self, structured: bool, cookie: u64, offset: u64, bytes: usize) -> Vec<u8> {
+        if !structured {
+            assert_eq!(self.reply(), Reply::Simple { error: 0, cookie });
+            return self.take(bytes).to_vec();
+        }
+        let (mut data, mut seen) = (vec![0xAA; bytes], 0);
+        loop {
+            let Reply::Chunk { flags, kind, cookie: of, payload } = self.reply() else { panic!("a simple reply") };
+            assert_eq!(of, cookie);
+            let mut payload = Heard(&payload);
+            match kind {
+                NBD_REPLY_TYPE_NONE => assert!(payload.0.is_empty() && bytes == 0),
+                NBD_REPLY_TYPE_OFFSET_DATA => {
+                    let from = (payload.u64() - offset) as usize;
+                    assert_eq!(from, seen, "in order, no gaps");
+                    data[from..from + payload.0.len()].copy_from_slice(payload.0);
+                    seen += payload.0.len();
+                }
+                NBD_REPLY_TYPE_OFFSET_HOLE => {
+                    let (from, hole) = ((payload.u64() - offset) as usize, payload.u32() as usize);
+                    assert_eq!(from, seen, "in order, no gaps");
+                    assert!(payload.0.is_empty());
+                    data[from..from + hole].fill(0);
+                    seen += hole;
+                }
+                _ => panic!("a chunk of type {kind}"),
+            }
+            if flags == NBD_REPLY_FLAG_DONE {
+                assert_eq!(seen, bytes);
+                return data;
+            }
+            assert_eq!(flags, 0);
+        }
+    }
+
+    /// The extents of a block status: their length in bytes, and their state.
+    pub fn extents(&mut self, cookie: u64) -> Vec<(u32, u32)> {
+        let Reply::Chunk { flags, kind, cookie: of, payload } = self.reply() else { panic!("a simple reply") };
+        assert_eq!((flags, kind, of), (NBD_REPLY_FLAG_DONE, NBD_REPLY_TYPE_BLOCK_STATUS, cookie));
+        let mut payload = Heard(&payload);
+        assert_eq!(payload.u32(), 1, "the context");
+        let mut extents = Vec::new();
+        while !payload.0.is_empty() {
+            extents.push((payload.u32(), payload.u32()));
+        }
+        extents
+    }
+}
