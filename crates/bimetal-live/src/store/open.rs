@@ -99,6 +99,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
             first_event,
             first_sequence,
             counts: Counts::default(),
+            held_at_first: 0,
         })
     })?;
     recovery.step("replay journal", |recovery| replay(&mut engine, options.read_only, recovery))?;
@@ -107,6 +108,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
     recovery.step("serve", |_| {
         if options.read_only {
             engine.media.set_io(Io::Memory);
+            engine.held_at_first = engine.media.held_bytes();
             return Ok(());
         }
         engine.media.settle().in_file("regions and disk")?;
