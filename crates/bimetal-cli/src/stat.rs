@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use bimetal_core::report::ResponseFigures;
 use bimetal_live::health::Health;
 use bimetal_live::store::{Directory, OpenOptions, Store};
 use bimetal_study::listing;
@@ -104,6 +105,10 @@ fn own(rows: Vec<(&str, String)>) -> String {
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }
 
-fn time(us: f64) -> String {
-    if us.is_finite() { with_unit(TIMES, us) } else { NOTHING.to_owned() }
+fn responses(figures: &ResponseFigures) -> String {
+    if figures.count == 0 {
+        return format!("{NOTHING} since it was opened");
+    }
+    let time = |us| with_unit(TIMES, us);
+    format!("{} on average, 99 % within {}, since it was opened", time(figures.mean), time(figures.p99))
 }

@@ -213,7 +213,7 @@ impl Store {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(IoError::Shutdown);
         }
-        if self.options.read_only && engine.media.held_bytes() > self.options.limits.held_bytes {
+        if self.options.read_only && engine.holds_too_much() {
             // What reading has changed is forgotten: the device is again as it was opened.
             let (fresh, _) = open::load(Arc::clone(&engine.storage), &self.options).map_err(|_| IoError::Io)?;
             *engine = fresh;

@@ -94,6 +94,8 @@ pub struct Engine {
     pub(super) end_ns: u64,
     /// Since when the time of this opening is not in the superblock yet.
     pub(super) opened: Instant,
+    /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
+    pub(super) held_at_first: usize,
 }
 
 impl Engine {
@@ -190,12 +192,17 @@ impl Engine {
         }
     }
 
+    /// Whether a device that cannot be written to holds more in memory than it may.
+    pub(super) fn holds_too_much(&self) -> bool {
+        self.media.held_bytes() > self.held_at_first + self.limits.held_bytes
+    }
+
     /// Reads sectors.
     pub(super) fn read(&mut self, mut sector: u64, out: &mut [u8], read_only: bool) -> Result<(), IoError> {
         for out in out.chunks_mut(self.limits.request_sectors as usize * SECTOR) {
             let sectors = (out.len() / SECTOR) as u32;
             let event = Event::Request { op: Op::Read, sector, sectors };
-            if self.media.held_bytes() > self.limits.held_bytes {
+            if self.holds_too_much() && !read_only {
                 return Err(IoError::Io);
             }
             if read_only || self.media.failure().is_some() {

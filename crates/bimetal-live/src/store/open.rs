@@ -103,6 +103,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
             issue_ns: None,
             end_ns: 0,
             opened: Instant::now(),
+            held_at_first: 0,
         })
     })?;
     recovery.step("replay journal", |recovery| replay(&mut engine, options.read_only, recovery))?;
@@ -111,6 +112,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
     recovery.step("serve", |_| {
         if options.read_only {
             engine.media.set_io(Io::Memory);
+            engine.held_at_first = engine.media.held_bytes();
             return Ok(());
         }
         engine.media.settle().in_file("regions and disk")?;

@@ -5,6 +5,8 @@
 //! one sector may be older, newer or mixed. Crashes come while a store is made, in requests, in commits and checkpoints,
 //! and in recovery itself.
 
+mod exhaustive;
+mod faults;
 mod model;
 mod tiny;
 
@@ -21,6 +23,8 @@ use super::engine::Limits;
 use super::error::StoreError;
 use super::open::OpenOptions;
 use crate::block_device::{BlockDevice, IoError};
+pub use exhaustive::{Share, exhaustive};
+pub use faults::{Faults, failing_files, flipped_bits};
 use model::Model;
 pub use tiny::{TINY, Tiny};
 
@@ -81,6 +85,18 @@ pub fn crash_run(scheme: &str, seed: u64) -> Result<Tally, String> {
         Ok(run.tally)
     };
     run().map_err(|what: String| format!("{what}\nrepeat with: crash_run(\"{scheme}\", {seed})"))
+}
+
+fn open(storage: &Arc<CrashStorage>, limits: Limits) -> Result<Store, StoreError> {
+    let options = OpenOptions { limits, ..OpenOptions::default() };
+    Store::open(Arc::clone(storage) as Arc<dyn Storage>, options)
+}
+
+/// Reads all sectors and compares them.
+fn read_and_compare(store: &Store, model: &Model) -> Result<(), String> {
+    let mut bytes = vec![0; model.sectors() as usize * 512];
+    store.read(0, &mut bytes).map_err(|error| format!("the device cannot be read: {error}"))?;
+    model.compare(0, &bytes)
 }
 
 /// A device on its way from crash to crash.
@@ -150,8 +166,7 @@ impl Run {
     }
 
     fn open(&self) -> Result<Store, StoreError> {
-        let options = OpenOptions { limits: self.limits, ..OpenOptions::default() };
-        Store::open(Arc::clone(&self.storage) as Arc<dyn Storage>, options)
+        open(&self.storage, self.limits)
     }
 
     /// Opens the store, with crashes on the way.

@@ -1,0 +1,215 @@
+//! Files that fail, and files that are damaged.
+//!
+//! Whatever operation fails, a device loses nothing that was durable, returns nothing wrong, and can be opened again.
+//! Whatever bit flips, it returns what was written, or says that it cannot.
+
+use std::sync::Arc;
+
+use bimetal_core::part::random::{below, split_mix};
+use bimetal_core::scheme;
+
+use super::model::Model;
+use super::{TINY, Tiny, open, read_and_compare};
+use crate::block_device::{BlockDevice, IoError};
+use crate::store::crash_backing::{CrashStorage, Fault, Loss};
+use crate::store::create::{CreateOptions, create};
+use crate::store::device::Store;
+use crate::store::engine::Limits;
+
+const LIMITS: Limits = Limits {
+    events: 20,
+    disk_sectors: 40,
+    journal_bytes: 4000,
+    request_sectors: 24,
+    trim_sectors: 100,
+    held_bytes: 1 << 20,
+};
+const REQUESTS: u64 = 40;
+
+/// What tests of faults came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Faults, each at an operation of its own, or bits that were flipped.
+    pub faults: u64,
+    /// How often the store refused to be opened.
+    pub refusals: u64,
+    /// Sectors that could not be read, and how many could.
+    pub unreadable: u64,
+    /// Sectors that could be read.
+    pub readable: u64,
+}
+
+impl std::ops::AddAssign for Faults {
+    fn add_assign(&mut self, other: Self) {
+        self.faults += other.faults;
+        self.refusals += other.refusals;
+        self.unreadable += other.unreadable;
+        self.readable += other.readable;
+    }
+}
+
+struct Prepared {
+    storage: Arc<CrashStorage>,
+    model: Model,
+}
+
+fn prepare(scheme: &str, tiny: &Tiny, limits: Limits) -> Result<Prepared, String> {
+    let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
+    let device = tiny.device(spec)?;
+    let storage = Arc::new(CrashStorage::new());
+    let options = CreateOptions { number: Some(2), ..CreateOptions::default() };
+    create(storage.as_ref(), &device, &options).map_err(|error| error.to_string())?;
+    let mut prepared = Prepared { storage, model: Model::new(device.logical.0 / 512) };
+    let store = open(&prepared.storage, limits).map_err(|error| error.to_string())?;
+    for number in 0..60 {
+        request(&store, &mut prepared.model, number, limits).map_err(|error| error.to_string())?;
+    }
+    store.flush().map_err(|error| error.to_string())?;
+    prepared.model.flushed();
+    prepared.model.recovered(store.events())?;
+    Ok(prepared)
+}
+
+/// Serves the request of that number.
+fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Result<(), IoError> {
+    let mut state = number;
+    let sectors = 1 + below(&mut state, 30);
+    let sector = below(&mut state, model.sectors() - sectors);
+    match below(&mut state, 8) {
+        0..5 => {
+            let data = model.write(sector, sectors, store.events(), u64::from(limits.request_sectors));
+            store.write(sector, &data, false)?;
+        }
+        5 => {
+            model.trim(sector, sectors, store.events(), u64::from(limits.trim_sectors));
+            store.trim(sector, sectors, false)?;
+        }
+        6 => store.read(sector, &mut vec![0; sectors as usize * 512])?,
+        _ => {
+            store.flush()?;
+            model.flushed();
+        }
+    }
+    Ok(())
+}
+
+/// Lets every operation of a run fail once, every read too; or one of `every`, beginning with one of the first `every`.
+///
+/// # Errors
+/// The first thing that is lost or wrong, with how to repeat it.
+pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, String> {
+    let prepared = prepare(scheme, &TINY[0], LIMITS)?;
+    let mut total = Faults::default();
+    for fault in [Some(Fault::Io), Some(Fault::Full), None] {
+        for at in (1 + first % every as u64..).step_by(every) {
+            let failed = fail_at(&prepared, fault, at, &mut total);
+            if !failed.map_err(|what| {
+                format!("{what}\n{fault:?} at {at}: repeat with failing_files(\"{scheme}\", {every}, {first})")
+            })? {
+                break;
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// Lets an operation fail, or a read if there is no fault. Returns whether there were so many.
+fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Faults) -> Result<bool, String> {
+    let storage = Arc::new((*prepared.storage).clone());
+    let mut model = prepared.model.clone();
+    match fault {
+        Some(fault) => storage.set_fault(storage.changes() + at, fault),
+        None => storage.set_failing_read(storage.reads() + at),
+    }
+    let (changes, reads) = (storage.changes() + at, storage.reads() + at);
+    match open(&storage, LIMITS) {
+        Err(_) => total.refusals += 1,
+        Ok(store) => {
+            let mut failed = false;
+            for number in 100..100 + REQUESTS {
+                failed |= request(&store, &mut model, number, LIMITS).is_err();
+                if failed && !store.read_only() {
+                    return Err("a request failed and the device can still be written to".into());
+                }
+            }
+            // What was not acknowledged may be there or not; what can be read of the rest must be right.
+            if failed && store.write(0, &[0; 512], true).is_ok() {
+                return Err("a device that failed takes a write".into());
+            }
+            let compared = read_and_compare(&store, &model);
+            // The failure may come as late as here.
+            if !failed && !store.read_only() {
+                compared?;
+            }
+        }
+    }
+    let happened = if fault.is_some() { storage.changes() >= changes } else { storage.reads() >= reads };
+    total.faults += u64::from(happened);
+    storage.restart(Loss::ALL[(at % 5) as usize], at);
+    let store = open(&storage, LIMITS).map_err(|error| format!("the store cannot be opened again: {error}"))?;
+    model.recovered(store.events())?;
+    read_and_compare(&store, &model)?;
+    total.readable += model.sectors();
+    Ok(happened)
+}
+
+/// Flips bits: one after the other, `count` of each file.
+///
+/// # Errors
+/// The first sector that is wrong, with how to repeat it.
+pub fn flipped_bits(scheme: &str, seed: u64, count: u64) -> Result<Faults, String> {
+    let mut total = Faults::default();
+    // With everything in the journal, and with a checkpoint.
+    for journal_bytes in [u64::MAX, 1] {
+        let limits = Limits { journal_bytes, ..LIMITS };
+        let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], limits)?;
+        for (name, length) in prepared.storage.names() {
+            let mut state = seed;
+            for _ in 0..count.min(length as u64 * 8) {
+                let bit = below(&mut state, length as u64 * 8) as usize;
+                total += flip(&prepared, limits, &name, bit).map_err(|what| {
+                    format!("{what}\nbit {bit} of `{name}`: repeat with flipped_bits(\"{scheme}\", {seed}, {count})")
+                })?;
+            }
+        }
+    }
+    Ok(total)
+}
+
+fn flip(prepared: &Prepared, limits: Limits, name: &str, bit: usize) -> Result<Faults, String> {
+    let storage = Arc::new((*prepared.storage).clone());
+    let mut model = prepared.model.clone();
+    storage.flip(name, bit);
+    let mut found = Faults { faults: 1, ..Faults::default() };
+    let Ok(store) = open(&storage, limits) else {
+        found.refusals = 1;
+        return Ok(found);
+    };
+    model.recovered(store.events())?;
+    read_sectors(&store, &model, &mut found)?;
+    // Damage must stay where it is when data are moved.
+    for number in split_mix(&mut (bit as u64)) % 1000..1000 {
+        if store.events() > 400 || number > 900 {
+            break;
+        }
+        request(&store, &mut model, number, limits).ok();
+    }
+    read_sectors(&store, &model, &mut found)?;
+    Ok(found)
+}
+
+/// Reads all sectors, one by one: those that can be read must be right.
+fn read_sectors(store: &Store, model: &Model, found: &mut Faults) -> Result<(), String> {
+    let mut bytes = [0; 512];
+    for sector in 0..model.sectors() {
+        match store.read(sector, &mut bytes) {
+            Ok(()) => {
+                model.compare(sector, &bytes)?;
+                found.readable += 1;
+            }
+            Err(IoError::Io) => found.unreadable += 1,
+            Err(error) => return Err(format!("sector {sector}: {error}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,345 @@
+//! Every registered scheme as a device on real files, beside a map of sectors, and beside the simulator.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use bimetal_core::device::Device;
+use bimetal_core::ledger::Ledger;
+use bimetal_core::media::{SimMedia, Simulation};
+use bimetal_core::part::random::below;
+use bimetal_core::request::{Op, Request};
+use bimetal_core::scheme::{SCHEMES, SchemeSpec};
+use bimetal_live::store::backing::{Access, Storage};
+use bimetal_live::store::crash_backing::{CrashStorage, Loss};
+use bimetal_live::store::soak::TINY;
+use bimetal_live::store::{
+    CreateOptions, Directory, DumpOptions, Limits, OpenOptions, Parts, Store, StoreError, check, create, dump, rescue,
+};
+use bimetal_live::{BlockDevice, Extent, IoError};
+
+fn device(spec: &SchemeSpec) -> Device {
+    TINY[0].device(spec).unwrap()
+}
+
+fn options(number: u64) -> CreateOptions {
+    CreateOptions { number: Some(number), ..CreateOptions::default() }
+}
+
+fn in_memory(device: &Device) -> Arc<CrashStorage> {
+    let storage = Arc::new(CrashStorage::new());
+    create(storage.as_ref(), device, &options(3)).unwrap();
+    storage
+}
+
+fn open(storage: &Arc<CrashStorage>, options: OpenOptions) -> Store {
+    Store::open(Arc::clone(storage) as Arc<dyn Storage>, options).unwrap()
+}
+
+/// A request within so many sectors; half of them to a tenth.
+fn random_request(state: &mut u64, total: u64) -> Request {
+    let sectors = 1 + below(state, 24);
+    let range = if below(state, 2) == 0 { total / 10 } else { total };
+    let sector = below(state, range).min(total - sectors);
+    let op = match below(state, 10) {
+        0..6 => Op::Write,
+        6..9 => Op::Read,
+        _ => Op::Trim,
+    };
+    Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+}
+
+fn serve(store: &Store, request: &Request, content: &mut [u8], fill: u8) {
+    let range = request.sector as usize * 512..request.end() as usize * 512;
+    match request.op {
+        Op::Write => {
+            content[range.clone()].fill(fill);
+            store.write(request.sector, &content[range], fill.is_multiple_of(32)).unwrap();
+        }
+        Op::Read => {
+            let mut bytes = vec![1; range.len()];
+            store.read(request.sector, &mut bytes).unwrap();
+            assert!(bytes == content[range], "{request:?}");
+        }
+        Op::Trim => {
+            content[range].fill(0);
+            store.trim(request.sector, u64::from(request.sectors), false).unwrap();
+        }
+    }
+}
+
+fn read_all(store: &Store) -> Vec<u8> {
+    let mut bytes = vec![1; store.sectors() as usize * 512];
+    store.read(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn assert_same(live: &Ledger, simulated: &Ledger, what: &str) {
+    assert_eq!(live.erases, simulated.erases, "{what}: erases");
+    assert_eq!(live.faults, simulated.faults, "{what}: faults");
+    assert_eq!(live.disks, simulated.disks, "{what}: disks");
+    for (live, simulated) in live.rows.iter().zip(&simulated.rows) {
+        assert_eq!(
+            live.counts, simulated.counts,
+            "{what}: operations of region {} in mode {:?}",
+            live.region, live.mode
+        );
+    }
+}
+
+#[test]
+fn every_scheme_counts_the_same_live_and_simulated() {
+    for spec in SCHEMES {
+        for tiny in TINY {
+            let device = tiny.device(spec).unwrap();
+            let resolved = device.resolve().unwrap();
+            let (mut scheme, mut media) = (resolved.build::<SimMedia>().unwrap(), resolved.media());
+            let storage = in_memory(&device);
+            let mut store = open(&storage, OpenOptions::default());
+            let (mut state, mut end) = (5, 0);
+            let mut content = vec![0; store.sectors() as usize * 512];
+            for number in 0..1500 {
+                let request = random_request(&mut state, store.sectors());
+                serve(&store, &request, &mut content, number as u8);
+                media.begin(&request, end);
+                scheme.serve(&mut media, &request);
+                end = media.end();
+                if number % 100 == 7 {
+                    store.idle(4).unwrap();
+                    media.begin_background();
+                    scheme.idle(&mut media, 4);
+                }
+                // Neither a restart nor a crash changes what was counted.
+                if number % 500 == 250 {
+                    store.flush().unwrap();
+                    if number > 500 {
+                        store.close().unwrap();
+                    }
+                    drop(store);
+                    // What came after the last write is not durable, and is counted again in the same way.
+                    storage.restart(Loss::Nothing, 0);
+                    store = open(&storage, OpenOptions::default());
+                }
+            }
+            let what = format!("{} on `{}`", spec.name, tiny.name);
+            assert_same(&store.status().outcome.ledger, media.ledger(), &what);
+            assert!(read_all(&store) == content, "{what}");
+        }
+    }
+}
+
+#[test]
+fn wear_survives_a_crash() {
+    for spec in SCHEMES {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        let (mut state, mut content) = (9, vec![0; store.sectors() as usize * 512]);
+        for number in 0..600 {
+            let request = random_request(&mut state, store.sectors());
+            serve(&store, &request, &mut content, number as u8);
+        }
+        store.write(0, &[1; 512], true).unwrap();
+        let before = store.status().outcome.ledger;
+        let events = store.events();
+        for _ in 0..5 {
+            store.write(below(&mut state, 400), &[2; 4096], false).unwrap();
+        }
+        drop(store);
+        storage.restart(Loss::All, 0);
+        let store = open(&storage, OpenOptions::default());
+        assert_eq!(store.events(), events, "{}", spec.name);
+        assert_same(&store.status().outcome.ledger, &before, spec.name);
+    }
+}
+
+fn on_files(path: &Path) -> Arc<dyn Storage> {
+    Arc::new(Directory::new(path))
+}
+
+#[test]
+fn every_scheme_keeps_its_data_in_real_files() {
+    for (spec, seed) in SCHEMES.iter().zip(0..) {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let storage = on_files(directory.path());
+        create(storage.as_ref(), &device(spec), &CreateOptions::default()).unwrap();
+        assert!(matches!(create(storage.as_ref(), &device(spec), &CreateOptions::default()), Err(StoreError::Exists)));
+        let (mut state, mut content) = (seed, Vec::new());
+        for round in 0..4 {
+            // Past the page cache in one round of two.
+            let options = OpenOptions { direct: round % 2 == 1, ..OpenOptions::default() };
+            let store = Store::open(Arc::clone(&storage), options).unwrap();
+            content.resize(store.sectors() as usize * 512, 0);
+            assert!(read_all(&store) == content, "{}", spec.name);
+            assert!(matches!(Store::open(Arc::clone(&storage), options), Err(StoreError::InUse)));
+            for number in 0..250 {
+                let request = random_request(&mut state, store.sectors());
+                serve(&store, &request, &mut content, number as u8);
+            }
+            if round < 2 {
+                store.close().unwrap();
+                assert_eq!(store.write(0, &[0; 512], false), Err(IoError::Shutdown));
+            } else {
+                store.flush().unwrap();
+            }
+        }
+        let report = check(storage).unwrap();
+        assert!(report.is_sound(), "{}: {:?}", spec.name, report.findings);
+        assert!(report.pages > 0 && report.sectors > 0 && report.recovery.batches > 0);
+    }
+}
+
+#[test]
+fn a_device_opened_to_be_read_changes_nothing() {
+    for spec in SCHEMES {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        let (mut state, mut content) = (11, vec![0; store.sectors() as usize * 512]);
+        for number in 0..500 {
+            let request = random_request(&mut state, store.sectors());
+            serve(&store, &request, &mut content, number as u8);
+        }
+        store.flush().unwrap();
+        drop(store);
+        let before: Vec<_> = storage.names().iter().map(|(name, _)| storage.bytes(name)).collect();
+        let (events, limits) = (storage.changes(), Limits { held_bytes: 20_000, ..Limits::default() });
+        let store = open(&storage, OpenOptions { read_only: true, limits, ..OpenOptions::default() });
+        assert!(store.read_only());
+        for _ in 0..500 {
+            let request = random_request(&mut state, store.sectors());
+            if request.op == Op::Read {
+                serve(&store, &request, &mut content, 0);
+            } else {
+                assert_eq!(store.write(request.sector, &[9; 512], false), Err(IoError::ReadOnly));
+            }
+        }
+        store.flush().unwrap();
+        store.close().unwrap();
+        let after: Vec<_> = storage.names().iter().map(|(name, _)| storage.bytes(name)).collect();
+        assert!(before == after && storage.changes() == events, "{}", spec.name);
+    }
+}
+
+#[test]
+fn block_devices_of_fixed_size_do() {
+    for spec in SCHEMES {
+        let device = device(spec);
+        let storage = Arc::new(CrashStorage::new());
+        storage.add_fixed("/dev/flash", 4 << 20);
+        storage.add_fixed("/dev/disk", device.logical.0 as usize);
+        let mut options = options(4);
+        options.regions = vec![(device.regions[0].name.clone(), "/dev/flash".into())];
+        options.disk = (!device.disks.is_empty()).then(|| "/dev/disk".into());
+        create(storage.as_ref(), &device, &options).unwrap();
+        let store = open(&storage, OpenOptions::default());
+        let (mut state, mut content) = (13, vec![0; store.sectors() as usize * 512]);
+        for number in 0..3000 {
+            let request = random_request(&mut state, store.sectors());
+            serve(&store, &request, &mut content, (number % 31 + 1) as u8);
+        }
+        assert!(read_all(&store) == content, "{}", spec.name);
+        drop(store);
+        // The same block device under another store is known for what it is.
+        let other = in_memory(&device);
+        let label = storage.bytes("/dev/flash")[..4096].to_vec();
+        other.open("region0.flash", Access::Write, false).unwrap().write_at(0, &label).unwrap();
+        let opened = Store::open(other, OpenOptions::default());
+        assert!(matches!(opened, Err(StoreError::Damaged { .. })), "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_store_without_its_records_is_rescued_from_its_pages() {
+    for spec in SCHEMES {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        let (mut state, mut content) = (17, vec![0; store.sectors() as usize * 512]);
+        for number in 0..800 {
+            let mut request = random_request(&mut state, store.sectors());
+            // What was trimmed may come back: nothing is.
+            if request.op == Op::Trim {
+                request.op = Op::Write;
+            }
+            serve(&store, &request, &mut content, number as u8);
+        }
+        store.close().unwrap();
+        drop(store);
+        let image = || storage.open("image", Access::Create, false).unwrap();
+        let whole = rescue(Arc::clone(&storage) as Arc<dyn Storage>, &Parts::default(), image().as_ref()).unwrap();
+        assert!(whole.is_state && whole.lost.is_empty(), "{}", spec.name);
+        let mut expected = storage.bytes("image");
+        expected.resize(content.len(), 0);
+        assert!(expected == content, "{}", spec.name);
+        for bit in [0, 65_536 * 8] {
+            storage.flip("superblock", bit + 999);
+        }
+        assert!(matches!(
+            Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()),
+            Err(StoreError::Damaged { .. })
+        ));
+        let found = rescue(Arc::clone(&storage) as Arc<dyn Storage>, &Parts::default(), image().as_ref()).unwrap();
+        assert!(!found.is_state && found.pages.1 > 0, "{}", spec.name);
+        let mut image = storage.bytes("image");
+        image.resize(content.len(), 0);
+        assert!(image == content, "{}", spec.name);
+    }
+}
+
+#[test]
+fn holes_are_known_and_read_as_zeros() {
+    for spec in SCHEMES {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        store.write(10, &[7; 20 * 512], false).unwrap();
+        store.trim(13, 2, false).unwrap();
+        store.zero(20, 1, true).unwrap();
+        let mut runs = Vec::new();
+        let mut take = |sectors, extent| {
+            runs.push((sectors, extent == Extent::Hole));
+            ControlFlow::Continue(())
+        };
+        store.extents(5, 30, &mut take).unwrap();
+        assert_eq!(
+            runs,
+            [(5, true), (3, false), (2, true), (5, false), (1, true), (9, false), (5, true)],
+            "{}",
+            spec.name
+        );
+        let mut bytes = vec![1; 30 * 512];
+        store.read(5, &mut bytes).unwrap();
+        let seen: Vec<u8> = bytes.chunks(512).map(|sector| sector[100]).collect();
+        assert_eq!(&seen[..17], [0, 0, 0, 0, 0, 7, 7, 7, 0, 0, 7, 7, 7, 7, 7, 0, 7], "{}", spec.name);
+        for (sector, sectors) in [(u64::MAX, 1), (store.sectors(), 1), (store.sectors() - 1, 2)] {
+            assert_eq!(store.trim(sector, sectors, false), Err(IoError::Invalid));
+            assert_eq!(store.read(sector, &mut vec![0; sectors as usize * 512]), Err(IoError::Invalid));
+        }
+        assert_eq!(store.write(0, &[0; 100], false), Err(IoError::Invalid));
+    }
+}
+
+#[test]
+fn what_the_device_knows_of_itself_is_small() {
+    let text = "name = \"d\"\nscheme = \"pagemap\"\nlogical = \"1GiB\"\n[[region]]\nname = \"mlc\"\nchip = { base = \"chang-mlc\", page_bytes = 4096, pages_per_block = 128 }\ncapacity = \"107%\"\n";
+    let device = Device::from_toml(text).unwrap();
+    let storage = in_memory(&device);
+    let status = open(&storage, OpenOptions::default()).status();
+    // The scheme says of its own what a controller would keep; both together are what is promised.
+    let blocks = device.logical.0 / 4096;
+    let known = status.metadata_bytes.0.unwrap() + status.metadata_bytes.1 as u64;
+    assert!(known <= 12 * blocks, "{known} bytes for {blocks} blocks of 4 KiB");
+}
+
+#[test]
+fn a_dump_shows_what_is_there() {
+    let storage = in_memory(&device(SCHEMES[0]));
+    let store = open(&storage, OpenOptions::default());
+    store.write(3, &[1; 1024], true).unwrap();
+    let mut text = String::new();
+    dump(storage.as_ref(), DumpOptions { journal: true, pages: true }, &mut |lines| text += lines).unwrap();
+    for expected in
+        ["generation 3", "batch 1 at byte 0", "event 1: Request { op: Write, sector: 3", "sectors - - - 3 4 -"]
+    {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+}
