@@ -67,10 +67,7 @@ fn text(health: &Health) -> String {
         ("write amplification", optional(device.write_amplification, |value| format!("{} x", significant(value)))),
         ("host writes until worn", optional(device.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
         ("life used", format!("{} %", smart.percent_used)),
-        (
-            "modelled responses",
-            format!("{} on average, 99 % {}", time(device.response_us.mean), time(device.response_us.p99)),
-        ),
+        ("modelled responses", responses(&device.response_us)),
         ("media errors", thousands(smart.media_errors)),
         (
             "opened",
