@@ -311,10 +311,10 @@ fn holes_are_known_and_read_as_zeros() {
         let seen: Vec<u8> = bytes.chunks(512).map(|sector| sector[100]).collect();
         assert_eq!(&seen[..17], [0, 0, 0, 0, 0, 7, 7, 7, 0, 0, 7, 7, 7, 7, 7, 0, 7], "{}", spec.name);
         for (sector, sectors) in [(u64::MAX, 1), (store.sectors(), 1), (store.sectors() - 1, 2)] {
-            assert_eq!(store.trim(sector, sectors, false), Err(IoError::Invalid));
-            assert_eq!(store.read(sector, &mut vec![0; sectors as usize * 512]), Err(IoError::Invalid));
+            assert_eq!(store.trim(sector, sectors, false), Err(IoError::OutOfRange));
+            assert_eq!(store.read(sector, &mut vec![0; sectors as usize * 512]), Err(IoError::OutOfRange));
         }
-        assert_eq!(store.write(0, &[0; 100], false), Err(IoError::Invalid));
+        assert_eq!(store.write(0, &[0; 100], false), Err(IoError::OutOfRange));
     }
 }
 
