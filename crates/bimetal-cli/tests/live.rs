@@ -1,0 +1,120 @@
+//! Stores as people use them: the lines of README, with a real file system that survives `kill -9`.
+//!
+//! A missing package is an error where `CI` is set and a skip otherwise; what the machine itself does not have (FUSE, loop
+//! devices, the rights for them) is a skip everywhere.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::Bench;
+
+/// Whether the programs are there.
+fn has(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_there(program)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "`CI` is set and these are missing: {missing:?}");
+    eprintln!("skipped: {missing:?} are missing");
+    false
+}
+
+fn is_there(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
+    found.is_ok_and(|status| status.success())
+}
+
+/// Whether a file system can be mounted that a process serves.
+fn can_mount() -> bool {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let can = root && ["/dev/fuse", "/dev/loop-control"].iter().all(|path| Path::new(path).exists());
+    if !can {
+        eprintln!("skipped: mounting needs root, /dev/fuse and /dev/loop-control");
+    }
+    can && has(&["nbdfuse", "nbdinfo", "fusermount3", "losetup", "mkfs.ext4"])
+}
+
+/// Runs a script; whatever it leaves mounted is taken away.
+fn run(bench: &Bench, script: &str) {
+    let binaries = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
+    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+    let folder = bench.path("");
+    let output =
+        Command::new("timeout").args(["120", "sh", "-euc", script]).current_dir(&folder).env("PATH", path).output();
+    let output = output.unwrap();
+    let tidy = "mountpoint -q fs && umount -l fs; losetup -n -O NAME -j export/disk | xargs -r -n1 losetup -d; \
+                mountpoint -q export && fusermount3 -uz export; true";
+    Command::new("sh").args(["-c", tidy]).current_dir(&folder).stderr(Stdio::null()).status().unwrap();
+    assert!(
+        output.status.success(),
+        "{}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_lines_of_the_readme_run() {
+    if !can_mount() {
+        return;
+    }
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let script = readme.split("```bash\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(script.contains("kill -9") && script.contains("cmp data fs/data"));
+    run(&Bench::new(), script);
+}
+
+/// One server for a store, its figures over both sockets, and what a second server is told.
+#[test]
+fn a_served_store_says_how_it_is() {
+    let bench = Bench::new();
+    bench.succeed(&["create", "s", "--scheme", "wlaftl", "--capacity", "16MiB"]);
+    let before = bench.json(&["stat", "s"]);
+    assert_eq!(before["smart"]["power_cycles"], 0);
+    let mut server = bench.command(&["serve", "s", "--stats", "unix:figures"]).stderr(Stdio::null()).spawn().unwrap();
+    let (stat, figures) = (bench.path("s/stat.sock"), bench.path("figures"));
+    while !(stat.exists() && figures.exists()) {
+        assert!(server.try_wait().unwrap().is_none(), "the server has ended");
+        std::thread::yield_now();
+    }
+    let now = bench.json(&["stat", "s"]);
+    assert_eq!((&now["scheme"], &now["smart"]["power_cycles"]), (&"wlaftl".into(), &1.into()));
+    assert!(bench.succeed(&["stat", "s"]).stdout.contains("write amplification"));
+    bench.fail(&["serve", "s"], 1, &["in use by another process"]);
+    bench.fail(&["check", "s"], 1, &["in use by another process"]);
+    let mut client = UnixStream::connect(&figures).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text"), "{answer}");
+    assert!(answer.contains("bimetal_capacity_bytes 16777216") && answer.ends_with("# EOF\n"), "{answer}");
+    Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(server.wait().unwrap().success());
+    assert!(!stat.exists() && !figures.exists(), "sockets go with the server");
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
+    assert_eq!(bench.json(&["check", "s"])["sound"], true);
+    assert!(bench.succeed(&["dump", "s"]).stdout.contains("superblock copy 0"));
+}
+
+#[test]
+fn what_is_no_store_is_said() {
+    let bench = Bench::new();
+    bench.fail(&["serve", "nothing"], 1, &["nothing: ", "there is no store", "bimetal create"]);
+    bench.fail(&["create", "s"], 2, &["no scheme is given", "--scheme"]);
+    bench.fail(&["create", "s", "--scheme", "none"], 2, &["there is no scheme `none`"]);
+    bench.fail(&["create", "s", "--scheme", "chang", "--set", "mlc.colour=red"], 2, &["mlc.colour"]);
+    bench.succeed(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"]);
+    bench.fail(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"], 1, &["s: ", "there is a store already"]);
+    bench.fail(&["serve", "s", "--listen", "tcp:0.0.0.0:0"], 1, &["other machines"]);
+    bench.fail(&["serve", "s", "--listen", "nowhere"], 2, &["unix:PATH"]);
+    bench.fail(&["serve", "s", "--run", "exit 3"], 1, &["exit status: 3"]);
+    bench.file("s/superblock", vec![0xff; 200_000]);
+    bench.fail(&["serve", "s"], 1, &["s: "]);
+}
