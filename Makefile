@@ -1,14 +1,14 @@
-# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`.
+# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`, `make fuzz`.
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser bench papers
+.PHONY: demo test lint browser clients bench fuzz papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
 	$(CARGO) run --release --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
-test: lint browser
+test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
 
 lint:
@@ -22,9 +22,31 @@ browser:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
+# Tests talk to the NBD server with real clients: they are installed where that can be done.
+CLIENTS = nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3
+clients:
+	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio fusermount3; do \
+		command -v $$program >/dev/null || missing="$$missing $$program"; \
+	done; [ -z "$$missing" ] || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLIENTS) >/dev/null; \
+	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
+
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
+
+# Fuzzes for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
+FUZZ_SECONDS ?= 60
+SANCOV = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+FUZZ_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
+fuzz:
+	mkdir -p fuzz/artifacts
+	RUSTFLAGS="--cfg fuzzing $(SANCOV)" $(CARGO) build --quiet --locked --package bimetal-fuzz --bins \
+		--target $(FUZZ_TARGET) --target-dir target/fuzz
+	corpus=$$(mktemp -d) && target/fuzz/$(FUZZ_TARGET)/debug/fuzz-nbd $$corpus fuzz/corpus/nbd \
+		-max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/nbd- ; status=$$?; rm -r $$corpus; exit $$status
 
 # Every table and figure of the papers, on shorter traces, and the tables of claims in the docs from what comes out.
 papers:

@@ -6,7 +6,7 @@ use bimetal_live::nbd::{Connection, Export, Input, MAX_PAYLOAD_BYTES, Next, Outp
 use bimetal_live::{BlockDevice, MemoryDevice};
 
 /// Sectors of the device that is served: few are quick, many have holes that are worth while.
-const SECTORS: [u64; 2] = [32, 512];
+const SECTORS: [u64; 2] = [32, 160];
 /// Flags, `NBD_OPT_STRUCTURED_REPLY`, `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`, so that half of the inputs are about
 /// requests.
 const NEGOTIATED: &[u8] =
