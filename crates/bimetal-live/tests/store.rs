@@ -262,6 +262,21 @@ fn a_store_without_its_records_is_rescued_from_its_pages() {
             }
             serve(&store, &request, &mut content, number as u8);
         }
+        store.flush().unwrap();
+        let committed = content.clone();
+        for number in 0..60 {
+            let sector = below(&mut state, store.sectors() - 8);
+            store.write(sector, &[number; 8 * 512], false).unwrap();
+        }
+        drop(store);
+        // Pages that no commit knows stay behind, and must not be taken for what is written after the crash.
+        storage.restart(Loss::Nothing, 0);
+        let store = open(&storage, OpenOptions::default());
+        let sectors = 16;
+        for (sector, content) in (0..).step_by(sectors).zip(committed.chunks(sectors * 512)) {
+            store.write(sector, content, false).unwrap();
+        }
+        content = committed;
         store.close().unwrap();
         drop(store);
         let image = || storage.open("image", Access::Create, false).unwrap();
