@@ -20,7 +20,7 @@ use bimetal_live::store::{
 };
 
 fn device(spec: &SchemeSpec) -> Device {
-    TINY[0].device(spec).unwrap()
+    TINY[0].device(spec, 0).unwrap()
 }
 
 fn options(number: u64) -> CreateOptions {
@@ -91,8 +91,8 @@ fn assert_same(live: &Ledger, simulated: &Ledger, what: &str) {
 #[test]
 fn every_scheme_counts_the_same_live_and_simulated() {
     for spec in SCHEMES {
-        for tiny in TINY {
-            let device = tiny.device(spec).unwrap();
+        for (tiny, seed) in TINY.iter().zip(0u8..) {
+            let device = tiny.device(spec, u64::from(seed)).unwrap();
             let resolved = device.resolve().unwrap();
             let (mut scheme, mut media) = (resolved.build::<SimMedia>().unwrap(), resolved.media());
             let storage = in_memory(&device);
