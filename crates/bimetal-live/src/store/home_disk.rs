@@ -206,15 +206,6 @@ impl HomeDisk {
         Ok(())
     }
 
-    /// Makes durable whatever an earlier process wrote.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn settle(&mut self) -> io::Result<()> {
-        self.is_dirty = true;
-        self.sync()
-    }
-
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.sectors.capacity() * (8 + size_of::<Tag>() + 4)

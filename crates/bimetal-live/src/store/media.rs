@@ -264,15 +264,6 @@ impl FileMedia {
         self.regions.iter_mut().for_each(|region| region.release(punches));
     }
 
-    /// Makes durable whatever an earlier process wrote to the files.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn settle(&mut self) -> io::Result<()> {
-        self.regions.iter_mut().try_for_each(Region::settle)?;
-        self.disk.as_mut().map_or(Ok(()), HomeDisk::settle)
-    }
-
     /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the words of the
     /// sectors' bits, each region, then what the host asked for and the simulated media, each as a section.
     pub fn save(&self, out: &mut Writer<'_>) {

@@ -75,7 +75,6 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
         if !options.read_only {
             // What is read may be in the page cache only: it must not be lost once something has been built on it.
             journal.sync().in_file(JOURNAL)?;
-            media.settle().in_file("regions and disk")?;
         }
         let (scheme, first_event) = match &superblock.checkpoint {
             Some(checkpoint) => {
@@ -115,7 +114,6 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
             engine.held_at_first = engine.media.held_bytes();
             return Ok(());
         }
-        engine.media.settle().in_file("regions and disk")?;
         let used = engine.superblock.sequence.max(engine.media.sequence());
         engine.first_sequence = used + SEQUENCE_STEP;
         engine.media.set_sequence(engine.first_sequence);
@@ -139,9 +137,6 @@ fn load_superblock(storage: &dyn Storage, read_only: bool) -> Result<(Box<dyn Ba
     let access = if read_only { Access::Read } else { Access::Write };
     let file = storage.open(SUPERBLOCK, access, false).in_file(SUPERBLOCK)?;
     file.lock(read_only).map_err(|_| StoreError::InUse)?;
-    if !read_only {
-        file.sync().in_file(SUPERBLOCK)?;
-    }
     let superblock = Superblock::read(file.as_ref())?;
     let device = &superblock.contents.as_ref().ok_or(StoreError::Unfinished)?.device;
     let known = scheme::find(&device.scheme)?.version;

@@ -228,15 +228,6 @@ impl Region {
         Ok(())
     }
 
-    /// Makes durable whatever an earlier process wrote.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn settle(&mut self) -> io::Result<()> {
-        self.is_dirty = true;
-        self.sync()
-    }
-
     /// Whether so many slots wait for a commit that there should be one before the next request.
     pub fn wants_commit(&self) -> bool {
         self.slots.parked() > self.reserve / 2

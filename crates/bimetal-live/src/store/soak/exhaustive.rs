@@ -55,19 +55,22 @@ pub struct Share {
     pub every_loss: bool,
 }
 
-/// Runs all sequences of up to `length` requests on a scheme, with a crash at every operation, or at a share of them.
+/// Runs all sequences of up to `length` requests on a scheme, with a crash at every operation, or at a share of them. A
+/// seed other than 0 gives other settings than the scheme's defaults.
 ///
 /// # Errors
 /// The first difference, with the sequence and the crash.
-pub fn exhaustive(scheme: &str, length: u32, share: Share) -> Result<Tally, String> {
-    let prepared = prepare(scheme)?;
+pub fn exhaustive(scheme: &str, seed: u64, length: u32, share: Share) -> Result<Tally, String> {
+    let prepared = prepare(scheme, seed)?;
     let mut tally = Tally::default();
     for length in 1..=length {
         for number in 0..STEPS.len().pow(length) {
             let digits = (0..length).map(|digit| number / STEPS.len().pow(digit) % STEPS.len());
             let steps: Vec<Step> = digits.map(|digit| STEPS[digit]).collect();
             tally += crash_everywhere(&prepared, &steps, number as u64, share).map_err(|what| {
-                format!("{what}\n`{scheme}`, {steps:?}: repeat with exhaustive(\"{scheme}\", {length}, {share:?})")
+                format!(
+                    "{what}\n`{scheme}`, {steps:?}: repeat with exhaustive(\"{scheme}\", {seed}, {length}, {share:?})"
+                )
             })?;
         }
     }
@@ -75,9 +78,9 @@ pub fn exhaustive(scheme: &str, length: u32, share: Share) -> Result<Tally, Stri
 }
 
 /// A device that was written more than once all over, so that erased blocks are scarce.
-fn prepare(scheme: &str) -> Result<Prepared, String> {
+fn prepare(scheme: &str, seed: u64) -> Result<Prepared, String> {
     let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
-    let device = TINY[TINY.len() - 1].device(spec)?;
+    let device = TINY[TINY.len() - 1].device(spec, seed)?;
     let storage = Arc::new(CrashStorage::new());
     let options = CreateOptions { number: Some(1), ..CreateOptions::default() };
     create(storage.as_ref(), &device, &options).map_err(|error| error.to_string())?;

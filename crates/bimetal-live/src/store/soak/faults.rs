@@ -53,9 +53,9 @@ struct Prepared {
     model: Model,
 }
 
-fn prepare(scheme: &str, tiny: &Tiny, limits: Limits) -> Result<Prepared, String> {
+fn prepare(scheme: &str, tiny: &Tiny, seed: u64, limits: Limits) -> Result<Prepared, String> {
     let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
-    let device = tiny.device(spec)?;
+    let device = tiny.device(spec, seed)?;
     let storage = Arc::new(CrashStorage::new());
     let options = CreateOptions { number: Some(2), ..CreateOptions::default() };
     create(storage.as_ref(), &device, &options).map_err(|error| error.to_string())?;
@@ -94,11 +94,12 @@ fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Res
 }
 
 /// Lets every operation of a run fail once, every read too; or one of `every`, beginning with one of the first `every`.
+/// Settings are the defaults if `first` is 0.
 ///
 /// # Errors
 /// The first thing that is lost or wrong, with how to repeat it.
 pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, String> {
-    let prepared = prepare(scheme, &TINY[0], LIMITS)?;
+    let prepared = prepare(scheme, &TINY[0], first, LIMITS)?;
     let mut total = Faults::default();
     for fault in [Some(Fault::Io), Some(Fault::Full), None] {
         for at in (1 + first % every as u64..).step_by(every) {
@@ -162,7 +163,7 @@ pub fn flipped_bits(scheme: &str, seed: u64, count: u64) -> Result<Faults, Strin
     // With everything in the journal, and with a checkpoint.
     for journal_bytes in [u64::MAX, 1] {
         let limits = Limits { journal_bytes, ..LIMITS };
-        let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], limits)?;
+        let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], seed, limits)?;
         for (name, length) in prepared.storage.names() {
             let mut state = seed;
             for _ in 0..count.min(length as u64 * 8) {

@@ -114,7 +114,9 @@ impl Run {
         split_mix(&mut random);
         let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
         let tiny = &TINY[below(&mut random, TINY.len() as u64) as usize];
-        let device = tiny.device(spec)?;
+        // Half of the devices have other settings than the defaults.
+        let settings = if below(&mut random, 2) == 0 { 0 } else { split_mix(&mut random) };
+        let device = tiny.device(spec, settings)?;
         let sectors = device.logical.0 / 512;
         // Small limits bring everything about that large devices do now and then.
         let one_of = |random: &mut u64, values: [u64; 3]| values[below(random, 3) as usize];

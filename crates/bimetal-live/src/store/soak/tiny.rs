@@ -2,7 +2,8 @@
 
 use bimetal_core::device::{Capacity, Device, Disk, PartChoice, Region};
 use bimetal_core::media::Faults;
-use bimetal_core::scheme::{Regions, SchemeSpec};
+use bimetal_core::part::random::{below, unit};
+use bimetal_core::scheme::{self, Regions, SchemeSpec};
 use bimetal_core::units::ByteSize;
 
 use crate::store::media::FileMedia;
@@ -41,22 +42,35 @@ pub const TINY: &[Tiny] = &[
     Tiny { name: "pages of a sector", logical_sectors: 200, fast: (512, 16), slow: (1024, 12), dies: 1 },
 ];
 
-/// Fast blocks, and the most slow blocks that are tried.
+/// Fast blocks, and how many slow blocks more than the least are tried.
 const FAST_BLOCKS: u64 = 12;
-const SLOW_BLOCKS_MAX: u64 = 400;
+const SLOW_BLOCKS_MORE: u64 = 60;
+/// Blocks of the smallest cache that is tried.
+const CACHE_BLOCKS: u64 = 4;
 
 impl Tiny {
-    /// The device of a scheme: with as little spare area as the scheme takes.
+    /// The device of a scheme: with as little spare area, or as small a cache, as the scheme takes. Settings are the
+    /// scheme's defaults, or, with a seed other than 0, others, among them such as bring about on a tiny device what
+    /// takes a large one otherwise.
     ///
     /// # Errors
     /// The scheme refuses every size.
-    pub fn device(&self, spec: &SchemeSpec) -> Result<Device, String> {
-        let logical_bytes = self.logical_sectors * 512;
-        let slow_block = u64::from(self.slow.0 * self.slow.1);
-        let least = logical_bytes.div_ceil(slow_block) + 2;
+    pub fn device(&self, spec: &SchemeSpec, seed: u64) -> Result<Device, String> {
+        let settings = if seed == 0 { Vec::new() } else { random_settings(spec, seed) };
+        match self.with_settings(spec, &settings) {
+            // There may be no such combination.
+            Err(_) if seed != 0 => self.with_settings(spec, &[]),
+            device => device,
+        }
+    }
+
+    fn with_settings(&self, spec: &SchemeSpec, settings: &[(String, String)]) -> Result<Device, String> {
         let mut refusal = String::new();
-        for blocks in least..least + SLOW_BLOCKS_MAX {
-            let device = self.with_slow_blocks(spec, blocks);
+        for more in 0..SLOW_BLOCKS_MORE {
+            let mut device = self.with_more_blocks(spec, more);
+            for (key, value) in settings {
+                device.parameters.insert(key.clone(), value.as_str().into());
+            }
             let resolved = device.resolve().map_err(|error| error.to_string())?;
             match resolved.build::<FileMedia>() {
                 Ok(_) => return Ok(device),
@@ -66,16 +80,15 @@ impl Tiny {
         Err(refusal)
     }
 
-    fn with_slow_blocks(&self, spec: &SchemeSpec, blocks: u64) -> Device {
+    fn with_more_blocks(&self, spec: &SchemeSpec, more: u64) -> Device {
+        let least = (self.logical_sectors * 512).div_ceil(u64::from(self.slow.0 * self.slow.1)) + 2;
+        let blocks = least + more;
         let slow = self.region("slow", "chang-mlc", self.slow, blocks);
-        // A cache has half of what is on the disk, at most.
-        let cache =
-            (blocks * u64::from(self.slow.0 * self.slow.1) / u64::from(self.fast.0 * self.fast.1) / 2).max(FAST_BLOCKS);
         let (regions, disks) = match spec.regions {
             Regions::One => (vec![slow], 0),
             Regions::FastAndSlow => (vec![self.region("fast", "chang-slc", self.fast, FAST_BLOCKS), slow], 0),
             Regions::DualMode => (vec![self.region("slow", "chang-mlc", self.slow, blocks + 6)], 0),
-            Regions::FlashOverDisk => (vec![self.region("cache", "chang-slc", self.fast, cache)], 2),
+            Regions::FlashOverDisk => (vec![self.region("cache", "chang-slc", self.fast, CACHE_BLOCKS + more)], 2),
         };
         let disk = |number| Disk {
             name: format!("disk{number}"),
@@ -119,6 +132,50 @@ impl Tiny {
             channels: 1,
             dies_per_channel: self.dies,
             faults: Faults::default(),
+        }
+    }
+}
+
+/// A third of the parameters with other values: another word, a small number, a small size, any share.
+fn random_settings(spec: &SchemeSpec, seed: u64) -> Vec<(String, String)> {
+    let mut state = seed;
+    let mut settings = Vec::new();
+    for parameter in (spec.parameters)() {
+        if below(&mut state, 3) > 0 {
+            continue;
+        }
+        let accepts = parameter.accepts.as_str();
+        let limits: Vec<f64> = accepts.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+        let value = if accepts.contains("whole number") {
+            let large = parameter.default.parse().unwrap_or(0) >= 64;
+            below(&mut state, if large { 60 } else { 8 }).to_string()
+        } else if accepts.contains("size") {
+            ["0", "512", "4KiB", "16KiB"][below(&mut state, 4) as usize].to_owned()
+        } else if let [low, high] = limits[..] {
+            format!("{:.3}", low + (high - low) * unit(&mut state))
+        } else {
+            let words: Vec<&str> = accepts.split('`').skip(1).step_by(2).collect();
+            words.get(below(&mut state, words.len().max(1) as u64) as usize).copied().unwrap_or_default().to_owned()
+        };
+        let setting = (parameter.name.to_owned(), value);
+        if scheme::settings(spec.name, std::slice::from_ref(&setting)).is_ok() {
+            settings.push(setting);
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_settings_are_possible() {
+        for spec in scheme::SCHEMES {
+            let defaults = TINY[0].device(spec, 0).unwrap();
+            let others = (1..20).map(|seed| TINY[0].device(spec, seed).unwrap());
+            let differ = others.filter(|device| device.parameters != defaults.parameters).count();
+            assert!(differ >= 4, "{}: {differ} of 19", spec.name);
         }
     }
 }
