@@ -32,7 +32,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let options = OpenOptions { read_only: args.read_only, direct: args.direct, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), options);
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);
-    inform(&recovered(store.recovery()));
     let address = args.listen.clone().unwrap_or_else(|| Address::Unix(args.store.join(SOCKET)));
     let export = Export {
         name: args.export.clone(),
@@ -41,8 +40,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     };
     let server = Server::bind(&address, export, server_options(args)?).map_err(Failure::failed)?;
     let _stat = stat(args, &store)?;
-    let _stats = args.stats.as_ref().map(|address| stats(address, args.remote, &store)).transpose()?;
+    let stats = args.stats.as_ref().map(|address| stats(address, args.remote, &store)).transpose()?;
     stop_at_signals(server.stop())?;
+    inform(&recovered(store.recovery()));
+    if let Some(stats) = &stats {
+        inform(&format!("figures at {}", stats.address()));
+    }
     let uri = uri(&server.address(), &args.export, args.tls_cert.is_some())?;
     output::print(&format!("{uri}\n"))?;
     let served = serve(args, server, &store, &uri);
@@ -91,7 +94,6 @@ fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint
         .into_bytes()
     };
     let endpoint = Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(Failure::failed)?;
-    inform(&format!("figures at {}", endpoint.address()));
     Ok(endpoint)
 }
 

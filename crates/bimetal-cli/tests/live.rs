@@ -10,7 +10,7 @@ mod common;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use common::Bench;
 
@@ -71,6 +71,16 @@ fn the_lines_of_the_readme_run() {
     run(&Bench::new(), script);
 }
 
+/// A server that does not outlive its test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One server for a store, its figures over both sockets, and what a second server is told.
 #[test]
 fn a_served_store_says_how_it_is() {
@@ -78,10 +88,17 @@ fn a_served_store_says_how_it_is() {
     bench.succeed(&["create", "s", "--scheme", "wlaftl", "--capacity", "16MiB"]);
     let before = bench.json(&["stat", "s"]);
     assert_eq!(before["smart"]["power_cycles"], 0);
-    let mut server = bench.command(&["serve", "s", "--stats", "unix:figures"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = Server(
+        bench
+            .command(&["serve", "s", "--stats", "unix:figures"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let (stat, figures) = (bench.path("s/stat.sock"), bench.path("figures"));
     while !(stat.exists() && figures.exists()) {
-        assert!(server.try_wait().unwrap().is_none(), "the server has ended");
+        assert!(server.0.try_wait().unwrap().is_none(), "the server has ended");
         std::thread::yield_now();
     }
     let now = bench.json(&["stat", "s"]);
@@ -94,9 +111,9 @@ fn a_served_store_says_how_it_is() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text"), "{answer}");
-    assert!(answer.contains("bimetal_capacity_bytes 16777216") && answer.ends_with("# EOF\n"), "{answer}");
-    Command::new("kill").arg(server.id().to_string()).status().unwrap();
-    assert!(server.wait().unwrap().success());
+    assert!(answer.contains("bimetal_capacity_bytes{} 16777216.0") && answer.ends_with("# EOF\n"), "{answer}");
+    Command::new("kill").arg(server.0.id().to_string()).status().unwrap();
+    assert!(server.0.wait().unwrap().success());
     assert!(!stat.exists() && !figures.exists(), "sockets go with the server");
     assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
     assert_eq!(bench.json(&["check", "s"])["sound"], true);
