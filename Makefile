@@ -23,9 +23,9 @@ browser:
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
 # Tests talk to the NBD server with real clients: they are installed where that can be done.
-CLIENTS = nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3
+CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3
 clients:
-	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio fusermount3; do \
+	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio fusermount3 mkfs.ext4; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
 	done; [ -z "$$missing" ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \

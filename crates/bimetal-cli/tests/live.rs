@@ -71,6 +71,15 @@ fn the_lines_of_the_readme_run() {
     run(&Bench::new(), script);
 }
 
+#[test]
+fn the_lines_of_the_page_about_serving_run() {
+    if !has(&["nbdinfo", "nbdcopy", "nbdsh"]) {
+        return;
+    }
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();
+    run(&Bench::new(), page.split("```bash\n").nth(1).unwrap().split("```").next().unwrap());
+}
+
 /// A server that does not outlive its test.
 struct Server(Child);
 
