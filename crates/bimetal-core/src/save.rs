@@ -45,6 +45,9 @@ pub enum RestoreError {
     /// More bytes than the state has.
     #[error("{0} bytes follow it")]
     TooLong(usize),
+    /// A state in which no such object can be.
+    #[error("it contradicts itself: {0}")]
+    Broken(String),
     /// They are the state of something else.
     #[error("it belongs to another device or to other parameters")]
     Foreign,
@@ -101,33 +104,72 @@ pub(crate) mod text {
 }
 
 /// A vector of numbers, or of structs of numbers, whose length never changes: bytes, the lowest first, because the time
-/// that large tables take is that of copying memory.
+/// that large tables take is that of copying memory. The length comes first, on its own, so that the outline need not look
+/// at the bytes.
 pub(crate) mod table {
     use std::fmt;
     use std::marker::PhantomData;
 
     use serde::de::{Deserializer, Error, Visitor};
-    use serde::ser::Serializer;
+    use serde::ser::{SerializeTuple, Serializer};
+    use serde::{Deserialize, Serialize};
 
-    use super::Word;
+    use super::{Word, fixed};
+
+    /// By this name the outline knows what it passes over.
+    pub const NAME: &str = "table";
 
     /// Writes the table.
     pub fn serialize<W: Word, S: Serializer>(table: &[W], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = vec![0; table.len() * W::BYTES];
-        for (word, bytes) in table.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
-            word.put(bytes);
-        }
-        serializer.serialize_bytes(&bytes)
+        let mut pair = serializer.serialize_tuple(2)?;
+        pair.serialize_element(&Length(table.len()))?;
+        pair.serialize_element(&Words(table))?;
+        pair.end()
     }
 
     /// Reads the table.
     pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
-        deserializer.deserialize_bytes(Bytes(PhantomData))
+        let (Length(length), Table(table)) = Deserialize::deserialize(deserializer)?;
+        if table.len() != length {
+            return Err(D::Error::invalid_length(table.len(), &"as many as were announced"));
+        }
+        Ok(table)
     }
 
-    struct Bytes<W>(PhantomData<W>);
+    #[derive(Serialize, Deserialize)]
+    struct Length(#[serde(with = "fixed")] usize);
 
-    impl<W: Word> Visitor<'_> for Bytes<W> {
+    struct Words<'a, W>(&'a [W]);
+
+    impl<W: Word> Serialize for Words<'_, W> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_newtype_struct(NAME, &Bytes(self.0))
+        }
+    }
+
+    struct Bytes<'a, W>(&'a [W]);
+
+    impl<W: Word> Serialize for Bytes<'_, W> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut bytes = vec![0; self.0.len() * W::BYTES];
+            for (word, bytes) in self.0.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
+                word.put(bytes);
+            }
+            serializer.serialize_bytes(&bytes)
+        }
+    }
+
+    struct Table<W>(Vec<W>);
+
+    impl<'de, W: Word> Deserialize<'de> for Table<W> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_bytes(OfBytes(PhantomData)).map(Self)
+        }
+    }
+
+    struct OfBytes<W>(PhantomData<W>);
+
+    impl<W: Word> Visitor<'_> for OfBytes<W> {
         type Value = Vec<W>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

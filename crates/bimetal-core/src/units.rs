@@ -225,6 +225,12 @@ impl Geometry {
         ppa.0 & ((1 << self.page_bits) - 1)
     }
 
+    /// Whether the region has such a page.
+    #[inline]
+    pub fn has_page(&self, ppa: Ppa) -> bool {
+        self.block_of(ppa).0 < self.blocks && self.page_of(ppa) < self.pages_per_block
+    }
+
     /// The die of a block, within the region.
     pub fn die_of(&self, block: BlockId) -> u32 {
         block.0 % self.dies

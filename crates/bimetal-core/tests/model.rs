@@ -106,8 +106,8 @@ impl Device {
         Shape { logical_sectors: self.logical_bytes / 512, regions, disks, seed: 1 }
     }
 
-    fn media(&self, shape: &Shape) -> Media {
-        let sim: Vec<SimRegion> = shape
+    fn sim(&self, shape: &Shape) -> SimMedia {
+        let regions: Vec<SimRegion> = shape
             .regions
             .iter()
             .map(|region| SimRegion {
@@ -117,9 +117,6 @@ impl Device {
                 faults: self.faults,
             })
             .collect();
-        let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
-        let checked: Vec<(Geometry, u32)> =
-            shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
         // Equal parts of the data are on each disk, the first part on the first one.
         let disks = shape.disks.len() as u64;
         let volume = |(index, drive): (u64, &Drive)| {
@@ -127,7 +124,14 @@ impl Device {
             Volume { drive: drive.clone(), sectors }
         };
         let volumes: Vec<Volume> = (0..).zip(&shape.disks).map(volume).collect();
-        Checked::new(SimMedia::new(&sim, 7).with_disks(&volumes), &checked)
+        SimMedia::new(&regions, 7).with_disks(&volumes)
+    }
+
+    fn media(&self, shape: &Shape) -> Media {
+        let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
+        let checked: Vec<(Geometry, u32)> =
+            shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
+        Checked::new(self.sim(shape), &checked)
     }
 }
 

@@ -9,6 +9,7 @@ mod support;
 use allocation_counter::measure;
 use bimetal_core::drive::{self, Drive, Model};
 use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation, Volume};
+use bimetal_core::part::random::split_mix;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
@@ -53,6 +54,23 @@ fn row(name: &str, outcome: &Outcome) -> String {
 fn golden_rows() {
     let rows: String = SCHEMES.iter().map(|spec| row(spec.name, &replay_tiny(spec, &Plan::default()))).collect();
     insta::assert_snapshot!(rows);
+}
+
+/// Whoever accepts another row here, or another golden row, raises the scheme's version: saved states are of no use any more.
+#[test]
+fn saved_forms() {
+    let mut forms = String::new();
+    for spec in SCHEMES {
+        let mut media = tiny_media(spec);
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
+        let requests = mixed_requests(42, 20_000, TINY_SECTORS);
+        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        let mut bytes = Vec::new();
+        scheme.save(&mut bytes);
+        let sum = bytes.iter().fold(0u64, |sum, &byte| split_mix(&mut (sum ^ u64::from(byte))));
+        forms += &format!("{} version {}: {} bytes, {sum:016x}\n", spec.name, spec.version, bytes.len());
+    }
+    insta::assert_snapshot!(forms);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use bimetal_core::part::reuse_tracker::{ReuseTracker, Touch};
 use bimetal_core::profile::{CurvePlan, PAGE_BYTES, Profile};
 use bimetal_core::replay::{self, Plan};
 use bimetal_core::request::Request;
+use bimetal_core::save::Save;
 use bimetal_core::scheme::{self, Metrics, RegionShape, Regions, SCHEMES, Scheme, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
 use bimetal_core::{chip, drive, workload};
@@ -49,6 +50,12 @@ struct Tracked {
     scheme: Box<dyn Scheme<SimMedia>>,
     tracker: Option<ReuseTracker>,
     curve: HitCurve,
+}
+
+impl Save for Tracked {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.scheme.save(out);
+    }
 }
 
 impl Scheme<SimMedia> for Tracked {

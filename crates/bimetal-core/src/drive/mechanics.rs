@@ -161,6 +161,18 @@ impl Mechanism {
         (self.track, self.next, self.ended_ns, self.reads_ahead) = (0, u64::MAX, 0, false);
     }
 
+    /// When the last access ended.
+    ///
+    /// # Errors
+    /// A track under the head that there is not.
+    pub fn check(&self) -> Result<u64, String> {
+        let (last, _) = self.place(self.sectors - 1);
+        if self.track > last {
+            return Err(format!("the head is over track {} of {last}", self.track));
+        }
+        Ok(self.ended_ns)
+    }
+
     /// Accesses sectors that follow each other, beginning at `start_ns`, when nothing else goes on. Returns when the last of
     /// them has been read or written.
     pub fn access(&mut self, op: DiskOp, start_ns: u64, sector: u64, sectors: u64) -> u64 {

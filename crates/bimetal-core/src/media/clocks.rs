@@ -132,6 +132,21 @@ impl Clocks {
         self.dies.iter().map(left).max().unwrap_or(0)
     }
 
+    /// Checks that no clock is beyond `far_ns`, and that a backlog consists of operations.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(super) fn check(&self, far_ns: u64) -> Result<(), String> {
+        let near = |moment: &u64| *moment <= far_ns;
+        let is_sound =
+            |die: &Die| near(&die.free_at) && near(&die.backlog_ns) && (die.backlog_ns == 0 || die.backlog_op_ns > 0);
+        match self.dies.iter().position(|die| !is_sound(die)) {
+            Some(die) => Err(format!("the clock of die {die} has run away")),
+            None if self.channels.iter().all(near) => Ok(()),
+            None => Err("the clock of a channel has run away".into()),
+        }
+    }
+
     /// All are free from the beginning, and nothing is left to do.
     pub(super) fn reset(&mut self) {
         for die in &mut self.dies {

@@ -168,6 +168,17 @@ impl SimDisks {
         self.disks.iter().map(left).max().unwrap_or(0)
     }
 
+    /// Checks that what waits are accesses that there can be, before `far_ns`.
+    ///
+    /// # Errors
+    /// The first disk whose state makes no sense.
+    pub fn check(&self, far_ns: u64) -> Result<(), String> {
+        self.disks
+            .iter()
+            .enumerate()
+            .try_for_each(|(number, disk)| disk.check(far_ns).map_err(|broken| format!("disk {number}: {broken}")))
+    }
+
     /// Clocks start again, and nothing waits.
     pub fn reset(&mut self) {
         for disk in &mut self.disks {
@@ -192,6 +203,25 @@ impl SimDisk {
             queue_max: drive.queue as usize,
             write_ns: ((drive.write_position_us * 1000.0) as u64).max(1),
         }
+    }
+
+    fn check(&self, far_ns: u64) -> Result<(), String> {
+        let ended = match &self.arm {
+            Arm::Constant { .. } => 0,
+            Arm::Mechanical(mechanism) => mechanism.check()?,
+        };
+        if [ended, self.free_at, self.all_ready].iter().any(|&moment| moment > far_ns) {
+            return Err("its clock has run away".into());
+        }
+        let sectors = self.end - self.first;
+        let is_on_it = |write: &Destage| {
+            let end = write.sector.checked_add(u64::from(write.sectors));
+            write.sectors > 0 && end.is_some_and(|end| end <= sectors) && write.ready <= far_ns
+        };
+        if self.queue.len() > self.queue_max || !self.queue.iter().all(is_on_it) {
+            return Err("what waits for it does not fit".into());
+        }
+        Ok(())
     }
 
     /// The sectors of a run that are on this disk, counted from its first one.

@@ -260,6 +260,12 @@ impl DualPool {
             (&self.cold_most_recent, Pool::Cold, &self.recent, true, "most recently worn cold"),
         ];
         for (heap, pool, counts, descending, name) in orders {
+            let places = heap.order.iter().map(|&block| heap.places.get(block as usize));
+            let in_order = (0..).zip(places).all(|(place, known)| known == Some(&place));
+            let listed = heap.places.iter().filter(|&&place| place != NONE).count();
+            if !in_order || listed != heap.order.len() {
+                return Err(format!("the order of {name} is not that of its blocks"));
+            }
             for (block, &member) in self.pools.iter().enumerate() {
                 let place = heap.places[block];
                 if (member == pool) != (place != NONE) {

@@ -88,6 +88,16 @@ impl LiveSlots {
         self.bits[slot / WORD] & (1 << (slot % WORD)) != 0
     }
 
+    /// Number of members.
+    pub fn len(&self) -> u32 {
+        self.spaces.iter().sum()
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Adds a slot that is no member.
     #[inline]
     pub fn set(&mut self, slot: usize) {

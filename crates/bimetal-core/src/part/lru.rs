@@ -39,6 +39,11 @@ impl Lists {
         Self { links: vec![Link { previous: ABSENT, next: NONE }; count], ends }
     }
 
+    /// Number of lists.
+    pub fn lists(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Whether an index is in some list.
     #[inline]
     pub fn contains(&self, index: u32) -> bool {
@@ -111,6 +116,31 @@ impl Lists {
             (next != NONE).then_some(next)
         })
     }
+
+    /// Checks that every list leads from its first index to its last and back, and that no index is in two.
+    ///
+    /// # Errors
+    /// The first that is astray.
+    pub fn check(&self) -> Result<(), String> {
+        let mut listed = vec![false; self.links.len()];
+        for (list, ends) in self.ends.iter().enumerate() {
+            let (mut previous, mut index) = (NONE, ends.first);
+            while index != NONE {
+                let link = self.links.get(index as usize).filter(|link| link.previous == previous);
+                let Some(link) = link.filter(|_| !std::mem::replace(&mut listed[index as usize], true)) else {
+                    return Err(format!("index {index} is out of place in list {list}"));
+                };
+                (previous, index) = (index, link.next);
+            }
+            if previous != ends.last {
+                return Err(format!("list {list} ends with {previous} and not with {}", ends.last));
+            }
+        }
+        match (0..).zip(&listed).find(|&(index, &listed)| listed != self.contains(index)) {
+            Some((index, listed)) => Err(format!("index {index} is in a list: {listed}, and says otherwise")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Which of the indices `0..count` are cached: the most recently used ones.
@@ -146,6 +176,19 @@ impl LruCache {
         }
         self.order.push_back(0, index);
         hit
+    }
+
+    /// Checks the order and the number of those that are cached.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        self.order.check()?;
+        let listed = self.order.iter(0).count();
+        if listed != self.cached as usize || self.cached > self.capacity {
+            return Err(format!("{listed} of at most {} are cached, {} counted", self.capacity, self.cached));
+        }
+        Ok(())
     }
 }
 

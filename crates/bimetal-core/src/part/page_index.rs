@@ -121,6 +121,27 @@ impl PageIndex {
         prefetch_index::prefetch_index(&self.entries, self.home(page));
     }
 
+    /// Pages and their values, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.entries.iter().filter(|entry| entry.page != NONE).map(|entry| (entry.page, entry.value))
+    }
+
+    /// Checks that every page can be found, and their number.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let pages = self.iter().count();
+        if pages != self.len as usize || self.len > self.capacity {
+            return Err(format!("{pages} of at most {} pages are indexed, {} counted", self.capacity, self.len));
+        }
+        let lost = |&(at, entry): &(usize, &Entry)| entry.page != NONE && self.find(entry.page) != at;
+        match self.entries.iter().enumerate().find(lost) {
+            Some((at, entry)) => Err(format!("page {} is in entry {at} and not found there", entry.page)),
+            None => Ok(()),
+        }
+    }
+
     /// Where a page is, or the empty entry where it would be.
     #[inline]
     fn find(&self, page: u32) -> usize {

@@ -232,6 +232,13 @@ impl ProbedHash {
     /// # Errors
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
+        self.anchored.check()?;
+        for anchor in 0..self.anchored.lists() {
+            let strayed = |&bucket: &u32| self.entry(bucket) != Entry::Virtual(anchor as u32);
+            if let Some(bucket) = self.anchored.iter(anchor).find(strayed) {
+                return Err(format!("bucket {bucket} is anchored at block {anchor} and does not know"));
+            }
+        }
         let (mut used, mut regular) = (0, 0);
         for (bucket, &key) in self.keys.iter().enumerate() {
             let linked = self.anchored.contains(bucket as u32);

@@ -104,6 +104,28 @@ impl Stack {
         self.len == 0 || self.next != self.oldest
     }
 
+    /// Checks that slots and counts agree, and that each live slot is that of its page in the index, as `is_indexed`
+    /// says.
+    fn check(&self, is_indexed: impl Fn(u32, usize) -> bool) -> Result<(), String> {
+        let slots = self.pages.len();
+        if self.next >= slots || self.oldest >= slots {
+            return Err(format!("of {slots} slots {} is next and {} the oldest", self.next, self.oldest));
+        }
+        let live = || (0..slots).filter(|&slot| self.live.contains(slot));
+        let counted = (live().count() as u32, live().filter(|&slot| slot < self.next).count() as u32);
+        if counted != (self.len, self.before_next) || self.live.len() != self.len {
+            return Err(format!("{counted:?} slots are live, {:?} counted", (self.len, self.before_next)));
+        }
+        let ahead = |slot: usize| (slot + slots - self.next) % slots;
+        if self.len > 0 && (self.next == self.oldest || ahead(self.first(self.next)) < ahead(self.oldest)) {
+            return Err(format!("a slot from {} to {} is live", self.next, self.oldest));
+        }
+        match live().find(|&slot| !is_indexed(self.pages[slot], slot)) {
+            Some(slot) => Err(format!("page {} is in slot {slot} and not known to be", self.pages[slot])),
+            None => Ok(()),
+        }
+    }
+
     /// The slot that many after one.
     #[inline]
     fn step(&self, slot: usize, steps: usize) -> usize {
@@ -210,6 +232,23 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     #[inline]
     pub fn prefetch(&self, page: u32) {
         self.index.prefetch(page);
+    }
+
+    /// Checks that the stacks and their index agree.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        self.index.check()?;
+        for (number, stack) in self.stacks.iter().enumerate() {
+            if stack.len > self.capacity {
+                return Err(format!("stack {number} has {} pages of at most {}", stack.len, self.capacity));
+            }
+            let value = |slot: usize| (slot * STACKS + number) as u32;
+            stack.check(|page, slot| page != u32::MAX && self.index.get(page) == Some(value(slot)))?;
+        }
+        let pages: u32 = self.stacks.iter().map(|stack| stack.len).sum();
+        if pages == self.len() { Ok(()) } else { Err(format!("{pages} pages are stacked and {} indexed", self.len())) }
     }
 
     /// Bytes of memory that it holds.

@@ -105,6 +105,14 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
         }
     }
 
+    /// Checks the stacks.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        self.stacks.check()
+    }
+
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
         self.stacks.bytes()

@@ -358,13 +358,62 @@ impl PageMap {
             }
         }
         self.counts.check()?;
+        let lent: Vec<BlockId> = self.lent().collect();
         for (die, space) in self.dies.iter().enumerate() {
             let counted: u32 = valid.iter().skip(die).step_by(self.geometry().dies as usize).sum();
             if counted != space.valid_pages || counted > space.valid_limit {
                 return Err(format!("die {die} has {counted} valid pages and counts {}", space.valid_pages));
             }
+            self.check_die(die as u32, &valid, &lent)?;
+        }
+        match self.dies.get(self.next_die as usize) {
+            Some(_) => Ok(()),
+            None => Err(format!("die {} is next of {}", self.next_die, self.dies.len())),
+        }
+    }
+
+    /// Checks that each block of a die is erased, open, sealed or lent, and has valid pages only where it is written.
+    fn check_die(&self, die: u32, valid: &[u32], lent: &[BlockId]) -> Result<(), String> {
+        let space = &self.dies[die as usize];
+        let open = space.open.iter().filter(|open| open.page != self.data_pages);
+        let used =
+            || open.clone().map(|open| (open.block, open.page)).chain(space.free.iter().map(|&block| (block, 0)));
+        let mut is_used = vec![false; space.end - space.first];
+        for (block, pages) in used() {
+            let place = self.places.get(block as usize).filter(|place| place.die == die && pages < self.data_pages);
+            let place = place.map(|place| place.count as usize).filter(|&place| !self.counts.is_sealed(place));
+            if place.is_none_or(|place| std::mem::replace(&mut is_used[place - space.first], true)) {
+                return Err(format!("block {block} is not a block of die {die} to be written, or twice"));
+            }
+            if self.table.valid_word(BlockId(block), pages).is_some() {
+                return Err(format!("block {block} has a valid page that is not yet written"));
+            }
+        }
+        let lent = lent.iter().filter(|&&block| self.geometry().die_of(block) == die);
+        let (lent, held) = lent.fold((0, 0), |(lent, held), block| (lent + 1, held + valid[block.index()]));
+        let most = (is_used.len() as u32).saturating_sub(RESERVED_BLOCKS) * self.data_pages;
+        if held > 0 || lent * self.data_pages + space.valid_limit != most {
+            return Err(format!("{lent} blocks of die {die} are lent, with {held} valid pages, or not as many"));
+        }
+        if space.free.is_empty() {
+            return Err(format!("die {die} has no erased block"));
         }
         Ok(())
+    }
+
+    /// Blocks that are lent: neither erased nor open nor sealed.
+    pub fn lent(&self) -> impl Iterator<Item = BlockId> {
+        let mut is_ours: Vec<bool> =
+            self.places.iter().map(|place| self.counts.is_sealed(place.count as usize)).collect();
+        for die in &self.dies {
+            let open = die.open.iter().filter(|open| open.page != self.data_pages).map(|open| &open.block);
+            for &block in die.free.iter().chain(open) {
+                if let Some(is_ours) = is_ours.get_mut(block as usize) {
+                    *is_ours = true;
+                }
+            }
+        }
+        (0..).zip(is_ours).filter(|&(_, is_ours)| !is_ours).map(|(block, _)| BlockId(block))
     }
 }
 

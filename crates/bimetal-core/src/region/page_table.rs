@@ -178,6 +178,9 @@ impl PageTable {
                 continue;
             }
             let ppa = Ppa(ppa);
+            if !self.geometry.has_page(ppa) {
+                return Err(format!("logical page {logical} maps to no page of the region"));
+            }
             if self.owner[ppa.index()] as usize != logical {
                 return Err(format!("logical page {logical} maps to a page owned by {}", self.owner[ppa.index()]));
             }

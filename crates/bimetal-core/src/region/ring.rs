@@ -145,6 +145,29 @@ impl Ring {
         })
     }
 
+    /// Checks that its blocks are among `blocks` blocks, each once, and that it writes to such as it has.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self, blocks: u32) -> Result<(), String> {
+        let mut seen = vec![false; blocks as usize];
+        for &block in self.erased.iter().chain(&self.written) {
+            if seen.get_mut(block as usize).is_none_or(|seen| std::mem::replace(seen, true)) {
+                return Err(format!("block {block} is not one of {blocks}, or twice in the ring"));
+            }
+        }
+        if self.next >= self.open.len() {
+            return Err(format!("block {} of {} is written next", self.next, self.open.len()));
+        }
+        for open in &self.open {
+            let is_full = open.page == self.pages_per_block;
+            if open.page > self.pages_per_block || !is_full && !self.written.contains(&open.block) {
+                return Err(format!("block {} is written to page {} and not in the ring", open.block, open.page));
+            }
+        }
+        Ok(())
+    }
+
     /// Erased blocks, in the order in which they will be opened.
     pub fn iter_erased(&self) -> impl Iterator<Item = BlockId> + '_ {
         self.erased.iter().map(|&block| BlockId(block))

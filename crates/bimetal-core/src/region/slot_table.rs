@@ -149,13 +149,19 @@ impl SlotTable {
     pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<u32, String> {
         let mut programmed = vec![0; self.geometry.blocks as usize];
         for (block, pages) in written {
-            programmed[block.index()] = pages;
+            let Some(programmed) = programmed.get_mut(block.index()).filter(|_| pages <= self.pages_per_block) else {
+                return Err(format!("the log has no block {} of {pages} programmed pages", block.0));
+            };
+            *programmed = pages;
         }
         let mut valid = 0;
         for slot in 0..self.entries.len() as u32 {
             let Some(unit) = self.unit(slot) else { continue };
             let (page, position) = self.page_of(slot);
             let block = self.geometry.block_of(page);
+            if !self.geometry.has_page(page) {
+                return Err(format!("slot {slot} with unit {unit} is none"));
+            }
             if position >= self.slots || self.geometry.page_of(page) >= programmed[block.index()] {
                 return Err(format!("unit {unit} is in a page of block {} that is not in the log", block.0));
             }

@@ -266,6 +266,7 @@ impl UnitMap {
     /// # Errors
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
+        self.check_numbers()?;
         let valid = self.table.check()?;
         self.counts.check()?;
         for (block, (&counted, holder)) in valid.iter().zip(&self.holders).enumerate() {
@@ -293,6 +294,22 @@ impl UnitMap {
         self.check_blocks()
     }
 
+    /// Checks that all blocks and units that are named exist.
+    fn check_numbers(&self) -> Result<(), String> {
+        let is_block = |&block: &u32| block < self.geometry().blocks;
+        let is_unit = |unit: u32| unit == NONE || unit < self.units();
+        if !self.free.iter().all(is_block) || !self.holders.iter().all(|holder| is_unit(holder.unit)) {
+            return Err("a block or a unit is named that does not exist".into());
+        }
+        for (number, unit) in (0..).zip(&self.units) {
+            let opens = unit.next == Ppa::NONE || self.geometry().has_page(unit.next);
+            if !opens || unit.blocks > self.blocks_max || !self.blocks_of(number).iter().all(is_block) {
+                return Err(format!("unit {number} has blocks or pages that do not exist"));
+            }
+        }
+        Ok(())
+    }
+
     fn is_open(&self, block: u32, unit: u32) -> bool {
         let next = self.units[unit as usize].next;
         next != Ppa::NONE && self.geometry().block_of(next).0 == block
@@ -312,9 +329,6 @@ impl UnitMap {
             }
         }
         for (number, unit) in self.units.iter().enumerate() {
-            if unit.blocks > self.blocks_max {
-                return Err(format!("unit {number} has {} blocks of at most {}", unit.blocks, self.blocks_max));
-            }
             for (position, &block) in self.blocks_of(number as u32).iter().enumerate() {
                 see(block)?;
                 let holder = self.holders[block as usize];

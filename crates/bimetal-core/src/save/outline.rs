@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
-use super::{Save, fixed, sized};
+use super::{Save, fixed, sized, table};
 
 /// What never changes of a state, as bytes to be compared.
 pub(super) fn outline<T: Serialize>(state: &T) -> Vec<u8> {
@@ -67,13 +67,7 @@ impl Serializer for &mut Outline {
         serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
         serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
         serialize_u128: u128, serialize_f32: f32, serialize_f64: f64, serialize_char: char, serialize_str: &str,
-        serialize_unit_struct: &'static str,
-    }
-
-    /// Tables, and nothing else, are bytes.
-    fn serialize_bytes(self, table: &[u8]) -> Result<(), Never> {
-        self.keep(table.len() as u64);
-        Ok(())
+        serialize_bytes: &[u8], serialize_unit_struct: &'static str,
     }
 
     fn serialize_none(self) -> Result<(), Never> {
@@ -96,6 +90,7 @@ impl Serializer for &mut Outline {
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<(), Never> {
         match name {
             fixed::NAME => (&value).save(&mut self.kept),
+            table::NAME => {}
             sized::NAME => {
                 self.counts_elements = true;
                 value.serialize(&mut *self)?;

@@ -237,6 +237,14 @@ impl<M: Media> Scheme<M> for DensityControl {
         if self.members.len() as u32 * self.extra > self.budget {
             return Err(format!("{} logical blocks in SLC mode, {} blocks for it", self.members.len(), self.budget));
         }
+        let mut members = (0..).zip(&self.members);
+        let knows = |member: u32, position: u32| self.positions.get(member as usize) == Some(&position);
+        if let Some((position, member)) = members.find(|&(position, &member)| !knows(member, position)) {
+            return Err(format!("logical block {member} is member {position} and does not know"));
+        }
+        if self.cursor > self.positions.len() {
+            return Err(format!("member {} of {} is looked at next", self.cursor, self.members.len()));
+        }
         for (block, &position) in self.positions.iter().enumerate() {
             let slc = self.blocks.chains().mode(block as u32) == CellMode::Slc;
             let member = self.members.get(position as usize) == Some(&(block as u32));

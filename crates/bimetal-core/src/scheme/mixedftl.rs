@@ -274,11 +274,12 @@ impl<M: Media> Scheme<M> for MixedFtl {
     fn check(&self) -> Result<(), String> {
         let held = || self.held.iter().filter(|held| held.block != NONE);
         self.tiers.check(held().map(|held| (BlockId(held.block), held.page)))?;
+        self.order.check()?;
         let blocks = self.tiers.fast.slots().geometry().blocks as usize;
         let mut seen = vec![false; blocks];
         for block in held().map(|held| held.block).chain(self.erased.iter().copied()) {
-            if std::mem::replace(&mut seen[block as usize], true) {
-                return Err(format!("fast block {block} is in two places"));
+            if seen.get_mut(block as usize).is_none_or(|seen| std::mem::replace(seen, true)) {
+                return Err(format!("fast block {block} is in two places, or does not exist"));
             }
         }
         if held().count() + self.erased.len() != blocks || self.erased.len() < ERASED_MIN {

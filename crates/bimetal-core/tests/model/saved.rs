@@ -1,11 +1,25 @@
 //! Every registered scheme, saved in the middle of its work and restored: nothing shows that it was interrupted.
 
-use bimetal_core::media::Simulation;
+use bimetal_core::media::{SimMedia, Simulation};
 use bimetal_core::part::random::below;
 use bimetal_core::save::{self, Save};
 use bimetal_core::scheme::{self, BuildError, Metrics, SCHEMES, Scheme, SchemeSpec, Shape};
 
 use super::{DEVICES, Device, Media, Model, SITUATIONS, owned};
+
+/// Serves random requests, with some idle time.
+fn serve(media: &mut SimMedia, scheme: &mut dyn Scheme<SimMedia>, model: &mut Model, requests: u64) {
+    for number in 0..requests {
+        let request = model.request(number * 20 / requests);
+        let now = media.end();
+        media.begin(&request, now);
+        scheme.serve(media, &request);
+        if number % 64 == 0 {
+            media.begin_background();
+            scheme.idle(media, 8);
+        }
+    }
+}
 
 /// A device at work, with the model that it is held against.
 struct Running {
@@ -117,15 +131,58 @@ fn the_state_of_another_device_is_refused() {
 #[test]
 fn cut_states_are_refused() {
     for spec in SCHEMES {
-        let device = &DEVICES[0];
-        let shape = device.shape(spec.regions);
-        let mut running = Running::new(spec, device, &[], true);
-        running.serve(2000);
+        let mut running = Running::new(spec, &DEVICES[0], &[], true);
+        running.serve(1000);
         let (bytes, ..) = running.state();
+        let shape = DEVICES[0].shape(spec.regions);
         let mut seed = 4;
         for _ in 0..50 {
             let length = below(&mut seed, bytes.len() as u64) as usize;
-            assert!(refused(spec, &shape, &[], &bytes[..length]), "{} of {} bytes", length, bytes.len());
+            assert!(refused(spec, &shape, &[], &bytes[..length]), "{length} of {} bytes", bytes.len());
         }
+    }
+}
+
+/// Damages bytes: a bit, a number, or two places that change.
+fn damage(bytes: &mut [u8], seed: &mut u64) {
+    let mut draw = |bound: usize| below(seed, bound as u64) as usize;
+    let (at, other) = (draw(bytes.len()), draw(bytes.len()));
+    match draw(5) {
+        0 => bytes[at] ^= 1 << draw(8),
+        1 => bytes[at] = draw(256) as u8,
+        2 => bytes[at..].iter_mut().take(4).for_each(|byte| *byte = 0),
+        3 => bytes[at..].iter_mut().take(4).for_each(|byte| *byte = 0xff),
+        _ => bytes.swap(at, other),
+    }
+}
+
+/// Neither a scheme nor media that came from damaged bytes may panic, then or later. What they serve may be nonsense, which
+/// checked media would not stand: these are simulated.
+#[test]
+fn damaged_states_are_refused_or_can_be_served_from() {
+    for spec in SCHEMES {
+        let device = &DEVICES[0];
+        let shape = device.shape(spec.regions);
+        let restored = |bytes: &[u8]| scheme::restore::<SimMedia>(spec.name, &shape, &[], bytes);
+        let mut media = device.sim(&shape);
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).unwrap();
+        let mut model = Model::new(shape.logical_sectors, true, 21);
+        scheme.fill(&mut media);
+        serve(&mut media, scheme.as_mut(), &mut model, 2000);
+        let (mut of_scheme, mut of_media) = (Vec::new(), Vec::new());
+        scheme.save(&mut of_scheme);
+        media.save(&mut of_media);
+        let (mut seed, mut accepted) = (4, 0);
+        for number in 0..200 {
+            let (mut scheme_bytes, mut media_bytes) = (of_scheme.clone(), of_media.clone());
+            damage(if number % 2 == 0 { &mut scheme_bytes } else { &mut media_bytes }, &mut seed);
+            let (Ok(mut scheme), Ok(mut media)) = (restored(&scheme_bytes), device.sim(&shape).restored(&media_bytes))
+            else {
+                continue;
+            };
+            serve(&mut media, scheme.as_mut(), &mut model.clone(), 100);
+            accepted += 1;
+        }
+        assert!(accepted < 200, "`{}` takes anything", spec.name);
     }
 }

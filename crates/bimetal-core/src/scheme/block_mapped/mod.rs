@@ -463,6 +463,7 @@ impl BlockMapped {
     /// The first one that is broken.
     pub fn check(&self) -> Result<(), String> {
         self.chains.check()?;
+        self.map_cache.check()?;
         self.pool.check()?;
         let blocks = 0..self.chains.geometry().blocks;
         let erases: u64 = blocks.map(|block| u64::from(self.pool.erases(block))).sum();

@@ -203,6 +203,7 @@ impl Tier {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.hash.check()?;
+        self.ring.check(self.slots.geometry().blocks)?;
         let valid = self.slots.check(self.ring.iter_written())?;
         if valid != self.hash.regular() {
             return Err(format!("{valid} units are valid in the log, {} regular entries", self.hash.regular()));
@@ -212,7 +213,8 @@ impl Tier {
         }
         let mut newer = vec![0u32; self.newer.len()];
         for (unit, slot) in self.hash.iter_regular() {
-            if self.slots.unit(slot) != Some(unit) {
+            let exists = (slot as usize) < self.slots.len() && (self.slow_page(unit).0 as usize) < newer.len();
+            if !exists || self.slots.unit(slot) != Some(unit) {
                 return Err(format!("unit {unit} is not where its entry says"));
             }
             newer[self.slow_page(unit).0 as usize] += self.unit_sectors;

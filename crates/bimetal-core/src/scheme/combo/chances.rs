@@ -163,6 +163,15 @@ impl Chances {
         self.ratio(self.last)
     }
 
+    /// Checks that the number of chances is one that there can be.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check(&self) -> Result<(), String> {
+        let most = CHANCES_MAX.max(self.settings.start);
+        if self.chances > most { Err(format!("{} chances of at most {most}", self.chances)) } else { Ok(()) }
+    }
+
     /// Units that entered warm sets so far, and units updated while they were in one.
     pub fn totals(&self) -> (u64, u64) {
         (self.entered_before + sum(&self.entered), self.updated_before + sum(&self.updated))

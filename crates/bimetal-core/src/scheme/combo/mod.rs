@@ -424,8 +424,9 @@ impl<M: Media> Scheme<M> for Combo {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.tiers.check(self.written())?;
         self.partitions.check()?;
+        self.tiers.check(self.written())?;
+        self.chances.check()?;
         self.check_states()?;
         if self.detection.follows_log() {
             let units = self.tiers.slow.logical_pages() * self.tiers.units_per_slow_page();

@@ -172,6 +172,7 @@ impl Partitions {
     pub fn check(&self) -> Result<(), String> {
         let mut seen = vec![false; self.erases.len()];
         for (partition, ring) in self.rings.iter().enumerate() {
+            ring.check(self.erases.len() as u32)?;
             let (mut blocks, mut sum) = (0, 0);
             for block in ring.iter_written().map(|(block, _)| block).chain(ring.iter_erased()) {
                 if std::mem::replace(&mut seen[block.index()], true) {

@@ -352,6 +352,7 @@ impl<M: Media, A: Admission> Scheme<M> for FifoLog<A> {
     }
 
     fn check(&self) -> Result<(), String> {
+        self.ring.check(self.tiers.fast.slots().geometry().blocks)?;
         self.tiers.check(self.ring.iter_written())?;
         if self.ring.erased() + self.ring.written() != self.blocks || self.ring.erased() < self.settings.free_blocks {
             return Err(format!(

@@ -49,6 +49,21 @@ impl Checkpoint {
         }
     }
 
+    /// Checks that what is written and pending fits into an area.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self) -> Result<(), String> {
+        let (pages, room) = (
+            u64::from(self.written) + u64::from(self.pending),
+            u64::from(self.area_blocks) * u64::from(self.geometry.pages_per_block),
+        );
+        if pages > room || pages > 0 && self.begun == 0 {
+            return Err(format!("checkpoint {} has {pages} pages and its area {room}", self.begun));
+        }
+        Ok(())
+    }
+
     /// Writes up to `pages` pages of the checkpoint; returns how many.
     #[inline]
     pub fn write<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {

@@ -247,6 +247,15 @@ impl Mapping {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.slots.check()?;
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.check()?;
+        }
+        let mut pages =
+            (0..self.slots.capacity()).filter(|&slot| self.slots.is_taken(slot)).map(|slot| self.slots.page_of(slot));
+        let page_sectors = u64::from(self.geometry().page_sectors());
+        if let Some(page) = pages.find(|&page| u64::from(page) * page_sectors >= self.logical_sectors) {
+            return Err(format!("page {page} is cached and there is none"));
+        }
         for slot in (0..self.slots.capacity()).filter(|&slot| self.slots.is_written(slot, 0)) {
             let (page, held) = (self.slots.page_of(slot), self.held[slot as usize]);
             let all = span(0, self.sectors_of(page).1);

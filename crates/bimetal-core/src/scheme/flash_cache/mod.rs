@@ -412,6 +412,10 @@ impl<M: Media> Scheme<M> for FlashCache {
     fn check(&self) -> Result<(), String> {
         self.mapping.check()?;
         self.replacer.check()?;
+        let mut slots = 0..self.mapping.slots().capacity();
+        if let Some(slot) = slots.find(|&slot| self.replacer.contains(slot) != self.mapping.slots().is_taken(slot)) {
+            return Err(format!("slot {slot} is listed and free, or taken and not listed"));
+        }
         if self.replacer.all_pages() != self.mapping.slots().used() {
             let (listed, cached) = (self.replacer.all_pages(), self.mapping.slots().used());
             return Err(format!("{listed} pages are listed and {cached} cached"));
@@ -421,7 +425,10 @@ impl<M: Media> Scheme<M> for FlashCache {
                 Err(format!("{} pages are cached, beyond {pages}", self.replacer.all_pages()))
             }
             Capacity::Fixed(_) => Ok(()),
-            Capacity::Partitioned(caches) => caches.resizer.check(),
+            Capacity::Partitioned(caches) => {
+                caches.resizer.check()?;
+                caches.tracker.check()
+            }
         }
     }
 }

@@ -121,7 +121,7 @@ impl Resizer {
     /// Limits that are not.
     pub fn check(&self) -> Result<(), String> {
         let Sizes { read, write } = self.limits;
-        if read < self.least || write < self.least || read + write > self.most {
+        if read < self.least || write < self.least || u64::from(read) + u64::from(write) > u64::from(self.most) {
             return Err(format!(
                 "{read} and {write} pages are not within {} each and {} together",
                 self.least, self.most

@@ -60,6 +60,11 @@ impl Replacer {
         if self.unified { 0 } else { kind as usize }
     }
 
+    /// Whether a slot holds a page.
+    pub fn contains(&self, slot: u32) -> bool {
+        self.order.contains(slot)
+    }
+
     /// A page comes, as the most recent one.
     #[inline]
     pub fn insert(&mut self, slot: u32, kind: Kind) {
@@ -108,6 +113,7 @@ impl Replacer {
     /// # Errors
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
+        self.order.check()?;
         let mut counted = [0; 2];
         for list in 0..if self.unified { 1 } else { 2 } {
             for slot in self.order.iter(list) {

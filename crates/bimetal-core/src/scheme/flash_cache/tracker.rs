@@ -119,6 +119,14 @@ impl WorkloadTracker {
         self.orders.prefetch(page);
     }
 
+    /// Checks the orders of pages.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        self.orders.check()
+    }
+
     /// Bytes of memory that the orders take.
     pub fn bytes(&self) -> u64 {
         self.orders.bytes() as u64

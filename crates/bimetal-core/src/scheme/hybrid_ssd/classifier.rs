@@ -113,6 +113,14 @@ impl Classifier {
         self.reads *= self.keep;
     }
 
+    /// Checks the order of pages.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        self.tracker.check()
+    }
+
     /// Brings what noting a page needs first into the processor's cache.
     #[inline]
     pub fn prefetch(&self, page: u32) {

@@ -261,7 +261,12 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.pair.check()
+        self.pair.check(self.counts.writes)?;
+        let (least, most) = self.pair.fast_limits();
+        if self.target < least || self.target > most {
+            return Err(format!("the fast SSD is to hold {} pages, from {least} to {most}", self.target));
+        }
+        self.classifier.as_ref().map_or(Ok(()), Classifier::check)
     }
 }
 

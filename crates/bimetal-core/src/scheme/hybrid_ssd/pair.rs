@@ -406,18 +406,22 @@ impl Pair {
     ///
     /// # Errors
     /// The first disagreement.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, now: u64) -> Result<(), String> {
         self.fast.check()?;
         self.slow.check()?;
         if self.slow.occupied() > self.slow_flash_pages_max {
             return Err(format!("the slow SSD holds {} pages, more than it can", self.slow.occupied()));
         }
+        self.recency.check()?;
         let mut listed = 0;
         for slot in self.recency.iter(BY_RECENCY) {
             listed += 1;
             let page = self.fast.page_of(slot);
-            if self.slot(page) != Some(slot) {
+            if page >= self.logical_pages || self.slot(page) != Some(slot) {
                 return Err(format!("slot {slot} is in the order of writes and has no page"));
+            }
+            if self.written_at[slot as usize] > now {
+                return Err(format!("page {page} is said to have been written after now"));
             }
             let base = page * self.slow_per_page();
             if (base..base + self.slow_per_page()).any(|logical| self.slow.lookup(logical).is_some()) {

@@ -448,7 +448,20 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
     }
 
     fn check(&self) -> Result<(), String> {
+        self.ring.check(self.tiers.fast.slots().geometry().blocks)?;
         self.tiers.check(self.ring.iter_written())?;
+        let mut lent: Vec<BlockId> = self.ring.iter_written().map(|(block, _)| block).collect();
+        lent.extend(self.ring.iter_erased());
+        lent.sort_unstable();
+        if !self.tiers.slow.lent().eq(lent) {
+            return Err("the cache has other blocks than the main area has lent".into());
+        }
+        if self.fold_page > self.tiers.fast.slots().pages_per_block() || self.unused > self.ring.erased() {
+            return Err(format!("page {} is folded next, {} blocks are unused", self.fold_page, self.unused));
+        }
+        if self.lending_die >= self.tiers.slow.geometry().dies {
+            return Err(format!("die {} is asked next for a block", self.lending_die));
+        }
         if self.blocks != self.ring.written() + self.ring.erased() || self.blocks > self.allowed_blocks() {
             return Err(format!(
                 "the cache has {} blocks, {} of them with data and {} erased, and may have {}",

@@ -175,6 +175,11 @@ impl PageSpace {
         self.pages.give_back(block);
     }
 
+    /// Blocks that are lent, in order.
+    pub fn lent(&self) -> impl Iterator<Item = BlockId> {
+        self.pages.lent()
+    }
+
     /// Makes room on a die for one more page.
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, die: u32) {

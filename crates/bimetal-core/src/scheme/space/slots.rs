@@ -92,6 +92,11 @@ impl Slots {
         self.index.get(page)
     }
 
+    /// Whether a slot is taken.
+    pub fn is_taken(&self, slot: u32) -> bool {
+        self.pages[slot as usize] != FREE
+    }
+
     /// The page of a slot that is taken.
     #[inline]
     pub fn page_of(&self, slot: u32) -> u32 {
@@ -165,6 +170,11 @@ impl Slots {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.space.check()?;
+        self.index.check()?;
+        let taken = (0..self.capacity()).filter(|&slot| self.is_taken(slot)).count();
+        if taken + self.free.len() != self.pages.len() {
+            return Err(format!("{taken} slots are taken and {} free of {}", self.free.len(), self.capacity()));
+        }
         if self.index.len() != self.used() {
             return Err(format!("{} pages are indexed and {} slots are taken", self.index.len(), self.used()));
         }
@@ -177,8 +187,12 @@ impl Slots {
                 return Err(format!("free slot {slot} has data"));
             }
         }
-        let free = self.free.iter().filter(|&&slot| self.pages[slot as usize] == FREE).count();
-        if free == self.free.len() { Ok(()) } else { Err("a slot that is said to be free has a page".into()) }
+        let mut is_taken: Vec<bool> = self.pages.iter().map(|&page| page != FREE).collect();
+        let astray = |slot: &&u32| is_taken.get_mut(**slot as usize).is_none_or(|taken| std::mem::replace(taken, true));
+        match self.free.iter().find(astray) {
+            Some(slot) => Err(format!("slot {slot} is said to be free and has a page, or is free twice")),
+            None => Ok(()),
+        }
     }
 }
 

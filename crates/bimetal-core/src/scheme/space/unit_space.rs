@@ -216,7 +216,9 @@ impl Space for UnitSpace {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.units.check()
+        self.units.check()?;
+        let (erased, reserve) = (self.units.free_blocks(), self.settings.reserve_blocks);
+        if erased < reserve { Err(format!("{erased} blocks are erased, {reserve} to be kept")) } else { Ok(()) }
     }
 }
 

@@ -205,7 +205,7 @@ impl FastTier {
                 continue;
             }
             counted += 1;
-            if self.slots.unit(slot) != Some(unit as u32) {
+            if slot as usize >= self.slots.len() || self.slots.unit(slot) != Some(unit as u32) {
                 return Err(format!("unit {unit} is not in the slot that it is said to be in"));
             }
         }
