@@ -7,12 +7,12 @@
 //!
 //! | what | module |
 //! |---|---|
-//! | bytes around a simulated medium | [`media`], of [`region`]s and a [`home_disk`] |
-//! | pages in files | [`frame`], [`slots`] |
-//! | what survives | [`journal`], [`checkpoint`], [`superblock`] |
-//! | order of things | [`engine`], [`create`](mod@create), [`open`] |
-//! | when things went wrong | [`check`](mod@check), [`rescue`](mod@rescue), [`dump`](mod@dump) |
-//! | what it is kept in | [`backing`]: [`directory`], or [`crash_backing`] |
+//! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
+//! | pages in files | `frame`, `slots` |
+//! | what survives | `journal`, `checkpoint`, `superblock` |
+//! | order of things | `engine`, `create`, `open` |
+//! | when things went wrong | `check`, `rescue`, `dump` |
+//! | what it is kept in | `backing`: `directory`, or `crash_backing` |
 //!
 //! `docs/design/store-format.md` has the format byte by byte, and what each moment of a crash leaves.
 
