@@ -47,7 +47,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         inform(&format!("figures at {}", stats.address()));
     }
     let uri = uri(&server.address(), &args.export, args.tls_cert.is_some())?;
-    output::print(&format!("{uri}\n"))?;
+    if args.run.is_none() {
+        output::print(&format!("{uri}\n"))?;
+    }
     let served = serve(args, server, &store, &uri);
     // Whatever ended it: what clients were told is durable stays so, and the next start has nothing to recover.
     let closed = store.close();

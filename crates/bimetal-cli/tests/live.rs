@@ -73,7 +73,7 @@ fn the_lines_of_the_readme_run() {
 
 #[test]
 fn the_lines_of_the_page_about_serving_run() {
-    if !has(&["nbdinfo", "nbdcopy", "nbdsh"]) {
+    if !has(&["nbdinfo", "nbdcopy", "qemu-io"]) {
         return;
     }
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();
@@ -140,7 +140,11 @@ fn what_is_no_store_is_said() {
     bench.fail(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"], 1, &["s: ", "there is a store already"]);
     bench.fail(&["serve", "s", "--listen", "tcp:0.0.0.0:0"], 1, &["other machines"]);
     bench.fail(&["serve", "s", "--listen", "nowhere"], 2, &["unix:PATH"]);
-    bench.fail(&["serve", "s", "--run", "exit 3"], 1, &["exit status: 3"]);
+    let ran = bench.run(&["serve", "s", "--run", "exit 3"]);
+    assert!(
+        ran.status == 1 && ran.stdout.is_empty() && ran.stderr.contains("`--run` ended with exit status: 3"),
+        "{ran:?}"
+    );
     bench.file("s/superblock", vec![0xff; 200_000]);
     bench.fail(&["serve", "s"], 1, &["s: "]);
 }
