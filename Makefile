@@ -1,8 +1,8 @@
-# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`, `make fuzz`.
+# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`.
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser clients bench fuzz papers
+.PHONY: demo test lint browser clients bench soak fuzz papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
@@ -35,6 +35,11 @@ clients:
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
+
+# Crashes stores of every scheme until CRASHES have been survived, most of an hour for a million, and prints the totals.
+CRASHES ?= 1000000
+soak:
+	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
 
 # Fuzzes for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
 FUZZ_SECONDS ?= 60

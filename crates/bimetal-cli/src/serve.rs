@@ -14,6 +14,7 @@ use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_study::number::thousands;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ const IDLE_AFTER: Duration = Duration::from_millis(500);
 const IDLE_PAGES: u32 = 64;
 
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    // Clients that misbehave and files that fail are told of as it happens.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(LevelFilter::WARN).with_target(false).init();
     let options = OpenOptions { read_only: args.read_only, direct: args.direct, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), options);
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);

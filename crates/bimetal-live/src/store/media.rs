@@ -194,6 +194,7 @@ impl FileMedia {
     pub fn fail(&mut self, what: impl Into<String>, error: &io::Error) {
         if self.failure.is_none() {
             let what = format!("{}: {error}", what.into());
+            tracing::error!("{what}; the device is read-only from now on");
             self.failure = Some(Failure { what, is_full: error.kind() == ErrorKind::StorageFull });
         }
         self.io = Io::Memory;
@@ -317,7 +318,14 @@ impl FileMedia {
         }
         match region.read(&spot, frame, self.seed) {
             Ok(Ok(_)) => {}
-            Ok(Err(_)) => {
+            Ok(Err(error)) => {
+                let place = spot.place;
+                tracing::warn!(
+                    "region {}, block {}, page {} is damaged: {error}",
+                    place.region,
+                    place.block,
+                    place.page
+                );
                 layout.clear(frame, Tag::UNREADABLE);
                 self.media_errors += 1;
             }
