@@ -36,7 +36,7 @@ clients:
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Crashes stores of every scheme until CRASHES have been survived, most of an hour for a million, and prints the totals.
+# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million, and prints the totals.
 CRASHES ?= 1000000
 soak:
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
