@@ -4,10 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bimetal_core::scheme::SCHEMES;
-use bimetal_live::store::soak;
+use bimetal_live::store::crash_backing::{CrashStorage, Fault, Loss};
+use bimetal_live::store::{CreateOptions, OpenOptions, Store, StoreError, create, soak};
 
 #[test]
 fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
@@ -20,6 +22,33 @@ fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
     }
     println!("{total:?} in {:?}", start.elapsed());
     assert!(total.crashes > 2000 && total.in_recovery > 300 && total.flushes > 3000, "{total:?}");
+}
+
+/// Whoever makes a store is killed, and the next one is told that it is there: then a power cut takes nothing of it.
+#[test]
+fn a_store_that_is_said_to_be_there_stays() {
+    let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
+    let options = CreateOptions { number: Some(7), ..CreateOptions::default() };
+    let mut told = 0;
+    for operation in 1.. {
+        let storage = Arc::new(CrashStorage::new());
+        storage.set_fault(operation, Fault::Crash);
+        let made = create(storage.as_ref(), &device, &options).is_ok();
+        let crashed = storage.is_crashed();
+        storage.restart(Loss::Kill, operation);
+        match create(storage.as_ref(), &device, &options) {
+            Ok(()) => assert!(!made, "operation {operation}"),
+            Err(StoreError::Exists) => told += 1,
+            Err(error) => panic!("operation {operation}: {error}"),
+        }
+        storage.restart(Loss::All, operation);
+        let opened = Store::open(storage, OpenOptions::default());
+        assert!(opened.is_ok(), "operation {operation}: {:?}", opened.err());
+        if !crashed {
+            break;
+        }
+    }
+    assert!(told > 1);
 }
 
 #[test]

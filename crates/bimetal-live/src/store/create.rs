@@ -112,7 +112,9 @@ fn refuse_existing(storage: &dyn Storage) -> Result<(), StoreError> {
             if is_ours || head.iter().all(|&byte| byte == 0) { Ok(()) } else { Err(StoreError::Exists) }
         }
         Err(error @ StoreError::Io { .. }) => Err(error),
-        Ok(_) | Err(_) => Err(StoreError::Exists),
+        // Who made it may have been killed before it was durable: what is said to be there has to stay.
+        Ok(_) => file.sync().in_file(SUPERBLOCK).and(Err(StoreError::Exists)),
+        Err(_) => Err(StoreError::Exists),
     }
 }
 
