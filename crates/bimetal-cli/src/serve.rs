@@ -98,8 +98,7 @@ fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint
         )
         .into_bytes()
     };
-    let endpoint = Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(Failure::failed)?;
-    Ok(endpoint)
+    Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(Failure::failed)
 }
 
 /// Serves until it is stopped; returns how the command ended, if there is one.
@@ -130,13 +129,14 @@ fn serve(args: &ServeArgs, server: Server, store: &Arc<Store>, uri: &str) -> Res
 /// Gives the scheme the time that the host does not need, as long as it does something with it.
 fn idle(store: &Store) {
     let mut events = store.events();
+    let mut done_at = None;
     loop {
         thread::sleep(IDLE_AFTER);
-        while store.events() == events {
-            match store.idle(IDLE_PAGES) {
-                Ok(true) => events = store.events(),
-                Ok(false) => break,
-                Err(_) => return,
+        while store.events() == events && done_at != Some(events) {
+            let Ok(is_busy) = store.idle(IDLE_PAGES) else { return };
+            events = store.events();
+            if !is_busy {
+                done_at = Some(events);
             }
         }
         events = store.events();

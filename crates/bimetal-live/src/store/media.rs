@@ -290,7 +290,7 @@ impl FileMedia {
             region.restore(state)?;
         }
         self.host = save::restore(&self.host, state.section()?).map_err(|error| error.to_string())?;
-        self.sim = save::restore(&self.sim, state.section()?).map_err(|error| error.to_string())?;
+        self.sim = self.sim.restored(state.section()?).map_err(|error| error.to_string())?;
         Ok(())
     }
 

@@ -13,7 +13,7 @@ mod tiny;
 use std::sync::Arc;
 
 use bimetal_core::part::random::{below, split_mix};
-use bimetal_core::scheme::{self, SCHEMES};
+use bimetal_core::scheme;
 
 use super::backing::Storage;
 use super::crash_backing::{CrashStorage, Fault, Loss};
@@ -57,20 +57,6 @@ impl std::ops::AddAssign for Tally {
 const CYCLES: u64 = 12;
 /// Requests between two crashes, at most.
 const REQUESTS_MAX: u64 = 300;
-
-/// Runs the crash test of each seed on every scheme.
-///
-/// # Errors
-/// The first difference, with how to repeat it.
-pub fn soak(seeds: std::ops::Range<u64>) -> Result<Tally, String> {
-    let mut tally = Tally::default();
-    for seed in seeds {
-        for spec in SCHEMES {
-            tally += crash_run(spec.name, seed)?;
-        }
-    }
-    Ok(tally)
-}
 
 /// Runs the crash test of a seed on a scheme.
 ///
