@@ -54,6 +54,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show what is in the files of a store
     Dump(DumpArgs),
+    /// Measure what serving costs beside other servers
+    Bench(BenchArgs),
     /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
 }
@@ -427,6 +429,40 @@ pub struct DumpArgs {
     /// Show every page, too
     #[arg(long)]
     pub pages: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub what: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Benchmark {
+    /// Requests per second over NBD beside nbdkit, in memory and in files: needs fio with its nbd engine, nbdkit, taskset
+    Nbd(BenchNbdArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchNbdArgs {
+    /// Directory for stores and images, about eight times as large as what is used of them; by default that of temporary
+    /// files
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// What clients read and write
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub size: ByteSize,
+    /// Scheme of the stores
+    #[arg(long, value_name = "NAME", default_value = "pagemap")]
+    pub scheme: String,
+    /// Rounds in which servers take turns
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: u16,
+    /// Seconds of each measurement
+    #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub seconds: u16,
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 //! the work failed and 2 if what was asked for cannot be.
 
 mod args;
+mod bench;
 mod check;
 mod compare;
 mod convert;
@@ -32,7 +33,7 @@ use anstyle::{AnsiColor, Style};
 use bimetal_study::number;
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Benchmark, Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
@@ -64,6 +65,9 @@ fn run() -> Result<(), Failure> {
         Command::Stat(args) => stat::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
+        Command::Bench(args) => match args.what {
+            Benchmark::Nbd(args) => bench::nbd(&args),
+        },
         Command::List(args) => list::run(&args),
     }
 }

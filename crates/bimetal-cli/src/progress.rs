@@ -107,3 +107,33 @@ impl Drop for ReadBar {
         self.bar.finish_and_clear();
     }
 }
+
+/// A bar for steps of about the same length.
+pub struct StepBar {
+    bar: ProgressBar,
+}
+
+impl StepBar {
+    /// Hidden off a terminal.
+    pub fn new(steps: u64) -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(steps) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{msg:54} {bar:24} {pos:>3} of {len}, {elapsed}");
+        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+    }
+
+    /// What is done now.
+    pub fn at(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    /// One step is done.
+    pub fn step(&self) {
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for StepBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
