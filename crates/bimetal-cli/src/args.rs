@@ -382,6 +382,9 @@ pub struct ServeArgs {
     /// Read and write the files past the page cache (`O_DIRECT`)
     #[arg(long)]
     pub direct: bool,
+    /// Poll a client that asks often for so long before sleeping until it asks again; 0 never does
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
+    pub poll: u32,
     /// Answer no sooner than the modelled device would; FACTOR times as slow
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = pace)]
     pub pace: Option<f64>,
@@ -459,8 +462,8 @@ pub struct BenchNbdArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: u16,
     /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
-    pub seconds: u16,
+    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
+    pub seconds: f64,
     #[command(flatten)]
     pub json: JsonArgs,
 }
@@ -500,6 +503,11 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
 fn pace(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (1e-3..=1e3).contains(factor));
     factor.ok_or_else(|| "a factor is a number from 0.001 to 1000".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0.01 to 3600".to_owned())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

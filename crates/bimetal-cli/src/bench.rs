@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -76,17 +75,18 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let path = |name: &str| folder.path().join(name);
     let bytes = args.size.0.next_multiple_of(REQUEST_BYTES);
     let bar = StepBar::new((3 * WORKLOADS.len()) as u64 * u64::from(args.rounds) + 2);
+    scheme::find(&args.scheme)?;
     // What is missing is said before stores are filled.
     let image = path("image");
     File::create(&image)?.set_len(bytes)?;
-    let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("bimetal.memory"))?;
-    let nbdkit_memory = Theirs::start(&path("nbdkit.memory"), &["memory", &bytes.to_string()])?;
-    let nbdkit_file = Theirs::start(&path("nbdkit.file"), &["file", &image.to_string_lossy()])?;
+    let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("memory"))?;
+    let nbdkit_memory = Theirs::start(&path("nbdkit-memory"), &["memory", &bytes.to_string()])?;
+    let nbdkit_file = Theirs::start(&path("nbdkit-file"), &["file", &image.to_string_lossy()])?;
     let roomy = store(args, &path("roomy"), bytes * ROOMY, bytes, &bar)?;
     let full = store(args, &path("full"), bytes, bytes, &bar)?;
     let (roomy_server, full_server) = (
-        Ours::serve(Arc::clone(&roomy) as _, &path("bimetal.roomy"))?,
-        Ours::serve(Arc::clone(&full) as _, &path("bimetal.full"))?,
+        Ours::serve(Arc::clone(&roomy) as _, &path("roomy.sock"))?,
+        Ours::serve(Arc::clone(&full) as _, &path("full.sock"))?,
     );
     for socket in
         [&memory.socket, &nbdkit_memory.socket, &nbdkit_file.socket, &roomy_server.socket, &full_server.socket]
@@ -183,7 +183,8 @@ fn measure(
 fn programmed(store: &Store) -> (f64, f64) {
     let health = Health::of(store);
     let host = health.host_write_bytes as f64;
-    (health.device.write_amplification.unwrap_or(0.0) * host, host)
+    // Whole bytes again.
+    ((health.device.write_amplification.unwrap_or(0.0) * host).round(), host)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -244,7 +245,7 @@ impl Fio<'_> {
     /// Requests per second.
     fn run(&self, socket: &Path, rw: &str, depth: u32) -> Result<f64, Failure> {
         let (rw, depth) = (format!("--rw={rw}"), format!("--iodepth={depth}"));
-        let (bytes, seconds) = (format!("--bs={REQUEST_BYTES}"), format!("--runtime={}", self.args.seconds));
+        let (bytes, seconds) = (format!("--bs={REQUEST_BYTES}"), format!("--runtime={:.0}ms", self.args.seconds * 1e3));
         self.start(socket, &[&rw, &depth, &bytes, "--time_based", &seconds])
     }
 
@@ -313,10 +314,12 @@ struct Theirs {
 impl Theirs {
     fn start(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new("nbdkit");
-        command.args(["--foreground", "--unix"]).arg(socket).args(plugin).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let ready = socket.with_extension("pid");
+        command.args(["--foreground", "--pidfile"]).arg(&ready).arg("--unix").arg(socket).args(plugin);
+        command.stdin(Stdio::null());
         let process = command.spawn().map_err(|error| missing(&command, &error))?;
         let mut started = Self { socket: socket.into(), process };
-        while UnixStream::connect(socket).is_err() {
+        while !ready.exists() {
             if let Some(status) = started.process.try_wait()? {
                 return Err(Failure::failed(format!("nbdkit {}: it ended with {status}", plugin[0])));
             }

@@ -150,7 +150,8 @@ fn server_options(args: &ServeArgs) -> Result<Options, Failure> {
         }
         _ => None,
     };
-    Ok(Options { connections: args.connections.into(), remote: args.remote, tls, ..Options::default() })
+    let poll = Duration::from_micros(args.poll.into());
+    Ok(Options { connections: args.connections.into(), poll, remote: args.remote, tls, ..Options::default() })
 }
 
 /// Stops the server at the first signal; a second one ends the process as if there were no handler.

@@ -130,6 +130,30 @@ fn a_served_store_says_how_it_is() {
     assert!(bench.succeed(&["dump", "s"]).stdout.contains("superblock copy 0"));
 }
 
+/// The benchmark beside nbdkit, as short as can be: it runs, and its figures are of what they say.
+#[test]
+fn the_benchmark_runs() {
+    if !has(&["nbdkit", "fio", "taskset"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let rows = bench.json(&["bench", "nbd", "--size", "4MiB", "--rounds", "1", "--seconds", "0.05"]);
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        let (ours, theirs) = (row["bimetal"][0].as_f64().unwrap(), row["nbdkit"][0].as_f64().unwrap());
+        assert!(ours > 0.0 && (row["ratio"].as_f64().unwrap() / (ours / theirs) - 1.0).abs() < 1e-9, "{row}");
+        let writes_pages = row["workload"].as_str().unwrap().contains("write") && row["backing"] != "memory, no store";
+        assert_eq!(
+            row["write_amplification"].as_f64().is_some_and(|amplification| amplification >= 1.0),
+            writes_pages,
+            "{row}"
+        );
+    }
+    bench.fail(&["bench", "nbd", "--scheme", "none"], 2, &["there is no scheme `none`"]);
+    bench.fail(&["bench", "nbd", "--dir", "nowhere"], 1, &["directory for the store"]);
+}
+
 #[test]
 fn what_is_no_store_is_said() {
     let bench = Bench::new();

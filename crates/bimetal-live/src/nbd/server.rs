@@ -35,6 +35,8 @@ pub struct Options {
     pub negotiation: Duration,
     /// Time for a client to take its replies when the server is to stop.
     pub farewell: Duration,
+    /// How long a client that asks often is polled before its thread sleeps; zero never polls.
+    pub poll: Duration,
     /// Whether other machines may connect, where the address allows it.
     pub remote: bool,
     /// With what every client must be protected.
@@ -48,6 +50,7 @@ impl Default for Options {
             connections: 32,
             negotiation: Duration::from_secs(10),
             farewell: Duration::from_secs(5),
+            poll: Duration::from_micros(100),
             remote: false,
             #[cfg(feature = "tls")]
             tls: None,
@@ -262,7 +265,7 @@ impl Session<'_> {
     }
 
     fn converse(&self, socket: Arc<Socket>) -> io::Result<Ended> {
-        let mut transport = Transport::new(socket, Instant::now() + self.options.negotiation);
+        let mut transport = Transport::new(socket, Instant::now() + self.options.negotiation, self.options.poll);
         let (mut input, mut output) = (Input::new(NEGOTIATION_BYTES), Output::new(NEGOTIATION_BYTES));
         let mut connection = Connection::new(self.device, self.export, self.tls(), &mut output);
         let mut negotiating = true;

@@ -88,8 +88,8 @@ fn check_pages(engine: &Engine, report: &mut CheckReport) -> Result<(), StoreErr
                 before = 0;
             }
             report.pages += 1;
-            let read = region.read(&spot, frame.bytes_mut(), engine.superblock.seed()).in_file("a region")?;
-            let wrong = match read {
+            region.load(&spot, frame.bytes_mut()).in_file("a region")?;
+            let wrong = match region.verify(&spot, frame.bytes(), engine.superblock.seed()) {
                 Ok(sequence) if sequence > before => {
                     before = sequence;
                     continue;

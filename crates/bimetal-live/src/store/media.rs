@@ -53,6 +53,9 @@ pub struct Failure {
     pub is_full: bool,
 }
 
+/// Bytes of frames that are read at once to be copied, unless a frame has more.
+const COPY_BYTES: usize = 128 << 10;
+
 /// Regions in files, over a disk in a file if there is one.
 pub struct FileMedia {
     sim: SimMedia,
@@ -66,7 +69,8 @@ pub struct FileMedia {
     now_ns: u64,
     written: Bitmap,
     arena: Arena,
-    frame: Buffer,
+    /// Frames of pages that are read or written: of those that are copied, several.
+    frames: Buffer,
     parts: Vec<Part<u64>>,
     request: Request,
     reply: Vec<u8>,
@@ -96,7 +100,7 @@ impl FileMedia {
             now_ns: 0,
             written: Bitmap::new(sectors),
             arena: Arena::default(),
-            frame: Buffer::new(stride),
+            frames: Buffer::new(stride.max(COPY_BYTES)),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
             reply: Vec::new(),
@@ -296,66 +300,77 @@ impl FileMedia {
 
     /// Bytes of memory that it takes for what it knows of the device, and for buffers.
     pub fn memory_bytes(&self) -> (usize, usize) {
-        let regions: usize = self.regions.iter().map(Region::memory_bytes).sum();
+        let regions = self.regions.iter().map(Region::memory_bytes);
+        let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));
         let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
-        let buffers = self.arena.memory_bytes() + self.frame.capacity() + self.reply.capacity() + self.held_bytes;
-        (self.written.memory_bytes() + regions, buffers + disk)
+        let buffers = self.arena.memory_bytes() + self.frames.capacity() + self.reply.capacity() + self.held_bytes;
+        (self.written.memory_bytes() + known, buffers + waiting + disk)
     }
 
-    /// Reads the frame of a page into `self.frame`; marks all of it as lost if it is damaged.
-    fn load(&mut self, region: RegionId, page: Ppa) {
+    /// Reads the frames of `count` pages of a block that follow one another; all of a page that is damaged is marked as
+    /// lost.
+    fn load(&mut self, region: RegionId, first: Ppa, count: usize) {
+        // Several at once, unless one of them is elsewhere or cannot be read: the others still can be.
+        let of_region = &self.regions[region.index()];
+        let frames = &mut self.frames.bytes_mut()[..count * of_region.layout.stride()];
+        let is_loaded = count > 1
+            && self.held.is_empty()
+            && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
+        for (index, page) in (first.0..).take(count).enumerate() {
+            self.load_frame(region, Ppa(page), index, is_loaded);
+        }
+    }
+
+    /// Reads a frame, unless it is loaded already, and verifies it.
+    fn load_frame(&mut self, region: RegionId, page: Ppa, index: usize, is_loaded: bool) {
         let region = &self.regions[region.index()];
-        let layout = region.layout;
-        let frame = &mut self.frame.bytes_mut()[..layout.stride()];
+        let (layout, id) = (region.layout, region.id);
+        let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
         let Some(spot) = region.spot(page) else {
             debug_assert!(false, "a page is read that was not programmed");
             layout.clear(frame, Tag::UNREADABLE);
             return;
         };
-        if let Some(held) = self.held.get(&(region.id, spot.offset)) {
-            frame.copy_from_slice(held);
-            return;
-        }
-        match region.read(&spot, frame, self.seed) {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                let place = spot.place;
-                tracing::warn!(
-                    "region {}, block {}, page {} is damaged: {error}",
-                    place.region,
-                    place.block,
-                    place.page
-                );
-                layout.clear(frame, Tag::UNREADABLE);
-                self.media_errors += 1;
+        let loaded = match self.held.get(&(id, spot.offset)) {
+            Some(held) => {
+                frame.copy_from_slice(held);
+                Ok(())
             }
-            Err(error) => {
-                layout.clear(frame, Tag::UNREADABLE);
-                self.fail(format!("a page of region {} cannot be read", region.id), &error);
-            }
+            None if is_loaded => Ok(()),
+            None => region.load(&spot, frame),
+        };
+        if let Err(error) = loaded {
+            layout.clear(frame, Tag::UNREADABLE);
+            self.fail(format!("a page of region {id} cannot be read"), &error);
+        } else if let Err(error) = region.verify(&spot, frame, self.seed) {
+            let place = spot.place;
+            tracing::warn!("region {id}, block {}, page {} is damaged: {error}", place.block, place.page);
+            layout.clear(frame, Tag::UNREADABLE);
+            self.media_errors += 1;
         }
     }
 
-    /// Writes `self.frame` as that page.
-    fn store(&mut self, region: RegionId, spot: &Spot) {
+    /// Writes the frame of that index as that page.
+    fn store(&mut self, region: RegionId, spot: &Spot, index: usize) {
         let region = &mut self.regions[region.index()];
-        let frame = &mut self.frame.bytes_mut()[..region.layout.stride()];
+        let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
+        let frame = &mut self.frames.bytes_mut()[frame];
         region.layout.seal(frame, spot.place, self.sequence, self.seed);
-        if self.io == Io::Files {
-            let full = || io::Error::new(ErrorKind::StorageFull, "too few slots for one request");
-            match if region.has_room(spot) { region.write(spot, frame) } else { Err(full()) } {
-                Ok(()) => return,
-                Err(error) => {
-                    let what = format!("a page of region {} cannot be written", region.id);
-                    self.fail(what, &error);
-                }
-            }
+        let written = match self.io {
+            Io::Files if region.has_room(spot) => region.write(spot, frame).map(|()| true),
+            Io::Files => Err(io::Error::new(ErrorKind::StorageFull, "too few slots for one request")),
+            Io::Memory | Io::Replay => Ok(false),
+        };
+        if let Ok(true) = written {
+            return;
         }
-        let region = &self.regions[usize::from(spot.place.region)];
-        let frame = &self.frame.bytes()[..region.layout.stride()];
         self.held_bytes += frame.len();
         if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
             self.held_bytes -= old.len();
+        }
+        if let Err(error) = written {
+            let what = format!("a page of region {} cannot be written", region.id);
+            self.fail(what, &error);
         }
     }
 
@@ -365,15 +380,26 @@ impl FileMedia {
         self.regions[region.index()].take(page, self.sequence)
     }
 
-    fn copy_bytes(&mut self, region: RegionId, from: Ppa, to: Ppa) {
+    /// Copies the bytes of `count` pages of a block that follow one another to pages that do.
+    fn copy_bytes(&mut self, region: RegionId, from: Ppa, count: usize, to: Ppa) {
         let moves = self.io != Io::Replay;
         if moves {
-            self.load(region, from);
+            self.load(region, from, count);
         }
-        let spot = self.take(region, to);
-        if moves {
-            self.store(region, &spot);
+        for (index, to) in (to.0..).take(count).enumerate() {
+            let spot = self.take(region, Ppa(to));
+            if moves {
+                self.store(region, &spot, index);
+            }
         }
+    }
+
+    /// How many of the first pages follow one another in a block, and can be copied at once.
+    fn in_a_row(&self, region: RegionId, pages: &[Ppa]) -> usize {
+        let Region { geometry, layout, .. } = &self.regions[region.index()];
+        let most = (COPY_BYTES / layout.stride()).max(1);
+        let follows = |two: &&[Ppa]| two[1].0 == two[0].0 + 1 && geometry.block_of(two[0]) == geometry.block_of(two[1]);
+        1 + pages[..pages.len().min(most)].windows(2).take_while(follows).count()
     }
 }
 
@@ -389,12 +415,12 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return Carried { ready, first: 0 };
         }
-        self.load(region, page);
+        self.load(region, page, 1);
         let layout = self.regions[region.index()].layout;
         let sectors = layout.page_sectors();
         let first = self.arena.take(sectors);
         let (bytes, tags) = self.arena.sectors_mut(first, sectors as u32);
-        let frame = self.frame.bytes();
+        let frame = self.frames.bytes();
         bytes.copy_from_slice(&frame[..bytes.len()]);
         for (index, tag) in tags.iter_mut().enumerate() {
             *tag = layout.tag(frame, index);
@@ -415,7 +441,7 @@ impl Media for FileMedia {
             return;
         }
         let layout = self.regions[region.index()].layout;
-        let frame = &mut self.frame.bytes_mut()[..layout.stride()];
+        let frame = &mut self.frames.bytes_mut()[..layout.stride()];
         layout.clear(frame, Tag::NONE);
         for part in parts {
             let first = part.data.first + part.from;
@@ -426,18 +452,21 @@ impl Media for FileMedia {
                 layout.set_tag(frame, to + index, tag);
             }
         }
-        self.store(region, &spot);
+        self.store(region, &spot, 0);
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
         self.sim.copy(region, from, to, cause);
-        self.copy_bytes(region, from, to);
+        self.copy_bytes(region, from, 1, to);
     }
 
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
         self.sim.copy_run(region, from, to, cause);
-        for (&from, to) in from.iter().zip(to.0..) {
-            self.copy_bytes(region, from, Ppa(to));
+        let mut done = 0;
+        while done < from.len() {
+            let count = self.in_a_row(region, &from[done..]);
+            self.copy_bytes(region, from[done], count, Ppa(to.0 + done as u32));
+            done += count;
         }
     }
 

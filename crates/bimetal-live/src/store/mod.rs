@@ -8,7 +8,7 @@
 //! | what | module |
 //! |---|---|
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
-//! | pages in files | `frame`, `slots` |
+//! | pages in files | `frame`, `slots`, `write_buffer` |
 //! | what survives | `journal`, `checkpoint`, `superblock` |
 //! | order of things | `engine`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
@@ -42,6 +42,7 @@ mod slots;
 pub mod soak;
 mod state;
 mod superblock;
+mod write_buffer;
 
 pub use check::{CheckReport, check};
 pub use create::{CreateOptions, create};

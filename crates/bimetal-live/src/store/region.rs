@@ -25,6 +25,7 @@ use super::bytes::{put_u32, put_u64, u32_at, u64_at};
 use super::frame::{FrameError, Layout, Place};
 use super::slots::Slots;
 use super::state::{Reader, Writer};
+use super::write_buffer::WriteBuffer;
 
 /// Bytes in front of the first slot.
 pub const LABEL_BYTES: usize = 4096;
@@ -108,6 +109,7 @@ pub struct Region {
     /// How a page lies in the file.
     pub layout: Layout,
     file: Box<dyn Backing>,
+    waiting: WriteBuffer,
     slots: Slots,
     /// Pages of each block that are programmed, and the sequence number of the first of them.
     programmed: Vec<u32>,
@@ -143,11 +145,13 @@ impl Region {
             None
         };
         let spare = slots_max.map(|slots| slots.saturating_sub(geometry.blocks));
+        let layout = Layout::new(geometry.page_bytes);
         Ok(Self {
             id,
             geometry,
-            layout: Layout::new(geometry.page_bytes),
+            layout,
             file,
+            waiting: WriteBuffer::new(layout.stride(), geometry.pages_per_block as usize),
             slots: Slots::new(geometry.blocks),
             programmed: vec![0; geometry.blocks as usize],
             births: vec![0; geometry.blocks as usize],
@@ -198,22 +202,39 @@ impl Region {
         self.slots.detach(block.index());
     }
 
-    /// Reads the frame of a page and says whether it is the one.
+    /// Reads the frames of as many pages of a block as `frames` has room for, from one page on.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read(&self, spot: &Spot, frame: &mut [u8], seed: u32) -> io::Result<Result<u64, FrameError>> {
-        self.file.read_at(spot.offset, frame)?;
-        Ok(self.layout.verify(frame, spot.place, spot.since, seed))
+    pub fn load(&self, first: &Spot, frames: &mut [u8]) -> io::Result<()> {
+        let stride = self.layout.stride();
+        let waits = |offset| self.waiting.get(offset, stride);
+        if frames.len() > stride || waits(first.offset).is_none() {
+            self.file.read_at(first.offset, frames)?;
+        }
+        for (frame, offset) in frames.chunks_exact_mut(stride).zip((first.offset..).step_by(stride)) {
+            if let Some(waiting) = waits(offset) {
+                frame.copy_from_slice(waiting);
+            }
+        }
+        Ok(())
     }
 
-    /// Writes the frame of a page.
+    /// Whether that is the frame of a page. Returns its sequence number.
     ///
     /// # Errors
-    /// It may not have been written.
+    /// What is wrong with it.
+    pub fn verify(&self, spot: &Spot, frame: &[u8], seed: u32) -> Result<u64, FrameError> {
+        self.layout.verify(frame, spot.place, spot.since, seed)
+    }
+
+    /// Writes the frame of a page, now or at the next [`Region::sync`].
+    ///
+    /// # Errors
+    /// This one or others may not have been written.
     pub fn write(&mut self, spot: &Spot, frame: &[u8]) -> io::Result<()> {
         self.is_dirty = true;
-        self.file.write_at(spot.offset, frame)
+        self.waiting.put(self.file.as_ref(), spot.offset, frame)
     }
 
     /// Makes durable what was written.
@@ -222,6 +243,7 @@ impl Region {
     /// It may not be.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
+            self.waiting.write_out(self.file.as_ref())?;
             self.file.sync()?;
             self.is_dirty = false;
         }
@@ -277,8 +299,9 @@ impl Region {
         Ok(())
     }
 
-    /// Bytes of memory that it takes.
-    pub fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes() + self.programmed.capacity() * 4 + self.births.capacity() * 8
+    /// Bytes of memory that it takes for what it knows of its blocks, and for frames that wait.
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        let known = self.slots.memory_bytes() + self.programmed.capacity() * 4 + self.births.capacity() * 8;
+        (known, self.waiting.memory_bytes())
     }
 }

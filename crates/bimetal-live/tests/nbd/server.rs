@@ -44,6 +44,27 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
     running.stop().unwrap();
 }
 
+/// However long it polls, a client that does not ask neither keeps the server nor is kept by it.
+#[test]
+fn polling_ends_with_the_client_and_with_the_server() {
+    for poll in [Duration::ZERO, Duration::from_secs(3600)] {
+        let options = Options { poll, ..Options::default() };
+        let running = Running::with(Arc::new(Recorder::new(SECTORS)), Export::default(), options, "unix");
+        let mut clients = [running.client(false), running.client(false)];
+        for client in &mut clients {
+            for _ in 0..3 {
+                client.write_all(&request(0, NBD_CMD_READ, 7, 512, 8192)).unwrap();
+                assert_eq!(receive(client, 16 + 8192)[16..], contents(1, 8192));
+            }
+        }
+        let [mut gone, mut waiting] = clients;
+        gone.write_all(&request(0, NBD_CMD_DISC, 7, 0, 0)).unwrap();
+        assert_eq!(rest(&mut gone), []);
+        running.stop().unwrap();
+        assert_eq!(rest(&mut waiting), []);
+    }
+}
+
 #[test]
 fn one_client_too_many_is_turned_away_until_another_leaves() {
     let options = Options { connections: 2, ..Options::default() };
