@@ -130,6 +130,28 @@ fn a_served_store_says_how_it_is() {
     assert!(bench.succeed(&["dump", "s"]).stdout.contains("superblock copy 0"));
 }
 
+/// A host that has gone silent leaves time for background work, which a scheme uses, and then no more happens.
+#[test]
+fn idle_time_is_used() {
+    if !has(&["nbdcopy"]) {
+        return;
+    }
+    let bench = Bench::new();
+    bench.succeed(&["create", "s", "--scheme", "pslc-static", "--capacity", "16MiB"]);
+    bench.file("image", vec![7; 1 << 20]);
+    let script = "nbdcopy image \"$uri\"; until bimetal stat s | grep -q 'folded pages *256$'; do sleep 0.1; done; \
+                  sleep 1.2; bimetal stat s --json one; sleep 1.2; bimetal stat s --json two";
+    let path = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+    let served = bench.command(&["serve", "s", "--run", script]).env("PATH", path).output().unwrap();
+    assert!(served.status.success(), "{}", String::from_utf8_lossy(&served.stderr));
+    let events = |file| {
+        let health: serde_json::Value = serde_json::from_slice(&std::fs::read(bench.path(file)).unwrap()).unwrap();
+        health["store"]["events"].as_u64().unwrap()
+    };
+    assert_eq!(events("one"), events("two"));
+}
+
 /// The benchmark beside nbdkit, as short as can be: it runs, and its figures are of what they say.
 #[test]
 fn the_benchmark_runs() {
