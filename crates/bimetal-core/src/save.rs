@@ -11,7 +11,9 @@
 //! #[serde(with = "save::sized")]    its length, and the outlines of its elements
 //! ```
 //!
-//! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts.
+//! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts. Of
+//! those, `save::list` has numbers as a table has them, however many. What follows from other fields, an index above all, is
+//! not saved but made again; since nothing is known of the bytes by then, it may take memory in proportion to them only.
 
 mod outline;
 mod word;
@@ -139,7 +141,7 @@ pub(crate) mod table {
     #[derive(Serialize, Deserialize)]
     struct Length(#[serde(with = "fixed")] usize);
 
-    struct Words<'a, W>(&'a [W]);
+    pub(super) struct Words<'a, W>(pub(super) &'a [W]);
 
     impl<W: Word> Serialize for Words<'_, W> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -159,7 +161,7 @@ pub(crate) mod table {
         }
     }
 
-    struct Table<W>(Vec<W>);
+    pub(super) struct Table<W>(pub(super) Vec<W>);
 
     impl<'de, W: Word> Deserialize<'de> for Table<W> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -183,6 +185,24 @@ pub(crate) mod table {
             }
             Ok(words.map(W::get).collect())
         }
+    }
+}
+
+/// A vector as in a table, but of any length.
+pub(crate) mod list {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Word;
+    use super::table::{Table, Words};
+
+    /// Writes the elements.
+    pub fn serialize<W: Word, S: Serializer>(list: &[W], serializer: S) -> Result<S::Ok, S::Error> {
+        Words(list).serialize(serializer)
+    }
+
+    /// Reads the elements.
+    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
+        Table::deserialize(deserializer).map(|Table(list)| list)
     }
 }
 
@@ -284,6 +304,8 @@ mod tests {
         tables: Vec<Vec<u16>>,
         #[serde(with = "sized")]
         parts: Vec<Part>,
+        #[serde(with = "list")]
+        list: Vec<u32>,
         #[serde(with = "array")]
         pair: [u64; 2],
         #[serde(with = "text")]
@@ -298,6 +320,7 @@ mod tests {
             table: vec![7, 8, u32::MAX],
             tables: vec![vec![1], vec![2, 3]],
             parts: vec![part.clone(), part],
+            list: vec![4, 5],
             pair: [5, 6],
             chip: crate::chip::find("chang-mlc").unwrap(),
             option: None,
@@ -318,6 +341,7 @@ mod tests {
         changed.table[0] = 0x0102_0304;
         changed.tables[1][0] = 77;
         changed.parts[1].used = vec![9; 1000];
+        changed.list = vec![u32::MAX; 300];
         changed.pair = [u64::MAX, 0];
         changed.kind = Kind::Counted(10);
         assert_eq!(restore(&whole(), &saved(&changed)), Ok(changed));

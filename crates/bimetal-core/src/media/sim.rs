@@ -11,6 +11,8 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
+mod saved;
+
 use serde::{Deserialize, Serialize};
 
 use super::clocks::Clocks;
@@ -19,7 +21,6 @@ use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
 use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
-use crate::save::{self, RestoreError};
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
 /// What a simulated region is made of.
@@ -34,12 +35,6 @@ pub struct SimRegion {
     /// Injected failures; [`Faults::default`] injects none.
     pub faults: Faults,
 }
-
-/// No clock comes this far: a century.
-const FAR_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
-
-/// No block is erased this often: parts last 100,000 cycles at most.
-const ERASES_MAX: u32 = 1 << 31;
 
 /// The die that does everything in a device that does one operation at a time.
 const SERIAL_DIE: u16 = 0;
@@ -162,52 +157,6 @@ impl SimMedia {
             }
         }
         self
-    }
-
-    /// The device in the state that [`Save::save`](crate::save::Save::save) wrote of one that was made as this one was.
-    ///
-    /// # Errors
-    /// Bytes that are damaged, or belong to another device.
-    pub fn restored(&self, bytes: &[u8]) -> Result<Self, RestoreError> {
-        let media = save::restore(self, bytes)?;
-        media.check().map_err(RestoreError::Broken)?;
-        Ok(media)
-    }
-
-    /// Starts all clocks again, so that the next request may come at 0. What waits in queues is done first; blocks and
-    /// counts stay.
-    pub fn restart_clocks(&mut self) {
-        self.finish();
-        self.reset_clocks();
-    }
-
-    fn reset_clocks(&mut self) {
-        self.clocks.reset();
-        self.disks.reset();
-        self.now = 0;
-        self.completion = 0;
-    }
-
-    /// Checks cell modes, erase counts, clocks and queues.
-    fn check(&self) -> Result<(), String> {
-        for (index, flash) in self.regions.iter().enumerate() {
-            let modes = flash.blocks.iter().map(|block| block.mode);
-            let slc_blocks = modes.clone().filter(|&mode| mode == CellMode::Slc as u8).count();
-            if modes.clone().any(|mode| mode > CellMode::Slc as u8) || slc_blocks != flash.slc_blocks as usize {
-                return Err(format!(
-                    "{slc_blocks} blocks of region {index} are in SLC mode, {} counted",
-                    flash.slc_blocks
-                ));
-            }
-        }
-        if self.ledger.erases.iter().flatten().any(|&erases| erases > ERASES_MAX) {
-            return Err("a block was erased more often than it can be".into());
-        }
-        if self.now.max(self.completion) > FAR_NS {
-            return Err("the clock has run away".into());
-        }
-        self.clocks.check(FAR_NS)?;
-        self.disks.check(FAR_NS)
     }
 
     #[inline(always)]
@@ -531,7 +480,10 @@ impl Simulation for SimMedia {
         for erases in &mut self.ledger.erases {
             erases.fill(0);
         }
-        self.reset_clocks();
+        self.clocks.reset();
+        self.disks.reset();
+        self.now = 0;
+        self.completion = 0;
     }
 
     fn reset_counts(&mut self) {
@@ -547,7 +499,6 @@ mod tests {
     use super::*;
     use crate::chip;
     use crate::request::Op;
-    use crate::save::Save;
 
     const REGION: RegionId = RegionId(0);
     const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write };
@@ -691,27 +642,6 @@ mod tests {
         assert_eq!(media.backlog_ns(35_000), 1_500_000);
         assert_eq!(media.backlog_ns(1_035_000), 500_000);
         assert_eq!(media.backlog_ns(9_000_000), 0);
-    }
-
-    #[test]
-    fn a_restored_device_goes_on_and_its_clocks_can_start_again() {
-        let (mut media, geometry) = media(2, 1);
-        media.begin(&REQUEST, 1_000_000);
-        media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
-        let mut bytes = Vec::new();
-        media.save(&mut bytes);
-        let mut restored = self::media(2, 1).0.restored(&bytes).unwrap();
-        for media in [&mut media, &mut restored] {
-            media.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
-            assert_eq!(media.end(), 2_535_000);
-        }
-        restored.restart_clocks();
-        restored.begin(&REQUEST, 0);
-        restored.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
-        assert_eq!(restored.end(), 35_000);
-        assert_eq!(restored.ledger().erases[0][0], 1);
-        assert_eq!(restored.ledger().total(FlashOp::Read, Cause::Host), 2);
-        assert!(matches!(self::media(4, 1).0.restored(&bytes), Err(RestoreError::Foreign)));
     }
 
     #[test]

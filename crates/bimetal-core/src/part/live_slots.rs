@@ -76,6 +76,21 @@ impl LiveSlots {
         }
     }
 
+    /// Whether these are members among so many slots.
+    pub fn are_among(&self, slots: usize) -> bool {
+        self.bits.len() == slots.div_ceil(WORD) && self.first(slots) >= self.bits.len() * WORD
+    }
+
+    /// The members, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let members = |(word, &bits): (usize, &u64)| {
+            let rest = std::iter::successors(Some(bits), |rest| Some(rest & rest.wrapping_sub(1)));
+            let rest = rest.take_while(|&rest| rest != 0);
+            rest.map(move |rest| word * WORD + rest.trailing_zeros() as usize)
+        };
+        self.bits.iter().enumerate().flat_map(members)
+    }
+
     /// Bytes of memory that it holds.
     pub fn bytes(&self) -> usize {
         let small = size_of_val(&self.words[..]) + size_of_val(&self.groups[..]);
@@ -213,12 +228,21 @@ mod tests {
     use super::*;
     use crate::part::random;
 
+    #[test]
+    fn members_are_among_their_slots() {
+        let mut live = LiveSlots::new(70);
+        live.set(69);
+        assert_eq!([69, 70, 128, 129].map(|slots| live.are_among(slots)), [false, true, true, false]);
+        assert!(LiveSlots::new(128).are_among(128));
+    }
+
     /// Slots of all kinds of counts, against a plain array.
     #[test]
     fn it_counts_like_an_array() {
         const SLOTS: usize = 2 * SPACE + 3 * REGION + 5 * GROUP + 70;
         let (mut live, mut naive, mut state) = (LiveSlots::new(SLOTS), vec![false; SLOTS], 4);
         let agree = |live: &LiveSlots, naive: &[bool]| {
+            assert!(live.iter().eq((0..SLOTS).filter(|&slot| naive[slot])));
             let mut members = live.through(SLOTS - 1);
             assert_eq!(members as usize, naive.iter().filter(|&&member| member).count());
             let mut next = None;

@@ -2,8 +2,8 @@
 //!
 //! Open addressing with linear probing, so that a look-up is one access to memory, mostly; an entry that goes is closed
 //! up by those behind it, so that long runs leave no debris. The hash is fixed and nothing is told in the table's order.
-
-use serde::{Deserialize, Serialize};
+//!
+//! It is never saved: whoever has an index knows its pages and values in some other order too.
 
 use crate::part::random;
 
@@ -19,15 +19,11 @@ struct Entry {
     value: u32,
 }
 
-crate::save::words!(Entry { page: u32, value: u32 });
-
 /// A value for each of at most `capacity` pages.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct PageIndex {
-    #[serde(with = "crate::save::table")]
     entries: Vec<Entry>,
     len: u32,
-    #[serde(with = "crate::save::fixed")]
     capacity: u32,
 }
 
@@ -124,22 +120,6 @@ impl PageIndex {
     /// Pages and their values, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.entries.iter().filter(|entry| entry.page != NONE).map(|entry| (entry.page, entry.value))
-    }
-
-    /// Checks that every page can be found, and their number.
-    ///
-    /// # Errors
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
-        let pages = self.iter().count();
-        if pages != self.len as usize || self.len > self.capacity {
-            return Err(format!("{pages} of at most {} pages are indexed, {} counted", self.capacity, self.len));
-        }
-        let lost = |&(at, entry): &(usize, &Entry)| entry.page != NONE && self.find(entry.page) != at;
-        match self.entries.iter().enumerate().find(lost) {
-            Some((at, entry)) => Err(format!("page {} is in entry {at} and not found there", entry.page)),
-            None => Ok(()),
-        }
     }
 
     /// Where a page is, or the empty entry where it would be.

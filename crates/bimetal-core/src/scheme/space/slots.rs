@@ -19,9 +19,11 @@ const FREE: u32 = u32::MAX;
 
 /// The region's state.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Saved")]
 pub struct Slots {
     space: PageSpace,
     /// Slot of each page that is here.
+    #[serde(skip_serializing)]
     index: PageIndex,
     /// Page of each slot, or [`FREE`].
     #[serde(with = "crate::save::table")]
@@ -31,6 +33,27 @@ pub struct Slots {
     /// Flash pages of a slot, `k`.
     #[serde(with = "crate::save::fixed")]
     flash_pages: u32,
+}
+
+/// The saved form: the index follows from the pages of the slots.
+#[derive(Deserialize)]
+struct Saved {
+    space: PageSpace,
+    #[serde(with = "crate::save::table")]
+    pages: Vec<u32>,
+    free: Vec<u32>,
+    #[serde(with = "crate::save::fixed")]
+    flash_pages: u32,
+}
+
+impl From<Saved> for Slots {
+    fn from(Saved { space, pages, free, flash_pages }: Saved) -> Self {
+        let mut index = PageIndex::new(pages.len() as u32);
+        for (&page, slot) in pages.iter().zip(0..).filter(|&(&page, _)| page != FREE) {
+            index.insert(page, slot);
+        }
+        Self { space, index, pages, free, flash_pages }
+    }
 }
 
 impl Slots {
@@ -170,7 +193,6 @@ impl Slots {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.space.check()?;
-        self.index.check()?;
         let taken = (0..self.capacity()).filter(|&slot| self.is_taken(slot)).count();
         if taken + self.free.len() != self.pages.len() {
             return Err(format!("{taken} slots are taken and {} free of {}", self.free.len(), self.capacity()));
