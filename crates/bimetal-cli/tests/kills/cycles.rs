@@ -67,6 +67,7 @@ impl AddAssign for Totals {
 struct Durations {
     opening: Duration,
     mounting: Duration,
+    stopping: Duration,
 }
 
 /// When a server that serves is killed: at a part of the time that something takes.
@@ -120,7 +121,7 @@ pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work:
 /// Makes the file system, and what the work needs.
 fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
     let start = Instant::now();
-    let server = Server::start(bench, &[]);
+    let mut server = Server::start(bench, &[]);
     server.wait_until_served()?;
     let opening = start.elapsed();
     let mut disk = Disk::attach(bench)?;
@@ -128,8 +129,10 @@ fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
     disk.mount()?;
     work.prepare(&disk.fs)?;
     drop(disk);
-    server.kill();
-    Ok(Durations { opening, mounting: start.elapsed() })
+    let (mounting, stop) = (start.elapsed(), Instant::now());
+    server.terminate();
+    server.wait()?;
+    Ok(Durations { opening, mounting, stopping: stop.elapsed() })
 }
 
 /// One life of a server, and as many tries at it as are killed before it serves.
@@ -197,8 +200,8 @@ fn live<W: Work>(
             Moment::Stopping(part, of_stopping) => {
                 thread::sleep(W::SPAN.mul_f64(part));
                 is_asked_to_stop = !working.is_finished();
+                server.kill_after(durations.stopping.mul_f64(of_stopping));
                 server.terminate();
-                server.kill_after(durations.opening.mul_f64(of_stopping));
             }
         }
         let what = working.join().unwrap();

@@ -120,7 +120,7 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
         let commits = after - before;
         return Err(format!("of {DIRECT} writes with FUA {written:?} led to {commits} commits and {flushes} flushes"));
     }
-    let mut random = seed ^ 0x6775_6573_74;
+    let mut random = seed ^ 0x0067_7565_7374;
     guest.go_on();
     let synced = 1 + below(&mut random, 30);
     guest.hear(&format!("synced {}", DIRECT + synced))?;

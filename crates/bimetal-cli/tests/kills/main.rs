@@ -33,7 +33,7 @@ use common::machine::{can_mount, has};
 use cycles::{Totals, Work, kill_again_and_again};
 
 /// Cycles that a store lives through, at most.
-const CYCLES_PER_STORE: u64 = 20;
+const CYCLES_PER_STORE: u64 = 10;
 /// Stores that are killed at once.
 const STORES_AT_ONCE: usize = 2;
 

@@ -102,10 +102,12 @@ impl Server {
         self.process.kill();
     }
 
-    /// Asks it to stop.
+    /// Asks it to stop, if it has not ended.
     pub fn terminate(&self) {
-        let id = self.process.child.lock().unwrap().id();
-        run("kill", &[&id.to_string()]).unwrap();
+        let mut child = self.process.child.lock().unwrap();
+        if child.try_wait().unwrap().is_none() {
+            Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        }
     }
 
     /// Waits until it has ended, by itself or by its killer; whether that was well.
