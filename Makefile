@@ -22,24 +22,35 @@ browser:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
-# Tests talk to the NBD server with real clients: they are installed where that can be done.
-CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3
+# Tests talk to the NBD server with real clients, run databases on it, and a Linux guest, whose kernel is only unpacked: they are
+# installed where that can be done.
+CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3 \
+	sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio
+GUEST = target/guest
 clients:
-	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio fusermount3 mkfs.ext4; do \
+	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio fusermount3 mkfs.ext4 \
+			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 nbd-client busybox cpio; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
-	done; [ -z "$$missing" ] || { \
+	done; \
+	find $(GUEST)/lib/modules /lib/modules -name nbd.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \
+	[ -z "$$missing" ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLIENTS) >/dev/null; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLIENTS) >/dev/null && \
+		kernel=$$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p') && \
+		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb; \
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
 
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million, and prints the totals.
+# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million, and prints the totals. Then
+# kills servers under a file system KILLS times, and a tenth as often under SQLite, PostgreSQL and a guest each.
 CRASHES ?= 1000000
+KILLS ?= 1000
 soak:
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
+	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli --test kills -- --nocapture
 
 # Fuzzes for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
 FUZZ_SECONDS ?= 60

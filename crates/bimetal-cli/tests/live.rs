@@ -1,7 +1,4 @@
 //! Stores as people use them: the lines of README, with a real file system that survives `kill -9`.
-//!
-//! A missing package is an error where `CI` is set and a skip otherwise; what the machine itself does not have (FUSE, loop
-//! devices, the rights for them) is a skip everywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,33 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::Bench;
-
-/// Whether the programs are there.
-fn has(programs: &[&str]) -> bool {
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_there(program)).collect();
-    if missing.is_empty() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "`CI` is set and these are missing: {missing:?}");
-    eprintln!("skipped: {missing:?} are missing");
-    false
-}
-
-fn is_there(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
-    found.is_ok_and(|status| status.success())
-}
-
-/// Whether a file system can be mounted that a process serves.
-fn can_mount() -> bool {
-    let tried = "losetup --find >/dev/null && at=$(mktemp -d) && mount -t tmpfs none $at && umount $at && rmdir $at";
-    let tried = Command::new("sh").args(["-c", tried]).stderr(Stdio::null()).status();
-    let can = tried.is_ok_and(|status| status.success()) && Path::new("/dev/fuse").exists();
-    if !can {
-        eprintln!("skipped: mounting needs root, /dev/fuse and loop devices");
-    }
-    can && has(&["nbdfuse", "nbdinfo", "fusermount3", "losetup", "mkfs.ext4"])
-}
+use common::machine::{can_mount, has};
 
 /// Runs a script; whatever it leaves mounted is taken away.
 fn run(bench: &Bench, script: &str) {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod machine;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 

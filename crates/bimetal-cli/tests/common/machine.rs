@@ -1,0 +1,34 @@
+//! What the machine has that tests need.
+//!
+//! A missing package is an error where `CI` is set and a skip otherwise; what the machine itself does not have (FUSE, loop
+//! devices, the rights for them) is a skip everywhere.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Whether the programs are there.
+pub fn has(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_there(program)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "`CI` is set and these are missing: {missing:?}");
+    eprintln!("skipped: {missing:?} are missing");
+    false
+}
+
+fn is_there(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
+    found.is_ok_and(|status| status.success())
+}
+
+/// Whether a file system can be mounted that a process serves.
+pub fn can_mount() -> bool {
+    let tried = "losetup --find >/dev/null && at=$(mktemp -d) && mount -t tmpfs none $at && umount $at && rmdir $at";
+    let tried = Command::new("sh").args(["-c", tried]).stderr(Stdio::null()).status();
+    let can = tried.is_ok_and(|status| status.success()) && Path::new("/dev/fuse").exists();
+    if !can {
+        eprintln!("skipped: mounting needs root, /dev/fuse and loop devices");
+    }
+    can && has(&["nbdfuse", "nbdinfo", "fusermount3", "losetup", "mkfs.ext4", "e2fsck"])
+}

@@ -1,0 +1,214 @@
+//! Kills and starts a server again and again.
+
+use std::fs::{self, Permissions};
+use std::ops::AddAssign;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bimetal_core::part::random::{below, unit};
+
+use crate::common::Bench;
+use crate::served::{Disk, Server};
+
+/// What is done on a file system, with a note of what is durable.
+pub trait Work: Send {
+    /// Size of the device.
+    const CAPACITY: &str;
+    /// The longest that it works before the server is killed.
+    const SPAN: Duration;
+
+    /// Begins, on an empty file system. Returns what it was told is durable.
+    fn prepare(&mut self, fs: &Path) -> Result<(), String>;
+
+    /// Everything that was noted down must be there; how many things that were. Leaves the note as it was if it fails.
+    fn verify(&mut self, fs: &Path) -> Result<u64, String>;
+
+    /// Works until something goes wrong, and takes down what it has started. Says what went wrong.
+    fn work(&mut self, fs: &Path) -> String;
+
+    /// How often it was told that something is durable.
+    fn acknowledged(&self) -> u64;
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Lives of a server with the file system mounted, or about to be.
+    pub cycles: u64,
+    /// Servers that got `kill -9`, while they opened the store ...
+    pub killed_opening: u64,
+    /// ... while the file system was mounted, checked and verified, ...
+    pub killed_mounting: u64,
+    /// ... in the middle of the work, ...
+    pub killed_working: u64,
+    /// ... and while they stopped.
+    pub killed_stopping: u64,
+    /// What the work was told is durable.
+    pub acknowledged: u64,
+    /// What was found as it was noted down, each time that it was looked for.
+    pub verified: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, more: Self) {
+        self.cycles += more.cycles;
+        self.killed_opening += more.killed_opening;
+        self.killed_mounting += more.killed_mounting;
+        self.killed_working += more.killed_working;
+        self.killed_stopping += more.killed_stopping;
+        self.acknowledged += more.acknowledged;
+        self.verified += more.verified;
+    }
+}
+
+/// How long things take without a kill: moments are parts of it.
+struct Durations {
+    opening: Duration,
+    mounting: Duration,
+    stopping: Duration,
+}
+
+/// When a server that serves is killed: at a part of the time that something takes.
+#[derive(Clone, Copy)]
+enum Moment {
+    /// While the file system is mounted, checked and verified.
+    Mounting(f64),
+    /// In the middle of the work.
+    Working(f64),
+    /// So far into the work it is asked to stop, and then killed while it does.
+    Stopping(f64, f64),
+}
+
+impl Moment {
+    fn draw(random: &mut u64) -> Self {
+        match below(random, 4) {
+            0 => Self::Mounting(unit(random)),
+            1 => Self::Stopping(unit(random), unit(random)),
+            _ => Self::Working(unit(random)),
+        }
+    }
+}
+
+/// Kills the server of a new store so often, and then finds everything there.
+pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work: &mut W) -> Result<Totals, String> {
+    let bench = Bench::new();
+    // Servers of databases are not root.
+    fs::set_permissions(bench.path(""), Permissions::from_mode(0o755)).unwrap();
+    bench.succeed(&["create", "s", "--scheme", scheme, "--capacity", W::CAPACITY]);
+    let mut random = seed ^ 0x6b69_6c6c_2d39;
+    let mut totals = Totals::default();
+    let mut durations = begin(&bench, work)?;
+    for cycle in 0..cycles {
+        kill_once(&bench, &mut random, work, &mut durations, &mut totals)
+            .map_err(|what| format!("cycle {cycle}: {what}"))?;
+        totals.cycles += 1;
+    }
+    let mut server = Server::start(&bench, &[]);
+    server.wait_until_served()?;
+    let mut disk = Disk::attach(&bench)?;
+    disk.mount_checked()?;
+    totals.verified += work.verify(&disk.fs)?;
+    drop(disk);
+    server.terminate();
+    server.wait()?;
+    bench.succeed(&["check", "s"]);
+    totals.acknowledged = work.acknowledged();
+    Ok(totals)
+}
+
+/// Makes the file system, and what the work needs.
+fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
+    let start = Instant::now();
+    let mut server = Server::start(bench, &[]);
+    server.wait_until_served()?;
+    let opening = start.elapsed();
+    let mut disk = Disk::attach(bench)?;
+    disk.format()?;
+    disk.mount()?;
+    work.prepare(&disk.fs)?;
+    drop(disk);
+    let (mounting, stop) = (start.elapsed(), Instant::now());
+    server.terminate();
+    server.wait()?;
+    Ok(Durations { opening, mounting, stopping: stop.elapsed() })
+}
+
+/// One life of a server, and as many tries at it as are killed before it serves.
+fn kill_once<W: Work>(
+    bench: &Bench,
+    random: &mut u64,
+    work: &mut W,
+    durations: &mut Durations,
+    totals: &mut Totals,
+) -> Result<(), String> {
+    while below(random, 3) == 0 {
+        let mut server = Server::start(bench, &[]);
+        server.kill_after(durations.opening.mul_f64(unit(random)));
+        server.wait()?;
+        totals.killed_opening += 1;
+    }
+    let moment = Moment::draw(random);
+    let start = Instant::now();
+    let mut server = Server::start(bench, &[]);
+    server.wait_until_served()?;
+    durations.opening = start.elapsed();
+    if let Moment::Mounting(part) = moment {
+        server.kill_after(durations.mounting.mul_f64(part));
+    }
+    match live(bench, &mut server, moment, work, durations) {
+        Ok(verified) => totals.verified += verified,
+        // What was noted down stays so: if it is not there, it will not be the next time either.
+        Err(_) if server.is_killed() => {}
+        Err(what) => {
+            let log = fs::read_to_string(bench.path("log")).unwrap_or_default();
+            return Err(format!("{what}\nthe server said:\n{log}"));
+        }
+    }
+    server.wait()?;
+    match moment {
+        Moment::Mounting(_) => totals.killed_mounting += 1,
+        Moment::Working(_) => totals.killed_working += 1,
+        Moment::Stopping(..) => totals.killed_stopping += 1,
+    }
+    Ok(())
+}
+
+/// What is done while the server lives; how many things were verified.
+fn live<W: Work>(
+    bench: &Bench,
+    server: &mut Server,
+    moment: Moment,
+    work: &mut W,
+    durations: &mut Durations,
+) -> Result<u64, String> {
+    let start = Instant::now();
+    let mut disk = Disk::attach(bench)?;
+    disk.mount_checked()?;
+    let verified = work.verify(&disk.fs)?;
+    if !server.is_killed() {
+        durations.mounting = start.elapsed();
+    }
+    let fs = &disk.fs;
+    thread::scope(|scope| {
+        let working = scope.spawn(|| work.work(fs));
+        let mut is_asked_to_stop = false;
+        match moment {
+            Moment::Mounting(_) => {}
+            Moment::Working(part) => server.kill_after(W::SPAN.mul_f64(part)),
+            Moment::Stopping(part, of_stopping) => {
+                thread::sleep(W::SPAN.mul_f64(part));
+                is_asked_to_stop = !working.is_finished();
+                server.kill_after(durations.stopping.mul_f64(of_stopping));
+                server.terminate();
+            }
+        }
+        let what = working.join().unwrap();
+        if is_asked_to_stop || server.is_killed() {
+            Ok(verified)
+        } else {
+            Err(format!("the work ended before the server: {what}"))
+        }
+    })
+}

@@ -1,0 +1,222 @@
+//! A store that is served, and the file system on it.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::common::Bench;
+
+/// Nothing here takes that long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so, or says what is not.
+pub fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+    let start = Instant::now();
+    while !is_so()? {
+        if start.elapsed() > PATIENCE {
+            return Err(format!("{what}: not in {} seconds", PATIENCE.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Runs a program, which must succeed; what it prints.
+pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let ran = Command::new("timeout").args(["-k", "5", "60", program]).args(arguments).stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| format!("{program}: {error}"))?;
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    if ran.status.success() {
+        Ok(out.into_owned())
+    } else {
+        Err(format!("{program} {arguments:?}: {}\n{out}\n{err}", ran.status))
+    }
+}
+
+/// A process that can be killed from another thread.
+#[derive(Clone)]
+struct Killable {
+    child: Arc<Mutex<Child>>,
+    is_killed: Arc<AtomicBool>,
+}
+
+impl Killable {
+    fn kill(&self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+        let mut child = self.child.lock().unwrap();
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+}
+
+/// `bimetal serve` of the store `s` of a bench.
+pub struct Server {
+    process: Killable,
+    socket: PathBuf,
+    killer: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts it, and does not wait until it serves.
+    pub fn start(bench: &Bench, options: &[&str]) -> Self {
+        let log = OpenOptions::new().create(true).append(true).open(bench.path("log")).unwrap();
+        let arguments = [&["serve", "s"], options].concat();
+        let child =
+            bench.command(&arguments).stdout(File::create(bench.path("uri")).unwrap()).stderr(log).spawn().unwrap();
+        let process = Killable { child: Arc::new(Mutex::new(child)), is_killed: Arc::default() };
+        Self { process, socket: bench.path("s/nbd.sock"), killer: None }
+    }
+
+    /// Whether it got `kill -9`.
+    pub fn is_killed(&self) -> bool {
+        self.process.is_killed.load(Ordering::SeqCst)
+    }
+
+    fn ended(&self) -> Option<ExitStatus> {
+        self.process.child.lock().unwrap().try_wait().unwrap()
+    }
+
+    /// Waits until it takes connections.
+    pub fn wait_until_served(&self) -> Result<(), String> {
+        until("the server takes connections", || match self.ended() {
+            Some(status) => Err(format!("the server has ended: {status}")),
+            None => Ok(UnixStream::connect(&self.socket).is_ok()),
+        })
+    }
+
+    /// Kills it after a while, whatever is done with it meanwhile.
+    pub fn kill_after(&mut self, delay: Duration) {
+        let process = self.process.clone();
+        self.killer = Some(thread::spawn(move || {
+            thread::sleep(delay);
+            process.kill();
+        }));
+    }
+
+    pub fn kill(&self) {
+        self.process.kill();
+    }
+
+    /// Asks it to stop, if it has not ended.
+    pub fn terminate(&self) {
+        let mut child = self.process.child.lock().unwrap();
+        if child.try_wait().unwrap().is_none() {
+            Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        }
+    }
+
+    /// Waits until it has ended, by itself or by its killer; whether that was well.
+    pub fn wait(&mut self) -> Result<(), String> {
+        let mut status = None;
+        until("the server ends", || {
+            status = self.ended();
+            Ok(status.is_some())
+        })?;
+        if let Some(killer) = self.killer.take() {
+            killer.join().unwrap();
+        }
+        if self.is_killed() || status.unwrap().success() {
+            Ok(())
+        } else {
+            Err(format!("the server ended with {status:?}"))
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill();
+        if let Some(killer) = self.killer.take() {
+            let _ = killer.join();
+        }
+    }
+}
+
+/// The export as a block device with a file system; taken down in the end, whatever has become of the server.
+pub struct Disk {
+    nbdfuse: Child,
+    export: PathBuf,
+    device: Option<String>,
+    /// Where it is mounted.
+    pub fs: PathBuf,
+    is_mounted: bool,
+}
+
+impl Disk {
+    /// Makes a block device of what is served.
+    pub fn attach(bench: &Bench) -> Result<Self, String> {
+        let (export, fs) = (bench.path("export"), bench.path("fs"));
+        fs::create_dir_all(&export).unwrap();
+        fs::create_dir_all(&fs).unwrap();
+        let file = export.join("disk");
+        let log = OpenOptions::new().create(true).append(true).open(bench.path("nbdfuse.log")).unwrap();
+        let uri = format!("nbd+unix:///?socket={}", bench.path("s/nbd.sock").display());
+        let nbdfuse = Command::new("nbdfuse").arg(&file).arg(uri).stderr(log).spawn().unwrap();
+        let mut disk = Self { nbdfuse, export, device: None, fs, is_mounted: false };
+        until("nbdfuse makes a file", || match disk.nbdfuse.try_wait().unwrap() {
+            Some(status) => Err(format!("nbdfuse has ended: {status}")),
+            None => Ok(file.exists()),
+        })?;
+        disk.device = Some(run("losetup", &["--find", "--show", file.to_str().unwrap()])?.trim().to_owned());
+        Ok(disk)
+    }
+
+    /// Makes a file system of 4-KiB blocks: a small one has smaller blocks, if nothing is said.
+    pub fn format(&self) -> Result<(), String> {
+        run("mkfs.ext4", &["-q", "-b", "4096", self.device()]).map(drop)
+    }
+
+    fn device(&self) -> &str {
+        self.device.as_deref().unwrap()
+    }
+
+    pub fn mount(&mut self) -> Result<(), String> {
+        run("mount", &["-t", "ext4", self.device(), self.fs.to_str().unwrap()])?;
+        self.is_mounted = true;
+        Ok(())
+    }
+
+    pub fn unmount(&mut self) -> Result<(), String> {
+        let fs = self.fs.to_str().unwrap().to_owned();
+        // What was killed may have files open for a moment.
+        until("the file system is unmounted", || Ok(run("umount", &[&fs]).is_ok()))?;
+        self.is_mounted = false;
+        Ok(())
+    }
+
+    /// Mounts it, and so lets the kernel replay the file system's journal; then its checker must find nothing to mend.
+    pub fn mount_checked(&mut self) -> Result<(), String> {
+        self.mount()?;
+        self.unmount()?;
+        run("e2fsck", &["-f", "-n", self.device()])?;
+        self.mount()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.is_mounted && self.unmount().is_err() {
+            let _ = run("umount", &["-l", self.fs.to_str().unwrap()]);
+        }
+        if let Some(device) = &self.device {
+            let _ = run("losetup", &["--detach", device]);
+        }
+        let export = self.export.to_str().unwrap();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) && run("fusermount3", &["-u", export]).is_err() {
+            if self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = until("nbdfuse ends", || Ok(self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some())));
+        let _ = run("fusermount3", &["-u", "-z", export]);
+        let _ = self.nbdfuse.kill();
+        let _ = self.nbdfuse.wait();
+    }
+}
