@@ -1,6 +1,6 @@
 //! Transactions of a database, and how many of them were committed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use bimetal_core::part::random::{below, split_mix};
@@ -38,7 +38,7 @@ impl Transactions {
 
     /// Commits transactions by a client that reads statements and writes answers, until something goes wrong. Says what.
     pub fn work(&mut self, client: &mut Command) -> String {
-        let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut statements, mut answers) =
             (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
         let what = loop {
@@ -61,8 +61,10 @@ impl Transactions {
             self.acknowledged += 1;
         };
         drop(statements);
+        let mut said = String::new();
+        client.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         client.wait().unwrap();
-        what
+        format!("{what}: {said}")
     }
 
     /// Holds what [`EVERYTHING`] shows against what was committed; how many transactions there are.
