@@ -45,11 +45,13 @@ fn the_lines_of_the_readme_run() {
 
 #[test]
 fn the_lines_of_the_page_about_serving_run() {
-    if !has(&["nbdinfo", "nbdcopy", "qemu-io"]) {
+    if !has(&["nbdinfo", "nbdcopy", "qemu-io", "nbdkit", "fio", "taskset"]) {
         return;
     }
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();
-    run(&Bench::new(), page.split("```bash\n").nth(1).unwrap().split("```").next().unwrap());
+    let bench = Bench::new();
+    let blocks = page.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    blocks.for_each(|script| run(&bench, script));
 }
 
 /// A server that does not outlive its test.
