@@ -223,8 +223,8 @@ impl Journal {
     /// Looks behind what seems to be the end for something that could not be there if it were: the batch's own seal, or a
     /// later batch.
     fn look_behind(&mut self, length: u64) -> Result<(), JournalError> {
-        const CHUNK: usize = 1 << 20;
-        self.batch.resize(CHUNK);
+        const CHUNK: u64 = 1 << 20;
+        self.batch.resize(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
         let mut at = 0;
         while at < length {
             self.file.read_at(at, self.batch.bytes_mut())?;
@@ -233,7 +233,7 @@ impl Journal {
                     return Err(JournalError::Damaged { batch: self.next, offset: self.offset });
                 }
             }
-            at += CHUNK as u64;
+            at += CHUNK;
         }
         Ok(())
     }

@@ -1,0 +1,14 @@
+//! Fuzzes the files of a store.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bimetal_fuzz::store(data));
+
+/// Runs the files that are named, as a fuzzer found them.
+#[cfg(not(fuzzing))]
+fn main() -> std::io::Result<()> {
+    for file in std::env::args_os().skip(1) {
+        bimetal_fuzz::store(&std::fs::read(file)?);
+    }
+    Ok(())
+}
