@@ -5,10 +5,12 @@
 //! its victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
 //! [`VictimUtilisation::Greedy`].
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::chip::{CellMode, Chip};
-use crate::model::write_amplification::{fifo_victim_utilisation, greedy_victim_pages};
+use crate::model::write_amplification::{GreedyBalance, fifo_victim_utilisation};
 use crate::units::Nanos;
 
 /// Times of a flash part's operations, transfers included, in microseconds.
@@ -79,38 +81,44 @@ crate::choices! {
     }
 }
 
-impl VictimUtilisation {
-    /// Share of valid pages in the victim, for a utilisation from 0 to 1 and blocks of so many pages.
-    pub fn of(self, utilisation: f64, pages_per_block: u32) -> f64 {
-        let pages = f64::from(pages_per_block);
-        match self {
-            _ if utilisation <= 0.0 => 0.0,
-            Self::Fifo if utilisation >= 1.0 => 1.0,
-            Self::Greedy if utilisation >= 1.0 => (pages - 1.0) / pages,
-            Self::Fifo => fifo_victim_utilisation(utilisation),
-            Self::Greedy => greedy_victim_pages(utilisation, pages_per_block) / pages,
-        }
-    }
-}
-
 /// Intervals of the table of `U`.
 const INTERVALS: usize = 2048;
 
 /// The average cost of cleaning a region, by its utilisation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Inputs")]
 pub struct CleaningCost {
     costs: FlashCosts,
-    /// `U` at multiples of 1 / [`INTERVALS`].
-    victims: Vec<f64>,
+    victim: VictimUtilisation,
+    whole_pages: bool,
+    /// `U` at multiples of 1 / [`INTERVALS`], once it was asked for there: a search each, and few are ever asked for.
+    #[serde(skip)]
+    victims: Vec<OnceLock<f64>>,
+    /// What those of greedy collection have in common.
+    #[serde(skip)]
+    balance: OnceLock<GreedyBalance>,
+}
+
+/// What the table follows from: the saved form.
+#[derive(Deserialize)]
+struct Inputs {
+    costs: FlashCosts,
+    victim: VictimUtilisation,
     whole_pages: bool,
 }
 
+impl From<Inputs> for CleaningCost {
+    fn from(Inputs { costs, victim, whole_pages }: Inputs) -> Self {
+        let victims = (0..=INTERVALS).map(|_| OnceLock::new()).collect();
+        Self { costs, victim, whole_pages, victims, balance: OnceLock::new() }
+    }
+}
+
 impl CleaningCost {
-    /// As OP-FCL has it. The table of `U` is made here; it is interpolated to within 10^-7 for FIFO and, from 64
-    /// pages per block on, 2 10^-4 for greedy, whose function has an edge at every whole number of pages.
+    /// As OP-FCL has it. `U` is interpolated in a table, to within 10^-7 for FIFO and, from 64 pages per block on, 2 10^-4
+    /// for greedy, whose function has an edge at every whole number of pages.
     pub fn new(costs: FlashCosts, victim: VictimUtilisation) -> Self {
-        let table = |point| victim.of(point as f64 / INTERVALS as f64, costs.pages_per_block);
-        Self { costs, victims: (0..=INTERVALS).map(table).collect(), whole_pages: false }
+        Inputs { costs, victim, whole_pages: false }.into()
     }
 
     /// The same, with the pages that a collection wins rounded down, as HySSD has it (equations 1 and 2).
@@ -128,8 +136,31 @@ impl CleaningCost {
     pub fn victim_utilisation(&self, utilisation: f64) -> f64 {
         let at = utilisation.clamp(0.0, 1.0) * INTERVALS as f64;
         let point = (at as usize).min(INTERVALS - 1);
-        let (low, high) = (self.victims[point], self.victims[point + 1]);
+        let (low, high) = (self.victim_at(point), self.victim_at(point + 1));
         low + (high - low) * (at - point as f64)
+    }
+
+    /// `U` at a multiple of 1 / [`INTERVALS`].
+    #[inline]
+    fn victim_at(&self, point: usize) -> f64 {
+        *self.victims[point].get_or_init(|| self.exact_victim(point as f64 / INTERVALS as f64))
+    }
+
+    /// `U` itself, for a utilisation from 0 to 1.
+    #[cold]
+    fn exact_victim(&self, utilisation: f64) -> f64 {
+        let pages_per_block = self.costs.pages_per_block;
+        let pages = f64::from(pages_per_block);
+        match self.victim {
+            _ if utilisation <= 0.0 => 0.0,
+            VictimUtilisation::Fifo if utilisation >= 1.0 => 1.0,
+            VictimUtilisation::Greedy if utilisation >= 1.0 => (pages - 1.0) / pages,
+            VictimUtilisation::Fifo => fifo_victim_utilisation(utilisation),
+            VictimUtilisation::Greedy => {
+                let balance = self.balance.get_or_init(|| GreedyBalance::new(pages_per_block));
+                balance.victim_pages(utilisation) / pages
+            }
+        }
     }
 
     /// `C_GC = U(u) N_P C_CP + C_E`: what a collection costs in microseconds (OP-FCL, equation 3).
@@ -168,8 +199,7 @@ mod tests {
                 let mut last = 0.0;
                 for step in 0..=7 * INTERVALS {
                     let utilisation = step as f64 / (7 * INTERVALS) as f64;
-                    let (found, exact) =
-                        (cost.victim_utilisation(utilisation), victim.of(utilisation, pages_per_block));
+                    let (found, exact) = (cost.victim_utilisation(utilisation), cost.exact_victim(utilisation));
                     assert!((found - exact).abs() < error, "{victim} at {utilisation}: {found}, {exact}");
                     assert!(found >= last && found <= utilisation, "{victim} at {utilisation}: {found}");
                     last = found;

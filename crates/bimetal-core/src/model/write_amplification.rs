@@ -27,7 +27,8 @@ pub fn fifo(utilisation: f64) -> f64 {
     1.0 / (1.0 - fifo_victim_utilisation(utilisation))
 }
 
-/// Mean number of valid pages in the victim when a block with the fewest of them is collected (greedy).
+/// Mean number of valid pages in the victim when a block with the fewest of them is collected (greedy), for blocks of so
+/// many pages.
 ///
 /// With many blocks the number of those with `i` valid pages is in balance. A write hits each valid page with the same
 /// probability, so a block leaves state `i` at a rate proportional to `i`; blocks enter full, as often as victims are
@@ -43,30 +44,42 @@ pub fn fifo(utilisation: f64) -> f64 {
 /// [`greedy_closed_form`]; Van Houdt's mean field (SIGMETRICS 2013) tends to it with the number of blocks among which
 /// the victim is chosen. For large `Np` greedy tends to FIFO; with few pages per block it is better, at 64 pages and
 /// 7 % spare by a tenth.
-///
-/// `utilisation` is within 0 to 1, both excluded. As it tends to 1 the victim tends to `Np - 1` valid pages.
-pub fn greedy_victim_pages(utilisation: f64, pages_per_block: u32) -> f64 {
-    debug_assert!(utilisation > 0.0 && utilisation < 1.0 && pages_per_block > 0);
-    let pages = f64::from(pages_per_block);
-    // reciprocals[k] = 1/(k+1) + ... + 1/Np
-    let mut reciprocals = vec![0.0; pages_per_block as usize + 1];
-    for state in (0..pages_per_block as usize).rev() {
-        reciprocals[state] = reciprocals[state + 1] + 1.0 / (state + 1) as f64;
-    }
-    // The inverse of the utilisation falls as the victims' level rises.
-    let inverse = |level: f64| {
-        let state = level as usize;
-        let share_above = level - state as f64;
-        let sum = reciprocals[state] - share_above / (state + 1) as f64;
-        pages / (pages - level) * sum
-    };
-    bisect(0.0, pages - 1.0, |level| inverse(level) > 1.0 / utilisation)
+#[derive(Clone, Debug)]
+pub struct GreedyBalance {
+    /// By `v`, from 0 to `Np`: 1/(v+1) + ... + 1/Np.
+    reciprocals: Vec<f64>,
 }
 
-/// Write amplification with greedy cleaning: `Np / (Np - v)`; see [`greedy_victim_pages`].
+impl GreedyBalance {
+    /// For blocks of so many pages, one at least.
+    pub fn new(pages_per_block: u32) -> Self {
+        debug_assert!(pages_per_block > 0);
+        let mut reciprocals = vec![0.0; pages_per_block as usize + 1];
+        for state in (0..pages_per_block as usize).rev() {
+            reciprocals[state] = reciprocals[state + 1] + 1.0 / (state + 1) as f64;
+        }
+        Self { reciprocals }
+    }
+
+    /// `v`. `utilisation` is within 0 to 1, both excluded. As it tends to 1 the victim tends to `Np - 1` valid pages.
+    pub fn victim_pages(&self, utilisation: f64) -> f64 {
+        debug_assert!(utilisation > 0.0 && utilisation < 1.0);
+        let pages = (self.reciprocals.len() - 1) as f64;
+        // The inverse of the utilisation falls as the victims' level rises.
+        let inverse = |level: f64| {
+            let state = level as usize;
+            let share_above = level - state as f64;
+            let sum = self.reciprocals[state] - share_above / (state + 1) as f64;
+            pages / (pages - level) * sum
+        };
+        bisect(0.0, pages - 1.0, |level| inverse(level) > 1.0 / utilisation)
+    }
+}
+
+/// Write amplification with greedy cleaning: `Np / (Np - v)`; see [`GreedyBalance`].
 pub fn greedy(utilisation: f64, pages_per_block: u32) -> f64 {
     let pages = f64::from(pages_per_block);
-    pages / (pages - greedy_victim_pages(utilisation, pages_per_block))
+    pages / (pages - GreedyBalance::new(pages_per_block).victim_pages(utilisation))
 }
 
 /// Write amplification with greedy cleaning as Desnoyers gives it (SYSTOR 2012; ACM TOS 10(2), 2014): with
@@ -90,6 +103,10 @@ pub fn usable_blocks(blocks: u32, erased_blocks: u32, open_blocks: u32) -> f64 {
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..100 {
         let middle = low + (high - low) / 2.0;
+        // No number is between them any more.
+        if middle == low || middle == high {
+            return middle;
+        }
         if below(middle) {
             low = middle;
         } else {

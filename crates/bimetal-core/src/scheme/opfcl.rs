@@ -16,7 +16,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Oh, Choi, Lee, Noh, FAST 2012",
     regions: Regions::FlashOverDisk,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
