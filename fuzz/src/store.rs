@@ -21,7 +21,7 @@ use bimetal_live::{BlockDevice, IoError};
 
 use edits::Input;
 use files::{Files, IMAGE};
-use prepared::{Prepared, SECTOR, content, is_version};
+use prepared::{Prepared, SECTOR, content, is_version, version_of};
 
 /// Bytes of memory that may be taken at once for a store of less than one megabyte.
 const MEMORY_MAX: u64 = 32 << 20;
@@ -63,9 +63,8 @@ pub fn store(data: &[u8]) {
     let files = prepared.files.clone();
     let mut input = Input(edits);
     let is_sealed = how & SEALED != 0;
-    let is_edited =
-        if is_sealed { edits::seal(prepared, &files, &mut input) } else { edits::damage(&files, &mut input) };
-    let run = Run { prepared, is_sealed, is_edited, random: u64::from(*how) };
+    let edits = if is_sealed { edits::seal(prepared, &files, &mut input) } else { edits::damage(&files, &mut input) };
+    let run = Run { prepared, is_sealed, edits, random: u64::from(*how) };
     let (asked, mut answer) = (ASKED[usize::from(how >> 1) % ASKED.len()], Ok(()));
     // A measurement has to come to its end.
     let memory = allocation_counter::measure(|| answer = catch_unwind(AssertUnwindSafe(|| run.ask(&files, asked))));
@@ -77,7 +76,7 @@ pub fn store(data: &[u8]) {
 struct Run<'a> {
     prepared: &'a Prepared,
     is_sealed: bool,
-    is_edited: bool,
+    edits: usize,
     random: u64,
 }
 
@@ -89,12 +88,12 @@ impl Run<'_> {
             Asked::Read => self.serve(&shared, true, false),
             Asked::Check => {
                 let report = check(shared);
-                assert!(self.is_edited || report.is_ok_and(|report| report.is_sound()), "a store is not sound");
+                assert!(self.edits > 0 || report.is_ok_and(|report| report.is_sound()), "a store is not sound");
             }
             Asked::Rescue => self.rescue(files),
             Asked::Dump => {
                 let dumped = dump(files, DumpOptions { journal: true, pages: true }, &mut |_| ());
-                assert!(self.is_edited || dumped.is_ok(), "{dumped:?}");
+                assert!(self.edits > 0 || dumped.is_ok(), "{dumped:?}");
             }
         }
     }
@@ -104,14 +103,13 @@ impl Run<'_> {
         let image = files.open(IMAGE, Access::Create, false);
         let Ok(image) = image else { unreachable!("a file in memory") };
         let rescued = rescue(Arc::new(files.share()), &Parts::default(), image.as_ref());
-        assert!(self.is_edited || rescued.as_ref().is_ok_and(|rescued| rescued.is_state), "{rescued:?}");
+        assert!(self.edits > 0 || rescued.as_ref().is_ok_and(|rescued| rescued.is_state), "{rescued:?}");
         if self.is_sealed || rescued.is_err() {
             return;
         }
         let bytes = files.with(IMAGE, |file| file.get(0, file.length()));
         for (bytes, sector) in bytes.chunks_exact(SECTOR).zip(0..) {
-            let version = u64::from_le_bytes(std::array::from_fn(|at| bytes[at])) >> 32;
-            assert!(is_version(bytes, sector, version), "sector {sector} was rescued as what it never was");
+            assert!(is_version(bytes, sector, version_of(bytes)), "sector {sector} was rescued as what it never was");
         }
     }
 
@@ -120,10 +118,10 @@ impl Run<'_> {
             || Store::open(Arc::clone(files) as Arc<dyn Storage>, OpenOptions { read_only, ..OpenOptions::default() });
         let store = match open() {
             Ok(store) => store,
-            Err(error) => return assert!(self.is_edited, "{error}"),
+            Err(error) => return assert!(self.edits > 0, "{error}"),
         };
         let mut versions = self.recovered(&store);
-        self.read(&store, &versions);
+        self.read(&store, versions.as_deref());
         let mut seen = 0;
         store
             .extents(0, store.sectors(), &mut |sectors, _| {
@@ -136,66 +134,65 @@ impl Run<'_> {
             return;
         }
         for _ in 0..REQUESTS {
-            self.request(&store, &mut versions);
+            self.request(&store, versions.as_deref_mut());
         }
-        self.read(&store, &versions);
+        self.read(&store, versions.as_deref());
         let closed = if closes { store.close() } else { store.flush() };
         let is_failed = store.status().failure.is_some();
         assert_eq!(closed.is_err(), is_failed, "{closed:?}");
         drop(store);
         match open() {
-            Ok(store) if !is_failed => self.read(&store, &versions),
+            Ok(store) if !is_failed => self.read(&store, versions.as_deref()),
             // After a failure it is as the last commit left it.
             Ok(_) => {}
             Err(error) => assert!(self.is_sealed, "it was open before: {error}"),
         }
     }
 
-    /// The versions of a store that was opened: those of a commit, and of the last one unless the files were edited.
-    fn recovered(&self, store: &Store) -> Vec<u64> {
-        let events = store.events();
-        if self.is_sealed && self.is_edited {
-            return vec![0; store.sectors() as usize];
+    /// The versions of a store that was opened: those of a commit. It is the last one, unless damage in several places took
+    /// a batch of the journal and every trace of it.
+    fn recovered(&self, store: &Store) -> Option<Vec<u64>> {
+        if self.is_sealed && self.edits > 0 {
+            return None;
         }
-        let commits = &self.prepared.commits;
+        let (commits, events) = (&self.prepared.commits, store.events());
         let commit = commits.iter().rfind(|commit| commit.0 == events);
         let Some((_, versions)) = commit else { panic!("{events} events were recovered, and that is no commit") };
-        assert!(self.is_edited || events == commits[commits.len() - 1].0, "only {events} events were recovered");
-        versions.clone()
+        let is_last = events == commits[commits.len() - 1].0;
+        assert!(is_last || self.edits > 1, "only {events} events were recovered");
+        // Then what was written after it may be there in place of what was there before.
+        is_last.then(|| versions.clone())
     }
 
-    /// Reads all sectors. Those that can be read must be right, unless there is no knowing what is.
-    fn read(&self, store: &Store, versions: &[u64]) {
+    /// Reads all sectors. Those that can be read must be right: of the version that is known, or one of their own.
+    fn read(&self, store: &Store, versions: Option<&[u64]>) {
         let mut bytes = vec![0; store.sectors() as usize * SECTOR];
         let is_whole = store.read(0, &mut bytes).is_ok();
-        assert!(is_whole || self.is_edited, "a sector cannot be read");
+        assert!(is_whole || self.edits > 0, "a sector cannot be read");
         for (bytes, sector) in bytes.chunks_exact_mut(SECTOR).zip(0..) {
-            let is_read = is_whole || store.read(sector, bytes).is_ok();
-            if is_read && !(self.is_sealed && self.is_edited) {
-                let version = versions[sector as usize];
-                assert!(
-                    is_version(bytes, sector, version),
-                    "sector {sector} has version {version} and is {:02x?}",
-                    &bytes[..8]
-                );
+            if !is_whole && store.read(sector, bytes).is_err() || self.is_sealed && self.edits > 0 {
+                continue;
             }
+            let version = versions.map_or_else(|| version_of(bytes), |versions| versions[sector as usize]);
+            assert!(is_version(bytes, sector, version), "sector {sector}: version {version} is {:02x?}", &bytes[..8]);
         }
     }
 
-    fn request(&mut self, store: &Store, versions: &mut [u64]) {
+    fn request(&mut self, store: &Store, versions: Option<&mut [u64]>) {
         let sectors = 1 + below(&mut self.random, 24).min(store.sectors() - 1);
         let sector = below(&mut self.random, store.sectors() - sectors + 1);
         let range = sector as usize..(sector + sectors) as usize;
         let version = 1000 + split_mix(&mut self.random) % 1000;
+        let note = |version| versions.map_or((), |versions| versions[range].fill(version));
         let done = match below(&mut self.random, 8) {
-            0 => store.trim(sector, sectors, false).map(|()| versions[range].fill(0)),
+            0 => store.trim(sector, sectors, false).map(|()| note(0)),
             1 => store.idle(4).map(|_| ()),
             2 => store.flush(),
-            _ => store.write(sector, &content(sector, sectors, version), false).map(|()| versions[range].fill(version)),
+            _ => store.write(sector, &content(sector, sectors, version), false).map(|()| note(version)),
         };
         match done {
             Ok(()) => {}
-            Err(IoError::Io) => assert!(self.is_edited && store.read_only(), "a request failed"),
+            Err(IoError::Io) => assert!(self.edits > 0 && store.read_only(), "a request failed"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -39,7 +39,7 @@ impl Input<'_> {
 /// What is edited.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// Head of a copy of the superblock, or its text.
+    /// Head of a copy of the superblock, or the seal of the journal behind them, or the text of a copy.
     Head(usize),
     Text(usize),
     Journal,
@@ -52,7 +52,8 @@ enum Part {
     Sums,
 }
 
-const PARTS: [Part; 20] = [
+const PARTS: [Part; 21] = [
+    Part::Head(2),
     Part::Checkpoint(3),
     Part::Checkpoint(2),
     Part::Checkpoint(0),
@@ -75,8 +76,8 @@ const PARTS: [Part; 20] = [
     Part::Checkpoint(3),
 ];
 
-/// Edits files as an author would who makes all checksums right again. Returns whether there was an edit.
-pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> bool {
+/// Edits files as an author would who makes all checksums right again. Returns how many edits.
+pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize {
     let (seed, mut checkpoints_changed, mut journal_changed, mut edits) = (prepared.seed(), false, false, 0);
     while !input.is_empty() && edits < EDITS_MAX {
         edits += 1;
@@ -132,7 +133,7 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> bool {
         files.with("journal", |file| seal::journal(file, seed));
     }
     seal::superblock(files, seed, checkpoints_changed);
-    edits > 0
+    edits
 }
 
 fn region_file(prepared: &Prepared, region: usize) -> String {
@@ -248,8 +249,8 @@ fn change(bytes: &mut Vec<u8>, at: usize, input: &mut Input<'_>) {
 }
 
 /// Damages files as decay and accidents do: with bytes that whoever made the input did not choose, so that no checksum is
-/// right by design. Returns whether anything was damaged.
-pub fn damage(files: &Files, input: &mut Input<'_>) -> bool {
+/// right by design. Returns how many places.
+pub fn damage(files: &Files, input: &mut Input<'_>) -> usize {
     let mut random = u64::from(crc32c::crc32c(input.0));
     split_mix(&mut random);
     let (names, mut edits) = (files.names(), 0);
@@ -258,7 +259,7 @@ pub fn damage(files: &Files, input: &mut Input<'_>) -> bool {
         let (file, how, at) = (usize::from(input.byte()) % names.len(), input.byte(), input.number(3));
         files.with(&names[file].0, |file| damage_file(file, how, at, input, &mut random));
     }
-    edits > 0
+    edits
 }
 
 fn damage_file(file: &mut Bytes, how: u8, at: usize, input: &mut Input<'_>, random: &mut u64) {

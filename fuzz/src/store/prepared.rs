@@ -75,7 +75,21 @@ impl Prepared {
                 prepared.checkpoint = part as usize % 2;
             }
         }
+        prepared.seal_again()?;
         Ok(prepared)
+    }
+
+    /// Holds the store against its description: checksums that are made again are as they were.
+    fn seal_again(&self) -> Result<(), String> {
+        let again = self.files.clone();
+        seal::all(&again, &self.regions, self.has_disk, self.seed());
+        let bytes = |files: &Files, name: &str| files.with(name, |file| file.get(0, file.length()));
+        let differs = |(name, _): &(String, usize)| bytes(&again, name) != bytes(&self.files, name);
+        self.files
+            .names()
+            .iter()
+            .find(|file| differs(file))
+            .map_or(Ok(()), |(name, _)| Err(format!("`{name}` has other checksums than the format says")))
     }
 
     /// What its checksums go on from.
@@ -132,6 +146,11 @@ pub fn content(sector: u64, sectors: u64, version: u64) -> Vec<u8> {
 /// Whether that is a version of a sector.
 pub fn is_version(bytes: &[u8], sector: u64, version: u64) -> bool {
     bytes.starts_with(&word(sector, version)) && bytes[8..] == bytes[..SECTOR - 8]
+}
+
+/// The version that a sector seems to have.
+pub fn version_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|at| bytes[at])) >> 32
 }
 
 fn word(sector: u64, version: u64) -> [u8; 8] {

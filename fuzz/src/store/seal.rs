@@ -31,7 +31,7 @@ pub fn seed(store: u64) -> u32 {
     crc32c::crc32c(&store.to_le_bytes())
 }
 
-/// Both copies of the superblock, which name the checkpoints as they are if these were changed.
+/// Both copies of the superblock, which name the checkpoints as they are if these were changed, and the journal's seal.
 pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     let sums = [0, 1].map(|file| {
         files.with(&format!("checkpoint.{file}"), |bytes| {
@@ -53,6 +53,11 @@ pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
                 file.write(at, &head[..head.len().min(file.length() - at)]);
             }
         }
+        if file.length() >= 2 * COPY_BYTES + BATCH_HEADER {
+            let mut seal = file.get(2 * COPY_BYTES, BATCH_HEADER);
+            put_sum(&mut seal, 0, 4, seed);
+            file.write(2 * COPY_BYTES, &seal);
+        }
     });
 }
 
@@ -72,6 +77,9 @@ pub fn frames(file: &mut Bytes, page_bytes: usize, from: usize, to: usize, seed:
     let whole = file.length().saturating_sub(LABEL_BYTES) / stride;
     for at in (first..last.min(whole)).map(|frame| LABEL_BYTES + frame * stride) {
         let frame = file.get(at, stride);
+        if frame[page_bytes + 4..page_bytes + 8] != *b"BMFR" {
+            continue;
+        }
         let page = crc32c::crc32c_append(seed, &frame[..page_bytes]);
         let sum = crc32c::crc32c_append(page, &frame[page_bytes + 4..]);
         file.write(at + page_bytes, &sum.to_le_bytes());
@@ -83,22 +91,21 @@ pub fn stride(page_bytes: usize) -> usize {
     (page_bytes + 32 + page_bytes / SECTOR * 14).next_multiple_of(SECTOR)
 }
 
-/// The batches of the journal and the seals behind them, as far as one follows the other.
+/// The batches of the journal, as far as one follows the other.
 pub fn journal(file: &mut Bytes, seed: u32) {
     let mut bytes = file.get(0, file.length());
     let mut at = 0;
     while at + SECTOR <= bytes.len() {
-        let (is_batch, is_seal) = (bytes[at + 4..at + 8] == *b"BMJB", bytes[at + 4..at + 8] == *b"BMJS");
         let (events, sectors) = (number(&bytes, at + 32, 4), number(&bytes, at + 36, 4));
         let data = (BATCH_HEADER + (events + sectors) * 16).next_multiple_of(SECTOR);
-        let length = if is_batch { data + sectors * SECTOR } else { SECTOR };
-        if is_batch && at + length <= bytes.len() {
-            put_sum(&mut bytes[at..at + length], 40, BATCH_HEADER, seed);
+        let end = at + data + sectors * SECTOR;
+        if bytes[at + 4..at + 8] != *b"BMJB" || end > bytes.len() {
+            at += SECTOR;
+            continue;
         }
-        if is_batch || is_seal {
-            put_sum(&mut bytes[at..at + BATCH_HEADER], 0, 4, seed);
-        }
-        at += if at + length <= bytes.len() { length } else { SECTOR };
+        put_sum(&mut bytes[at..end], 40, BATCH_HEADER, seed);
+        put_sum(&mut bytes[at..at + BATCH_HEADER], 0, 4, seed);
+        at = end;
     }
     file.write(0, &bytes);
 }
@@ -118,4 +125,19 @@ pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
             file.write(sector * SUM_BYTES, &sum.to_le_bytes());
         });
     }
+}
+
+/// Everything in the files of a store.
+pub fn all(files: &Files, regions: &[usize], has_disk: bool, seed: u32) {
+    for (region, &page_bytes) in regions.iter().enumerate() {
+        files.with(&format!("region{region}.flash"), |file| {
+            label(file);
+            frames(file, page_bytes, LABEL_BYTES, file.length(), seed);
+        });
+    }
+    if has_disk {
+        disk(files, 0, files.with("disk.image", |file| file.length() / SECTOR), seed);
+    }
+    files.with("journal", |file| journal(file, seed));
+    superblock(files, seed, false);
 }

@@ -82,7 +82,8 @@ fn load_checked(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Open
         let mut media = open_media(storage.as_ref(), &superblock, &contents, &resolved, options)?;
         let access = if options.read_only { Access::Read } else { Access::Write };
         let file = storage.open(JOURNAL, access, false).in_file(JOURNAL)?;
-        let journal = Journal::new(file, superblock.seed(), superblock.first_batch);
+        let seal = storage.open(SUPERBLOCK, access, false).in_file(SUPERBLOCK)?;
+        let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch);
         if !options.read_only {
             // What is read may be in the page cache only: it must not be lost once something has been built on it.
             journal.sync().in_file(JOURNAL)?;

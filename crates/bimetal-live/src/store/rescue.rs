@@ -129,7 +129,9 @@ impl Search<'_> {
     }
 
     fn take(&mut self, tag: Tag, bytes: &[u8]) -> std::io::Result<()> {
-        let Some((sector, sequence)) = tag.written().filter(|&(sector, _)| sector < self.sectors) else { return Ok(()) };
+        let Some((sector, sequence)) = tag.written().filter(|&(sector, _)| sector < self.sectors) else {
+            return Ok(());
+        };
         let noted = self.newest.entry(sector / NOTED).or_insert([0; NOTED as usize]);
         let newest = &mut noted[(sector % NOTED) as usize];
         if sequence > *newest {

@@ -1,7 +1,7 @@
 //! The superblock: what a store is, and where its latest state is.
 //!
 //! Its file has two copies, at bytes 0 and 65,536, that are written in turn: a generation is even in the first. The valid
-//! one of the higher generation counts. A copy:
+//! one of the higher generation counts. Behind them is the seal of the journal. A copy:
 //!
 //! ```text
 //! 0    u32   CRC-32C of all that follows, to the end of the text
