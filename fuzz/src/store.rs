@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bimetal_core::part::random::{below, split_mix};
 use bimetal_live::store::backing::{Access, Storage};
-use bimetal_live::store::{DumpOptions, OpenOptions, Parts, Store, check, dump, rescue};
+use bimetal_live::store::{DumpOptions, OpenOptions, Parts, Store, StoreError, check, dump, rescue};
 use bimetal_live::{BlockDevice, IoError};
 
 use edits::Input;
@@ -69,6 +69,8 @@ pub fn store(data: &[u8]) {
     // A measurement has to come to its end.
     let memory = allocation_counter::measure(|| answer = catch_unwind(AssertUnwindSafe(|| run.ask(&files, asked))));
     answer.unwrap_or_else(|panic| resume_unwind(panic));
+    let complaint = files.complaint();
+    assert!(complaint.is_none(), "{complaint:?}");
     assert!(memory.bytes_max < MEMORY_MAX, "{memory:?}");
 }
 
@@ -118,6 +120,8 @@ impl Run<'_> {
             || Store::open(Arc::clone(files) as Arc<dyn Storage>, OpenOptions { read_only, ..OpenOptions::default() });
         let store = match open() {
             Ok(store) => store,
+            // Damage is found where it is; that a scheme is led to a panic takes more than that.
+            Err(StoreError::Contradiction { what }) => return assert!(self.is_sealed, "{what}"),
             Err(error) => return assert!(self.edits > 0, "{error}"),
         };
         let mut versions = self.recovered(&store);
@@ -140,6 +144,7 @@ impl Run<'_> {
         let closed = if closes { store.close() } else { store.flush() };
         let is_failed = store.status().failure.is_some();
         assert_eq!(closed.is_err(), is_failed, "{closed:?}");
+        assert!(self.is_sealed || !is_failed, "the device has failed");
         drop(store);
         match open() {
             Ok(store) if !is_failed => self.read(&store, versions.as_deref()),
@@ -192,7 +197,7 @@ impl Run<'_> {
         };
         match done {
             Ok(()) => {}
-            Err(IoError::Io) => assert!(self.edits > 0 && store.read_only(), "a request failed"),
+            Err(IoError::Io) => assert!(self.is_sealed && store.read_only(), "a request failed"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -8,7 +8,7 @@ use bimetal_live::store::backing::{Access, Backing, Storage};
 
 /// Bytes that are shared or copied together.
 const PIECE: usize = 4096;
-/// No file of a device that small comes near this; a write beyond it is one to a place that was never looked at.
+/// No file of a device that small comes near this.
 const FILE_MAX: u64 = 64 << 20;
 
 /// The file that is none of the store's own: where a sector goes there, its frame says.
@@ -77,52 +77,64 @@ impl Bytes {
     }
 }
 
+/// Files by name, and what was asked of them that nothing should ask.
+#[derive(Clone, Debug, Default)]
+struct Folder {
+    files: BTreeMap<String, Bytes>,
+    complaint: Option<String>,
+}
+
 /// Files by name.
 #[derive(Debug, Default)]
 pub struct Files {
-    files: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    folder: Arc<Mutex<Folder>>,
 }
 
 impl Clone for Files {
     fn clone(&self) -> Self {
-        Self { files: Arc::new(Mutex::new(self.lock().clone())) }
+        Self { folder: Arc::new(Mutex::new(self.lock().clone())) }
     }
 }
 
 impl Files {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Folder> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same files.
     pub fn share(&self) -> Self {
-        Self { files: Arc::clone(&self.files) }
+        Self { folder: Arc::clone(&self.folder) }
     }
 
     /// Looks at a file, or changes it; one that was not there is empty.
     pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Bytes) -> T) -> T {
-        work(self.lock().entry(name.into()).or_default())
+        work(self.lock().files.entry(name.into()).or_default())
     }
 
     /// Names and lengths.
     pub fn names(&self) -> Vec<(String, usize)> {
-        self.lock().iter().map(|(name, file)| (name.clone(), file.length)).collect()
+        self.lock().files.iter().map(|(name, file)| (name.clone(), file.length)).collect()
+    }
+
+    /// What was asked of them that nothing should ask, if anything.
+    pub fn complaint(&self) -> Option<String> {
+        self.lock().complaint.clone()
     }
 }
 
 impl Storage for Files {
     fn open(&self, name: &str, access: Access, _direct: bool) -> io::Result<Box<dyn Backing>> {
-        let mut files = self.lock();
+        let mut folder = self.lock();
         if access == Access::Create {
-            files.insert(name.into(), Bytes::default());
-        } else if !files.contains_key(name) {
+            folder.files.insert(name.into(), Bytes::default());
+        } else if !folder.files.contains_key(name) {
             return Err(ErrorKind::NotFound.into());
         }
-        Ok(Box::new(Handle { files: Arc::clone(&self.files), name: name.into() }))
+        Ok(Box::new(Handle { files: self.share(), name: name.into() }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
-        Ok(self.lock().contains_key(name))
+        Ok(self.lock().files.contains_key(name))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -131,13 +143,24 @@ impl Storage for Files {
 }
 
 struct Handle {
-    files: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    files: Files,
     name: String,
 }
 
 impl Handle {
     fn with<T>(&self, work: impl FnOnce(&mut Bytes) -> T) -> T {
-        work(self.files.lock().unwrap_or_else(PoisonError::into_inner).entry(self.name.clone()).or_default())
+        self.files.with(&self.name, work)
+    }
+
+    /// Refuses what is beyond the end of every file that there can be, and complains unless it is no file of the store.
+    fn check_end(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        if offset.saturating_add(bytes) <= FILE_MAX {
+            return Ok(());
+        }
+        if self.name != IMAGE {
+            self.files.lock().complaint = Some(format!("`{}` is changed at byte {offset}", self.name));
+        }
+        Err(ErrorKind::FileTooLarge.into())
     }
 }
 
@@ -148,10 +171,7 @@ impl Backing for Handle {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if offset.saturating_add(data.len() as u64) > FILE_MAX {
-            assert!(self.name == IMAGE, "`{}` is written to at byte {offset}", self.name);
-            return Err(ErrorKind::FileTooLarge.into());
-        }
+        self.check_end(offset, data.len() as u64)?;
         self.with(|file| file.write(offset as usize, data));
         Ok(())
     }
@@ -174,7 +194,7 @@ impl Backing for Handle {
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        assert!(bytes <= FILE_MAX, "`{}` gets {bytes} bytes", self.name);
+        self.check_end(bytes, 0)?;
         self.with(|file| file.set_length(bytes as usize));
         Ok(())
     }

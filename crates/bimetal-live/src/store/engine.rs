@@ -18,9 +18,10 @@ use bimetal_core::scheme::Scheme;
 use super::backing::{Backing, Storage};
 use super::event::Event;
 use super::frame::SECTOR;
+use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
 use super::media::FileMedia;
-use super::superblock::Superblock;
+use super::superblock::{NUMBER_MAX, Superblock};
 use crate::block_device::IoError;
 
 /// When a store does what it must do now and then.
@@ -174,6 +175,9 @@ impl Engine {
                 header.batch, header.first_event, self.first_event
             ));
         }
+        if header.sequence > NUMBER_MAX {
+            return Err(format!("batch {} has a sequence number that cannot be", header.batch));
+        }
         self.media.set_sequence(header.sequence);
         self.pending.clear();
         for bytes in self.journal.events() {
@@ -190,6 +194,9 @@ impl Engine {
         self.first_event += self.pending.len() as u64;
         self.pending.clear();
         let (index, data) = self.journal.sectors();
+        if !HomeDisk::can_be(index, self.sectors) {
+            return Err(format!("batch {} has a sector that cannot be", header.batch));
+        }
         if let Some(disk) = self.media.disk() {
             if holds_disk {
                 disk.hold(index, data);
