@@ -52,8 +52,10 @@ soak:
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
 	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli --test kills -- --nocapture
 
-# Fuzzes for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
+# Fuzzes every target for FUZZ_SECONDS, or until FUZZ_RUNS, with libFuzzer, on the stable compiler, in as many processes as
+# there are processors. What is found is in fuzz/artifacts.
 FUZZ_SECONDS ?= 60
+FUZZ_RUNS ?= 10000000
 SANCOV = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
 FUZZ_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')

@@ -2,66 +2,8 @@
 //!
 //! libFuzzer calls them from `targets/`; the tests run them over the corpus and over mutations of it.
 
-use bimetal_live::nbd::{Connection, Export, Input, MAX_PAYLOAD_BYTES, Next, Output};
-use bimetal_live::{BlockDevice, MemoryDevice};
+mod nbd;
+mod store;
 
-/// Sectors of the device that is served: few are quick, many have holes that are worth while.
-const SECTORS: [u64; 2] = [32, 160];
-/// Flags, `NBD_OPT_STRUCTURED_REPLY`, `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`, so that half of the inputs are about
-/// requests.
-const NEGOTIATED: &[u8] =
-    b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x0a\0\0\0\x1b\0\0\0\0\0\0\0\x01\0\0\0\x0f\
-base:allocationIHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
-
-/// A client of the NBD server: the first byte says how the server is set up, the second how the others arrive.
-pub fn nbd(data: &[u8]) {
-    let [setup, cut, client @ ..] = data else { return };
-    let whole = converse(*setup, client, usize::MAX);
-    let parts = converse(*setup, client, usize::from(*cut) + 1);
-    assert!(whole == parts, "it matters how the bytes arrive");
-}
-
-/// What the server sends to a client that sends `client` in parts of `cut` bytes, what the device holds then, and whether
-/// the connection was closed.
-fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
-    let device = MemoryDevice::new(SECTORS[usize::from(setup >> 3 & 1)]);
-    let export = Export { name: "disk".into(), read_only: setup & 1 != 0, ..Export::default() };
-    let (mut input, mut output) = (Input::new(64), Output::new(64));
-    let mut connection = Connection::new(&device, &export, setup & 2 != 0, &mut output);
-    let prefix = if setup & 4 != 0 { NEGOTIATED } else { &[] };
-    let mut sent = Vec::new();
-    let mut closed = false;
-    for part in std::iter::once(prefix).chain(client.chunks(cut)) {
-        let mut left = part;
-        loop {
-            let (before, next) = (input.bytes().len(), connection.advance(&mut input, &mut output));
-            // Progress: something was consumed, or said, or there is nothing to do.
-            let idle = input.bytes().len() == before && output.bytes().is_empty();
-            sent.extend(output.bytes());
-            output.clear();
-            match next {
-                Next::Receive { message_bytes } => {
-                    assert!(message_bytes <= MAX_PAYLOAD_BYTES + 28, "a message that does not fit");
-                    if left.is_empty() {
-                        break;
-                    }
-                    let room = input.room(message_bytes);
-                    assert!(room.len() <= 2 * (client.len() + prefix.len()) + 128, "memory for what has not arrived");
-                    let (now, later) = left.split_at(room.len().min(left.len()));
-                    room[..now.len()].copy_from_slice(now);
-                    input.received(now.len());
-                    left = later;
-                }
-                Next::Send => assert!(!idle, "no progress"),
-                Next::StartTls => connection.tls_established(),
-                Next::Close(_) => {
-                    closed = true;
-                    break;
-                }
-            }
-        }
-    }
-    let mut held = vec![0; (device.sectors() * 512) as usize];
-    assert_eq!(device.read(0, &mut held), Ok(()));
-    (sent, held, closed)
-}
+pub use nbd::nbd;
+pub use store::store;

@@ -81,3 +81,8 @@ fn check(name: &str, target: fn(&[u8])) {
 fn nbd() {
     check("nbd", bimetal_fuzz::nbd);
 }
+
+#[test]
+fn store() {
+    check("store", bimetal_fuzz::store);
+}

@@ -260,4 +260,39 @@ impl Ledger {
         let flash = self.rows.iter().map(Row::busy);
         flash.chain(self.disks.iter().map(DiskCounts::busy)).sum()
     }
+
+    /// Checks that no sum of counts, bytes or times overflows, now or later, and that copies within dies are reads and
+    /// programs.
+    ///
+    /// # Errors
+    /// What cannot have been counted.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut sum, mut time) = (0_u128, 0_u128);
+        for Row { region, timing, counts, .. } in &self.rows {
+            for cause in Cause::ALL {
+                if FlashOp::ALL[..2].iter().any(|&op| counts.get(op, cause) < counts.copybacks(cause)) {
+                    return Err(format!(
+                        "region {region} has copied more pages within dies than it has read or programmed"
+                    ));
+                }
+                for op in FlashOp::ALL {
+                    let count = u128::from(counts.get(op, cause));
+                    sum += count;
+                    time += count * u128::from(timing.of_op(op).0.max(timing.copyback.unwrap_or_default().0));
+                }
+            }
+        }
+        for accesses in self.disks.iter().flat_map(|disk| disk.counts.as_flattened()) {
+            sum += u128::from(accesses.count) + u128::from(accesses.sectors) * u128::from(SECTOR_BYTES);
+            time += u128::from(accesses.busy.0);
+        }
+        for faults in &self.faults {
+            let FaultCounts { program_failures, erase_failures, blocks_replaced, failures_unreplaced } = *faults;
+            let counts = [program_failures, erase_failures, blocks_replaced, failures_unreplaced];
+            sum += counts.into_iter().map(u128::from).sum::<u128>();
+        }
+        // Half of the numbers there are: what is to come has room.
+        let most = u128::from(u64::MAX / 2);
+        if sum > most || time > most { Err("more was counted than can be".into()) } else { Ok(()) }
+    }
 }

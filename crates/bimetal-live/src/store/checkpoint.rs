@@ -18,7 +18,7 @@ use super::backing::{Access, Storage};
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
 use super::media::FileMedia;
-use super::state::{Reader, Writer};
+use super::state::{Reader, Writer, bounded};
 use super::superblock::{CheckpointRef, Superblock};
 use crate::block_device::IoError;
 
@@ -98,7 +98,7 @@ pub fn load(
     resolved: &Resolved,
     media: &mut FileMedia,
 ) -> Result<Restored, StoreError> {
-    let file = CHECKPOINTS.get(checkpoint.file as usize).copied().unwrap_or(CHECKPOINTS[0]);
+    let file = CHECKPOINTS[checkpoint.file as usize];
     let damaged = |what: String| StoreError::Damaged { file: file.into(), what };
     let backing = storage.open(file, Access::Read, false).in_file(file)?;
     // Its length may be anything, and memory is taken only for what is there.
@@ -112,7 +112,7 @@ pub fn load(
     }
     let mut state = Reader(&bytes);
     let mut restore = || {
-        let event = state.u64()?;
+        let event = state.u64().and_then(bounded)?;
         media.restore(&mut state)?;
         let scheme = state.section()?;
         state.end()?;

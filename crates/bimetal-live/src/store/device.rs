@@ -62,10 +62,9 @@ impl Store {
     /// # Errors
     /// There is none, another process has it, or it cannot be read.
     pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
-        let (engine, recovery) = open::load(storage, &options)?;
-        let device = engine.superblock.contents.as_ref().map(|contents| contents.device.resolve());
+        let (engine, resolved, recovery) = open::load(storage, &options)?;
         Ok(Self {
-            resolved: device.ok_or(StoreError::Unfinished)??,
+            resolved,
             sectors: engine.sectors,
             engine: Mutex::new(engine),
             options,
@@ -126,8 +125,12 @@ impl Store {
     pub fn status(&self) -> Status {
         let mut engine = self.lock();
         let engine = &mut *engine;
-        let mut metrics = Metrics::default();
-        engine.scheme.metrics(&mut metrics);
+        let figures = engine.ask(&"figures", |scheme, _| {
+            let mut metrics = Metrics::default();
+            scheme.metrics(&mut metrics);
+            (metrics, scheme.fixed_slc_blocks())
+        });
+        let (metrics, fixed_slc_blocks) = figures.unwrap_or_default();
         let (metadata, buffers) = engine.media.memory_bytes();
         let Modelled { reads, writes } = &mut engine.modelled;
         reads.close_run();
@@ -157,7 +160,7 @@ impl Store {
                 stretches: Vec::new(),
                 servers: engine.media.servers(),
                 metrics,
-                fixed_slc_blocks: engine.scheme.fixed_slc_blocks(),
+                fixed_slc_blocks,
                 intervals: Vec::new(),
             },
         }
@@ -215,7 +218,7 @@ impl Store {
         }
         if self.options.read_only && engine.holds_too_much() {
             // What reading has changed is forgotten: the device is again as it was opened.
-            let (fresh, _) = open::load(Arc::clone(&engine.storage), &self.options).map_err(|_| IoError::Io)?;
+            let (fresh, ..) = open::load(Arc::clone(&engine.storage), &self.options).map_err(|_| IoError::Io)?;
             *engine = fresh;
         }
         let done = engine.timed(issue_ns, |engine| engine.read(sector, out, self.options.read_only));

@@ -67,7 +67,8 @@ fn dump_journal(
     show: &mut dyn FnMut(&str),
 ) -> Result<(), StoreError> {
     let file = storage.open(JOURNAL, Access::Read, false).in_file(JOURNAL)?;
-    let mut journal = Journal::new(file, superblock.seed(), superblock.first_batch);
+    let seal = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
+    let mut journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch);
     loop {
         let offset = journal.bytes();
         match journal.read_next() {

@@ -4,7 +4,10 @@
 //! what they wrote to the home disk. The batch is what counts: without it the device is, after a crash, as the commit
 //! before left it. Only then are slots of erased blocks given to others, and the home disk written in place.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,9 +18,10 @@ use bimetal_core::scheme::Scheme;
 use super::backing::{Backing, Storage};
 use super::event::Event;
 use super::frame::SECTOR;
+use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
 use super::media::FileMedia;
-use super::superblock::Superblock;
+use super::superblock::{NUMBER_MAX, Superblock};
 use crate::block_device::IoError;
 
 /// When a store does what it must do now and then.
@@ -70,6 +74,12 @@ pub struct Modelled {
     pub writes: Responses,
 }
 
+/// What a panic said.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no more is known")
+}
+
 /// A scheme, its media, and how they survive.
 pub struct Engine {
     pub(super) storage: Arc<dyn Storage>,
@@ -78,6 +88,8 @@ pub struct Engine {
     pub(super) sectors: u64,
     pub(super) media: FileMedia,
     pub(super) scheme: Box<dyn Scheme<FileMedia>>,
+    /// The scheme has panicked: its state is worth nothing any more.
+    pub(super) is_broken: bool,
     pub(super) journal: Journal,
     pub(super) limits: Limits,
     /// Events since the last commit, whether the host would lose something with them, the number of the first, and the last
@@ -99,22 +111,43 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Lets an event happen.
-    fn apply(&mut self, event: &Event, payload: &[u8]) {
-        match event.request() {
-            Some(request) => {
-                self.media.begin(&request, payload, self.issue_ns);
-                self.scheme.serve(&mut self.media, &request);
-                self.media.end();
-                self.end_ns = self.end_ns.max(self.media.now_ns());
-            }
-            None => {
-                if let Event::Idle { pages } = *event {
-                    self.media.begin_idle();
-                    self.scheme.idle(&mut self.media, pages);
-                }
+    /// Asks the scheme for something. One that panics contradicts itself: a state that `check` takes for sound is not, or
+    /// the scheme has a bug. What it would say from then on is worth nothing, so that it is asked no more, nothing more is
+    /// written, and nothing more is read.
+    pub(super) fn ask<T>(
+        &mut self,
+        what: &dyn Debug,
+        ask: impl FnOnce(&mut dyn Scheme<FileMedia>, &mut FileMedia) -> T,
+    ) -> Option<T> {
+        if self.is_broken {
+            return None;
+        }
+        match catch_unwind(AssertUnwindSafe(|| ask(self.scheme.as_mut(), &mut self.media))) {
+            Ok(answer) => Some(answer),
+            Err(panic) => {
+                self.is_broken = true;
+                let reason = io::Error::other(panic_text(panic.as_ref()).to_owned());
+                self.media.fail(format!("the scheme contradicts itself, asked for {what:?}"), &reason);
+                None
             }
         }
+    }
+
+    /// Lets an event happen.
+    fn apply(&mut self, event: &Event, payload: &[u8]) {
+        let issue_ns = self.issue_ns;
+        let end_ns = self.ask(event, |scheme, media| {
+            if let Some(request) = event.request() {
+                media.begin(&request, payload, issue_ns);
+                scheme.serve(media, &request);
+                media.end();
+            } else if let Event::Idle { pages } = *event {
+                media.begin_idle();
+                scheme.idle(media, pages);
+            }
+            media.now_ns()
+        });
+        self.end_ns = self.end_ns.max(end_ns.unwrap_or(0));
     }
 
     /// How long the modelled device takes for what `ask` does, in nanoseconds.
@@ -142,6 +175,9 @@ impl Engine {
                 header.batch, header.first_event, self.first_event
             ));
         }
+        if header.sequence > NUMBER_MAX {
+            return Err(format!("batch {} has a sequence number that cannot be", header.batch));
+        }
         self.media.set_sequence(header.sequence);
         self.pending.clear();
         for bytes in self.journal.events() {
@@ -151,10 +187,16 @@ impl Engine {
         for number in 0..self.pending.len() {
             let event = self.pending[number];
             self.apply(&event, &[]);
+            if let (true, Some(failure)) = (self.is_broken, self.media.failure()) {
+                return Err(format!("batch {}: {}", header.batch, failure.what));
+            }
         }
         self.first_event += self.pending.len() as u64;
         self.pending.clear();
         let (index, data) = self.journal.sectors();
+        if !HomeDisk::can_be(index, self.sectors) {
+            return Err(format!("batch {} has a sector that cannot be", header.batch));
+        }
         if let Some(disk) = self.media.disk() {
             if holds_disk {
                 disk.hold(index, data);
@@ -210,7 +252,7 @@ impl Engine {
             } else {
                 self.happen(event, &[]);
             }
-            match self.media.reply() {
+            match if self.is_broken { None } else { self.media.reply() } {
                 Some(reply) => out.copy_from_slice(reply),
                 None => {
                     self.counts.failed_reads += 1;

@@ -86,6 +86,12 @@ pub enum StoreError {
         /// What is wrong.
         source: JournalError,
     },
+    /// What its files say is sound for all that is checked, and impossible.
+    #[error("the store contradicts itself: {what}; rescue the data with `bimetal check --rescue`")]
+    Contradiction {
+        /// What was come upon.
+        what: String,
+    },
     /// The device cannot be.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -147,6 +147,11 @@ impl HomeDisk {
         }
     }
 
+    /// Whether the index of a batch can be that of a disk of so many sectors: what is read from a file may be anything.
+    pub fn can_be(index: &[u8], sectors: u64) -> bool {
+        index.chunks_exact(INDEX_BYTES).all(|entry| u64_at(entry, 0) & ((1 << KIND_SHIFT) - 1) < sectors)
+    }
+
     /// Puts the sectors of a batch in place. What is pending is among them, or there is none.
     ///
     /// # Errors

@@ -16,9 +16,10 @@
 //!            the sectors, 512 bytes each
 //! ```
 //!
-//! A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. Behind it
-//! goes a *seal*, the header alone with the magic `BMJS`, which says that it was durable, and is the first to be
-//! overwritten by the next batch: it tells a batch that was torn by a crash from one that was damaged later.
+//! A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. After that
+//! its *seal* is written, the header alone with the magic `BMJS`, which says that it was durable: it tells a batch that was
+//! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
+//! it, so that whatever cuts the journal short leaves it alone.
 
 use std::io;
 
@@ -32,6 +33,8 @@ const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
 const BLOCK: usize = ATOMIC_BYTES as usize;
+/// Where the seal is in its file.
+const SEAL_AT: u64 = 128 << 10;
 
 /// What a batch says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +116,8 @@ pub enum JournalError {
 /// The journal.
 pub struct Journal {
     file: Box<dyn Backing>,
+    /// The file that has the seal.
+    seal: Box<dyn Backing>,
     seed: u32,
     /// Where the next batch goes, and its number.
     offset: u64,
@@ -122,9 +127,9 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal that begins with the batch of that number.
-    pub fn new(file: Box<dyn Backing>, seed: u32, first: u64) -> Self {
-        Self { file, seed, offset: 0, next: first, batch: Buffer::new(BLOCK) }
+    /// A journal in a file, with its seal in another, that begins with the batch of that number.
+    pub fn new(file: Box<dyn Backing>, seal: Box<dyn Backing>, seed: u32, first: u64) -> Self {
+        Self { file, seal, seed, offset: 0, next: first, batch: Buffer::new(BLOCK) }
     }
 
     /// Number of the next batch.
@@ -179,7 +184,7 @@ impl Journal {
         self.next += 1;
         let mut seal = [0; BLOCK];
         Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
-        self.file.write_at(self.offset, &seal)
+        self.seal.write_at(SEAL_AT, &seal)
     }
 
     /// Index and data of the home disk in the batch that was last written or read.
@@ -220,20 +225,25 @@ impl Journal {
         Ok(None)
     }
 
-    /// Looks behind what seems to be the end for something that could not be there if it were: the batch's own seal, or a
-    /// later batch.
+    /// Looks for what could not be there if this were the end: a seal of the next batch or of a later one, or a later batch.
     fn look_behind(&mut self, length: u64) -> Result<(), JournalError> {
-        const CHUNK: usize = 1 << 20;
-        self.batch.resize(CHUNK);
+        let damaged = JournalError::Damaged { batch: self.next, offset: self.offset };
+        let mut seal = [0; BLOCK];
+        self.seal.read_at(SEAL_AT, &mut seal)?;
+        if Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= self.next) {
+            return Err(damaged);
+        }
+        const CHUNK: u64 = 1 << 20;
+        self.batch.resize(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
         let mut at = 0;
         while at < length {
             self.file.read_at(at, self.batch.bytes_mut())?;
-            for header in self.batch.bytes().chunks_exact(BLOCK).filter_map(|block| Header::decode(block, self.seed)) {
-                if header.batch > self.next || header.batch == self.next && header.is_seal {
-                    return Err(JournalError::Damaged { batch: self.next, offset: self.offset });
-                }
+            let mut headers =
+                self.batch.bytes().chunks_exact(BLOCK).filter_map(|block| Header::decode(block, self.seed));
+            if headers.any(|header| header.batch > self.next) {
+                return Err(damaged);
             }
-            at += CHUNK as u64;
+            at += CHUNK;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::region::{Region, Spot};
-use super::state::{Reader, Writer};
+use super::state::{Reader, Writer, bounded};
 
 /// What becomes of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,14 +286,18 @@ impl FileMedia {
     /// # Errors
     /// It is not that of such a device.
     pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
-        self.sequence = state.u64()?;
-        self.now_ns = state.u64()?;
-        self.media_errors = state.u64()?;
+        self.sequence = state.u64().and_then(bounded)?;
+        self.now_ns = state.u64().and_then(bounded)?;
+        self.media_errors = state.u64().and_then(bounded)?;
         self.written = Bitmap::from_words(state.wide_table(self.written.words().len())?);
         for region in &mut self.regions {
             region.restore(state)?;
         }
         self.host = save::restore(&self.host, state.section()?).map_err(|error| error.to_string())?;
+        let HostCounts { reads, writes, trims, read_sectors, write_sectors } = self.host;
+        for count in [reads, writes, trims, read_sectors, write_sectors] {
+            bounded(count.saturating_mul(SECTOR as u64))?;
+        }
         self.sim = self.sim.restored(state.section()?).map_err(|error| error.to_string())?;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Opening a store: named steps, each of which may be cut short and done again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use bimetal_core::scheme;
 use super::backing::{Access, Backing, Storage};
 use super::checkpoint;
 use super::create::{JOURNAL, SUMS};
-use super::engine::{Counts, Engine, Limits, Modelled};
+use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
 use super::home_disk::HomeDisk;
 use super::journal::Journal;
@@ -60,8 +61,18 @@ impl Recovery {
     }
 }
 
+/// What opening a store comes to: what serves it, the device that it is, and what it took.
+type Opened = (Engine, Resolved, Recovery);
+
 /// Opens a store: its state is that of its last commit.
-pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(Engine, Recovery), StoreError> {
+///
+/// What its files say is checked as it is read. Should they lead to a panic all the same, that is an error like others.
+pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Opened, StoreError> {
+    catch_unwind(AssertUnwindSafe(|| load_checked(storage, options)))
+        .unwrap_or_else(|panic| Err(StoreError::Contradiction { what: panic_text(panic.as_ref()).into() }))
+}
+
+fn load_checked(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Opened, StoreError> {
     let mut recovery = Recovery::default();
     let (superblock_file, superblock) =
         recovery.step("load superblock", |_| load_superblock(storage.as_ref(), options.read_only))?;
@@ -71,7 +82,8 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
         let mut media = open_media(storage.as_ref(), &superblock, &contents, &resolved, options)?;
         let access = if options.read_only { Access::Read } else { Access::Write };
         let file = storage.open(JOURNAL, access, false).in_file(JOURNAL)?;
-        let journal = Journal::new(file, superblock.seed(), superblock.first_batch);
+        let seal = storage.open(SUPERBLOCK, access, false).in_file(SUPERBLOCK)?;
+        let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch);
         if !options.read_only {
             // What is read may be in the page cache only: it must not be lost once something has been built on it.
             journal.sync().in_file(JOURNAL)?;
@@ -91,6 +103,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
             sectors: resolved.shape.logical_sectors,
             media,
             scheme,
+            is_broken: false,
             journal,
             limits: options.limits,
             pending: Vec::with_capacity(options.limits.events),
@@ -106,8 +119,8 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
         })
     })?;
     recovery.step("replay journal", |recovery| replay(&mut engine, options.read_only, recovery))?;
-    recovery
-        .step("check", |_| engine.scheme.check().map_err(|what| StoreError::Damaged { file: JOURNAL.into(), what }))?;
+    let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
+    recovery.step("check", |_| engine.scheme.check().map_err(damaged))?;
     recovery.step("serve", |_| {
         if options.read_only {
             engine.media.set_io(Io::Memory);
@@ -127,7 +140,7 @@ pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<(
         engine.media.set_io(Io::Files);
         Ok(())
     })?;
-    Ok((engine, recovery))
+    Ok((engine, resolved, recovery))
 }
 
 fn load_superblock(storage: &dyn Storage, read_only: bool) -> Result<(Box<dyn Backing>, Superblock), StoreError> {

@@ -4,6 +4,7 @@
 //! any sound page, or on the home disk: what was written last, whether it was committed or not. That a sector was trimmed
 //! is not known there, so that trimmed data may come back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::backing::{Access, Backing, Storage};
@@ -56,8 +57,8 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
         }
         Err(error @ (StoreError::InUse | StoreError::Missing)) if parts.regions.is_empty() => Err(error),
         Err(error) => {
-            let mut search =
-                Search { storage: storage.as_ref(), image, newest: Vec::new(), rescued: Rescued::default() };
+            let (newest, rescued) = (BTreeMap::new(), Rescued::default());
+            let mut search = Search { storage: storage.as_ref(), image, sectors: 0, newest, rescued };
             search.rescued.refusal = Some(error.to_string());
             search.run(parts)?;
             Ok(search.rescued)
@@ -65,11 +66,17 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
     }
 }
 
+/// Sectors whose newest versions are noted together.
+const NOTED: u64 = 64;
+
 /// The newest version of each sector that was found so far.
 struct Search<'a> {
     storage: &'a dyn Storage,
     image: &'a dyn Backing,
-    newest: Vec<u64>,
+    /// Sectors that there can be: a number beyond is none.
+    sectors: u64,
+    /// Sequence numbers by sector. Memory is taken for what is found, as what is said of a size may be anything.
+    newest: BTreeMap<u64, [u64; NOTED as usize]>,
     rescued: Rescued,
 }
 
@@ -91,22 +98,19 @@ impl Search<'_> {
         let Some(seed) = regions.first().map(|(_, _, label)| crc32c::crc32c(&label.store.to_le_bytes())) else {
             return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
         };
-        // No more sectors than there is room for: a number beyond is none.
         let room =
             |label: &Label| u64::from(label.blocks) * u64::from(label.pages_per_block) * u64::from(label.page_bytes);
-        let mut sectors = regions.iter().map(|(_, _, label)| room(label)).sum::<u64>() / SECTOR as u64;
+        self.sectors = regions.iter().map(|(_, _, label)| room(label)).fold(0, u64::saturating_add) / SECTOR as u64;
         if let Some(file) = &parts.disk {
             let image = self.storage.open(file, Access::Read, false).in_file(file)?;
-            sectors = image.length().in_file(file)? / SECTOR as u64;
-            self.newest = vec![0; sectors as usize];
+            self.sectors = image.length().in_file(file)? / SECTOR as u64;
             let sums = self.storage.open(SUMS, Access::Read, false).in_file(SUMS)?;
-            self.take_disk(HomeDisk::new(image, sums, seed), sectors)?;
+            self.take_disk(HomeDisk::new(image, sums, seed))?;
         }
-        self.newest.resize(sectors as usize, 0);
         for (file, backing, label) in regions {
             self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
         }
-        self.rescued.sectors = self.newest.iter().filter(|&&sequence| sequence > 0).count() as u64;
+        self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
         Ok(())
     }
 
@@ -125,21 +129,23 @@ impl Search<'_> {
     }
 
     fn take(&mut self, tag: Tag, bytes: &[u8]) -> std::io::Result<()> {
-        if let Some((sector, sequence)) = tag.written()
-            && let Some(newest) = self.newest.get_mut(sector as usize)
-            && sequence > *newest
-        {
+        let Some((sector, sequence)) = tag.written().filter(|&(sector, _)| sector < self.sectors) else {
+            return Ok(());
+        };
+        let noted = self.newest.entry(sector / NOTED).or_insert([0; NOTED as usize]);
+        let newest = &mut noted[(sector % NOTED) as usize];
+        if sequence > *newest {
             *newest = sequence;
             self.image.write_at(sector * SECTOR as u64, bytes)?;
         }
         Ok(())
     }
 
-    fn take_disk(&mut self, mut disk: HomeDisk, sectors: u64) -> Result<(), StoreError> {
+    fn take_disk(&mut self, mut disk: HomeDisk) -> Result<(), StoreError> {
         const RUN: u64 = 2048;
         let (mut bytes, mut tags) = (vec![0; RUN as usize * SECTOR], vec![Tag::NONE; RUN as usize]);
-        for sector in (0..sectors).step_by(RUN as usize) {
-            let count = (sectors - sector).min(RUN) as usize;
+        for sector in (0..self.sectors).step_by(RUN as usize) {
+            let count = (self.sectors - sector).min(RUN) as usize;
             disk.read(sector, &mut bytes[..count * SECTOR], &mut tags[..count]).in_file("the home disk")?;
             for (bytes, &tag) in bytes.chunks_exact(SECTOR).zip(&tags[..count]) {
                 self.take(tag, bytes).in_file("the image")?;

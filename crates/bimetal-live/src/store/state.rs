@@ -1,6 +1,15 @@
 //! Numbers and tables of a checkpoint: little-endian, a table with its length in front.
 
 use super::bytes::{u32_at, u64_at};
+use super::superblock::NUMBER_MAX;
+
+/// A number of what happens one after the other.
+///
+/// # Errors
+/// It is larger than there is time for.
+pub fn bounded(number: u64) -> Result<u64, String> {
+    if number <= NUMBER_MAX { Ok(number) } else { Err(format!("{number} is more than can have happened")) }
+}
 
 /// Appends to a checkpoint.
 pub struct Writer<'a>(pub &'a mut Vec<u8>);

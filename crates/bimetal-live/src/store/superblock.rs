@@ -1,7 +1,7 @@
 //! The superblock: what a store is, and where its latest state is.
 //!
 //! Its file has two copies, at bytes 0 and 65,536, that are written in turn: a generation is even in the first. The valid
-//! one of the higher generation counts. A copy:
+//! one of the higher generation counts. Behind them is the seal of the journal. A copy:
 //!
 //! ```text
 //! 0    u32   CRC-32C of all that follows, to the end of the text
@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backing::Backing;
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::checkpoint::CHECKPOINTS;
 use super::error::{InFile, StoreError};
 
 /// The file's name.
@@ -41,6 +42,8 @@ pub const FORMAT: u32 = 1;
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
 const HEAD_BYTES: usize = 100;
+/// No number of what happens one after the other comes this far.
+pub const NUMBER_MAX: u64 = 1 << 62;
 const NO_CHECKPOINT: u32 = u32::MAX;
 
 /// The names of a store's files, and what it is made of.
@@ -155,13 +158,21 @@ impl Superblock {
         let contents =
             if text.is_empty() { None } else { Some(toml::from_str(text).map_err(|_| Unreadable::Damaged)?) };
         let checkpoint = CheckpointRef { file: u32_at(bytes, 48), sum: u32_at(bytes, 52), bytes: u64_at(bytes, 56) };
+        let checkpoint = Some(checkpoint).filter(|checkpoint| checkpoint.file != NO_CHECKPOINT);
+        if checkpoint.is_some_and(|checkpoint| checkpoint.file as usize >= CHECKPOINTS.len()) {
+            return Err(Unreadable::Damaged);
+        }
+        // Generation, sequence number, batch; openings, those not closed, milliseconds.
+        if [24, 32, 40, 72, 80, 88].into_iter().any(|at| u64_at(bytes, at) > NUMBER_MAX) {
+            return Err(Unreadable::Damaged);
+        }
         Ok(Self {
             is_complete: u32_at(bytes, 12) == 1,
             store: u64_at(bytes, 16),
             generation: u64_at(bytes, 24),
             sequence: u64_at(bytes, 32),
             first_batch: u64_at(bytes, 40),
-            checkpoint: (checkpoint.file != NO_CHECKPOINT).then_some(checkpoint),
+            checkpoint,
             scheme_version: u32_at(bytes, 64),
             power: Power {
                 cycles: u64_at(bytes, 72),

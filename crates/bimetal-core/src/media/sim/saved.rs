@@ -38,6 +38,7 @@ impl SimMedia {
         if self.now.max(self.completion) > FAR_NS {
             return Err("the clock has run away".into());
         }
+        self.ledger.check()?;
         self.clocks.check(FAR_NS)?;
         self.disks.check(FAR_NS)
     }

@@ -1,0 +1,204 @@
+//! A store's own files, whatever has become of them.
+//!
+//! The first byte of an input takes one of the stores that were made once; the second says how its files are edited and
+//! what is then asked of it; the others are edits. Damaged files must lead to an error, or to a device that returns what
+//! was written, or says that it cannot. Files whose checksums were made right again may hold anything: nothing they lead
+//! to may panic, go on for ever, or take memory without bound.
+
+mod edits;
+mod files;
+mod prepared;
+mod seal;
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use bimetal_core::part::random::{below, split_mix};
+use bimetal_live::store::backing::{Access, Storage};
+use bimetal_live::store::{DumpOptions, OpenOptions, Parts, Store, StoreError, check, dump, rescue};
+use bimetal_live::{BlockDevice, IoError};
+
+use edits::Input;
+use files::{Files, IMAGE};
+use prepared::{Prepared, SECTOR, content, is_version, version_of};
+
+/// Bytes of memory that may be taken at once for a store of less than one megabyte.
+const MEMORY_MAX: u64 = 32 << 20;
+/// Requests after a store was opened to be written.
+const REQUESTS: usize = 12;
+
+/// Bit of the second byte: all checksums are made right again.
+const SEALED: u8 = 1;
+/// Its other bits are the number of one of these.
+const ASKED: [Asked; 8] = [
+    Asked::Serve { closes: false },
+    Asked::Serve { closes: true },
+    Asked::Serve { closes: false },
+    Asked::Serve { closes: true },
+    Asked::Read,
+    Asked::Check,
+    Asked::Rescue,
+    Asked::Dump,
+];
+
+/// What is asked of a store whose files were edited.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// To be opened, read and written, and opened again, after it was closed or not.
+    Serve {
+        closes: bool,
+    },
+    /// To be opened to be read only.
+    Read,
+    Check,
+    Rescue,
+    Dump,
+}
+
+/// Files of a store that were edited.
+pub fn store(data: &[u8]) {
+    let [number, how, edits @ ..] = data else { return };
+    let prepared = prepared::store(*number);
+    let files = prepared.files.clone();
+    let mut input = Input(edits);
+    let is_sealed = how & SEALED != 0;
+    let edits = if is_sealed { edits::seal(prepared, &files, &mut input) } else { edits::damage(&files, &mut input) };
+    let run = Run { prepared, is_sealed, edits, random: u64::from(*how) };
+    let (asked, mut answer) = (ASKED[usize::from(how >> 1) % ASKED.len()], Ok(()));
+    // A measurement has to come to its end.
+    let memory = allocation_counter::measure(|| answer = catch_unwind(AssertUnwindSafe(|| run.ask(&files, asked))));
+    answer.unwrap_or_else(|panic| resume_unwind(panic));
+    let complaint = files.complaint();
+    assert!(complaint.is_none(), "{complaint:?}");
+    assert!(memory.bytes_max < MEMORY_MAX, "{memory:?}");
+}
+
+/// What is expected of a store.
+struct Run<'a> {
+    prepared: &'a Prepared,
+    is_sealed: bool,
+    edits: usize,
+    random: u64,
+}
+
+impl Run<'_> {
+    fn ask(mut self, files: &Files, asked: Asked) {
+        let shared = Arc::new(files.share());
+        match asked {
+            Asked::Serve { closes } => self.serve(&shared, false, closes),
+            Asked::Read => self.serve(&shared, true, false),
+            Asked::Check => {
+                let report = check(shared);
+                assert!(self.edits > 0 || report.is_ok_and(|report| report.is_sound()), "a store is not sound");
+            }
+            Asked::Rescue => self.rescue(files),
+            Asked::Dump => {
+                let dumped = dump(files, DumpOptions { journal: true, pages: true }, &mut |_| ());
+                assert!(self.edits > 0 || dumped.is_ok(), "{dumped:?}");
+            }
+        }
+    }
+
+    /// What damage leaves is what was written once; nothing else is taken for it.
+    fn rescue(&self, files: &Files) {
+        let image = files.open(IMAGE, Access::Create, false);
+        let Ok(image) = image else { unreachable!("a file in memory") };
+        let rescued = rescue(Arc::new(files.share()), &Parts::default(), image.as_ref());
+        assert!(self.edits > 0 || rescued.as_ref().is_ok_and(|rescued| rescued.is_state), "{rescued:?}");
+        if self.is_sealed || rescued.is_err() {
+            return;
+        }
+        let bytes = files.with(IMAGE, |file| file.get(0, file.length()));
+        for (bytes, sector) in bytes.chunks_exact(SECTOR).zip(0..) {
+            assert!(is_version(bytes, sector, version_of(bytes)), "sector {sector} was rescued as what it never was");
+        }
+    }
+
+    fn serve(&mut self, files: &Arc<Files>, read_only: bool, closes: bool) {
+        let open =
+            || Store::open(Arc::clone(files) as Arc<dyn Storage>, OpenOptions { read_only, ..OpenOptions::default() });
+        let store = match open() {
+            Ok(store) => store,
+            // Damage is found where it is; that a scheme is led to a panic takes more than that.
+            Err(StoreError::Contradiction { what }) => return assert!(self.is_sealed, "{what}"),
+            Err(error) => return assert!(self.edits > 0, "{error}"),
+        };
+        let mut versions = self.recovered(&store);
+        self.read(&store, versions.as_deref());
+        let mut seen = 0;
+        store
+            .extents(0, store.sectors(), &mut |sectors, _| {
+                seen += sectors;
+                ControlFlow::Continue(())
+            })
+            .ok();
+        assert_eq!(seen, store.sectors());
+        if read_only {
+            return;
+        }
+        for _ in 0..REQUESTS {
+            self.request(&store, versions.as_deref_mut());
+        }
+        self.read(&store, versions.as_deref());
+        let closed = if closes { store.close() } else { store.flush() };
+        let is_failed = store.status().failure.is_some();
+        assert_eq!(closed.is_err(), is_failed, "{closed:?}");
+        assert!(self.is_sealed || !is_failed, "the device has failed");
+        drop(store);
+        match open() {
+            Ok(store) if !is_failed => self.read(&store, versions.as_deref()),
+            // After a failure it is as the last commit left it.
+            Ok(_) => {}
+            Err(error) => assert!(self.is_sealed, "it was open before: {error}"),
+        }
+    }
+
+    /// The versions of a store that was opened: those of a commit. It is the last one, unless damage in several places took
+    /// a batch of the journal and every trace of it.
+    fn recovered(&self, store: &Store) -> Option<Vec<u64>> {
+        if self.is_sealed && self.edits > 0 {
+            return None;
+        }
+        let (commits, events) = (&self.prepared.commits, store.events());
+        let commit = commits.iter().rfind(|commit| commit.0 == events);
+        let Some((_, versions)) = commit else { panic!("{events} events were recovered, and that is no commit") };
+        let is_last = events == commits[commits.len() - 1].0;
+        assert!(is_last || self.edits > 1, "only {events} events were recovered");
+        // Then what was written after it may be there in place of what was there before.
+        is_last.then(|| versions.clone())
+    }
+
+    /// Reads all sectors. Those that can be read must be right: of the version that is known, or one of their own.
+    fn read(&self, store: &Store, versions: Option<&[u64]>) {
+        let mut bytes = vec![0; store.sectors() as usize * SECTOR];
+        let is_whole = store.read(0, &mut bytes).is_ok();
+        assert!(is_whole || self.edits > 0, "a sector cannot be read");
+        for (bytes, sector) in bytes.chunks_exact_mut(SECTOR).zip(0..) {
+            if !is_whole && store.read(sector, bytes).is_err() || self.is_sealed && self.edits > 0 {
+                continue;
+            }
+            let version = versions.map_or_else(|| version_of(bytes), |versions| versions[sector as usize]);
+            assert!(is_version(bytes, sector, version), "sector {sector}: version {version} is {:02x?}", &bytes[..8]);
+        }
+    }
+
+    fn request(&mut self, store: &Store, versions: Option<&mut [u64]>) {
+        let sectors = 1 + below(&mut self.random, 24).min(store.sectors() - 1);
+        let sector = below(&mut self.random, store.sectors() - sectors + 1);
+        let range = sector as usize..(sector + sectors) as usize;
+        let version = 1000 + split_mix(&mut self.random) % 1000;
+        let note = |version| versions.map_or((), |versions| versions[range].fill(version));
+        let done = match below(&mut self.random, 8) {
+            0 => store.trim(sector, sectors, false).map(|()| note(0)),
+            1 => store.idle(4).map(|_| ()),
+            2 => store.flush(),
+            _ => store.write(sector, &content(sector, sectors, version), false).map(|()| note(version)),
+        };
+        match done {
+            Ok(()) => {}
+            Err(IoError::Io) => assert!(self.is_sealed && store.read_only(), "a request failed"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What an input does to the files of a store: either such damage as decays and accidents do, or changes of whatever is
+//! wanted with all checksums made right again, as only an author with bad intentions does.
+
+use std::ops::Range;
+
+use bimetal_core::part::random::{below, split_mix};
+
+use super::files::{Bytes, Files};
+use super::prepared::{Prepared, SECTOR};
+use super::seal::{self, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
+
+/// Edits of an input; more than that tell nothing new.
+const EDITS_MAX: usize = 12;
+/// Bytes that a file is made longer by, at most.
+const LONGER_MAX: usize = 1 << 16;
+
+/// The bytes of an input, one after the other; zeros behind the end.
+pub struct Input<'a>(pub &'a [u8]);
+
+impl Input<'_> {
+    /// Whether it is at its end.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next number of so many bytes.
+    pub fn number(&mut self, bytes: usize) -> usize {
+        (0..bytes).fold(0, |number, _| number << 8 | usize::from(self.byte()))
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        let byte = self.0.first().copied().unwrap_or(0);
+        self.0 = self.0.get(1..).unwrap_or(&[]);
+        byte
+    }
+}
+
+/// What is edited.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Head of a copy of the superblock, or the seal of the journal behind them, or the text of a copy.
+    Head(usize),
+    Text(usize),
+    Journal,
+    /// A piece of the checkpoint that counts, see [`pieces`], or the other checkpoint.
+    Checkpoint(usize),
+    OtherCheckpoint,
+    Label(usize),
+    Frame(usize),
+    Image,
+    Sums,
+}
+
+const PARTS: [Part; 21] = [
+    Part::Head(2),
+    Part::Checkpoint(3),
+    Part::Checkpoint(2),
+    Part::Checkpoint(0),
+    Part::Journal,
+    Part::Checkpoint(3),
+    Part::Checkpoint(1),
+    Part::Head(0),
+    Part::Head(1),
+    Part::Text(0),
+    Part::Text(1),
+    Part::Checkpoint(3),
+    Part::OtherCheckpoint,
+    Part::Label(0),
+    Part::Label(1),
+    Part::Frame(0),
+    Part::Frame(1),
+    Part::Sums,
+    Part::Image,
+    Part::Journal,
+    Part::Checkpoint(3),
+];
+
+/// Edits files as an author would who makes all checksums right again. Returns how many edits.
+pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize {
+    let (seed, mut checkpoints_changed, mut journal_changed, mut edits) = (prepared.seed(), false, false, 0);
+    while !input.is_empty() && edits < EDITS_MAX {
+        edits += 1;
+        let part = PARTS[usize::from(input.byte()) % PARTS.len()];
+        let at = input.number(3);
+        match part {
+            Part::Head(copy) => {
+                edit(files, "superblock", |_| copy * COPY_BYTES..copy * COPY_BYTES + HEAD_BYTES, at, input)
+            }
+            Part::Text(copy) => edit_text(files, copy * COPY_BYTES, at, input),
+            Part::Journal => {
+                journal_changed = true;
+                edit_whole(files, "journal", at, input);
+            }
+            Part::Checkpoint(piece) => {
+                checkpoints_changed = true;
+                edit_piece(files, prepared.checkpoint, prepared.regions.len(), piece, at, input);
+            }
+            Part::OtherCheckpoint => {
+                checkpoints_changed = true;
+                edit_whole(files, &format!("checkpoint.{}", 1 - prepared.checkpoint), at, input);
+            }
+            Part::Label(region) => {
+                let name = region_file(prepared, region);
+                edit(files, &name, |_| 0..LABEL_USED, at, input);
+                files.with(&name, seal::label);
+            }
+            Part::Frame(region) => {
+                let name = region_file(prepared, region);
+                let page_bytes = prepared.regions[region % prepared.regions.len()];
+                let stride = seal::stride(page_bytes);
+                let frames = files.with(&name, |file| file.length().saturating_sub(LABEL_BYTES) / stride).max(1);
+                let start = LABEL_BYTES + at / stride % frames * stride;
+                edit(files, &name, |_| start..start + stride, at % stride, input);
+                files.with(&name, |file| seal::frames(file, page_bytes, start, start + stride, seed));
+            }
+            Part::Image | Part::Sums if !prepared.has_disk => {}
+            Part::Image => {
+                let sectors = files.with("disk.image", |file| file.length() / SECTOR).max(1);
+                let sector = at / SECTOR % sectors;
+                edit(files, "disk.image", |_| sector * SECTOR..(sector + 1) * SECTOR, at % SECTOR, input);
+                seal::disk(files, sector, sector + 1, seed);
+            }
+            Part::Sums => {
+                let sectors = files.with("disk.sums", |file| file.length() / 16).max(1);
+                let sector = at / 16 % sectors;
+                edit(files, "disk.sums", |_| sector * 16..(sector + 1) * 16, at % 16, input);
+                seal::disk(files, sector, sector + 1, seed);
+            }
+        }
+    }
+    if journal_changed {
+        files.with("journal", |file| seal::journal(file, seed));
+    }
+    seal::superblock(files, seed, checkpoints_changed);
+    edits
+}
+
+fn region_file(prepared: &Prepared, region: usize) -> String {
+    format!("region{}.flash", region % prepared.regions.len())
+}
+
+/// Edits bytes that stay as many as they are.
+fn edit(files: &Files, name: &str, range: impl FnOnce(&Bytes) -> Range<usize>, at: usize, input: &mut Input<'_>) {
+    files.with(name, |file| {
+        let range = range(file);
+        let range = range.start.min(file.length())..range.end.min(file.length());
+        let mut bytes = file.get(range.start, range.len());
+        change(&mut bytes, at, input);
+        bytes.resize(range.len(), 0);
+        file.write(range.start, &bytes);
+    });
+}
+
+/// Edits all bytes of a file.
+fn edit_whole(files: &Files, name: &str, at: usize, input: &mut Input<'_>) {
+    files.with(name, |file| {
+        let mut bytes = file.get(0, file.length());
+        change(&mut bytes, at, input);
+        replace(file, &bytes);
+    });
+}
+
+fn replace(file: &mut Bytes, bytes: &[u8]) {
+    file.set_length(bytes.len());
+    file.write(0, bytes);
+}
+
+/// Edits the text of a superblock, whose length goes with it.
+fn edit_text(files: &Files, copy: usize, at: usize, input: &mut Input<'_>) {
+    files.with("superblock", |file| {
+        let length = number(&file.get(copy + 68, 4), 0, 4).min(COPY_BYTES - HEAD_BYTES);
+        let mut text = file.get(copy + HEAD_BYTES, length);
+        change(&mut text, at, input);
+        text.truncate(COPY_BYTES - HEAD_BYTES);
+        file.write(copy + 68, &(text.len() as u32).to_le_bytes());
+        file.write(copy + HEAD_BYTES, &text);
+    });
+}
+
+/// Edits a piece of a checkpoint: 0 what the store has of it, 1 what the host asked for, 2 the simulated media, 3 the
+/// scheme; all of it if the pieces cannot be found any more.
+fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at: usize, input: &mut Input<'_>) {
+    files.with(&format!("checkpoint.{checkpoint}"), |file| {
+        let mut bytes = file.get(0, file.length());
+        let Some(pieces) = pieces(&bytes, regions) else {
+            change(&mut bytes, at, input);
+            return replace(file, &bytes);
+        };
+        let range = pieces[piece].clone();
+        let mut inside = bytes[range.clone()].to_vec();
+        change(&mut inside, at, input);
+        if piece > 0 {
+            bytes[range.start - 8..range.start].copy_from_slice(&(inside.len() as u64).to_le_bytes());
+        }
+        bytes.splice(range, inside);
+        replace(file, &bytes);
+    });
+}
+
+/// Where the pieces of a checkpoint are.
+fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; 4]> {
+    let table_end = |at: usize, element: usize| {
+        let count = number(bytes.get(at..at.checked_add(8)?)?, 0, 8);
+        (at + 8).checked_add(count.checked_mul(element)?).filter(|&end| end <= bytes.len())
+    };
+    // Four numbers, and which sectors hold data.
+    let mut at = table_end(4 * 8, 8)?;
+    for _ in 0..regions {
+        // Slots, free and parked ones, two numbers, programmed pages, first programs.
+        at = table_end(table_end(table_end(at, 4)?, 4)?, 4)? + 2 * 4;
+        at = table_end(table_end(at, 4)?, 8)?;
+    }
+    let host = at + 8..table_end(at, 1)?;
+    let sim = host.end + 8..table_end(host.end, 1)?;
+    let scheme = sim.end + 8..table_end(sim.end, 1)?;
+    Some([0..at, host, sim, scheme])
+}
+
+/// Changes bytes in one of the ways that lead somewhere, at `at` or what is left of it.
+fn change(bytes: &mut Vec<u8>, at: usize, input: &mut Input<'_>) {
+    let at = at % (bytes.len() + 1);
+    let (rest, how) = (bytes.len() - at, input.byte());
+    match how % 8 {
+        0 => {
+            for byte in &mut bytes[at..at + rest.min(1 + usize::from(how >> 3) % 16)] {
+                *byte = input.byte();
+            }
+        }
+        1 if rest > 0 => bytes[at] ^= 1 << (how >> 3 & 7),
+        2 if rest > 0 => bytes[at] = bytes[at].wrapping_add(input.byte()),
+        3 => {
+            let (count, byte) = (input.number(2), input.byte());
+            bytes[at..at + rest.min(count)].fill(byte);
+        }
+        4 => {
+            let (from, count) = (input.number(3) % (bytes.len() + 1), input.number(2));
+            let count = count.min(rest).min(bytes.len() - from);
+            bytes.copy_within(from..from + count, at);
+        }
+        5 => bytes.truncate(at),
+        6 => {
+            let inserted: Vec<u8> = (0..1 + usize::from(how >> 3) % 16).map(|_| input.byte()).collect();
+            bytes.splice(at..at, inserted);
+        }
+        7 => drop(bytes.drain(at..at + rest.min(input.number(2)))),
+        _ => {}
+    }
+}
+
+/// Damages files as decay and accidents do: with bytes that whoever made the input did not choose, so that no checksum is
+/// right by design. Returns how many places.
+pub fn damage(files: &Files, input: &mut Input<'_>) -> usize {
+    let mut random = u64::from(crc32c::crc32c(input.0));
+    split_mix(&mut random);
+    let (names, mut edits) = (files.names(), 0);
+    while !input.is_empty() && edits < EDITS_MAX {
+        edits += 1;
+        let (file, how, at) = (usize::from(input.byte()) % names.len(), input.byte(), input.number(3));
+        files.with(&names[file].0, |file| damage_file(file, how, at, input, &mut random));
+    }
+    edits
+}
+
+fn damage_file(file: &mut Bytes, how: u8, at: usize, input: &mut Input<'_>, random: &mut u64) {
+    let at = at % (file.length() + 1);
+    let rest = file.length() - at;
+    match how % 7 {
+        // No more than 32 bits: their CRC is always another.
+        0 => {
+            let burst: Vec<u8> = (0..rest.min(4)).map(|_| below(random, 256) as u8).collect();
+            file.write(at, &burst);
+        }
+        1 if rest > 0 => file.write(at, &[file.get(at, 1)[0] ^ 1 << (how / 7 % 8)]),
+        2 => {
+            let byte = [0, 0xff, below(random, 256) as u8][usize::from(how / 7) % 3];
+            file.write(at, &vec![byte; rest.min(input.number(2))]);
+        }
+        // Whole sectors: lost, or with what is elsewhere in the file.
+        3 => {
+            let (at, from) = (at / SECTOR * SECTOR, input.number(3) % (file.length() + 1) / SECTOR * SECTOR);
+            let count = (1 + usize::from(how / 7 % 8)) * SECTOR;
+            let sectors = file.get(from, count.min(file.length() - at));
+            file.write(at, &sectors);
+        }
+        4 => {
+            let at = at / SECTOR * SECTOR;
+            file.write(at, &vec![0; (file.length() - at).min((1 + usize::from(how / 7 % 8)) * SECTOR)]);
+        }
+        5 => file.set_length(at),
+        _ => {
+            let length = file.length();
+            file.write(length, &vec![if how & 128 == 0 { 0 } else { 0xa5 }; at.min(LONGER_MAX)]);
+        }
+    }
+}

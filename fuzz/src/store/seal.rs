@@ -1,0 +1,143 @@
+//! Checksums of a store that are made right again, whatever they are of: a second implementation of
+//! `docs/design/store-format.md`, so that what is behind the checksums is reached too.
+
+use super::files::{Bytes, Files};
+use super::prepared::SECTOR;
+
+/// Bytes from one copy of the superblock to the other.
+pub const COPY_BYTES: usize = 65_536;
+/// Bytes of a superblock in front of its text.
+pub const HEAD_BYTES: usize = 100;
+/// Bytes in front of the first frame of a region.
+pub const LABEL_BYTES: usize = 4096;
+/// Bytes of a label that count.
+pub const LABEL_USED: usize = 48;
+const BATCH_HEADER: usize = 64;
+const SUM_BYTES: usize = 16;
+
+/// The little-endian number in so many bytes from there on.
+pub fn number(bytes: &[u8], at: usize, length: usize) -> usize {
+    bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
+}
+
+/// Puts a CRC of `bytes[from..]`, continued from `seed`, in front of them, at `at`.
+fn put_sum(bytes: &mut [u8], at: usize, from: usize, seed: u32) {
+    let sum = crc32c::crc32c_append(seed, &bytes[from..]);
+    bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// What all checksums but those of superblock and labels go on from.
+pub fn seed(store: u64) -> u32 {
+    crc32c::crc32c(&store.to_le_bytes())
+}
+
+/// Both copies of the superblock, which name the checkpoints as they are if these were changed, and the journal's seal.
+pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
+    let sums = [0, 1].map(|file| {
+        files.with(&format!("checkpoint.{file}"), |bytes| {
+            let all = bytes.get(0, bytes.length());
+            (crc32c::crc32c_append(seed, &all), all.len() as u64)
+        })
+    });
+    files.with("superblock", |file| {
+        for at in [0, COPY_BYTES] {
+            let mut head = file.get(at, HEAD_BYTES);
+            if checkpoints_changed && let Some((sum, length)) = sums.get(number(&head, 48, 4)) {
+                head[52..56].copy_from_slice(&sum.to_le_bytes());
+                head[56..64].copy_from_slice(&length.to_le_bytes());
+            }
+            let text = number(&head, 68, 4).min(COPY_BYTES - HEAD_BYTES);
+            head.extend(file.get(at + HEAD_BYTES, text));
+            put_sum(&mut head, 0, 4, 0);
+            if at < file.length() {
+                file.write(at, &head[..head.len().min(file.length() - at)]);
+            }
+        }
+        if file.length() >= 2 * COPY_BYTES + BATCH_HEADER {
+            let mut seal = file.get(2 * COPY_BYTES, BATCH_HEADER);
+            put_sum(&mut seal, 0, 4, seed);
+            file.write(2 * COPY_BYTES, &seal);
+        }
+    });
+}
+
+/// The label of a region.
+pub fn label(file: &mut Bytes) {
+    let mut label = file.get(0, LABEL_USED);
+    put_sum(&mut label, 0, 4, 0);
+    if file.length() >= 4 {
+        file.write(0, &label[..4]);
+    }
+}
+
+/// The frames of a region that have bytes in a range.
+pub fn frames(file: &mut Bytes, page_bytes: usize, from: usize, to: usize, seed: u32) {
+    let stride = stride(page_bytes);
+    let (first, last) = (from.saturating_sub(LABEL_BYTES) / stride, to.saturating_sub(LABEL_BYTES).div_ceil(stride));
+    let whole = file.length().saturating_sub(LABEL_BYTES) / stride;
+    for at in (first..last.min(whole)).map(|frame| LABEL_BYTES + frame * stride) {
+        let frame = file.get(at, stride);
+        if frame[page_bytes + 4..page_bytes + 8] != *b"BMFR" {
+            continue;
+        }
+        let page = crc32c::crc32c_append(seed, &frame[..page_bytes]);
+        let sum = crc32c::crc32c_append(page, &frame[page_bytes + 4..]);
+        file.write(at + page_bytes, &sum.to_le_bytes());
+    }
+}
+
+/// Bytes from one frame to the next.
+pub fn stride(page_bytes: usize) -> usize {
+    (page_bytes + 32 + page_bytes / SECTOR * 14).next_multiple_of(SECTOR)
+}
+
+/// The batches of the journal, as far as one follows the other.
+pub fn journal(file: &mut Bytes, seed: u32) {
+    let mut bytes = file.get(0, file.length());
+    let mut at = 0;
+    while at + SECTOR <= bytes.len() {
+        let (events, sectors) = (number(&bytes, at + 32, 4), number(&bytes, at + 36, 4));
+        let data = (BATCH_HEADER + (events + sectors) * 16).next_multiple_of(SECTOR);
+        let end = at + data + sectors * SECTOR;
+        if bytes[at + 4..at + 8] != *b"BMJB" || end > bytes.len() {
+            at += SECTOR;
+            continue;
+        }
+        put_sum(&mut bytes[at..end], 40, BATCH_HEADER, seed);
+        put_sum(&mut bytes[at..at + BATCH_HEADER], 0, 4, seed);
+        at = end;
+    }
+    file.write(0, &bytes);
+}
+
+/// Entries of the home disk's checksums.
+pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
+    for sector in first..last {
+        let data = files.with("disk.image", |file| file.get(sector * SECTOR, SECTOR));
+        files.with("disk.sums", |file| {
+            let entry = file.get(sector * SUM_BYTES, SUM_BYTES);
+            if (sector + 1) * SUM_BYTES > file.length() || entry.iter().all(|&byte| byte == 0) {
+                return;
+            }
+            // Sector number, sequence number, kind, data.
+            let head = [&(sector as u64).to_le_bytes()[..], &entry[8..16], &entry[4..8]].concat();
+            let sum = crc32c::crc32c_append(crc32c::crc32c_append(seed, &head), &data);
+            file.write(sector * SUM_BYTES, &sum.to_le_bytes());
+        });
+    }
+}
+
+/// Everything in the files of a store.
+pub fn all(files: &Files, regions: &[usize], has_disk: bool, seed: u32) {
+    for (region, &page_bytes) in regions.iter().enumerate() {
+        files.with(&format!("region{region}.flash"), |file| {
+            label(file);
+            frames(file, page_bytes, LABEL_BYTES, file.length(), seed);
+        });
+    }
+    if has_disk {
+        disk(files, 0, files.with("disk.image", |file| file.length() / SECTOR), seed);
+    }
+    files.with("journal", |file| journal(file, seed));
+    superblock(files, seed, false);
+}
