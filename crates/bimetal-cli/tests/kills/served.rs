@@ -208,13 +208,13 @@ impl Drop for Disk {
         }
         let export = self.export.to_str().unwrap();
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(10) && run("fusermount3", &["-u", export]).is_err() {
-            if self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some()) {
-                return;
-            }
+        let mut has_ended = || self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some());
+        while start.elapsed() < Duration::from_secs(10) && run("fusermount3", &["-u", export]).is_err() && !has_ended()
+        {
             thread::sleep(Duration::from_millis(5));
         }
-        let _ = until("nbdfuse ends", || Ok(self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some())));
+        let _ = until("nbdfuse ends", || Ok(has_ended()));
+        // An nbdfuse that ended by itself may have left its mount behind.
         let _ = run("fusermount3", &["-u", "-z", export]);
         let _ = self.nbdfuse.kill();
         let _ = self.nbdfuse.wait();
