@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser clients bench soak fuzz papers
+.PHONY: demo test lint browser clients bench soak fuzz fuzzers papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
@@ -44,27 +44,32 @@ clients:
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million, and prints the totals. Then
-# kills servers under a file system KILLS times, and a tenth as often under SQLite, PostgreSQL and a guest each.
+# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million; kills servers under a file
+# system KILLS times, and a tenth as often under SQLite, PostgreSQL and a guest each; executes each target of the fuzzer FUZZ_RUNS
+# times, some hours for ten millions; and prints the totals.
 CRASHES ?= 1000000
 KILLS ?= 1000
-soak:
+FUZZ_RUNS ?= 10000000
+soak: fuzzers
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
 	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli --test kills -- --nocapture
+	@for target in $(FUZZ_TARGETS); do \
+		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target runs $(FUZZ_RUNS) || exit 1; \
+	done
 
-# Fuzzes every target for FUZZ_SECONDS, or until FUZZ_RUNS, with libFuzzer, on the stable compiler, in as many processes as
-# there are processors. What is found is in fuzz/artifacts.
+# Fuzzes each target for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
 FUZZ_SECONDS ?= 60
-FUZZ_RUNS ?= 10000000
-SANCOV = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares \
-	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
-FUZZ_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
-fuzz:
-	mkdir -p fuzz/artifacts
-	RUSTFLAGS="--cfg fuzzing $(SANCOV)" $(CARGO) build --quiet --locked --package bimetal-fuzz --bins \
-		--target $(FUZZ_TARGET) --target-dir target/fuzz
-	corpus=$$(mktemp -d) && target/fuzz/$(FUZZ_TARGET)/debug/fuzz-nbd $$corpus fuzz/corpus/nbd \
-		-max_total_time=$(FUZZ_SECONDS) -artifact_prefix=fuzz/artifacts/nbd- ; status=$$?; rm -r $$corpus; exit $$status
+FUZZ_TARGETS = nbd store
+FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_PROGRAM = target/fuzz/$(FUZZ_HOST)/debug/fuzz-
+fuzz: fuzzers
+	@for target in $(FUZZ_TARGETS); do \
+		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target seconds $(FUZZ_SECONDS) || exit 1; \
+	done
+
+fuzzers:
+	RUSTFLAGS="--cfg fuzzing" RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument $(CARGO) build --quiet --locked \
+		--package bimetal-fuzz --bins --target $(FUZZ_HOST) --target-dir target/fuzz
 
 # Every table and figure of the papers, on shorter traces, and the tables of claims in the docs from what comes out.
 papers:

@@ -12,7 +12,7 @@ mod seal;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bimetal_core::part::random::{below, split_mix};
 use bimetal_live::store::backing::{Access, Storage};
@@ -58,6 +58,10 @@ enum Asked {
 
 /// Files of a store that were edited.
 pub fn store(data: &[u8]) {
+    static HOOK: Once = Once::new();
+    // Panics that the store catches are told in a line: looking for that of each caller takes memory, and libFuzzer's hook
+    // ends the process. One that is not caught ends it still.
+    HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     let [number, how, edits @ ..] = data else { return };
     let prepared = prepared::store(*number);
     let files = prepared.files.clone();

@@ -296,3 +296,24 @@ impl Ledger {
         if sum > most || time > most { Err("more was counted than can be".into()) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_cannot_be_are_known() {
+        let timing = Timing { read: Nanos(25_000), copyback: Some(Nanos(225_000)), ..Timing::default() };
+        let row = Row { region: 0, mode: CellMode::Native, timing, counts: Counts::default() };
+        let ledger = Ledger { rows: vec![row], disks: vec![DiskCounts::default()], ..Ledger::default() };
+        let changed = |change: fn(&mut Ledger)| {
+            let mut ledger = ledger.clone();
+            change(&mut ledger);
+            ledger.check().is_ok()
+        };
+        assert!(changed(|ledger| ledger.rows[0].counts.add_copybacks(Cause::Gc, 7)));
+        assert!(!changed(|ledger| ledger.rows[0].counts.copybacks[0] = 1), "no reads that they could be");
+        assert!(!changed(|ledger| ledger.rows[0].counts.add_many(FlashOp::Read, Cause::Gc, u64::MAX / 25_000)));
+        assert!(!changed(|ledger| ledger.disks[0].add(DiskOp::Read, Cause::Host, 1, Nanos(u64::MAX))));
+    }
+}

@@ -267,4 +267,11 @@ mod tests {
         disk.sums.write_at(3 * SUM_BYTES as u64 + 8, &[8]).unwrap();
         assert_eq!(read(&mut disk, 1, 3).1, [Tag::new(1, 7), Tag::UNREADABLE, Tag::UNREADABLE]);
     }
+
+    #[test]
+    fn an_index_with_a_sector_that_is_none_is_known() {
+        let mut index = vec![0; 2 * INDEX_BYTES];
+        put_u64(&mut index, INDEX_BYTES, 9 | u64::from(DATA) << KIND_SHIFT);
+        assert!(HomeDisk::can_be(&index, 10) && !HomeDisk::can_be(&index, 9));
+    }
 }

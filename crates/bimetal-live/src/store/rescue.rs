@@ -176,3 +176,22 @@ impl Search<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::crash_backing::CrashStorage;
+
+    /// The checksum of a label is no secret, and its figures may be anything.
+    #[test]
+    fn a_label_that_boasts_costs_nothing() {
+        let storage = CrashStorage::new();
+        let label = Label { store: 1, region: 0, page_bytes: 64 << 10, pages_per_block: 1 << 15, blocks: 1 << 16 };
+        for name in [SUPERBLOCK, &region_file(0)] {
+            storage.open(name, Access::Create, false).unwrap().write_at(0, &label.encode()).unwrap();
+        }
+        let image = storage.open("image", Access::Create, false).unwrap();
+        let rescued = rescue(Arc::new(storage.clone()), &Parts::default(), image.as_ref()).unwrap();
+        assert_eq!((rescued.is_state, rescued.sectors), (false, 0));
+    }
+}

@@ -285,4 +285,14 @@ mod tests {
         file.write_at(0, &bytes).unwrap();
         assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 2, known: 1 })));
     }
+
+    #[test]
+    fn numbers_that_cannot_be_are_damage() {
+        let mut far = superblock(1);
+        far.power.on_ms = NUMBER_MAX + 1;
+        let checkpoint = Some(CheckpointRef { file: 2, sum: 0, bytes: 0 });
+        for wrong in [far, superblock(u64::MAX), Superblock { checkpoint, ..superblock(1) }] {
+            assert_eq!(Superblock::decode(&wrong.encode().unwrap()), Err(Unreadable::Damaged));
+        }
+    }
 }
