@@ -47,7 +47,9 @@ struct Saved {
 }
 
 impl From<Saved> for Slots {
-    fn from(Saved { space, pages, free, flash_pages }: Saved) -> Self {
+    fn from(Saved { space, pages, mut free, flash_pages }: Saved) -> Self {
+        // Room for all slots, as from the beginning.
+        free.reserve_exact(pages.len().saturating_sub(free.len()));
         let mut index = PageIndex::new(pages.len() as u32);
         for (&page, slot) in pages.iter().zip(0..).filter(|&(&page, _)| page != FREE) {
             index.insert(page, slot);
@@ -225,6 +227,7 @@ mod tests {
     use crate::media::{Checked, Faults, SimMedia, SimRegion, Simulation};
     use crate::part::random;
     use crate::request::{Op, Request};
+    use crate::save::{self, Save};
 
     const REGION: RegionId = RegionId(0);
     const SETTINGS: PageSettings = PageSettings { gc_free_blocks: 1, idle_gc: false };
@@ -269,6 +272,18 @@ mod tests {
             slots.check().unwrap();
             assert!(slots.space().erases() > 0 && slots.read(&mut media, 0, 0, Cause::Host).is_some());
         }
+    }
+
+    #[test]
+    fn slots_that_are_restored_full_are_freed_without_allocating() {
+        let (_, mut full) = slots(8, 1, 1);
+        let capacity = full.capacity();
+        (0..capacity).for_each(|page| assert_eq!(full.take(page), page));
+        let mut bytes = Vec::new();
+        full.save(&mut bytes);
+        let mut restored = save::restore(&slots(8, 1, 1).1, &bytes).unwrap();
+        let allocations = allocation_counter::measure(|| (0..capacity).for_each(|slot| restored.release(slot)));
+        assert_eq!((allocations.count_total, restored.used()), (0, 0));
     }
 
     #[test]
