@@ -30,7 +30,7 @@ const REQUESTS: usize = 12;
 
 /// Bit of the second byte: all checksums are made right again.
 const SEALED: u8 = 1;
-/// Its other bits are the number of one of these.
+/// Its other bits are the number of one of these: every second input is served from.
 const ASKED: [Asked; 8] = [
     Asked::Serve { closes: false },
     Asked::Serve { closes: true },
