@@ -1,6 +1,7 @@
 //! Experiments over the core: traces from files, schemes side by side on the same requests, reports of what came out.
 
 pub mod arrivals;
+pub mod command;
 pub mod compare;
 pub mod describe;
 mod error;
@@ -15,6 +16,7 @@ pub mod number;
 pub mod paper;
 pub mod prepare;
 pub mod sample;
+pub mod sweep;
 pub mod writer;
 
 pub use error::StudyError;
