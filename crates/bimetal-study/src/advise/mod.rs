@@ -1,4 +1,203 @@
-//! Advice: the cheapest devices that meet goals, under a trace.
+//! Advice: the cheapest devices that meet goals under a trace, the best of all prices, and how that moves with prices.
+//!
+//! [`space`] lists the devices that come into question, with what they cost by a price list ([`prices`]). [`estimate`] says what each
+//! will be like without simulating it, [`learn`] how far off that is, by what was simulated, and [`search`] which to simulate next.
+//! [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone.
+
+pub mod answer;
+pub mod estimate;
 pub mod goals;
+pub mod learn;
 pub mod prices;
+pub mod search;
 pub mod space;
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::prepare::Workload;
+use crate::sweep::point::{Replay, run_on};
+use crate::sweep::row::Row;
+use crate::sweep::source::{Loaded, TraceSource};
+use crate::{arrivals, memory};
+use answer::{Answer, Judge, Simulated};
+use bimetal_core::replay::Arrivals;
+use estimate::Load;
+use goals::{Goal, Measure, Outcome, Rate};
+use learn::Predicted;
+use prices::PriceList;
+use space::{Asked, Candidate};
+
+/// Simulations, if their number is not given: a tenth of the candidates, and so many at least.
+const SIMULATIONS_MIN: usize = 20;
+/// Most requests of a simulation, if passes are not given.
+const REQUESTS_MAX: u64 = 1_000_000;
+const DAYS_PER_YEAR: f64 = 365.25;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What devices are to achieve.
+    pub goals: Vec<Goal>,
+    /// Which devices come into question.
+    pub asked: Asked,
+    /// What they cost.
+    pub prices: PriceList,
+    /// Bytes a day at which a life is counted; without them the rate of the trace.
+    pub write_bytes_per_day: Option<f64>,
+    /// How the trace is replayed.
+    pub replay: Replay,
+    /// Most simulations; without a number a tenth of the candidates.
+    pub simulations: Option<usize>,
+    /// How many run at once; 0 is as many as there are processors.
+    pub jobs: usize,
+}
+
+/// What cannot be answered, in a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AdviceError(String);
+
+impl From<space::SpaceError> for AdviceError {
+    fn from(error: space::SpaceError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Passes of a trace that turn a device over once before it is measured, and once while it is: as many as write its logical
+/// capacity, as long as there are not too many requests.
+pub fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
+    let written = workload.facts.write_bytes.max(1);
+    let most = (REQUESTS_MAX / 2 / workload.facts.requests.max(1)).max(1);
+    let passes = if workload.facts.writes == 0 { 1 } else { logical_bytes.div_ceil(written).clamp(1, most) };
+    let passes = u32::try_from(passes).unwrap_or(u32::MAX / 2);
+    if workload.facts.writes == 0 { (1, 1) } else { (2 * passes, passes) }
+}
+
+/// Answers a question about a trace. `progress` is told how many simulations are done, and of how many at most.
+///
+/// # Errors
+/// Goals that cannot be judged, and no device that comes into question.
+pub fn advise(
+    workload: Workload,
+    source: &TraceSource,
+    question: &Question,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Answer, AdviceError> {
+    let goals = question.goals.as_slice();
+    if goals.is_empty() {
+        return Err(AdviceError(
+            "no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`".into(),
+        ));
+    }
+    let facts = workload.facts.clone();
+    let per_day = question.write_bytes_per_day.or_else(|| {
+        let rate = facts.write_bytes as f64 / facts.duration_s * 86_400.0;
+        (rate.is_finite() && rate > 0.0).then_some(rate)
+    });
+    if per_day.is_none() && facts.writes > 0 && goals.iter().any(|goal| goal.measure == Measure::Life) {
+        return Err(AdviceError(
+            "the trace has no duration, so that it has no rate at which devices wear; hint: give one, such as \
+             `--writes-per-day 50GiB`"
+                .into(),
+        ));
+    }
+    let touched = workload.touched_bytes();
+    if let Some(capacity) = question.asked.capacity.filter(|capacity| capacity.0 < touched) {
+        return Err(AdviceError(format!(
+            "`--capacity {capacity}` is less than the {} MiB that the trace touches",
+            touched.div_ceil(1 << 20)
+        )));
+    }
+    let candidates = space::candidates(&question.asked, source, touched, &question.replay, &question.prices)?;
+    let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
+    let load = load(&trace, &candidates, question, per_day);
+    let predicted: Vec<Predicted> =
+        candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
+    let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
+    let rate = question.write_bytes_per_day.map_or(Rate::Trace, Rate::BytesPerDay);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
+    let pool = pool.map_err(|error| AdviceError(format!("threads cannot be started: {error}")))?;
+    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
+    let mut run = |batch: &[usize]| {
+        let simulate =
+            |&at: &usize| run_on(&candidates[at].point, &trace, &|bytes| memory::check_bytes(bytes), &mut |_| {});
+        let done: Vec<Row> = pool.install(|| batch.par_iter().map(simulate).collect());
+        let outcomes = done.iter().zip(batch).map(|(row, &at)| {
+            let figures = row.figures.as_ref()?;
+            Some(Outcome::of_figures(figures, candidates[at].cost_usd, rate))
+        });
+        let outcomes = outcomes.collect();
+        rows.extend(batch.iter().copied().zip(done));
+        progress(rows.len(), simulations);
+        outcomes
+    };
+    let found = search::search(&predicted, &sets(goals), simulations, &mut run);
+    let simulated: Vec<Simulated<'_>> = (found.tried.iter())
+        .filter_map(|(at, outcome)| {
+            Some(Simulated { candidate: &candidates[*at], outcome: *outcome, row: rows.get(at)? })
+        })
+        .collect();
+    let judge = Judge::new(goals, &simulated);
+    let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
+    let closest = if recommended.is_some() { Vec::new() } else { judge.closest() };
+    let parts: BTreeMap<&str, _> = (candidates.iter())
+        .flat_map(|candidate| {
+            let layout = &candidate.layout;
+            [layout.fast.as_ref(), layout.slow.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|(chip, _)| (chip.name.as_str(), chip))
+        })
+        .filter(|(name, _)| bimetal_core::chip::find(name).is_some())
+        .collect();
+    Ok(Answer {
+        bimetal: env!("CARGO_PKG_VERSION"),
+        trace: facts,
+        replay: question.replay.clone(),
+        goals: goals.to_vec(),
+        write_bytes_per_day: per_day,
+        price_year: question.prices.year,
+        prices: parts.into_values().filter_map(|chip| question.prices.listed(chip)).collect(),
+        candidates: candidates.len(),
+        simulations: found.tried.len(),
+        failed: found.tried.iter().filter(|(_, outcome)| outcome.is_none()).count(),
+        is_settled: found.is_settled.first().copied().unwrap_or(true) || found.tried.len() == candidates.len(),
+        binds: answer::binds(recommended.as_ref(), &closest, &by_goal),
+        recommended,
+        closest,
+        by_goal,
+        front: judge.front(),
+        sensitivity: judge.sensitivity(),
+        simulated: judge.all(),
+    })
+}
+
+/// All goals, then all but one, then each alone.
+fn sets(goals: &[Goal]) -> Vec<Vec<Goal>> {
+    let mut sets = vec![goals.to_vec()];
+    let but = |at: usize| goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
+    let alone = |at: usize| vec![goals[at]];
+    for set in (0..goals.len()).map(but).chain((0..goals.len()).map(alone)) {
+        let set: Vec<Goal> = set;
+        if !set.is_empty() && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    sets
+}
+
+fn load(trace: &Loaded, candidates: &[Candidate], question: &Question, per_day: Option<f64>) -> Load {
+    let facts = &trace.workload.facts;
+    let speed = match arrivals::parse(&question.replay.arrivals) {
+        Ok(Arrivals::Trace { speed }) => Some(speed),
+        _ => None,
+    };
+    let rate = speed.map(|speed| facts.requests as f64 / facts.duration_s * speed).filter(|rate| rate.is_finite());
+    let pages = candidates.iter().flat_map(|candidate| {
+        let layout = &candidate.layout;
+        [layout.fast.as_ref(), layout.slow.as_ref()].into_iter().flatten().map(|(chip, _)| chip.page_bytes)
+    });
+    Load::of(&trace.workload.requests, pages, rate, per_day.map(|bytes| bytes * DAYS_PER_YEAR))
+}
