@@ -43,8 +43,6 @@ pub struct Predicted {
     pub traits: Traits,
     /// What it was estimated to come to.
     pub estimate: Outcome,
-    /// Its price.
-    pub cost_usd: f64,
 }
 
 impl Predicted {
@@ -64,7 +62,7 @@ impl Predicted {
             slow: name(&layout.slow),
             sizes: [ln(bytes(&layout.fast).max(1.0)), ln(spare)],
         };
-        Self { traits, estimate, cost_usd: candidate.cost_usd }
+        Self { traits, estimate }
     }
 }
 
@@ -188,7 +186,7 @@ mod tests {
     fn candidate(scheme: &str, fast: f64, spare: f64) -> Predicted {
         let (scheme, sizes) = (scheme.to_owned(), [ln(fast), ln(spare)]);
         let traits = Traits { layout: 0, scheme, fast: "f".into(), slow: "s".into(), sizes };
-        Predicted { traits, estimate: Outcome::new(|_| 10.0), cost_usd: 1.0 }
+        Predicted { traits, estimate: Outcome::new(|_| 10.0) }
     }
 
     #[test]

@@ -11,8 +11,10 @@ pub mod learn;
 pub mod prices;
 pub mod search;
 pub mod space;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
@@ -26,13 +28,16 @@ use bimetal_core::replay::Arrivals;
 use estimate::Load;
 use goals::{Goal, Measure, Outcome, Rate};
 use learn::Predicted;
-use prices::PriceList;
+use prices::{Kind, PriceList, total};
+use search::Aim;
 use space::{Asked, Candidate};
 
 /// Simulations, if their number is not given: a tenth of the candidates, and so many at least.
 const SIMULATIONS_MIN: usize = 20;
 /// Most requests of a simulation, if passes are not given.
 const REQUESTS_MAX: u64 = 1_000_000;
+/// Prices of a kind of parts at which devices are looked for, too, so that it is seen how the answer moves.
+const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
 const DAYS_PER_YEAR: f64 = 365.25;
 
 /// What is asked.
@@ -133,7 +138,7 @@ pub fn advise(
         progress(rows.len(), simulations);
         outcomes
     };
-    let found = search::search(&predicted, &sets(goals), simulations, &mut run);
+    let found = search::search(&predicted, &aims(goals, &candidates), simulations, &mut run);
     let simulated: Vec<Simulated<'_>> = (found.tried.iter())
         .filter_map(|(at, outcome)| {
             Some(Simulated { candidate: &candidates[*at], outcome: *outcome, row: rows.get(at)? })
@@ -174,18 +179,28 @@ pub fn advise(
     })
 }
 
-/// All goals, then all but one, then each alone.
-fn sets(goals: &[Goal]) -> Vec<Vec<Goal>> {
-    let mut sets = vec![goals.to_vec()];
+/// All goals, then all but one, then each alone; and as far as there are simulations left, all goals at other prices.
+fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
     let but = |at: usize| goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
     let alone = |at: usize| vec![goals[at]];
+    let mut sets: Vec<Vec<Goal>> = vec![goals.to_vec()];
     for set in (0..goals.len()).map(but).chain((0..goals.len()).map(alone)) {
         let set: Vec<Goal> = set;
         if !set.is_empty() && !sets.contains(&set) {
             sets.push(set);
         }
     }
-    sets
+    let today: Vec<f64> = candidates.iter().map(|candidate| candidate.cost_usd).collect();
+    let mut aims: Vec<Aim> = sets.into_iter().map(|goals| Aim { goals, costs: today.clone() }).collect();
+    let kinds: BTreeSet<Kind> =
+        candidates.iter().flat_map(|candidate| candidate.shares.iter().map(|&(kind, _)| kind)).collect();
+    for factor in PRICE_FACTORS {
+        for &kind in &kinds {
+            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
+            aims.push(Aim { goals: goals.to_vec(), costs: candidates.iter().map(cost).collect() });
+        }
+    }
+    aims
 }
 
 fn load(trace: &Loaded, candidates: &[Candidate], question: &Question, per_day: Option<f64>) -> Load {

@@ -14,6 +14,9 @@ const MARKS: (usize, usize) = (8, 15);
 /// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
 const WIDE: f64 = 12.0;
 
+/// A budget beyond so many times the dearest device is not drawn.
+const COST_BEYOND: f64 = 1.5;
+
 /// A page of an answer; `command` makes it again.
 pub fn advice(answer: &Answer, command: &str) -> String {
     let mut schemes: Vec<String> = Vec::new();
@@ -34,7 +37,12 @@ pub fn advice(answer: &Answer, command: &str) -> String {
     page.section("When prices change");
     page.paragraph("The cheapest of these devices that meets all goals, as the price of one kind of parts changes.");
     page.plots(&[prices(answer)]);
-    page.table(&changes(answer));
+    let changes = changes(answer);
+    if changes.rows.is_empty() {
+        page.paragraph("The device stays the same from a quarter to four times the price of each kind.");
+    } else {
+        page.table(&changes);
+    }
     page.section("All devices that were simulated");
     page.sifted_table(&all(answer, response));
     page.finish()
@@ -124,7 +132,7 @@ fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
         let line = if goal.measure == measure {
             let (least, most) = ends(&mut costs());
             vec![(least, goal.limit / scale), (most, goal.limit / scale)]
-        } else if goal.measure == Measure::Cost {
+        } else if goal.measure == Measure::Cost && goal.limit <= ends(&mut costs()).1 * COST_BEYOND {
             let (least, most) = ends(&mut values());
             vec![(goal.limit, least / scale), (goal.limit, most / scale)]
         } else {
