@@ -16,7 +16,7 @@ use bimetal_study::sweep::source::{Origin, TraceSource};
 
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
-use crate::number::{NOTHING, SIZES, significant, with_unit};
+use crate::number::{SIZES, significant, with_unit};
 use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
@@ -187,13 +187,12 @@ fn command(choice: &Choice) -> String {
 /// Each goal beside what a device comes to.
 fn goals(answer: &Answer, choice: &Choice) -> String {
     let row = |(goal, excess): (&Goal, &Option<f64>)| {
-        let value = choice.of(goal.measure).map_or_else(|| NOTHING.to_owned(), |value| goal.measure.shown(value));
         let verdict = match excess {
             Some(excess) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
             Some(excess) => format!("missed {} times over", significant(*excess)),
             None => "missed".to_owned(),
         };
-        vec![goal.to_string(), value, verdict]
+        vec![goal.to_string(), choice.shown(goal.measure), verdict]
     };
     plain(&right_aligned(&["goal", "measured", ""], 1), answer.goals.iter().zip(&choice.excess).map(row).collect())
 }
@@ -234,15 +233,12 @@ fn front(answer: &Answer) -> String {
         bold("Best devices"),
         "no other that was simulated is cheaper, faster and longer-lived at once"
     );
-    let shown = |choice: &Choice, measure: Measure| {
-        choice.of(measure).map_or_else(|| NOTHING.to_owned(), |value| measure.shown(value))
-    };
     let row = |choice: &Choice| {
         let mark = if choice.meets { "● " } else { "" };
         vec![
             format!("{:.2}", choice.cost_usd),
-            shown(choice, response),
-            shown(choice, Measure::Life),
+            choice.shown(response),
+            choice.shown(Measure::Life),
             format!("{mark}{}: {}", choice.scheme, choice.device),
         ]
     };

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::goals::{Cause, Goal, Measure, Outcome};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
+use crate::number::NOTHING;
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
@@ -71,8 +72,10 @@ pub struct Choice {
     pub cost_usd: f64,
     /// Responses in microseconds by goal name; none of a device that falls behind more and more.
     pub response_us: Option<BTreeMap<&'static str, f64>>,
-    /// Life in years; none where nothing was worn.
+    /// Life in years; none where nothing was erased in what was measured.
     pub life_years: Option<f64>,
+    /// Where nothing was erased: the years that it lasts at least, by what was programmed.
+    pub life_at_least_years: Option<f64>,
     /// By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
     pub excess: Vec<Option<f64>>,
     /// Whether all goals are met.
@@ -82,11 +85,17 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// A measured value with its unit.
+    pub fn shown(&self, measure: Measure) -> String {
+        let bound = if measure == Measure::Life && self.life_years.is_none() { "≥ " } else { "" };
+        self.of(measure).map_or_else(|| NOTHING.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+    }
+
     /// A measured value.
     pub fn of(&self, measure: Measure) -> Option<f64> {
         match measure {
             Measure::Cost => Some(self.cost_usd),
-            Measure::Life => self.life_years,
+            Measure::Life => self.life_years.or(self.life_at_least_years),
             _ => self.response_us.as_ref()?.get(measure.name()).copied(),
         }
     }
@@ -157,12 +166,15 @@ impl<'a> Judge<'a> {
         let responses = Measure::ALL.into_iter().filter(|measure| measure.cause() == Cause::Latency);
         let responses: Option<BTreeMap<_, _>> =
             responses.map(|measure| Some((measure.name(), finite(outcome.of(measure))?))).collect();
+        let life = finite(outcome.of(Measure::Life)).filter(|&years| years > 0.0);
+        let is_measured = one.row.figures.as_ref().is_some_and(|figures| figures.lifetime_host_bytes.is_some());
         Choice {
             device: one.candidate.layout.words(),
             scheme: one.candidate.point.scheme.clone(),
             cost_usd: outcome.of(Measure::Cost),
             response_us: responses,
-            life_years: finite(outcome.of(Measure::Life)).filter(|&years| years > 0.0),
+            life_years: life.filter(|_| is_measured),
+            life_at_least_years: life.filter(|_| !is_measured),
             excess: self.goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
             meets: outcome.meets(self.goals),
             command: one.row.command.clone(),

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use bimetal_core::chip;
 use serde::{Serialize, Serializer};
 
 use crate::number::{LIVES, TIMES, with_unit};
-use crate::sweep::row::Figures;
+use crate::sweep::row::{Figures, RegionRow};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,30 +149,47 @@ impl fmt::Display for Goal {
 /// What a device came to: what goals are held against.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// By [`Measure::ALL`]; infinite responses are those of a device that falls behind more and more, and a life of 0 is that of
-    /// a device which is written to and whose wear was not measured.
+    /// By [`Measure::ALL`]; infinite responses are those of a device that falls behind more and more.
     values: [f64; Measure::ALL.len()],
 }
 
-/// At what rate a life is counted.
+/// At what rate lives are counted, in bytes written a day.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate {
-    /// That of the trace.
-    Trace,
-    /// So many bytes a day.
-    BytesPerDay(f64),
+pub struct Rate {
+    /// What is asked for in place of the trace's.
+    pub asked: Option<f64>,
+    /// That of the trace, if it has a duration.
+    pub of_trace: Option<f64>,
+}
+
+impl Rate {
+    /// The one that counts.
+    pub fn bytes_per_day(self) -> Option<f64> {
+        self.asked.or(self.of_trace)
+    }
+}
+
+/// Bytes that the host can write at least where nothing was erased in what was measured: as if everything that was programmed, for
+/// whatever cause, had been programmed into the region that lasts shortest.
+fn life_bytes_at_least(figures: &Figures) -> f64 {
+    let of = |region: &RegionRow| {
+        let chip = chip::find(&region.chip)?;
+        Some(region.capacity_bytes as f64 * f64::from(chip.endurance))
+    };
+    let shortest = figures.regions.iter().map(|region| of(region).unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
+    figures.write_amplification.filter(|&programmed| programmed > 0.0).map_or(0.0, |programmed| shortest / programmed)
 }
 
 impl Outcome {
-    /// What figures amount to, at that price.
+    /// What figures amount to, at that price; a life is counted at that rate.
     pub fn of_figures(figures: &Figures, cost_usd: f64, rate: Rate) -> Self {
         let response = &figures.response_us;
-        let life = match (rate, figures.lifetime_host_bytes) {
-            (Rate::BytesPerDay(bytes), Some(all)) => all / bytes / 365.25,
-            (Rate::Trace, Some(_)) => figures.lifetime_years.unwrap_or(0.0),
-            // Nothing written is nothing worn; what was written without an erase says nothing of wear.
-            (_, None) if figures.write_us.count == 0 => f64::INFINITY,
-            (_, None) => 0.0,
+        let life = match (figures.lifetime_host_bytes, rate.asked, rate.bytes_per_day()) {
+            (Some(all), Some(bytes), _) => all / bytes / 365.25,
+            (Some(_), None, _) => figures.lifetime_years.unwrap_or(0.0),
+            // Nothing written is nothing worn.
+            (None, ..) if figures.write_us.count == 0 => f64::INFINITY,
+            (None, _, bytes) => bytes.map_or(0.0, |bytes| life_bytes_at_least(figures) / bytes / 365.25),
         };
         let value = |measure| match measure {
             Measure::Life => life,

@@ -22,6 +22,8 @@ const SHARED: [f64; 3] = [0.2, 0.2, 0.2];
 /// spare area, and by half for each difference in scheme, fast and slow part.
 const REACH: [f64; 2] = [1.5, 1.0];
 const OTHER: f64 = 0.5;
+/// The spread that is expected counts as much as what so many simulations show.
+const TRUST: f64 = 4.0;
 /// A device that falls behind more and more is taken to be so many times slower than estimated.
 const OVERLOADED: f64 = 100.0;
 
@@ -91,6 +93,10 @@ pub struct Learned {
     factor: Vec<Vec<f64>>,
     /// By measure: logarithms of measured by estimated.
     errors: Vec<[f64; ESTIMATED.len()]>,
+    /// By measure: the sum of squares of errors in units of what was expected of each after the others.
+    surprise: [f64; ESTIMATED.len()],
+    /// So many simulations.
+    measured: f64,
 }
 
 /// A logarithm with its spread.
@@ -115,6 +121,12 @@ impl Learned {
                 _ => ln(ratio),
             }
         });
+        let (weights, spread) = self.weights(&candidate.traits);
+        for (at, error) in errors.iter().enumerate() {
+            let deviations = (error - self.mean(&weights, at)) / spread;
+            self.surprise[at] += deviations * deviations;
+        }
+        self.measured += 1.0;
         self.push(&candidate.traits, errors);
     }
 
@@ -174,7 +186,10 @@ impl Learned {
             let estimate = candidate.estimate.of(ESTIMATED[at]);
             // Without a rate nothing wears; without a write nothing is estimated.
             let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
-            Belief { mean: estimate + self.mean(&weights, at), spread }
+            // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to what was
+            // expected of it.
+            let scale = (TRUST + self.surprise[at]) / (TRUST + self.measured);
+            Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }
         })
     }
 }

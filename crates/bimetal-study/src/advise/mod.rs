@@ -97,10 +97,10 @@ pub fn advise(
         ));
     }
     let facts = workload.facts.clone();
-    let per_day = question.write_bytes_per_day.or_else(|| {
-        let rate = facts.write_bytes as f64 / facts.duration_s * 86_400.0;
-        (rate.is_finite() && rate > 0.0).then_some(rate)
-    });
+    let of_trace = facts.write_bytes as f64 / facts.duration_s * 86_400.0;
+    let of_trace = (of_trace.is_finite() && of_trace > 0.0).then_some(of_trace);
+    let rate = Rate { asked: question.write_bytes_per_day, of_trace };
+    let per_day = rate.bytes_per_day();
     if per_day.is_none() && facts.writes > 0 && goals.iter().any(|goal| goal.measure == Measure::Life) {
         return Err(AdviceError(
             "the trace has no duration, so that it has no rate at which devices wear; hint: give one, such as \
@@ -121,7 +121,6 @@ pub fn advise(
     let predicted: Vec<Predicted> =
         candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
     let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
-    let rate = question.write_bytes_per_day.map_or(Rate::Trace, Rate::BytesPerDay);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
     let pool = pool.map_err(|error| AdviceError(format!("threads cannot be started: {error}")))?;
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();

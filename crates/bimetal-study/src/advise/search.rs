@@ -12,7 +12,7 @@ use super::learn::{ESTIMATED, Learned, Predicted};
 /// Candidates that are simulated at once, whatever the number of threads: results do not depend on it.
 pub const BATCH: usize = 2;
 /// Less likely than this, a candidate is taken not to meet its goals.
-const UNLIKELY: f64 = 0.02;
+const UNLIKELY: f64 = 0.005;
 
 /// What is looked for: the cheapest candidate that meets goals.
 #[derive(Clone, Debug)]
@@ -61,9 +61,9 @@ pub fn search(
         while batch.len() < BATCH.min(simulations - tried.len()) {
             let is_open = |at: &usize| !batch.contains(at) && tried.iter().all(|(known, _)| known != at);
             let open: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
-            let Some(next) = next(candidates, aims, &tried, &open, &supposed, &mut is_settled, batch.is_empty()) else {
-                break;
-            };
+            let next = next(candidates, aims, &tried, &open, &supposed, &mut is_settled, batch.is_empty())
+                .or_else(|| nearest(candidates, aims.first()?, &tried, &open, &supposed));
+            let Some(next) = next else { break };
             supposed.suppose(&candidates[next]);
             batch.push(next);
         }
@@ -112,6 +112,37 @@ fn next(
         }
     }
     None
+}
+
+/// Where nothing that was tried meets an aim: the candidate that may come closer to it than what was tried, if there is one.
+fn nearest(
+    candidates: &[Predicted],
+    aim: &Aim,
+    tried: &[(usize, Option<Outcome>)],
+    open: &[usize],
+    learned: &Learned,
+) -> Option<usize> {
+    let excess = |(at, outcome): &(usize, Option<Outcome>)| {
+        Some(outcome.as_ref()?.at_cost(aim.costs[*at]).worst_excess(&aim.goals))
+    };
+    let closest = tried.iter().filter_map(excess).fold(f64::INFINITY, f64::min);
+    if closest <= 1.0 {
+        return None;
+    }
+    let may_come = |&at: &usize| {
+        let beliefs = learned.beliefs(&candidates[at]);
+        let of = |goal: &Goal| match ESTIMATED.iter().position(|&measure| measure == goal.measure) {
+            None => ln(aim.costs[at] / goal.limit),
+            Some(of) => {
+                let over = beliefs[of].mean - ln(goal.limit);
+                let over = if goal.measure.is_more_better() { -over } else { over };
+                over - beliefs[of].spread
+            }
+        };
+        (at, aim.goals.iter().map(of).fold(f64::NEG_INFINITY, f64::max))
+    };
+    let best = open.iter().map(may_come).min_by(|a, b| a.1.total_cmp(&b.1));
+    best.filter(|&(_, excess)| exp(excess) < closest).map(|(at, _)| at)
 }
 
 /// How likely a candidate is to meet all goals. Responses come and go together, so that the least likely of them counts; life is on

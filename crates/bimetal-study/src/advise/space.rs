@@ -25,7 +25,7 @@ const USUAL_SCHEMES: [&str; 8] =
 /// Fast regions: shares of the logical capacity, and their least blocks.
 const FAST: [(f64, u64); 3] = [(0.015, 8), (0.06, 14), (0.24, 24)];
 /// Spare areas: shares of the logical capacity, and their least blocks.
-const SPARE: [(f64, u64); 4] = [(0.07, 3), (0.14, 5), (0.28, 8), (0.56, 13)];
+const SPARE: [(f64, u64); 4] = [(0.07, 3), (0.2, 5), (0.6, 9), (1.8, 16)];
 
 /// What is asked for beyond the usual.
 #[derive(Clone, Debug, Default)]

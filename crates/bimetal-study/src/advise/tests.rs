@@ -34,7 +34,7 @@ fn enumerated(name: &str, workload: Workload, schemes: &[&str], chips: &[&str]) 
     let load = load(&trace, &candidates, &question, Some(1e9));
     let outcomes = candidates.par_iter().map(|candidate| {
         let row = run_on(&candidate.point, &trace, &|bytes| memory::check_bytes(bytes), &mut |_| {});
-        Some(Outcome::of_figures(&row.figures?, candidate.cost_usd, Rate::BytesPerDay(1e9)))
+        Some(Outcome::of_figures(&row.figures?, candidate.cost_usd, Rate { asked: Some(1e9), of_trace: None }))
     });
     let outcomes = outcomes.collect();
     let predicted = candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
@@ -43,6 +43,20 @@ fn enumerated(name: &str, workload: Workload, schemes: &[&str], chips: &[&str]) 
 }
 
 impl Enumerated {
+    fn dump(&self) {
+        let mut text = String::new();
+        for (at, one) in self.predicted.iter().enumerate() {
+            let values = |outcome: &Outcome| Measure::ALL.map(|measure| outcome.of(measure));
+            text += &format!(
+                "{:?}|{}|{:?}|{:?}\n",
+                one.traits,
+                self.costs[at],
+                values(&one.estimate),
+                self.outcomes[at].as_ref().map(values)
+            );
+        }
+        std::fs::write(format!("/tmp/adv/{}.txt", self.name), text).unwrap();
+    }
     fn generated(workload: &str, settings: &[(&str, &str)], schemes: &[&str], chips: &[&str]) -> Self {
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let trace = generate::trace(workload, &settings, 7).unwrap();
@@ -83,7 +97,7 @@ impl Enumerated {
 fn the_true_optimum_is_found_with_a_tenth_of_the_simulations() {
     const GOALS: usize = 100;
     const SCHEMES: [&str; 4] = ["pagemap", "wlaftl", "hyssd", "pslc-dynamic"];
-    const CHIPS: [&str; 4] = ["slc-2011", "mlc-2008", "tlc-3d-2018", "mlc-mqsim"];
+    const CHIPS: [&str; 5] = ["slc-2011", "mlc-2008", "tlc-3d-2018", "mlc-mqsim", "mlc-l95b"];
     let sample = Workload::of(sample::open().unwrap(), Some(6000));
     let spaces = [
         enumerated("sample", sample, &SCHEMES, &CHIPS),
@@ -92,6 +106,7 @@ fn the_true_optimum_is_found_with_a_tenth_of_the_simulations() {
     ];
     let (mut found, mut asked) = (0, 0);
     for space in &spaces {
+        space.dump();
         let mut random = 11u64;
         let (mut own, mut simulations, mut count) = (0, 0, 0);
         for _ in 0..GOALS {

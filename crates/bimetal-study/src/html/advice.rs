@@ -74,7 +74,7 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
     };
     let heads = ["device", "scheme"].map(str::to_owned).into_iter().chain(goals).collect();
     let row = |choice: &Choice| {
-        let values = answer.goals.iter().map(|goal| shown(choice, goal.measure));
+        let values = answer.goals.iter().map(|goal| choice.shown(goal.measure));
         [choice.device.clone(), choice.scheme.clone()].into_iter().chain(values).collect()
     };
     page.table(&Table { text_columns: 2, ..Table::new(heads, chosen.iter().map(row).collect()) });
@@ -84,10 +84,6 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
     }
     page.paragraph("To repeat the answer:");
     page.code(command);
-}
-
-fn shown(choice: &Choice, measure: Measure) -> String {
-    choice.of(measure).map_or_else(|| NOTHING.to_owned(), |value| measure.shown(value))
 }
 
 fn units(measure: Measure) -> Units {
@@ -206,8 +202,8 @@ fn all(answer: &Answer, response: Measure) -> Table {
             choice.scheme.clone(),
             if choice.meets { "●".to_owned() } else { String::new() },
             format!("{:.2}", choice.cost_usd),
-            shown(choice, response),
-            shown(choice, Measure::Life),
+            choice.shown(response),
+            choice.shown(Measure::Life),
         ]
     };
     Table { text_columns: 3, ..Table::new(heads, answer.simulated.iter().map(row).collect()) }
