@@ -147,7 +147,7 @@ impl Load {
         let misses = (1.0 - write_hits).max(0.0);
         let cleaning = Cleaning::of(slow, slow_bytes, layout.logical_bytes as f64, self.written_bytes);
         let per_slow_page = f64::from(fast.page_bytes) / f64::from(slow.page_bytes);
-        let moved_us = read_us(fast) + per_slow_page.min(1.0).max(1.0 / 8.0) * cleaning.write_us();
+        let moved_us = read_us(fast) + per_slow_page.clamp(1.0 / 8.0, 1.0) * cleaning.write_us();
         let block = f64::from(fast.pages_per_block);
         let fill = self.fill(fast.page_bytes);
         let slow_life = slow_bytes * f64::from(slow.endurance) / (cleaning.amplification * fill * misses.max(1e-3));
