@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The unit of a slot is in the log's [`SlotTable`]; a chain goes through the slots whose units share a hash, and there are
-//! several times as many chains as slots. A unit that has a bit is in its chain, so that no chain is followed to its end. Neighbours have neighbouring chains, so that units that are used together share lines of
-//! the processor's cache, as in a table of all units.
+//! several times as many chains as slots. A unit that has a bit is in its chain, so that no chain is followed to its end.
+//! Neighbours have neighbouring chains, so that units that are used together share lines of the processor's cache, as in a
+//! table of all units.
 
 use super::slot_table::SlotTable;
 

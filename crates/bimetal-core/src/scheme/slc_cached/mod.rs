@@ -386,8 +386,8 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         let unit = |request: &Request| self.tiers.units().logical_page(request.sector).0;
         let (far_unit, near_unit) = (unit(far), unit(near));
         self.tiers.prefetch_slots(far_unit, near_unit);
-        // A small write does not look at the main area's map, unless it may be the first to its page; a large one makes
-        // what is there invalid.
+        // Other than for its slot, a small write does not look at the main area's map, unless it may be the first to its
+        // page; a large one makes what is there invalid.
         let page_sectors = self.tiers.slow.geometry().page_sectors();
         let is_unmapped = DYNAMIC && self.mapped_pages < self.tiers.slow.logical_pages();
         if is_unmapped || far.sectors >= page_sectors || far.op != Op::Write {
