@@ -16,6 +16,11 @@ TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
 #: Units of life from small to large, with their years.
 LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
 
+#: Where a legend goes that would lie over what is drawn.
+_OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+#: A text right of a place.
+_BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+
 
 def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     if ax is not None:
@@ -59,19 +64,20 @@ def _bars(ax: Any, values: Sequence[float | None], label: str) -> None:
 
 def _responses(ax: Any, results: Sequence[Result]) -> None:
     # Responses of a device that falls behind more and more only say how long the trace is.
-    kept = [result if result.load.overload != "growing" else None for result in results]
-    means = [None if result is None else result.response_us.mean for result in kept]
-    high = [None if result is None else result.response_us.p99 for result in kept]
-    unit, size = _unit(TIMES, means)
-    _bars(ax, [None if mean is None else mean / size for mean in means], f"response ({unit})")
-    places = [place for place, value in enumerate(high) if value is not None]
-    ax.plot([value / size for value in high if value is not None], places, "k|", markersize=9, label="99th percentile")
-    ax.containers[0].set_label("mean")
-    for place, value in enumerate(kept):
-        if value is None:
-            ax.annotate("overload", (0, place), xytext=(3, 0), textcoords="offset points", va="center")
-    if any(value is not None and value > 0 for value in high):
+    kept = [(place, result) for place, result in enumerate(results) if result.load.overload != "growing"]
+    places = [place for place, _ in kept]
+    unit, size = _unit(TIMES, [result.response_us.mean for _, result in kept])
+    # Marks, not bars: the axis is logarithmic and has no zero for bars to begin at.
+    ax.plot([result.response_us.mean / size for _, result in kept], places, "o", label="mean")
+    ax.plot([result.response_us.p99 / size for _, result in kept], places, "k|", markersize=10, label="99th percentile")
+    if any(result.response_us.mean > 0 for _, result in kept):
         ax.set_xscale("log")
+    ax.set_ylim(-0.6, len(results) - 0.4)
+    ax.grid(axis="x", alpha=0.3)
+    ax.set_xlabel(f"response ({unit})")
+    for place in set(range(len(results))) - {*places}:
+        # From the left edge, wherever the axis begins.
+        ax.annotate("overload", (0, place), xycoords=("axes fraction", "data"), xytext=(3, 0), **_BESIDE)
     ax.legend()
 
 
@@ -89,7 +95,7 @@ def _operations(ax: Any, results: Sequence[Result]) -> None:
         left = [before + width for before, width in zip(left, widths, strict=True)]
     ax.set_xlabel(f"time of operations ({unit})")
     if causes:
-        ax.legend(title="cause")
+        ax.legend(title="cause", **_OUTSIDE)
 
 
 def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
@@ -134,7 +140,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
                 counts = [0 if row is None else getattr(row, kind) for row in found]
                 ax.plot(requests, counts, marker=".", label=f"{region} {kind}")
         ax.set_ylabel("operations in the interval")
-        ax.legend()
+        ax.legend(**_OUTSIDE)
     else:
         place = list(result.metrics).index(figure)
         values = [interval.metrics[place] for interval in result.intervals]
