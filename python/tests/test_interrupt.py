@@ -12,6 +12,10 @@ import pytest
 import bimetal
 
 
+#: Longest wait on a busy machine, with a slow build.
+SOON_S = 5.0
+
+
 def threads() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
@@ -23,7 +27,7 @@ def large() -> bimetal.Trace:
 
 
 @pytest.mark.parametrize("work", ["replay", "compare", "open loop", "paper"])
-def test_an_interrupt_ends_work_within_a_fraction_of_a_second(work: str, large: bimetal.Trace) -> None:
+def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
     jobs: dict[str, Callable[[], object]] = {
         "replay": lambda: bimetal.replay(large, "pagemap", repeat=100_000),
         "compare": lambda: bimetal.compare(large, repeat=100_000, jobs=3),
@@ -49,8 +53,8 @@ def test_an_interrupt_ends_work_within_a_fraction_of_a_second(work: str, large: 
             break
         time.sleep(0.05)
     assert threads() <= before
-    # 50 ms until it is noticed and a few until it is heeded, on a machine that does nothing else.
-    assert took < 1.0, f"{took:.2f} s"
+    # 50 ms until it is noticed and a few until it is heeded, where nothing else runs; all of it would take hours.
+    assert took < SOON_S, f"{took:.2f} s"
 
 
 def test_other_threads_run_while_a_replay_does(large: bimetal.Trace) -> None:
