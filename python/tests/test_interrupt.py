@@ -11,7 +11,6 @@ import pytest
 
 import bimetal
 
-
 #: Longest wait on a busy machine, with a slow build.
 SOON_S = 5.0
 
