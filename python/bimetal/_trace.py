@@ -101,7 +101,8 @@ class Trace:
         (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes`` takes only the
         devices of these numbers, ``limit`` only the first requests.
         """
-        names = [os.fspath(path) for path in paths]
+        # A file of that name: waiting for the standard input could not be interrupted.
+        names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
         core = _core.Trace.open(names, format, time_unit, action, chosen, _limit(limit))
         options = {"format": format, "time_unit": time_unit, "action": action, "volumes": chosen, "limit": limit}

@@ -54,6 +54,7 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
     missing = tmp_path / "missing.csv"
     cases: list[tuple[Callable[[], object], type[Exception], str]] = [
         (lambda: bimetal.Trace.open(missing), FileNotFoundError, "missing.csv"),
+        (lambda: bimetal.Trace.open("-"), FileNotFoundError, "./-"),
         (lambda: bimetal.Device.open(missing), FileNotFoundError, "missing.csv"),
         (lambda: bimetal.Trace.open(tmp_path), bimetal.TraceError, "this is a directory"),
         (lambda: bimetal.Trace.open(), bimetal.TraceError, "no trace is given"),
