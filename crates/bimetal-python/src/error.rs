@@ -105,7 +105,7 @@ fn of_file(path: &Path, error: &io::Error) -> PyErr {
         Some(number) => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, text, path.to_owned()))
+            PyOSError::new_err((number, text, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }
