@@ -1,6 +1,7 @@
 //! Progress bars on the standard error, if that is a terminal.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
 use bimetal_study::compare::Progress;
@@ -36,10 +37,11 @@ fn style() -> ProgressStyle {
 }
 
 impl Progress for Bars {
-    fn served(&self, run: usize, requests: u64) {
+    fn served(&self, run: usize, requests: u64) -> ControlFlow<()> {
         if let Some(bar) = self.bars.get(run) {
             bar.set_position(requests);
         }
+        ControlFlow::Continue(())
     }
 
     fn done(&self, run: usize) {

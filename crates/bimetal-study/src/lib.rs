@@ -1,6 +1,8 @@
 //! Experiments over the core: traces from files, schemes side by side on the same requests, reports of what came out.
 
 pub mod arrivals;
+pub mod catalogue;
+pub mod columns;
 pub mod compare;
 pub mod describe;
 mod error;
