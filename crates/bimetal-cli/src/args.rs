@@ -1,5 +1,7 @@
 //! The command line.
 
+mod sweep;
+
 use std::path::PathBuf;
 
 use bimetal_core::profile::CurvePlan;
@@ -11,6 +13,7 @@ use bimetal_study::arrivals;
 use bimetal_study::paper::lab::Scale;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use sweep::SweepArgs;
 
 /// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.
 #[derive(Debug, Parser)]
@@ -26,6 +29,7 @@ Examples:
   bimetal compare disk.csv --repeat 10       your own trace, ten times over
   bimetal replay disk.csv --device chang-c3  one device in full: causes, wear, over time
   bimetal profile disk.csv                   what the workload is like
+  bimetal sweep study.toml --html sweep.html which cells, sizes and scheme: many devices, the best of them
   bimetal create disk.store --scheme chang   a real block device of a scheme ...
   bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
   bimetal list schemes                       the schemes and their parameters";
@@ -36,6 +40,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Run one scheme and show it in full: operations by cause, wear, percentiles, over time
     Replay(ReplayArgs),
+    /// Run many devices under many traces, and show the best: a grid of schemes, sizes, chips and parameters
+    Sweep(SweepArgs),
     /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
     /// Convert traces from one format to another

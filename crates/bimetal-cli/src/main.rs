@@ -24,6 +24,7 @@ mod replay;
 mod serve;
 mod setup;
 mod stat;
+mod sweep;
 mod table;
 
 use std::io::Write;
@@ -56,6 +57,7 @@ fn run() -> Result<(), Failure> {
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),

@@ -34,17 +34,8 @@ pub fn write_report(html: &HtmlArgs, comparison: &Comparison, profile: Option<&P
 /// The command line as it would be typed.
 pub fn command_line() -> String {
     let arguments = std::env::args_os().skip(1);
-    let words = arguments.map(|argument| quoted(&argument.to_string_lossy()));
-    std::iter::once("bimetal".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_./:=,%+@".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    let words = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    bimetal_study::command::line(std::iter::once("bimetal".to_owned()).chain(words))
 }
 
 /// Writes the JSON where it was asked for, and the text unless JSON takes its place.
@@ -63,17 +54,25 @@ pub fn emit_bytes(
     bytes: &[u8],
     text: impl FnOnce() -> Result<String, Failure>,
 ) -> Result<(), Failure> {
+    write_bytes(json, bytes)?;
+    if is_standard_output(json) { Ok(()) } else { print(&text()?) }
+}
+
+/// Whether JSON takes the place of text.
+pub fn is_standard_output(json: &JsonArgs) -> bool {
+    json.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
+}
+
+/// Writes JSON that is made already where it was asked for.
+pub fn write_bytes(json: &JsonArgs, bytes: &[u8]) -> Result<(), Failure> {
     match &json.json {
-        Some(target) if target.as_os_str() == "-" => {
+        Some(_) if is_standard_output(json) => {
             let mut stdout = io::stdout().lock();
             stdout.write_all(bytes)?;
             Ok(stdout.flush()?)
         }
-        Some(target) => {
-            write_file(target, bytes)?;
-            print(&text()?)
-        }
-        None => print(&text()?),
+        Some(target) => write_file(target, bytes),
+        None => Ok(()),
     }
 }
 
@@ -94,8 +93,8 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     .map_err(|error| unwritable(path, &error))
 }
 
-/// Whether a file can be written.
-fn check_file(path: &Path) -> Result<(), Failure> {
+/// Finds out whether a file can be written.
+pub fn check_file(path: &Path) -> Result<(), Failure> {
     match place(path)? {
         Place::Stream => Ok(()),
         Place::File(file) => beside(&file).map(|_| ()).map_err(|error| unwritable(path, &error)),
@@ -161,21 +160,3 @@ fn set_mode(builder: &mut tempfile::Builder<'_, '_>, path: &Path) {
 
 #[cfg(not(unix))]
 fn set_mode(_builder: &mut tempfile::Builder<'_, '_>, _path: &Path) {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_break_them() {
-        for (word, typed) in [
-            ("--set", "--set"),
-            ("slc.capacity=32MiB,mlc.spare=7%", "slc.capacity=32MiB,mlc.spare=7%"),
-            ("my trace.csv", "'my trace.csv'"),
-            ("it's", "'it'\\''s'"),
-            ("", "''"),
-        ] {
-            assert_eq!(quoted(word), typed);
-        }
-    }
-}

@@ -7,6 +7,7 @@ use bimetal_core::device::Resolved;
 use bimetal_study::compare::Progress;
 use bimetal_study::paper;
 use bimetal_study::paper::lab::LabProgress;
+use bimetal_study::sweep::schedule;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// One bar for each scheme.
@@ -79,6 +80,44 @@ impl paper::Progress for PaperBar {
 }
 
 impl Drop for PaperBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A bar for the points of a sweep, with the time that is left.
+pub struct SweepBar {
+    bar: ProgressBar,
+}
+
+/// Parts of a point, so that a bar of few long points moves.
+const POINT_PARTS: f64 = 1e6;
+
+impl SweepBar {
+    /// Hidden off a terminal.
+    pub fn new(points: usize) -> Self {
+        let count = (points as f64 * POINT_PARTS) as u64;
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(count) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:40} {percent:>3} % of {msg}, {elapsed}, {eta} left");
+        bar.set_message(format!("{points} points"));
+        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+    }
+}
+
+impl schedule::Progress for SweepBar {
+    fn resumed(&self, points: usize) {
+        self.bar.inc((points as f64 * POINT_PARTS) as u64);
+        // They took no time, which says nothing of the others.
+        self.bar.reset_eta();
+    }
+
+    fn advanced(&self, share: f64) -> ControlFlow<()> {
+        self.bar.inc((share * POINT_PARTS) as u64);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Drop for SweepBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

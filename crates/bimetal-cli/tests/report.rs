@@ -112,6 +112,32 @@ fn figures_of_a_paper_are_readable() {
 }
 
 #[test]
+fn a_sweep_is_readable_and_its_points_can_be_sorted_and_filtered() {
+    let bench = Bench::new();
+    bench.file("study.toml", STUDY);
+    bench.succeed(&["sweep", "study.toml", "--html", "sweep.html"]);
+    check(&bench, "sweep.html", 2 * 3 + 6);
+    let page = std::fs::read_to_string(bench.path("sweep.html")).unwrap();
+    assert!(page.contains("<h1>&lt;b&gt; of all</h1>") && !page.contains("<b>"));
+    let Some(browser) = browser() else { return };
+    let sifting = format!("<script>\n{}</script>\n</body>", include_str!("report/sift.js"));
+    let look = |page: &str| look(browser, &bench, page, WIDTHS[0])["problems"].clone();
+    assert_eq!(look(&page.replacen("</body>", &sifting, 1)), Value::Array(Vec::new()));
+    let wrong = page.replacen("</body>", &sifting, 1).replacen("down * (x - y)", "down * (y - x)", 1);
+    assert!(look(&wrong).to_string().contains("sorted"), "the check finds what is wrong");
+}
+
+/// Points that fail, that are overloaded, and that are neither.
+const STUDY: &str = "
+title = \"<b> of all\"
+traces = [{ limit = 3000 }, { name = \"fast\", limit = 3000 }]
+replay = { arrivals = \"trace:40\" }
+[[grids]]
+scheme = [\"pagemap\", \"wlaftl\", \"hyssd\", \"pslc-dynamic\", \"opfcl\"]
+set = { \"mlc.spare\" = [\"0%\", \"9%\", \"20%\"], \"slc.capacity\" = [\"8MiB\", \"12MiB\"] }
+";
+
+#[test]
 fn a_million_requests_make_a_small_report_and_always_the_same() {
     let bench = Bench::new();
     let page = || {

@@ -11,7 +11,7 @@ mod intervals;
 mod load;
 mod wear;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::chip::Chip;
 use crate::ledger::{DiskCounts, FaultCounts, Row};
@@ -100,7 +100,7 @@ impl TraceFacts {
 }
 
 /// Response times in microseconds; all 0 where `count` is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseFigures {
     /// Number of requests.
     pub count: u64,

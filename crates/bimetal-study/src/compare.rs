@@ -14,7 +14,7 @@ use bimetal_core::report::{self, Overload, Report, TraceFacts};
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::units::Nanos;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::prepare::{Addresses, Prepared};
 use crate::{StudyError, arrivals, memory};
@@ -160,7 +160,7 @@ impl DiskFacts {
 }
 
 /// How fast the simulation was. The only figures that differ from run to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     /// Duration of all passes on this machine, without filling the device.
     pub wall_s: f64,

@@ -71,21 +71,16 @@ impl Plot {
 
     /// Its points over an axis of numbers.
     pub fn numbers(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.series
-            .iter()
-            .flat_map(|series| match &series.points {
-                Points::Numbers(points) => points.as_slice(),
-                Points::Names(_) => &[],
-            })
-            .copied()
+        self.series.iter().flat_map(|series| match &series.points {
+            Points::Numbers(points) => points.clone(),
+            Points::Described(points) => points.iter().map(|point| (point.x, point.y)).collect(),
+            Points::Names(_) => Vec::new(),
+        })
     }
 
     /// What its points have on the vertical axis.
     pub fn values(&self) -> impl Iterator<Item = f64> {
-        self.series.iter().flat_map(|series| match &series.points {
-            Points::Numbers(points) => points.iter().map(|&(_, value)| value).collect::<Vec<_>>(),
-            Points::Names(points) => points.iter().map(|&(_, value)| value).collect(),
-        })
+        self.series.iter().flat_map(|series| series.points.values())
     }
 }
 
@@ -97,6 +92,8 @@ pub enum PlotKind {
     Lines,
     /// Marks alone.
     Marks,
+    /// Described marks, and numbers joined by steps to the right and then up or down: which is best at every price.
+    Front,
     /// Bars, those of a place side by side.
     Bars,
     /// Bars, those of a place on top of each other.
@@ -153,6 +150,21 @@ pub enum Points {
     Numbers(Vec<(f64, f64)>),
     /// `(name, y)`.
     Names(Vec<(String, f64)>),
+    /// Points that say what they are.
+    Described(Vec<Described>),
+}
+
+/// A point on an axis of numbers that says what it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Described {
+    /// On the horizontal axis.
+    pub x: f64,
+    /// On the vertical axis.
+    pub y: f64,
+    /// Pixels that its mark is wide.
+    pub size: usize,
+    /// What it is.
+    pub label: String,
 }
 
 impl Points {
@@ -161,6 +173,7 @@ impl Points {
         match self {
             Self::Numbers(points) => points.iter().map(|&(x, y)| (short(x), y)).collect(),
             Self::Names(points) => points.clone(),
+            Self::Described(points) => points.iter().map(|point| (short(point.x), point.y)).collect(),
         }
     }
 
@@ -169,6 +182,7 @@ impl Points {
         match self {
             Self::Numbers(points) => points.iter().map(|&(_, y)| y).collect(),
             Self::Names(points) => points.iter().map(|&(_, y)| y).collect(),
+            Self::Described(points) => points.iter().map(|point| point.y).collect(),
         }
     }
 }
@@ -179,6 +193,7 @@ impl Series {
         match &self.points {
             Points::Numbers(points) => points.is_empty(),
             Points::Names(points) => points.is_empty(),
+            Points::Described(points) => points.is_empty(),
         }
     }
 

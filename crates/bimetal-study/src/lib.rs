@@ -3,6 +3,7 @@
 pub mod arrivals;
 pub mod catalogue;
 pub mod columns;
+pub mod command;
 pub mod compare;
 pub mod describe;
 mod error;
@@ -17,6 +18,7 @@ pub mod number;
 pub mod paper;
 pub mod prepare;
 pub mod sample;
+pub mod sweep;
 pub mod writer;
 
 pub use error::StudyError;

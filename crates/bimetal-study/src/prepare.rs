@@ -1,6 +1,7 @@
 //! What is run: a trace, a comparable device for each scheme, and the addresses of the one fitted to the other.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
@@ -22,8 +23,20 @@ pub struct Workload {
     pub requests: Arc<Vec<Request>>,
     /// What reads and writes touch.
     extents: Arc<Extents>,
+    /// The same requests as some devices need them.
+    layouts: Arc<Layouts>,
     /// What a user should know of them.
     pub warnings: Vec<String>,
+}
+
+/// Requests that had to be changed to fit a device: made once for all devices of a kind, for they take as much memory as
+/// the trace.
+#[derive(Debug, Default)]
+struct Layouts {
+    /// Touched extents moved next to each other: the same for all devices.
+    compacted: OnceLock<Arc<Vec<Request>>>,
+    /// Trims cut off, by the end of the device: kept as long as one is in use.
+    clipped: Mutex<BTreeMap<u64, Weak<Vec<Request>>>>,
 }
 
 impl Workload {
@@ -38,7 +51,46 @@ impl Workload {
             (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
         }
         let extents = Arc::new(Extents::of(&requests));
-        Self { facts, requests: Arc::new(requests), extents, warnings: trace.warnings }
+        let layouts = Arc::default();
+        Self { facts, requests: Arc::new(requests), extents, layouts, warnings: trace.warnings }
+    }
+
+    /// With the touched extents next to each other, as every device that is fitted to it needs them. That takes no more memory,
+    /// if nobody else has the requests.
+    pub fn compacted(mut self) -> Self {
+        self.compact();
+        let extents = Arc::new(Extents::of(&self.requests));
+        Self { extents, layouts: Arc::default(), ..self }
+    }
+
+    /// Moves the touched extents next to each other: in place if nobody else has the requests.
+    fn compact(&mut self) {
+        if let Some(own) = Arc::get_mut(&mut self.requests) {
+            return self.extents.compact(own);
+        }
+        let compacted = || {
+            let mut requests = self.requests.to_vec();
+            self.extents.compact(&mut requests);
+            Arc::new(requests)
+        };
+        let compacted = Arc::clone(self.layouts.compacted.get_or_init(compacted));
+        self.requests = compacted;
+    }
+
+    /// Cuts off what trims reach beyond the end of a device.
+    fn clip(&mut self, logical_bytes: u64) {
+        if let Some(own) = Arc::get_mut(&mut self.requests) {
+            return clip_trims(own, logical_bytes);
+        }
+        let mut known = self.layouts.clipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let clipped = known.get(&logical_bytes).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let mut requests = self.requests.to_vec();
+            clip_trims(&mut requests, logical_bytes);
+            Arc::new(requests)
+        });
+        known.insert(logical_bytes, Arc::downgrade(&clipped));
+        drop(known);
+        self.requests = clipped;
     }
 }
 
@@ -144,6 +196,28 @@ pub fn prepare(
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 
+/// Makes the device of one scheme and fits the trace's addresses to it, as [`prepare`] does, and leaves it to the replay to
+/// find out whether the scheme takes the device.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_one(
+    mut workload: Workload,
+    device: Option<Device>,
+    scheme: &'static SchemeSpec,
+    settings: &[(String, String)],
+) -> Result<(Workload, Resolved), StudyError> {
+    let mut template = match device {
+        Some(device) => Template::fixed(device),
+        None => Template::auto(workload.extents.touched_bytes()),
+    };
+    let schemes = Schemes { specs: vec![scheme], optional: false };
+    let of_scheme = configure(&mut template, &schemes, settings)?;
+    place(&mut workload, &template)?;
+    let resolved = resolve(&template, scheme, &of_scheme)?;
+    Ok((workload, resolved))
+}
+
 /// A device without a trace: of that description, or one that holds so many logical bytes.
 ///
 /// # Errors
@@ -218,9 +292,9 @@ fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, Stud
     }
     let addresses = Addresses { compacted, touched_extents: extents.count(), span_bytes, replayed_span_bytes };
     if compacted {
-        extents.compact(Arc::make_mut(&mut workload.requests));
+        workload.compact();
     } else if workload.requests.iter().any(|request| request.end() > logical / SECTOR_BYTES) {
-        clip_trims(Arc::make_mut(&mut workload.requests), logical);
+        workload.clip(logical);
     }
     Ok(addresses)
 }
@@ -232,4 +306,55 @@ fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
         request.sectors = u64::from(request.sectors).min(end.saturating_sub(request.sector)) as u32;
         request.sectors > 0
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bimetal_core::request::Op;
+
+    fn workload(requests: Vec<Request>) -> Workload {
+        let trace = Trace {
+            name: "t".into(),
+            format: "generated",
+            devices: Vec::new(),
+            reads: 0,
+            writes: requests.len() as u64,
+            trims: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            origin_ns: 0,
+            warnings: Vec::new(),
+            requests,
+        };
+        Workload::of(trace, None)
+    }
+
+    #[test]
+    fn devices_of_a_layout_share_their_requests() {
+        let request = |sector, op| Request { arrival_ns: 0, sector, sectors: 8, op };
+        let far = request(1 << 30, Op::Write);
+        let trace = workload(vec![request(0, Op::Write), far]);
+        let pagemap = scheme::find("pagemap").unwrap();
+        let chang = scheme::find("chang").unwrap();
+        let on = |workload: &Workload, spec, settings: &[(&str, &str)]| {
+            let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+            prepare_one(workload.clone(), None, spec, &settings).unwrap().0.requests
+        };
+        let first = on(&trace, pagemap, &[]);
+        assert_eq!(first[1].sector, 2048, "moved");
+        assert!(Arc::ptr_eq(&first, &on(&trace, chang, &[("mlc.spare", "60%")])));
+        assert_eq!(trace.requests[1], far, "those of the trace stay where they are");
+        // Alone, the requests are moved in their place, and once for all.
+        let (place, moved) = (trace.requests.as_ptr(), first.to_vec());
+        let compacted = Workload { layouts: Arc::default(), ..trace }.compacted();
+        assert_eq!((compacted.requests.as_ptr(), compacted.requests.to_vec()), (place, moved));
+        assert!(Arc::ptr_eq(&on(&compacted, pagemap, &[]), &compacted.requests));
+
+        let trims = workload(vec![request(0, Op::Write), request(1 << 20, Op::Trim)]);
+        let logical = [("logical", "8MiB")];
+        let clipped = on(&trims, pagemap, &logical);
+        assert_eq!((clipped.len(), trims.requests.len()), (1, 2));
+        assert!(Arc::ptr_eq(&clipped, &on(&trims, chang, &logical)));
+    }
 }

@@ -9,7 +9,7 @@ use crate::input::{Compression, InputError};
 /// Name of the trace in results.
 pub const NAME: &str = "cloudphysics (built-in sample)";
 
-const BYTES: &[u8] = include_bytes!("../sample/cloudphysics.vscsi.xz");
+pub(crate) const BYTES: &[u8] = include_bytes!("../sample/cloudphysics.vscsi.xz");
 
 /// Decodes the built-in trace.
 ///

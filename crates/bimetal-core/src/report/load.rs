@@ -3,7 +3,7 @@
 //! An open loop that asks for more than the device can do has no mean response: the queue grows as long as the trace lasts,
 //! and so does every figure of the responses.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{DiskDescription, RegionDescription};
 use crate::ledger::{Server, ServerKind};
@@ -27,7 +27,7 @@ pub struct LoadFigures {
 }
 
 /// Whether a device had more to do than it can.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overload {
     /// It kept up, or the loop is closed.

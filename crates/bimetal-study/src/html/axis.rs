@@ -15,10 +15,11 @@ fn axis() -> Axis {
     Axis::new().auto_margin(true).grid_color(GRID).line_color(INK).show_line(true).zero_line(false)
 }
 
-/// An axis of numbers over these values.
-pub(super) fn number_axis(described: &figure::Axis, values: &[f64]) -> Axis {
+/// An axis of numbers over these values, and from 0 if it is linear and that is wanted.
+pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) -> Axis {
     if !described.logarithmic {
-        return axis().range_mode(RangeMode::ToZero).n_ticks(TICKS).separate_thousands(true);
+        let range = if zero { RangeMode::ToZero } else { RangeMode::Normal };
+        return axis().range_mode(range).n_ticks(TICKS).separate_thousands(true);
     }
     let ticks = logarithmic_ticks(values);
     let labels = ticks.iter().map(|&tick| tick_label(tick)).collect();

@@ -3,7 +3,7 @@
 //! Names stand on the left, below each other, so that they can be read on a phone; only where lines join them do they
 //! stand side by side. The legend is above the diagram and takes no room from it.
 
-use plotly::common::{Anchor, Font, Label, Mode, Orientation, Title};
+use plotly::common::{Anchor, Font, Label, Line, LineShape, Mode, Orientation, Title};
 use plotly::configuration::{Configuration, DisplayModeBar};
 use plotly::layout::{BarMode, DragMode, HoverMode, Layout, Legend, Margin, TraceOrder};
 use plotly::{Bar, Scatter, Trace};
@@ -129,6 +129,16 @@ impl<'a> Chart<'a> {
                 let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
                 self.drawn(xs, ys, series, look)
             }
+            Points::Described(points) => {
+                let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.x, point.y)).unzip();
+                let labels: Vec<String> = points.iter().map(|point| escape(&point.label)).collect();
+                let sizes = points.iter().map(|point| point.size).collect();
+                Scatter::new(xs, ys)
+                    .name(escape(&series_name(series)))
+                    .mode(Mode::Markers)
+                    .marker(look.mark().size_array(sizes).opacity(0.8))
+                    .text_array(labels)
+            }
             Points::Names(points) => {
                 let names: Vec<String> = points.iter().map(|(name, _)| self.place(name)).collect();
                 let values: Vec<f64> = points.iter().map(|&(_, value)| value).collect();
@@ -158,6 +168,10 @@ impl<'a> Chart<'a> {
                 return self.bars(xs, ys).name(name).marker(look.bar()).offset_group(stack);
             }
             PlotKind::Marks => Mode::Markers,
+            PlotKind::Front => {
+                let line = Line::new().color(INK).width(1.0).shape(LineShape::Hv);
+                return Scatter::new(xs, ys).name(name).mode(Mode::Lines).line(line);
+            }
             PlotKind::Lines if xs.len() > MARKED_POINTS && !look.beside_paper => Mode::Lines,
             PlotKind::Lines => Mode::LinesMarkers,
         };
@@ -174,10 +188,12 @@ impl<'a> Chart<'a> {
 
     fn layout(&self) -> Layout {
         let Self { plot, names, lying, .. } = self;
-        let values = number_axis(&plot.y, &plot.values().collect::<Vec<_>>());
+        // Points of a front are compared with each other, not with nothing.
+        let zero = plot.kind != PlotKind::Front;
+        let values = number_axis(&plot.y, &plot.values().collect::<Vec<_>>(), zero);
         let places = || {
             if names.is_empty() {
-                return number_axis(&plot.x, &plot.numbers().map(|(x, _)| x).collect::<Vec<_>>());
+                return number_axis(&plot.x, &plot.numbers().map(|(x, _)| x).collect::<Vec<_>>(), zero);
             }
             let axis = name_axis(names.iter().map(|name| self.place(name)).collect(), *lying);
             axis.tick_angle(if self.turns_names() { -90.0 } else { 0.0 })

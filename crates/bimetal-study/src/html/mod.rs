@@ -11,11 +11,13 @@ mod over_time;
 mod page;
 mod papers;
 mod style;
+mod sweep;
 mod table;
 mod workload;
 
 pub use comparison::comparison;
 pub use papers::figures;
+pub use sweep::sweep;
 
 /// A name and the figure that it is of.
 type Named<T, V> = (&'static str, fn(&T) -> V);

@@ -2,7 +2,7 @@
 
 use super::chart;
 use super::table::{self, Table};
-use crate::figure::Plot;
+use crate::figure::{Plot, PlotKind};
 
 /// Tables of more rows than this are folded away.
 const OPEN_ROWS: usize = 24;
@@ -21,6 +21,8 @@ pub(super) struct Page {
     sections: Vec<String>,
     body: String,
     plots: usize,
+    /// Whether it has a table to be sorted and filtered.
+    sifts: bool,
     /// Names of series that look the same in all diagrams.
     names: Vec<String>,
 }
@@ -28,7 +30,15 @@ pub(super) struct Page {
 impl Page {
     /// An empty page; series of these names look the same in all of its diagrams.
     pub fn new(title: &str, names: Vec<String>) -> Self {
-        Self { title: title.into(), head: String::new(), sections: Vec::new(), body: String::new(), plots: 0, names }
+        Self {
+            title: title.into(),
+            head: String::new(),
+            sections: Vec::new(),
+            body: String::new(),
+            plots: 0,
+            sifts: false,
+            names,
+        }
     }
 
     /// Begins a section.
@@ -73,6 +83,17 @@ impl Page {
         self.push(&html);
     }
 
+    /// A table that is sorted by a click on a head, and of which only the rows with certain words are shown.
+    pub fn sifted_table(&mut self, table: &Table) {
+        self.sifts = true;
+        let rows = table.rows.len();
+        self.push(&format!(
+            "<div class=\"sift\"><p><label>Show rows with <input type=\"search\" placeholder=\"chang 9%\"></label> \
+             <output>{rows} of {rows}</output></p>\n{}</div>\n",
+            table.html()
+        ));
+    }
+
     /// Diagrams beside or below each other, each with its table. Those without a point are left out.
     pub fn plots(&mut self, plots: &[Plot]) {
         let mut figures = String::new();
@@ -97,12 +118,13 @@ impl Page {
         } else {
             String::new()
         };
+        let sift = if self.sifts { format!("<script>\n{}</script>\n", include_str!("sift.js")) } else { String::new() };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{LOADS_NOTHING}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"generator\" content=\"bimetal {}\">\n<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-             <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}{contents}{}</main>\n{script}</body>\n</html>\n",
+             <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}{contents}{}</main>\n{script}{sift}</body>\n</html>\n",
             env!("CARGO_PKG_VERSION"),
             include_str!("page.css"),
             self.head,
@@ -126,7 +148,8 @@ fn contents(sections: &[String]) -> String {
 /// A diagram over its table.
 fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let table = table::of_plot(plot);
-    let open = if table.rows.len() <= OPEN_ROWS { " open" } else { "" };
+    // Points of a front are in several diagrams.
+    let open = if table.rows.len() <= OPEN_ROWS && plot.kind != PlotKind::Front { " open" } else { "" };
     let (drawn, height) = chart::of_plot(plot, names);
     let upright = chart::upright_label(plot);
     let upright = if upright == plot.title || upright.is_empty() {

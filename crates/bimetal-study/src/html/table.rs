@@ -1,7 +1,7 @@
 //! Tables: heads, then rows. That of a diagram has all of its points.
 
 use super::page::escape;
-use crate::figure::{Origin, Plot, Points, Series};
+use crate::figure::{Described, Origin, Plot, PlotKind, Points, Series};
 use crate::listing::Listing;
 use crate::number::{NOTHING, plain};
 
@@ -62,10 +62,23 @@ pub(super) fn series_name(series: &Series) -> String {
 
 /// All points of a diagram: a row for each place, a column for each series.
 pub(super) fn of_plot(plot: &Plot) -> Table {
+    if plot.kind == PlotKind::Front {
+        return described(plot);
+    }
     let heads = std::iter::once(plot.x.label.clone()).chain(plot.series.iter().map(series_name)).collect();
     let names = plot.names();
     let rows = if names.is_empty() { numbered(plot) } else { named(plot, &names) };
     Table { text_columns: usize::from(!names.is_empty()), ..Table::new(heads, rows) }
+}
+
+/// The points that say what they are, a row for each.
+fn described(plot: &Plot) -> Table {
+    let row = |point: &Described| vec![point.label.clone(), shown(Some(point.x)), shown(Some(point.y))];
+    let rows = plot.series.iter().flat_map(|series| match &series.points {
+        Points::Described(points) => points.iter().map(row).collect(),
+        Points::Numbers(_) | Points::Names(_) => Vec::new(),
+    });
+    Table::new(vec!["point".into(), plot.x.label.clone(), plot.y.label.clone()], rows.collect())
 }
 
 fn shown(value: Option<f64>) -> String {
@@ -75,7 +88,7 @@ fn shown(value: Option<f64>) -> String {
 fn named(plot: &Plot, names: &[&str]) -> Vec<Vec<String>> {
     let values = |series: &Series, name: &str| match &series.points {
         Points::Names(points) => points.iter().filter(|(known, _)| known == name).map(|&(_, value)| value).collect(),
-        Points::Numbers(_) => Vec::new(),
+        Points::Numbers(_) | Points::Described(_) => Vec::new(),
     };
     names.iter().flat_map(|name| rows(plot, name, |series| values(series, name))).collect()
 }
@@ -86,7 +99,7 @@ fn numbered(plot: &Plot) -> Vec<Vec<String>> {
     places.dedup();
     let values = |series: &Series, place: f64| match &series.points {
         Points::Numbers(points) => points.iter().filter(|(x, _)| *x == place).map(|&(_, value)| value).collect(),
-        Points::Names(_) => Vec::new(),
+        Points::Names(_) | Points::Described(_) => Vec::new(),
     };
     places.iter().flat_map(|&place| rows(plot, &plain(place), |series| values(series, place))).collect()
 }

@@ -1,0 +1,38 @@
+//! Arguments of `bimetal sweep`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{HtmlArgs, JsonArgs};
+
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// Study file: which traces, devices, schemes, sizes and parameters (docs/sweep.md)
+    #[arg(value_name = "STUDY")]
+    pub study: PathBuf,
+    /// How many points run at once; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    pub jobs: Option<u16>,
+    /// Keep rows in this file as they come, and take those from it that it has: a sweep that was interrupted goes on. By default
+    /// the study's name with `.results.jsonl`, beside it
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// Forget the results that there are
+    #[arg(long)]
+    pub restart: bool,
+    /// Show the points and run none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write a line for each point to a CSV file
+    #[arg(long, value_name = "FILE", help_heading = "Output options")]
+    pub csv: Option<PathBuf>,
+    /// Write a row for each point to a Parquet file
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "FILE", help_heading = "Output options")]
+    pub parquet: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
+}

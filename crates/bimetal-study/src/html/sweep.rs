@@ -1,0 +1,371 @@
+//! What came out of a sweep: the best devices, what each choice does, and every point.
+
+use bimetal_core::report::Overload;
+
+use super::page::Page;
+use super::table::Table;
+use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
+use crate::number::{
+    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, significant, thousands, with_unit,
+};
+use crate::sweep::label::Varying;
+use crate::sweep::pareto::{self, Goal};
+use crate::sweep::row::{Figures, Row};
+
+/// Name of the line that joins the best.
+const FRONT: &str = "the best";
+/// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+const WIDE: f64 = 12.0;
+/// Pixels of marks of the shortest and of the longest life.
+const MARKS: (f64, f64) = (6.0, 17.0);
+
+/// A page of a study's rows; `left_out` points were not allowed by their devices, and `command` makes the page again.
+pub fn sweep(title: &str, rows: &[Row], left_out: usize, command: &str) -> String {
+    let mut schemes: Vec<String> = Vec::new();
+    for row in rows {
+        if !schemes.contains(&row.point.scheme) {
+            schemes.push(row.point.scheme.clone());
+        }
+    }
+    let title = if title.is_empty() { "Sweep" } else { title };
+    let mut page = Page::new(title, schemes.clone());
+    head(&mut page, rows, left_out, command);
+    let varying = Varying::of(rows);
+    let groups = pareto::groups(rows);
+    let arrivals_vary = groups.iter().any(|group| rows[group[0]].point.replay != rows[groups[0][0]].point.replay);
+    for group in &groups {
+        let group = Group { rows, at: group, varying: &varying, schemes: &schemes };
+        group.section(&mut page, arrivals_vary);
+    }
+    page.section("All points");
+    page.paragraph(
+        "A click on a head sorts, another one the other way round. What is marked with ● is one of the best.",
+    );
+    page.sifted_table(&all(rows, &varying, arrivals_vary));
+    page.finish()
+}
+
+fn head(page: &mut Page, rows: &[Row], left_out: usize, command: &str) {
+    let failed = rows.iter().filter(|row| row.failure.is_some()).count();
+    let count = |count: usize| thousands(count as u64);
+    let mut facts =
+        vec![format!("{} points: {} done, {} failed", count(rows.len()), count(rows.len() - failed), count(failed))];
+    if left_out > 0 {
+        facts.push(format!("{} more left out: schemes that a device does not allow", count(left_out)));
+    }
+    page.list("facts", &facts);
+    page.paragraph("To repeat it:");
+    page.code(command);
+}
+
+/// Rows of one trace, replayed in one way.
+struct Group<'a> {
+    rows: &'a [Row],
+    at: &'a [usize],
+    varying: &'a Varying,
+    schemes: &'a [String],
+}
+
+/// A figure that is drawn.
+#[derive(Clone, Copy)]
+enum Drawn {
+    Mean,
+    P99,
+    Life,
+    Cost,
+}
+
+impl Drawn {
+    /// Its value in microseconds, years or dollars; responses of a device that falls behind more and more are none.
+    fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Self::Mean => figures.is_judged().then_some(figures.response_us.mean),
+            Self::P99 => figures.is_judged().then_some(figures.response_us.p99),
+            Self::Life => figures.lifetime_years,
+            Self::Cost => Some(figures.cost_usd),
+        }
+    }
+
+    fn units(self) -> Units {
+        match self {
+            Self::Mean | Self::P99 => TIMES,
+            Self::Life => LIVES,
+            Self::Cost => &[("USD", 1.0)],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean response",
+            Self::P99 => "99th percentile",
+            Self::Life => "life",
+            Self::Cost => "cost",
+        }
+    }
+}
+
+impl Group<'_> {
+    fn done(&self) -> impl Iterator<Item = (usize, &Row, &Figures)> {
+        self.at.iter().filter_map(|&at| Some((at, &self.rows[at], self.rows[at].figures.as_ref()?)))
+    }
+
+    fn section(&self, page: &mut Page, arrivals_vary: bool) {
+        let Some(first) = self.at.first().map(|&at| &self.rows[at].point) else { return };
+        let arrivals = if arrivals_vary { format!(", {}", first.replay.arrivals) } else { String::new() };
+        page.section(&format!("{}{arrivals}: the best", first.trace.name));
+        page.paragraph("No other point is cheaper, faster and longer-lived at once than these.");
+        let best = self.best();
+        page.table(&self.listed(&best));
+        let commands: Vec<&str> = best.iter().map(|&at| self.rows[at].command.as_str()).collect();
+        page.push("<details><summary>Commands that repeat them, in the folder of the study</summary>\n");
+        page.code(&commands.join("\n"));
+        page.push("</details>\n");
+        page.list("facts", &self.remarks());
+        let lives = self.done().filter_map(|(_, _, figures)| figures.lifetime_years);
+        let (shortest, longest) =
+            lives.fold((f64::INFINITY, 0.0f64), |(least, most), life| (least.min(life), most.max(life)));
+        if longest > 0.0 {
+            page.paragraph(&format!(
+                "The larger a mark, the longer the life: {} to {}. The line is the best that there is at a price or below it.",
+                with_unit(LIVES, shortest),
+                with_unit(LIVES, longest)
+            ));
+        }
+        let by_mean = self.front(Drawn::Mean, Goal::Mean, (shortest, longest));
+        let by_p99 = self.front(Drawn::P99, Goal::P99, (shortest, longest));
+        page.plots(&[by_mean, by_p99, self.front(Drawn::Life, Goal::Life, (shortest, longest))]);
+        let plots = self.marginals();
+        if !plots.is_empty() {
+            page.section(&format!("{}{arrivals}: what each choice does", first.trace.name));
+            page.paragraph("Of all points with a value: the median, and the least and most over all other choices.");
+            page.plots(&plots);
+        }
+    }
+
+    /// Unit and scale in which all values of a figure stand side by side.
+    fn unit(&self, drawn: Drawn) -> (&'static str, f64) {
+        common_unit(drawn.units(), self.done().filter_map(|(_, _, figures)| drawn.of(figures)), 1.0)
+    }
+
+    fn axis(&self, drawn: Drawn) -> Axis {
+        let label = format!("{} ({})", drawn.name(), self.unit(drawn).0);
+        let values = self.done().filter_map(|(_, _, figures)| drawn.of(figures)).filter(|&value| value > 0.0);
+        let (least, most) =
+            values.fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
+        if most > least * WIDE { Axis::logarithmic(label) } else { Axis::linear(label) }
+    }
+
+    /// The best by cost, mean response and life, the cheapest first.
+    fn best(&self) -> Vec<usize> {
+        let mut best = pareto::of_group(self.rows, self.at, &[Goal::Cost, Goal::Mean, Goal::Life]);
+        let cost = |at: usize| self.rows[at].figures.as_ref().map_or(0.0, |figures| figures.cost_usd);
+        best.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
+        best
+    }
+
+    fn listed(&self, best: &[usize]) -> Table {
+        let columns = [Drawn::Cost, Drawn::Mean, Drawn::P99, Drawn::Life];
+        let heads = columns.map(|drawn| format!("{} ({})", drawn.name(), self.unit(drawn).0));
+        let heads = std::iter::once("point".to_owned()).chain(heads);
+        let row = |&at: &usize| {
+            let (row, figures) = (&self.rows[at], self.rows[at].figures.as_ref()?);
+            let values = columns.map(|drawn| shown(drawn, figures, self.unit(drawn).1));
+            Some(std::iter::once(self.varying.short(&row.point)).chain(values).collect())
+        };
+        Table::new(heads.collect(), best.iter().filter_map(row).collect())
+    }
+
+    /// What is not on the diagrams, and why.
+    fn remarks(&self) -> Vec<String> {
+        let count = |overload| self.done().filter(|(_, _, figures)| figures.overload == overload).count();
+        let (growing, bursts) = (count(Overload::Growing), count(Overload::Bursts));
+        let failed = self.at.len() - self.done().count();
+        let mut remarks = Vec::new();
+        if growing > 0 {
+            remarks.push(format!(
+                "{growing} without responses: they fall behind more and more, as long as the trace lasts"
+            ));
+        }
+        if bursts > 0 {
+            remarks.push(format!(
+                "{IN_BURSTS} {bursts} fall behind in bursts: the queue is measured more than the device"
+            ));
+        }
+        if failed > 0 {
+            remarks.push(format!("{failed} failed"));
+        }
+        remarks
+    }
+
+    /// Every point by its cost and a figure, and the best.
+    fn front(&self, drawn: Drawn, goal: Goal, (shortest, longest): (f64, f64)) -> Plot {
+        let scale = self.unit(drawn).1;
+        let size = |figures: &Figures| {
+            let share = match figures.lifetime_years {
+                Some(life) if longest > shortest && shortest > 0.0 => {
+                    (life / shortest).ln() / (longest / shortest).ln()
+                }
+                _ => 0.5,
+            };
+            (MARKS.0 + share * (MARKS.1 - MARKS.0)).round() as usize
+        };
+        let best = pareto::of_group(self.rows, self.at, &[Goal::Cost, goal]);
+        let place = |at: &usize| {
+            let figures = self.rows[*at].figures.as_ref()?;
+            Some((figures.cost_usd, drawn.of(figures)? / scale))
+        };
+        let mut line: Vec<(f64, f64)> = best.iter().filter_map(place).collect();
+        line.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line.dedup();
+        let of_scheme = |scheme: &String| {
+            let points = self.done().filter(|(_, row, _)| row.point.scheme == *scheme);
+            let point = |(_, row, figures): (usize, &Row, &Figures)| {
+                let mark = if figures.overload == Overload::Bursts { IN_BURSTS } else { "" };
+                let life = figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |life| with_unit(LIVES, life));
+                Some(Described {
+                    x: figures.cost_usd,
+                    y: drawn.of(figures)? / scale,
+                    size: size(figures),
+                    label: format!("{mark}{}, life {life}", self.varying.short(&row.point)),
+                })
+            };
+            let points = points.filter_map(point).collect();
+            Series { points: Points::Described(points), ..Series::measured(scheme.clone(), Vec::new()) }
+        };
+        let mut series = vec![];
+        // A line needs two ends.
+        if line.len() > 1 {
+            series.push(Series::measured(FRONT, line));
+        }
+        series.extend(self.schemes.iter().map(of_scheme).filter(|series| !series.is_empty()));
+        let (x, y) = (self.axis(Drawn::Cost), self.axis(drawn));
+        Plot { title: format!("Cost and {}", drawn.name()), kind: PlotKind::Front, x, y, series }
+    }
+
+    /// What each value of each dimension does to response, life and cost.
+    fn marginals(&self) -> Vec<Plot> {
+        let mut dimensions: Vec<(String, Vec<String>)> = Vec::new();
+        let distinct = |value: &dyn Fn(&Row) -> Option<String>| {
+            let mut values: Vec<String> = Vec::new();
+            for value in self.done().filter_map(|(_, row, _)| value(row)) {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            values
+        };
+        dimensions.push(("scheme".into(), distinct(&|row| Some(row.point.scheme.clone()))));
+        dimensions.push(("device".into(), distinct(&|row| Some(row.point.device.name.clone()))));
+        for (key, _) in self.varying.keys() {
+            dimensions.push((key.to_owned(), distinct(&|row| row.point.set.get(key).cloned())));
+        }
+        let has = |row: &Row, dimension: usize, value: &str| match dimension {
+            0 => row.point.scheme == value,
+            1 => row.point.device.name == value,
+            _ => row.point.set.get(&dimensions[dimension].0).is_some_and(|own| own == value),
+        };
+        let mut plots = Vec::new();
+        for (at, (dimension, values)) in dimensions.iter().enumerate().filter(|(_, (_, values))| values.len() > 1) {
+            for drawn in [Drawn::Mean, Drawn::Life, Drawn::Cost] {
+                let scale = self.unit(drawn).1;
+                let figures = |value: &str| {
+                    let own = self.done().filter(|(_, row, _)| has(row, at, value));
+                    let mut figures: Vec<f64> =
+                        own.filter_map(|(_, _, figures)| drawn.of(figures)).map(|value| value / scale).collect();
+                    figures.sort_by(f64::total_cmp);
+                    figures
+                };
+                let of = |name: &str, pick: fn(&[f64]) -> Option<f64>| {
+                    let points = values.iter().filter_map(|value| Some((value.clone(), pick(&figures(value))?)));
+                    Series::measured_by_name(name, points.collect())
+                };
+                let series = vec![
+                    of("median", median),
+                    of("least", |sorted| sorted.first().copied()),
+                    of("most", |sorted| sorted.last().copied()),
+                ];
+                let title = format!("{} by {dimension}", capital(drawn.name()));
+                plots.push(Plot {
+                    title,
+                    kind: PlotKind::Marks,
+                    x: Axis::linear(dimension),
+                    y: self.axis(drawn),
+                    series,
+                });
+            }
+        }
+        plots
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The middle one, or the mean of both in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
+/// A figure in a cell.
+fn shown(drawn: Drawn, figures: &Figures, scale: f64) -> String {
+    let is_response = matches!(drawn, Drawn::Mean | Drawn::P99);
+    let mark = if is_response && figures.overload == Overload::Bursts { IN_BURSTS } else { "" };
+    match drawn.of(figures) {
+        None if is_response => OVERLOAD.to_owned(),
+        None => NOTHING.to_owned(),
+        Some(value) => match drawn {
+            Drawn::Cost => format!("{:.2}", value / scale),
+            _ => format!("{mark}{}", significant(value / scale)),
+        },
+    }
+}
+
+/// Every point.
+fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
+    let traces_vary = rows.iter().any(|row| row.point.trace != rows[0].point.trace);
+    let keys: Vec<&str> = varying.keys().map(|(key, _)| key).collect();
+    let mut heads = vec!["scheme".to_owned()];
+    heads.extend(traces_vary.then(|| "trace".to_owned()));
+    heads.extend(arrivals_vary.then(|| "arrivals".to_owned()));
+    heads.extend(varying.devices().then(|| "device".to_owned()));
+    heads.extend(keys.iter().map(|&key| key.to_owned()));
+    heads.push("best".to_owned());
+    let text_columns = heads.len();
+    let columns = [Drawn::Cost, Drawn::Mean, Drawn::P99, Drawn::Life];
+    let unit = |drawn: Drawn| {
+        let values = rows.iter().filter_map(|row| drawn.of(row.figures.as_ref()?));
+        common_unit(drawn.units(), values, 1.0)
+    };
+    let units = columns.map(unit);
+    heads.extend(columns.iter().zip(units).map(|(drawn, (name, _))| format!("{} ({name})", drawn.name())));
+    heads.extend(["write amp.", "energy (J)"].map(str::to_owned));
+    let best = pareto::of_rows(rows, &[Goal::Cost, Goal::Mean, Goal::Life]);
+    let row = |(at, row): (usize, &Row)| {
+        let point = &row.point;
+        let mut cells = vec![point.scheme.clone()];
+        cells.extend(traces_vary.then(|| point.trace.name.clone()));
+        cells.extend(arrivals_vary.then(|| point.replay.arrivals.clone()));
+        cells.extend(varying.devices().then(|| point.device.name.clone()));
+        cells.extend(keys.iter().map(|&key| point.set.get(key).cloned().unwrap_or_default()));
+        let is_best = best.binary_search(&at).is_ok();
+        match (&row.figures, &row.failure) {
+            (Some(figures), _) => {
+                cells.push(if is_best { "●" } else { "" }.to_owned());
+                cells.extend(columns.iter().zip(units).map(|(&drawn, (_, scale))| shown(drawn, figures, scale)));
+                cells.push(figures.write_amplification.map_or_else(|| NOTHING.to_owned(), significant));
+                cells.push(significant(figures.energy_j));
+            }
+            (None, failure) => {
+                let kind = failure.as_ref().map_or_else(String::new, |failure| failure.kind.to_string());
+                cells.push(format!("failed: {kind}"));
+                cells.resize(heads.len(), NOTHING.to_owned());
+            }
+        }
+        cells
+    };
+    let cells = rows.iter().enumerate().map(row).collect();
+    Table { text_columns, ..Table::new(heads, cells) }
+}

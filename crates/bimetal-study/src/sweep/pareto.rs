@@ -1,0 +1,130 @@
+//! Pareto fronts: the points that no other is better than in every respect.
+
+use std::collections::BTreeMap;
+
+use super::point::Replay;
+use super::row::{Figures, Row};
+use super::source::TraceSource;
+
+/// What is to be small. A larger lifetime is better, so that its negative is; what is not defined is infinitely large.
+pub type Goals = Vec<f64>;
+
+/// Whether a point is at least as good as another in every respect, and better in one.
+pub fn dominates(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
+}
+
+/// The places of the points that none dominates, in their order. Equal ones are all among them; points with a goal that is not
+/// a number are not.
+pub fn front(points: &[Goals]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).filter(|&at| !points[at].iter().any(|goal| goal.is_nan())).collect();
+    // What dominates a point comes before it in this order, and what a dominated point dominates the dominating one does too:
+    // those that are kept are enough to compare with.
+    order.sort_by(|&a, &b| compare(&points[a], &points[b]));
+    let mut kept: Vec<usize> = Vec::new();
+    for at in order {
+        if !kept.iter().any(|&other| dominates(&points[other], &points[at])) {
+            kept.push(at);
+        }
+    }
+    kept.sort_unstable();
+    kept
+}
+
+/// What devices are chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// A low price.
+    Cost,
+    /// A short mean response.
+    Mean,
+    /// A short 99th percentile of the responses.
+    P99,
+    /// A long life.
+    Life,
+}
+
+impl Goal {
+    /// What is to be small. Responses of a device that falls behind more and more are none; what is never worn out lives for ever.
+    fn of(self, figures: &Figures) -> f64 {
+        match self {
+            Self::Cost => figures.cost_usd,
+            Self::Mean | Self::P99 if !figures.is_judged() => f64::NAN,
+            Self::Mean => figures.response_us.mean,
+            Self::P99 => figures.response_us.p99,
+            // For one trace the same as in years.
+            Self::Life => -figures.lifetime_host_bytes.unwrap_or(f64::INFINITY),
+        }
+    }
+}
+
+/// What is compared with each other: the same trace, replayed in the same way.
+pub fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
+    let mut places: BTreeMap<(&TraceSource, &Replay), usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let group = *places.entry((&row.point.trace, &row.point.replay)).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[group].push(at);
+    }
+    groups
+}
+
+/// The places of the rows that are on the front of their group.
+pub fn of_rows(rows: &[Row], goals: &[Goal]) -> Vec<usize> {
+    let mut best: Vec<usize> = groups(rows).iter().flat_map(|group| of_group(rows, group, goals)).collect();
+    best.sort_unstable();
+    best
+}
+
+/// Those of a group.
+pub fn of_group(rows: &[Row], group: &[usize], goals: &[Goal]) -> Vec<usize> {
+    let of = |&at: &usize| {
+        let figures = rows[at].figures.as_ref()?;
+        Some((at, goals.iter().map(|goal| goal.of(figures)).collect()))
+    };
+    let (places, points): (Vec<usize>, Vec<Goals>) = group.iter().filter_map(of).unzip();
+    front(&points).into_iter().map(|at| places[at]).collect()
+}
+
+fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
+    // Not `total_cmp`, to which the two zeros are different.
+    let order = |(a, b): (&f64, &f64)| a.partial_cmp(b).filter(|order| order.is_ne());
+    a.iter().zip(b).find_map(order).unwrap_or(std::cmp::Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_best_are_kept_and_equal_ones_all() {
+        let points =
+            [[1.0, 5.0], [2.0, 3.0], [2.0, 3.0], [3.0, 3.0], [4.0, 1.0], [0.5, f64::INFINITY], [f64::NAN, 0.0]];
+        let points: Vec<Goals> = points.iter().map(|point| point.to_vec()).collect();
+        assert_eq!(front(&points), [0, 1, 2, 4, 5]);
+        assert_eq!(front(&[]), [0; 0]);
+    }
+
+    proptest! {
+        /// The front is what the definition says, however many goals there are.
+        #[test]
+        fn a_front_is_what_nothing_dominates(
+            goals in 1usize..5,
+            raw in prop::collection::vec(prop::collection::vec(prop_oneof![
+                (-3i8..4).prop_map(f64::from), Just(-0.0), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(f64::NAN)
+            ], 5), 0..40),
+        ) {
+            let points: Vec<Goals> = raw.iter().map(|point| point[..goals].to_vec()).collect();
+            let is_number = |point: &Goals| point.iter().all(|goal| !goal.is_nan());
+            let best = |point: &Goals| {
+                is_number(point) && !points.iter().any(|other| is_number(other) && dominates(other, point))
+            };
+            let expected: Vec<usize> = (0..points.len()).filter(|&at| best(&points[at])).collect();
+            prop_assert_eq!(front(&points), expected);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The results file: a line for each row, appended as it comes, so that a study that was interrupted goes on.
+//!
+//! The first line says what the file is. A line that does not end was being written when the program was killed, and is
+//! dropped. The file is locked as long as it is open.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Row;
+
+/// Version of the form of the file.
+const FORMAT: u32 = 1;
+/// How every results file of whatever version begins.
+const START: &str = "{\"bimetal-sweep\":";
+
+/// The first line.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Header {
+    #[serde(rename = "bimetal-sweep")]
+    format: u32,
+    bimetal: String,
+}
+
+/// Why results cannot be kept. Displays as one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultsError {
+    /// The file cannot be opened, read or written.
+    #[error("{}: the results file cannot be {action}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was to be done with it.
+        action: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{}: this is no results file of a sweep; hint: name another one with `--results`", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another program wrote it.
+    #[error(
+        "{}: these results are of version {found}, and this is {}; hint: `--restart` forgets them, `--results` names another \
+         file", path.display(), env!("CARGO_PKG_VERSION")
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Who wrote it.
+        found: String,
+    },
+    /// A line in the middle is damaged.
+    #[error("{}: line {line} is damaged: {what}; hint: `--restart` forgets the results", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// Another sweep has it open.
+    #[error("{}: another sweep is writing these results; hint: wait for it, or name another file with `--results`", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// An open results file.
+#[derive(Debug)]
+pub struct Results {
+    path: PathBuf,
+    file: File,
+    /// Rows that it had when it was opened, by what they are known by; the last of each.
+    rows: BTreeMap<String, Row>,
+}
+
+impl Results {
+    /// Opens a results file, or makes one. `restart` forgets what is in it.
+    ///
+    /// # Errors
+    /// A file that is something else, is damaged or is in use.
+    pub fn open(path: &Path, restart: bool) -> Result<Self, ResultsError> {
+        let failed = |action| move |source| ResultsError::Io { path: path.to_owned(), action, source };
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(failed("opened"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ResultsError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed("locked")(source)),
+        }
+        let mut results = Self { path: path.to_owned(), file, rows: BTreeMap::new() };
+        let whole = results.read(restart)?;
+        results.file.set_len(whole).map_err(failed("written"))?;
+        results.file.seek(SeekFrom::Start(whole)).map_err(failed("written"))?;
+        if whole == 0 {
+            let header = Header { format: FORMAT, bimetal: env!("CARGO_PKG_VERSION").to_owned() };
+            results.append_line(&header)?;
+        }
+        Ok(results)
+    }
+
+    /// Reads whole lines; returns how many bytes they have.
+    fn read(&mut self, restart: bool) -> Result<u64, ResultsError> {
+        let path = || self.path.clone();
+        let failed = |source| ResultsError::Io { path: path(), action: "read", source };
+        let mut reader = BufReader::new(&self.file);
+        let (mut whole, mut line, mut text) = (0, 0, Vec::new());
+        loop {
+            text.clear();
+            let read = reader.read_until(b'\n', &mut text).map_err(failed)?;
+            line += 1;
+            let is_start = text.starts_with(START.as_bytes()) || START.as_bytes().starts_with(&text);
+            if line == 1 && !is_start {
+                return Err(ResultsError::Foreign { path: path() });
+            }
+            if restart || text.last() != Some(&b'\n') {
+                return Ok(whole);
+            }
+            let damaged =
+                |error: serde_json::Error| ResultsError::Damaged { path: path(), line, what: error.to_string() };
+            if line == 1 {
+                let header: Header = serde_json::from_slice(&text).map_err(damaged)?;
+                if (header.format, header.bimetal.as_str()) != (FORMAT, env!("CARGO_PKG_VERSION")) {
+                    let found = format!("{} (form {})", header.bimetal, header.format);
+                    return Err(ResultsError::Version { path: path(), found });
+                }
+            } else {
+                let row: Row = serde_json::from_slice(&text).map_err(damaged)?;
+                self.rows.insert(row.key.clone(), row);
+            }
+            whole += read as u64;
+        }
+    }
+
+    /// Takes the row of that key, if the file had one when it was opened that need not be made again.
+    pub fn take(&mut self, key: &str) -> Option<Row> {
+        let row = self.rows.remove(key)?;
+        (!row.failure.as_ref().is_some_and(super::row::Failure::may_pass)).then_some(row)
+    }
+
+    /// Adds a row, at once and whole.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append(&mut self, row: &Row) -> Result<(), ResultsError> {
+        self.append_line(row)
+    }
+
+    fn append_line(&mut self, value: &impl Serialize) -> Result<(), ResultsError> {
+        let failed = |source| ResultsError::Io { path: self.path.clone(), action: "written", source };
+        let mut line = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::point;
+    use crate::sweep::study::Study;
+
+    const STUDY: &str = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\"]\n\
+                         set.\"mlc.spare\" = [\"9%\", \"0%\"]";
+
+    fn rows() -> Vec<Row> {
+        let study = Study::parse(STUDY, Path::new(".")).unwrap();
+        let rows: Vec<Row> = study
+            .points
+            .iter()
+            .map(|planned| point::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
+            .collect();
+        assert_eq!(rows.iter().filter(|row| row.failure.is_some()).count(), 2);
+        rows
+    }
+
+    #[test]
+    fn rows_come_back_as_they_were_and_torn_ones_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        let rows = rows();
+        let mut results = Results::open(&path, false).unwrap();
+        let mut ends = vec![std::fs::metadata(&path).unwrap().len()];
+        for row in &rows {
+            results.append(row).unwrap();
+            ends.push(std::fs::metadata(&path).unwrap().len());
+        }
+        assert!(matches!(Results::open(&path, false), Err(ResultsError::Locked { .. })));
+        drop(results);
+        let whole = std::fs::read(&path).unwrap();
+        // Every byte of the header and of the last two rows.
+        for cut in (0..=ends[0] as usize).chain(ends[ends.len() - 3] as usize..=whole.len()) {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut results = Results::open(&path, false).unwrap();
+            let complete = ends.iter().filter(|&&end| end <= cut as u64).count();
+            let expected = &rows[..complete.saturating_sub(1)];
+            assert_eq!(results.rows.len(), expected.len(), "cut at {cut}");
+            // A file of no whole header has a new one.
+            let left = ends[complete.max(1) - 1];
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), left, "cut at {cut}");
+            for row in expected {
+                assert_eq!(results.take(&row.key).as_ref(), Some(row));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_results_file_is_never_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        let refuse = |text: &str, restart: bool| {
+            std::fs::write(&path, text).unwrap();
+            let error = Results::open(&path, restart).unwrap_err().to_string();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            error
+        };
+        for restart in [false, true] {
+            assert!(refuse("0,0,4096,w,0.0\n", restart).contains("`--results`"));
+            assert!(refuse("{}\n", restart).contains("no results file"));
+        }
+        let old = "{\"bimetal-sweep\":0,\"bimetal\":\"0.0.1\"}\n{}\n";
+        let error = refuse(old, false);
+        assert!(error.contains("0.0.1 (form 0)") && error.contains("--restart"), "{error}");
+        let header = format!("{START}{FORMAT},\"bimetal\":\"{}\"}}\n", env!("CARGO_PKG_VERSION"));
+        let error = refuse(&format!("{header}{{\"key\":1}}\n{{}}\n"), false);
+        assert!(error.contains("line 2 is damaged") && error.contains("--restart"), "{error}");
+        std::fs::write(&path, old).unwrap();
+        assert!(Results::open(&path, true).unwrap().rows.is_empty());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), header);
+    }
+
+    #[test]
+    fn what_may_pass_next_time_is_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.jsonl");
+        let mut memory = rows().remove(0);
+        memory.failure = Some(crate::StudyError::Memory { needed_mib: 2, available_mib: 1 }.into());
+        Results::open(&path, false).unwrap().append(&memory).unwrap();
+        assert_eq!(Results::open(&path, false).unwrap().take(&memory.key), None);
+    }
+}

@@ -1,0 +1,395 @@
+//! Runs the points of a study on threads, each trace decoded once and kept only as long as it is needed.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::point::{AUTO, run_on};
+use super::results::{Results, ResultsError};
+use super::row::{Failure, FailureKind, Row};
+use super::source::{Loaded, TraceSource};
+use super::study::Planned;
+use crate::{StudyError, memory};
+
+/// Called from several threads while points run.
+pub trait Progress: Sync {
+    /// So many points were in the results file.
+    fn resumed(&self, _points: usize) {}
+    /// A trace is being decoded.
+    fn loading(&self, _trace: &TraceSource) {}
+    /// A point has come on by that share of it; all shares of a point make 1. Says whether to go on: else what runs is ended
+    /// and nothing is begun.
+    fn advanced(&self, _share: f64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    /// A point is done.
+    fn done(&self, _row: &Row) {}
+}
+
+/// No progress is shown.
+#[derive(Debug)]
+pub struct Quiet;
+
+impl Progress for Quiet {}
+
+/// Runs what is not in the results file, `jobs` points at once; 0 is as many as there are processors. Rows are in the order of
+/// the points; those that `progress` ended have none.
+///
+/// # Errors
+/// The results file cannot be written. Whatever is wrong with a point is in its row.
+pub fn run(
+    points: &[Planned],
+    folder: &Path,
+    results: Option<Results>,
+    jobs: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Row>, ResultsError> {
+    let schedule = Schedule::new(points, folder, results, progress);
+    let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.min(schedule.order.len()) {
+            // If no thread is to be had, this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || schedule.work());
+        }
+        schedule.work();
+    });
+    let Schedule { kept, .. } = schedule;
+    let Kept { rows, error, .. } = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match error {
+        Some(error) => Err(error),
+        None => Ok(rows.into_iter().flatten().collect()),
+    }
+}
+
+struct Schedule<'a> {
+    points: &'a [Planned],
+    folder: &'a Path,
+    progress: &'a dyn Progress,
+    /// Places of the points to be run, those of a trace one after the other, each with the place of its trace.
+    order: Vec<(usize, usize)>,
+    /// The next of these.
+    next: AtomicUsize,
+    traces: Vec<Slot<'a>>,
+    memory: Gate,
+    stop: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+/// A trace, from its first point to its last.
+struct Slot<'a> {
+    source: &'a TraceSource,
+    /// Whether all devices are fitted to it.
+    is_fitted: bool,
+    /// Points that have not been run.
+    left: AtomicUsize,
+    loaded: Mutex<Option<Result<Arc<Loaded>, Failure>>>,
+}
+
+/// What has come out.
+struct Kept {
+    rows: Vec<Option<Row>>,
+    results: Option<Results>,
+    error: Option<ResultsError>,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(points: &'a [Planned], folder: &'a Path, mut results: Option<Results>, progress: &'a dyn Progress) -> Self {
+        let mut rows = vec![None; points.len()];
+        let mut traces: Vec<Slot<'a>> = Vec::new();
+        let mut fingerprints: Vec<Result<String, Failure>> = Vec::new();
+        let mut order = Vec::with_capacity(points.len());
+        for (at, Planned { point, .. }) in points.iter().enumerate() {
+            let known = traces.iter().position(|slot| *slot.source == point.trace);
+            let trace = known.unwrap_or_else(|| {
+                let left = AtomicUsize::new(0);
+                traces.push(Slot { source: &point.trace, is_fitted: true, left, loaded: Mutex::default() });
+                // Without results there is nothing to be found by it.
+                fingerprints
+                    .push(results.as_ref().map_or_else(|| Ok(String::new()), |_| point.trace.fingerprint(folder)));
+                traces.len() - 1
+            });
+            let fingerprint = fingerprints[trace].as_ref().ok();
+            match fingerprint.and_then(|trace| results.as_mut()?.take(&point.key(trace))) {
+                Some(row) => rows[at] = Some(row),
+                None => {
+                    *traces[trace].left.get_mut() += 1;
+                    traces[trace].is_fitted &= point.device.name == AUTO;
+                    order.push((trace, at));
+                }
+            }
+        }
+        progress.resumed(points.len() - order.len());
+        // One trace after the other, in the order of their first points.
+        order.sort_by_key(|&(trace, _)| trace);
+        Self {
+            points,
+            folder,
+            progress,
+            order,
+            next: AtomicUsize::new(0),
+            traces,
+            memory: Gate::default(),
+            stop: AtomicBool::new(false),
+            kept: Mutex::new(Kept { rows, results, error: None }),
+        }
+    }
+
+    /// Runs points until there are none.
+    fn work(&self) {
+        while let Some(&(trace, at)) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.run(&self.traces[trace], at);
+        }
+    }
+
+    fn run(&self, slot: &Slot<'_>, at: usize) {
+        let point = &self.points[at].point;
+        let mut told = 0.0;
+        let row = match self.load(slot) {
+            Ok(trace) => {
+                let requests = trace.workload.requests.len() as f64 * f64::from(point.replay.repeat);
+                run_on(point, &trace, &|bytes| self.memory.enter(bytes), &mut |served| {
+                    let share = (served as f64 / requests).min(1.0);
+                    let flow = self.progress.advanced(share - told);
+                    told = share;
+                    flow
+                })
+            }
+            Err(failure) => Row::failed(point, "", failure),
+        };
+        if slot.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&slot.loaded).take();
+        }
+        let is_stopped = row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Stopped);
+        if is_stopped || self.progress.advanced(1.0 - told).is_break() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        if is_stopped {
+            return;
+        }
+        self.progress.done(&row);
+        self.keep(at, row);
+    }
+
+    /// The trace of a point: whoever comes first decodes it, and the others wait.
+    fn load(&self, slot: &Slot<'_>) -> Result<Arc<Loaded>, Failure> {
+        let mut loaded = lock(&slot.loaded);
+        let load = || {
+            self.progress.loading(slot.source);
+            let Loaded { workload, fingerprint } = slot.source.load(self.folder)?;
+            let workload = if slot.is_fitted { workload.compacted() } else { workload };
+            Ok(Arc::new(Loaded { workload, fingerprint }))
+        };
+        loaded.get_or_insert_with(load).clone()
+    }
+
+    fn keep(&self, at: usize, row: Row) {
+        let mut kept = lock(&self.kept);
+        // What cannot be read has no fingerprint to be found by: it is tried again each time.
+        let is_found_again = !row.trace_fingerprint.is_empty();
+        if let Some(results) = kept.results.as_mut().filter(|_| is_found_again)
+            && let Err(error) = results.append(&row)
+        {
+            kept.error.get_or_insert(error);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        kept.rows[at] = Some(row);
+    }
+}
+
+/// Lets simulations in as long as there is memory for them; the others wait until one has ended.
+#[derive(Default)]
+struct Gate {
+    /// What those inside need.
+    taken: Mutex<u64>,
+    left: Condvar,
+}
+
+/// Memory that is in use until this is dropped.
+struct Permit<'a> {
+    gate: &'a Gate,
+    bytes: u64,
+}
+
+impl Gate {
+    /// # Errors
+    /// Too little memory even alone.
+    fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
+        let mut taken = lock(&self.taken);
+        // What others have taken but not yet touched still counts as available: both are asked for.
+        while *taken > 0 && memory::check_bytes(taken.saturating_add(bytes)).is_err() {
+            taken = self.left.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        memory::check_bytes(bytes)?;
+        *taken += bytes;
+        Ok(Permit { gate: self, bytes })
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *lock(&self.gate.taken) -= self.bytes;
+        self.gate.left.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is guarded is ever half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::export::Table;
+    use crate::sweep::row::FailureKind;
+    use crate::sweep::study::Study;
+
+    /// Counts what it is told.
+    #[derive(Default)]
+    struct Counts {
+        loaded: AtomicUsize,
+        done: AtomicUsize,
+        resumed: AtomicUsize,
+        advanced: Mutex<f64>,
+    }
+
+    impl Progress for Counts {
+        fn loading(&self, _trace: &TraceSource) {
+            self.loaded.fetch_add(1, Ordering::Relaxed);
+        }
+        fn resumed(&self, points: usize) {
+            self.resumed.fetch_add(points, Ordering::Relaxed);
+        }
+        fn advanced(&self, share: f64) -> ControlFlow<()> {
+            assert!((0.0..=1.0).contains(&share));
+            *lock(&self.advanced) += share;
+            ControlFlow::Continue(())
+        }
+        fn done(&self, _row: &Row) {
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    const STUDY: &str = "
+        traces = [
+            { limit = 400 },
+            { generate = \"zipf\", set = { requests = 500, span = \"16MiB\" } },
+            { files = \"gone.csv\" },
+        ]
+        [[grids]]
+        scheme = [\"pagemap\", \"chang\"]
+        set.\"mlc.spare\" = [\"9%\", \"0%\", \"15%\"]
+        ";
+
+    fn without_speed(rows: &[Row]) -> Vec<Row> {
+        rows.iter().map(Row::without_speed).collect()
+    }
+
+    /// Ends everything at the first news of a second point.
+    struct Impatient(AtomicUsize);
+
+    impl Progress for Impatient {
+        fn advanced(&self, _share: f64) -> ControlFlow<()> {
+            if self.0.load(Ordering::Relaxed) > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn done(&self, _row: &Row) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_watches_may_end_it() {
+        let text = "traces = [{ limit = 400 }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\", \"hyssd\"]";
+        let study = Study::parse(text, Path::new(".")).unwrap();
+        let rows = run(&study.points, Path::new("."), None, 1, &Impatient(AtomicUsize::new(0))).unwrap();
+        assert!((1..3).contains(&rows.len()) && rows.iter().all(|row| row.failure.is_none()), "{rows:?}");
+    }
+
+    #[test]
+    fn every_point_has_its_row_in_order_whatever_the_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone.csv");
+        std::fs::write(&gone, "0,0,4096,w,0.0\n").unwrap();
+        let study = Study::parse(STUDY, folder.path()).unwrap();
+        // It disappears after the study was read.
+        std::fs::remove_file(&gone).unwrap();
+        let run = |jobs| {
+            let counts = Counts::default();
+            let rows = run(&study.points, folder.path(), None, jobs, &counts).unwrap();
+            assert!((*lock(&counts.advanced) - 18.0).abs() < 1e-9);
+            assert_eq!((counts.loaded.into_inner(), counts.done.into_inner()), (3, 18), "{jobs} jobs");
+            rows
+        };
+        let rows = run(1);
+        for (row, planned) in rows.iter().zip(&study.points) {
+            assert_eq!(row.point, planned.point);
+        }
+        let kinds: Vec<_> = rows.iter().map(|row| row.failure.as_ref().map(|failure| failure.kind)).collect();
+        let spare = [None, Some(FailureKind::Refused), None];
+        let expected = [spare, spare, spare, spare].concat();
+        assert_eq!(kinds[..12], expected);
+        assert_eq!(kinds[12..], [Some(FailureKind::Trace); 6]);
+        for jobs in [2, 7] {
+            assert_eq!(without_speed(&run(jobs)), without_speed(&rows), "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_results_is_not_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("gone.csv"), "0,0,4096,w,0.0\n").unwrap();
+        let study = Study::parse(STUDY, folder.path()).unwrap();
+        let path = folder.path().join("results.jsonl");
+        let run = |points: &[Planned]| {
+            let counts = Counts::default();
+            let results = Results::open(&path, false).unwrap();
+            let rows = run(points, folder.path(), Some(results), 2, &counts).unwrap();
+            assert_eq!(counts.done.into_inner() + counts.resumed.into_inner(), points.len());
+            (rows, counts.loaded.into_inner())
+        };
+        // The last trace and a part of the first, then all: rows of other studies are no hindrance.
+        let (_, loaded) = run(&study.points[13..]);
+        assert_eq!(loaded, 1);
+        let (_, loaded) = run(&study.points[..4]);
+        assert_eq!(loaded, 1);
+        let (rows, loaded) = run(&study.points);
+        assert_eq!((rows.len(), loaded), (18, 3));
+        let (again, loaded) = run(&study.points);
+        assert_eq!((again, loaded), (rows.clone(), 0));
+        // A trace whose content has changed is another one.
+        std::fs::write(folder.path().join("gone.csv"), "0,8,4096,w,0.0\n").unwrap();
+        let (changed, loaded) = run(&study.points);
+        assert_eq!((&changed[..12], loaded), (&rows[..12], 1));
+        assert_ne!(changed[12].key, rows[12].key);
+    }
+
+    #[test]
+    fn cut_off_anywhere_a_study_ends_as_if_it_never_had_been() {
+        let text = "traces = [{ files = \"t.spc\" }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"mlc.spare\" = [\"90%\", \"0%\", \"80%\"]";
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.spc"), "0,0,4096,w,0.0\n0,8,4096,r,0.5\n").unwrap();
+        let study = Study::parse(text, folder.path()).unwrap();
+        let path = folder.path().join("results.jsonl");
+        let export = || {
+            let results = Results::open(&path, false).unwrap();
+            let rows = run(&study.points, folder.path(), Some(results), 1, &Quiet).unwrap();
+            let mut csv = Vec::new();
+            Table::of(&without_speed(&rows)).write_csv(&mut csv).unwrap();
+            csv
+        };
+        let whole = export();
+        let written = std::fs::read(&path).unwrap();
+        let ends: Vec<usize> = (1..=written.len()).filter(|&at| written[at - 1] == b'\n').collect();
+        assert_eq!(ends.len(), 4);
+        // Every byte of the header and of the last two rows, in which a failed one is.
+        for cut in (0..=ends[0]).chain(ends[1]..=written.len()) {
+            std::fs::write(&path, &written[..cut]).unwrap();
+            assert!(export() == whole, "cut at {cut}");
+        }
+    }
+}

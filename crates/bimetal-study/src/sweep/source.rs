@@ -1,0 +1,229 @@
+//! Where the requests of a point come from: files, a generated workload, or the trace inside the program.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bimetal_core::trace::{self, DeviceChoice, Options};
+use bimetal_core::workload;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::row::{Failure, FailureKind};
+use crate::prepare::Workload;
+use crate::{generate, input, sample};
+
+/// A trace of a study.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSource {
+    /// Name in results.
+    pub name: String,
+    /// Where its requests are.
+    pub from: Origin,
+    /// Only so many of the first requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// Where requests are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Origin {
+    /// In the program.
+    Sample,
+    /// In files, which are put together; the options are those of the command line.
+    Files {
+        /// Paths, beside the study file unless they are absolute.
+        paths: Vec<String>,
+        /// Name of the format; detected if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<String>,
+        /// Unit of the time stamps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_unit: Option<String>,
+        /// Which record of a request counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<String>,
+        /// Only these volumes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        volumes: Option<Vec<u64>>,
+    },
+    /// Nowhere: they are generated.
+    Generated {
+        /// Name of the workload.
+        workload: String,
+        /// Its parameters; the others have their defaults.
+        set: BTreeMap<String, String>,
+        /// Seed of everything pseudo-random.
+        seed: u64,
+    },
+}
+
+/// A decoded trace, as workers share it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The requests.
+    pub workload: Workload,
+    /// See [`TraceSource::fingerprint`].
+    pub fingerprint: String,
+}
+
+impl TraceSource {
+    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the lines
+    /// that `sha256sum` would write of each without a name. `folder` is that of the study file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a workload that is not known.
+    pub fn fingerprint(&self, folder: &Path) -> Result<String, Failure> {
+        match &self.from {
+            Origin::Sample => Ok(hex(&Sha256::digest(sample::BYTES))),
+            Origin::Files { paths, .. } => {
+                let sums = paths.iter().map(|path| sum_of(&folder.join(path))).collect::<Result<Vec<_>, _>>()?;
+                match sums.as_slice() {
+                    [only] => Ok(only.clone()),
+                    several => {
+                        Ok(hex(&Sha256::digest(several.iter().map(|sum| format!("{sum}\n")).collect::<String>())))
+                    }
+                }
+            }
+            Origin::Generated { workload, set, seed } => {
+                let all = workload::settings(workload, &pairs(set)).map_err(Failure::trace)?;
+                let settings: String = all.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+                Ok(hex(&Sha256::digest(format!("{workload}\n{settings}seed={seed}\n"))))
+            }
+        }
+    }
+
+    /// Decodes or generates the requests. `folder` is that of the study file.
+    ///
+    /// # Errors
+    /// What cannot be read or generated.
+    pub fn load(&self, folder: &Path) -> Result<Loaded, Failure> {
+        let fingerprint = self.fingerprint(folder)?;
+        let trace = match &self.from {
+            Origin::Sample => sample::open().map_err(Failure::trace)?,
+            Origin::Files { paths, .. } => {
+                let paths: Vec<PathBuf> = paths.iter().map(|path| folder.join(path)).collect();
+                input::open(&paths, &self.options()?).map_err(Failure::trace)?
+            }
+            Origin::Generated { workload, set, seed } => generate::trace(workload, &pairs(set), *seed)?,
+        };
+        let limit = self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut workload = Workload::of(trace, limit);
+        workload.facts.name.clone_from(&self.name);
+        Ok(Loaded { workload, fingerprint })
+    }
+
+    /// How its files are read.
+    ///
+    /// # Errors
+    /// A name that does not exist.
+    pub fn options(&self) -> Result<Options, Failure> {
+        let Origin::Files { format, time_unit, action, volumes, .. } = &self.from else {
+            return Ok(Options::default());
+        };
+        Ok(Options {
+            format: format.as_deref().map(trace::format).transpose().map_err(Failure::trace)?,
+            devices: volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only),
+            time_unit: time_unit.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
+            action: action.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
+        })
+    }
+
+    /// The words of a command line that generates it into a pipe; none where there is nothing to generate.
+    pub(super) fn generator(&self) -> Option<Vec<String>> {
+        let Origin::Generated { workload, set, seed } = &self.from else { return None };
+        let mut words: Vec<String> =
+            ["bimetal", "generate", workload, "/dev/stdout", "--to", "bimetal"].map(Into::into).into();
+        for (key, value) in set {
+            words.extend(["--set".to_owned(), format!("{key}={value}")]);
+        }
+        words.extend(["--seed".to_owned(), seed.to_string()]);
+        Some(words)
+    }
+
+    /// The words of a command line that name it.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        match &self.from {
+            Origin::Sample => {}
+            Origin::Generated { .. } => words.push("-".to_owned()),
+            Origin::Files { paths, format, time_unit, action, volumes } => {
+                let path = |path: &String| if path.starts_with('-') { format!("./{path}") } else { path.clone() };
+                words.extend(paths.iter().map(path));
+                for (option, value) in [("--format", format), ("--time-unit", time_unit), ("--action", action)] {
+                    words.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
+                }
+                if let Some(volumes) = volumes {
+                    let ids: Vec<String> = volumes.iter().map(u64::to_string).collect();
+                    words.extend(["--volumes".to_owned(), ids.join(",")]);
+                }
+            }
+        }
+        words.extend(self.limit.iter().flat_map(|limit| ["--limit".to_owned(), limit.to_string()]));
+        words
+    }
+}
+
+pub(super) fn pairs(settings: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The SHA-256 of a file.
+fn sum_of(path: &Path) -> Result<String, Failure> {
+    const CHUNK: usize = 1 << 18;
+    let failed = |error: io::Error| Failure {
+        kind: FailureKind::Trace,
+        what: format!("{}: the file cannot be read: {error}", path.display()),
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let (mut sum, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
+    loop {
+        match file.read(&mut chunk).map_err(failed)? {
+            0 => return Ok(hex(&sum.finalize())),
+            read => sum.update(&chunk[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(paths: &[&str]) -> TraceSource {
+        let paths = paths.iter().map(|&path| path.to_owned()).collect();
+        let from = Origin::Files { paths, format: None, time_unit: None, action: None, volumes: None };
+        TraceSource { name: "t".into(), from, limit: None }
+    }
+
+    #[test]
+    fn content_decides_what_a_trace_is_known_by() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("a", "abc"), ("b", "abd"), ("c", "abc")] {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let of = |paths: &[&str]| files(paths).fingerprint(folder.path()).unwrap();
+        // FIPS 180-2, example B.1.
+        assert_eq!(of(&["a"]), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(of(&["a"]), of(&["c"]));
+        assert_ne!(of(&["a"]), of(&["b"]));
+        assert_ne!(of(&["a", "b"]), of(&["b", "a"]));
+        let missing = files(&["none"]).fingerprint(folder.path()).unwrap_err();
+        assert!(missing.kind == FailureKind::Trace && missing.what.contains("none"), "{missing:?}");
+
+        let generated = |seed, requests: &str| {
+            let set = BTreeMap::from([("requests".to_owned(), requests.to_owned())]);
+            let from = Origin::Generated { workload: "zipf".into(), set, seed };
+            TraceSource { name: "g".into(), from, limit: None }.fingerprint(folder.path()).unwrap()
+        };
+        assert_eq!(generated(1, "30"), generated(1, "30"));
+        assert_ne!(generated(1, "30"), generated(2, "30"));
+        assert_ne!(generated(1, "30"), generated(1, "31"));
+    }
+}

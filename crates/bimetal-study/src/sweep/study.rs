@@ -1,0 +1,257 @@
+//! Study files: which points are to be run.
+//!
+//! ```toml
+//! title = "How much SLC?"
+//!
+//! [[traces]]                                   # without any: the trace inside the program
+//! files = ["web.csv.xz"]                       # beside the study file
+//!
+//! [replay]                                     # as the options of `compare`
+//! repeat = 3
+//! measure = 1
+//!
+//! [[grids]]                                    # every combination of its lists
+//! scheme = ["chang", "comboftl"]
+//! [grids.set]                                  # whatever `--set` takes
+//! "slc.capacity" = ["16MiB", "32MiB"]
+//! "mlc.spare" = { from = "5%", to = "20%", count = 4 }
+//! ```
+//!
+//! What can be wrong without looking into a trace is found before the first point is run.
+
+mod planner;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use bimetal_core::workload;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::point::{Point, Replay};
+use super::source::{Origin, TraceSource, pairs};
+use super::values::{Scalar, Texts, Values};
+use crate::arrivals;
+use planner::Planner;
+
+/// Most points of a study.
+pub const POINTS_MAX: usize = 1_000_000;
+/// Name of the trace inside the program.
+const SAMPLE: &str = "sample";
+
+/// A study file that cannot be. Displays as one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct StudyFileError {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What is wrong and what to do.
+    pub what: String,
+}
+
+/// A study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// What it is about.
+    pub title: String,
+    /// What is to be run, in the order of results; no point comes twice.
+    pub points: Vec<Planned>,
+}
+
+/// A point of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The point.
+    pub point: Point,
+    /// Whether it is left out if the device does not allow it: its scheme is one of `all`.
+    pub optional: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StudyTable {
+    title: Option<String>,
+    #[serde(default)]
+    traces: Vec<Spanned<TraceTable>>,
+    #[serde(default)]
+    replay: ReplayTable,
+    #[serde(default)]
+    grids: Vec<GridTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct TraceTable {
+    name: Option<String>,
+    files: Option<Spanned<Texts>>,
+    format: Option<Spanned<String>>,
+    time_unit: Option<Spanned<String>>,
+    action: Option<Spanned<String>>,
+    volumes: Option<Spanned<Vec<u64>>>,
+    limit: Option<Spanned<u64>>,
+    generate: Option<Spanned<String>>,
+    #[serde(default)]
+    set: BTreeMap<String, Spanned<Scalar>>,
+    seed: Option<Spanned<u64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplayTable {
+    arrivals: Option<Spanned<Texts>>,
+    repeat: Option<Spanned<u32>>,
+    measure: Option<Spanned<u32>>,
+    fill: Option<bool>,
+    seed: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GridTable {
+    trace: Option<Spanned<Texts>>,
+    device: Option<Spanned<Texts>>,
+    scheme: Option<Spanned<Texts>>,
+    #[serde(default)]
+    set: BTreeMap<String, Spanned<Values>>,
+}
+
+/// Something wrong with a part of the file.
+struct Wrong(Range<usize>, String);
+
+impl Study {
+    /// Reads a study file; `folder` is where it is, and where what it names is.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, StudyFileError> {
+        let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count();
+        let table: StudyTable = toml::from_str(text).map_err(|error| StudyFileError {
+            line: line(error.span().map_or(0, |span| span.start)),
+            what: error.message().trim().replace('\n', "; "),
+        })?;
+        Self::of(table, folder).map_err(|Wrong(span, what)| StudyFileError { line: line(span.start), what })
+    }
+
+    fn of(table: StudyTable, folder: &Path) -> Result<Self, Wrong> {
+        let traces = traces(table.traces, folder)?;
+        let replays = replays(&table.replay)?;
+        let grids = if table.grids.is_empty() { vec![GridTable::default()] } else { table.grids };
+        let mut planner = Planner::new(traces, replays, table.replay.seed, folder);
+        for grid in &grids {
+            planner.add(grid)?;
+        }
+        Ok(Self { title: table.title.unwrap_or_default(), points: planner.into_points() })
+    }
+}
+
+fn traces(tables: Vec<Spanned<TraceTable>>, folder: &Path) -> Result<Vec<TraceSource>, Wrong> {
+    let mut traces: Vec<TraceSource> = Vec::new();
+    for table in tables {
+        let span = table.span();
+        let trace = trace(table.into_inner(), &span, folder)?;
+        if traces.iter().any(|known| known.name == trace.name) {
+            return Err(Wrong(span, format!("there are two traces `{}`; give each a `name` of its own", trace.name)));
+        }
+        traces.push(trace);
+    }
+    if traces.is_empty() {
+        traces.push(TraceSource { name: SAMPLE.into(), from: Origin::Sample, limit: None });
+    }
+    Ok(traces)
+}
+
+fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceSource, Wrong> {
+    let only = |what: &str, with: &str, given: Option<Range<usize>>| match given {
+        Some(span) => Err(Wrong(span, format!("`{what}` is of a trace with `{with}` alone; leave it out"))),
+        None => Ok(()),
+    };
+    if let Some(limit) = table.limit.as_ref().filter(|limit| *limit.get_ref() == 0) {
+        return Err(Wrong(limit.span(), "`limit` is 0: write how many requests there are to be, at least 1".into()));
+    }
+    if table.files.is_none() {
+        only("format", "files", table.format.as_ref().map(Spanned::span))?;
+        only("time-unit", "files", table.time_unit.as_ref().map(Spanned::span))?;
+        only("action", "files", table.action.as_ref().map(Spanned::span))?;
+        only("volumes", "files", table.volumes.as_ref().map(Spanned::span))?;
+    }
+    if table.generate.is_none() {
+        only("set", "generate", table.set.values().next().map(Spanned::span))?;
+        only("seed", "generate", table.seed.as_ref().map(Spanned::span))?;
+    }
+    let limit = table.limit.map(Spanned::into_inner);
+    let (name, from) = match (table.files, table.generate) {
+        (Some(_), Some(generate)) => {
+            return Err(Wrong(generate.span(), "a trace has `files` or `generate`, not both".into()));
+        }
+        (None, None) => (SAMPLE.to_owned(), Origin::Sample),
+        (Some(files), None) => {
+            let text = |value: Option<Spanned<String>>| value.map(Spanned::into_inner);
+            let spans = [&table.format, &table.time_unit, &table.action].map(|value| value.as_ref().map(Spanned::span));
+            let (span, paths) = (files.span(), files.into_inner().0);
+            let names: Vec<String> = paths.iter().map(|path| file_name(path)).collect();
+            for path in &paths {
+                let found = folder.join(path).metadata();
+                let is_wrong = |why: &str| Wrong(span.clone(), format!("trace file `{path}` {why}"));
+                match found {
+                    Ok(metadata) if metadata.is_dir() => return Err(is_wrong("is a directory; name the files in it")),
+                    Ok(_) => {}
+                    Err(error) => return Err(is_wrong(&format!("cannot be read: {error}"))),
+                }
+            }
+            if paths.is_empty() {
+                return Err(Wrong(span, "`files` has none; leave it out for the trace inside the program".into()));
+            }
+            let volumes = table.volumes.map(Spanned::into_inner);
+            let (format, time_unit, action) = (text(table.format), text(table.time_unit), text(table.action));
+            let from = Origin::Files { paths, format, time_unit, action, volumes };
+            let source = TraceSource { name: String::new(), from, limit: None };
+            let place = || spans.into_iter().flatten().next().unwrap_or(span);
+            source.options().map_err(|failure| Wrong(place(), failure.what))?;
+            (names.join(" + "), source.from)
+        }
+        (None, Some(generate)) => {
+            let set: BTreeMap<String, String> =
+                table.set.iter().map(|(key, value)| (key.clone(), value.get_ref().0.clone())).collect();
+            workload::settings(generate.get_ref(), &pairs(&set)).map_err(|error| {
+                let place = table.set.values().next().filter(|_| workload::find(generate.get_ref()).is_ok());
+                Wrong(place.map_or_else(|| generate.span(), Spanned::span), error.to_string())
+            })?;
+            let seed = table.seed.map_or(1, Spanned::into_inner);
+            let workload = generate.into_inner();
+            (workload.clone(), Origin::Generated { workload, set, seed })
+        }
+    };
+    let name = table.name.unwrap_or(name);
+    if name.is_empty() {
+        return Err(Wrong(span.clone(), "a trace needs a `name`".into()));
+    }
+    Ok(TraceSource { name, from, limit })
+}
+
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// One for each of the arrivals.
+fn replays(table: &ReplayTable) -> Result<Vec<Replay>, Wrong> {
+    let usual = Replay::default();
+    let repeat = table.repeat.as_ref().map_or(usual.repeat, |repeat| *repeat.get_ref());
+    let measure = table.measure.as_ref().map_or(repeat, |measure| *measure.get_ref());
+    let all = table.arrivals.as_ref().map_or_else(|| vec![usual.arrivals], |texts| texts.get_ref().0.clone());
+    let of = |text: &String| {
+        let parsed = arrivals::parse(text).map_err(|what| Wrong(span_of(table.arrivals.as_ref()), what))?;
+        let replay = Replay { arrivals: arrivals::name(parsed), repeat, measure, fill: table.fill.unwrap_or(true) };
+        let place = || span_of(table.measure.as_ref().or(table.repeat.as_ref()));
+        replay.plan().map_err(|what| Wrong(place(), what))?;
+        Ok(replay)
+    };
+    all.iter().map(of).collect()
+}
+
+fn span_of<T>(value: Option<&Spanned<T>>) -> Range<usize> {
+    value.map_or(0..0, Spanned::span)
+}
+
+#[cfg(test)]
+mod tests;
