@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser clients bench soak fuzz fuzzers papers
+.PHONY: demo test lint browser clients python python-tests bench soak fuzz fuzzers papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
@@ -10,6 +10,7 @@ demo:
 
 test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
+	$(MAKE) --no-print-directory python
 
 lint:
 	$(CARGO) fmt --all --check
@@ -39,6 +40,33 @@ clients:
 		kernel=$$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p') && \
 		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb; \
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
+
+# The Python package: made as `pip install .` makes it, but as quick to build as tests are, in an environment of its own; then its
+# tests, against the command line of the same sources, lints and types. Without Python 3.11 or a package registry it is skipped,
+# unless `CI` is set.
+PYTHON ?= python3
+VENV = $(CURDIR)/target/venv
+python:
+	@$(MAKE) --no-print-directory $(VENV)/installed || { \
+		[ -z "$(CI)" ] || exit 1; \
+		echo "no Python 3.11 with venv, or no package registry: the Python package is not tested"; exit 0; \
+	} && $(MAKE) --no-print-directory python-tests
+
+$(VENV)/installed: python/requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements.lock
+	@touch $@
+
+python-tests:
+	$(CARGO) build --quiet --locked --package bimetal-cli
+	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--force-reinstall --config-settings=build-args="--profile dev --locked" .
+	$(VENV)/bin/ruff check --quiet python
+	$(VENV)/bin/ruff format --quiet --check python
+	$(VENV)/bin/mypy --no-error-summary
+	$(VENV)/bin/python -m mypy.stubtest --concise bimetal._core
+	BIMETAL=$(CURDIR)/target/debug/bimetal $(VENV)/bin/pytest
 
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:

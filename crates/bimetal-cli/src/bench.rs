@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use bimetal_study::prepare;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::args::BenchNbdArgs;
 use crate::failure::Failure;
@@ -66,7 +69,8 @@ struct Pair<'a> {
 }
 
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
-    let fio = Fio { processor: pin()?, args };
+    let interrupted = Interrupted::watch()?;
+    let fio = Fio { processor: pin()?, args, interrupted: &interrupted };
     let folder = match &args.dir {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
@@ -82,8 +86,8 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("memory"))?;
     let nbdkit_memory = Theirs::start(&path("nbdkit-memory"), &["memory", &bytes.to_string()])?;
     let nbdkit_file = Theirs::start(&path("nbdkit-file"), &["file", &image.to_string_lossy()])?;
-    let roomy = store(args, &path("roomy"), bytes * ROOMY, bytes, &bar)?;
-    let full = store(args, &path("full"), bytes, bytes, &bar)?;
+    let roomy = store(args, &path("roomy"), bytes * ROOMY, bytes, (&interrupted, &bar))?;
+    let full = store(args, &path("full"), bytes, bytes, (&interrupted, &bar))?;
     let (roomy_server, full_server) = (
         Ours::serve(Arc::clone(&roomy) as _, &path("roomy.sock"))?,
         Ours::serve(Arc::clone(&full) as _, &path("full.sock"))?,
@@ -111,6 +115,25 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     output::emit(&args.json, &rows, || text(args, bytes, &rows))
 }
 
+/// Whether the user wants no more of it: a process that a signal ends would leave its stores behind.
+struct Interrupted(Arc<AtomicBool>);
+
+impl Interrupted {
+    /// Notes signals from now on; a second one ends the process.
+    fn watch() -> io::Result<Self> {
+        let noted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_default(signal, Arc::clone(&noted))?;
+            flag::register(signal, Arc::clone(&noted))?;
+        }
+        Ok(Self(noted))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.0.load(Ordering::Relaxed) { Err(Failure::failed("interrupted: nothing was measured")) } else { Ok(()) }
+    }
+}
+
 /// Keeps this process, with its servers, to one processor; the next one is for the client. `None` where there is but one.
 fn pin() -> io::Result<Option<usize>> {
     let mine = sched_getaffinity(None)?;
@@ -123,7 +146,13 @@ fn pin() -> io::Result<Option<usize>> {
 }
 
 /// A store of which `used` bytes are in use, written to until it cleans as it always will.
-fn store(args: &BenchNbdArgs, path: &Path, capacity: u64, used: u64, bar: &StepBar) -> Result<Arc<Store>, Failure> {
+fn store(
+    args: &BenchNbdArgs,
+    path: &Path,
+    capacity: u64,
+    used: u64,
+    (interrupted, bar): (&Interrupted, &StepBar),
+) -> Result<Arc<Store>, Failure> {
     bar.at(&format!("filling a store of {}", with_unit(SIZES, capacity as f64)));
     let resolved = prepare::device(Template::auto(capacity), scheme::find(&args.scheme)?, &[])?;
     let directory = Directory::make(path)?;
@@ -136,10 +165,12 @@ fn store(args: &BenchNbdArgs, path: &Path, capacity: u64, used: u64, bar: &StepB
     let mut random = 1;
     let pages = used / REQUEST_BYTES;
     for page in 0..pages {
+        interrupted.check()?;
         store.write(page * sectors, &data, false).map_err(failed)?;
     }
     let flash: u64 = resolved.shape.regions.iter().map(|region| region.geometry.capacity_bytes()).sum();
     for _ in 0..flash / REQUEST_BYTES {
+        interrupted.check()?;
         split_mix(&mut random);
         store.write(below(&mut random, pages) * sectors, &data, false).map_err(failed)?;
     }
@@ -234,6 +265,7 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
 struct Fio<'a> {
     processor: Option<usize>,
     args: &'a BenchNbdArgs,
+    interrupted: &'a Interrupted,
 }
 
 impl Fio<'_> {
@@ -262,6 +294,7 @@ impl Fio<'_> {
         command.arg(format!("--size={}", self.args.size.0.next_multiple_of(REQUEST_BYTES)));
         command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display())).args(options);
         let done = command.output().map_err(|error| missing(&command, &error))?;
+        self.interrupted.check()?;
         let printed = String::from_utf8_lossy(&done.stdout);
         // The engine prints a line of its own before the JSON.
         let parsed = printed.find('{').and_then(|at| serde_json::from_str::<Value>(&printed[at..]).ok());

@@ -1,14 +1,13 @@
 //! `bimetal list`: what there is.
 
-use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, PRESETS};
-use bimetal_core::drive::{self, Drive};
-use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
-use bimetal_core::trace::FORMATS;
+use bimetal_core::scheme::ParameterSpec;
 use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
-use bimetal_study::paper::{PAPERS, PaperSpec};
-use bimetal_study::writer::WRITERS;
-use serde_json::{Value, json};
+use bimetal_study::catalogue::{
+    self, ChipItem, DeviceItem, DriveItem, FormatItem, PaperItem, SchemeItem, WorkloadItem,
+};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::{ListArgs, Listed};
 use crate::failure::Failure;
@@ -65,13 +64,13 @@ fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
 
 fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     match what {
-        Listed::Schemes => Ok(SCHEMES.iter().map(|spec| scheme(spec)).collect()),
-        Listed::Chips => Ok(chip::catalogue().iter().map(chip_item).collect()),
-        Listed::Drives => Ok(drive::catalogue().iter().map(drive_item).collect()),
+        Listed::Schemes => Ok(catalogue::schemes().iter().map(scheme).collect()),
+        Listed::Chips => Ok(catalogue::chips().iter().map(chip_item).collect()),
+        Listed::Drives => Ok(catalogue::drives().iter().map(drive_item).collect()),
         Listed::Devices => PRESETS.iter().map(device_item).collect(),
-        Listed::Formats => Ok(FORMATS.iter().map(|format| format_item(format)).collect()),
+        Listed::Formats => Ok(catalogue::formats().iter().map(format_item).collect()),
         Listed::Workloads => Ok(WORKLOADS.iter().map(|spec| workload(spec)).collect()),
-        Listed::Papers => Ok(PAPERS.iter().map(|spec| paper_item(spec)).collect()),
+        Listed::Papers => Ok(catalogue::papers().iter().map(paper_item).collect()),
     }
 }
 
@@ -107,137 +106,95 @@ fn heads(what: Listed) -> &'static [(&'static str, Align)] {
     }
 }
 
-fn scheme(spec: &SchemeSpec) -> Item {
-    let regions = match spec.regions {
-        Regions::One => "one",
-        Regions::FastAndSlow => "fast and slow",
-        Regions::DualMode => "one, in two cell modes",
-        Regions::FlashOverDisk => "one, over disks",
-    };
-    let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
-    item.json["regions"] = regions.into();
-    item
+fn scheme(item: &SchemeItem) -> Item {
+    parameterised(item.name, item.summary, item.source, &item.parameters, value(item))
 }
 
 fn workload(spec: &WorkloadSpec) -> Item {
-    let mut item = parameterised(spec.name, spec.summary, spec.source, &(spec.parameters)());
-    let targets = (spec.targets)(&[]).unwrap_or_default();
-    if !targets.is_empty() {
+    let listed = WorkloadItem::of(spec);
+    let mut item = parameterised(listed.name, listed.summary, listed.source, &listed.parameters, value(&listed));
+    if !listed.targets.is_empty() {
         item.full += "    held against\n";
     }
-    for target in &targets {
+    for target in &listed.targets {
         let bound = match target.goal {
             Goal::Within(_) => "",
             Goal::AtLeast => "≥ ",
             Goal::AtMost => "≤ ",
         };
-        let value = significant(target.published);
-        item.full += &indented(&format!("{}: {bound}{value}: {}", target.name, target.source), 8);
+        let published = significant(target.published);
+        item.full += &indented(&format!("{}: {bound}{published}: {}", target.name, target.source), 8);
     }
     if !spec.in_small.is_empty() {
         let settings = spec.in_small.iter().map(|(key, value)| format!("--set {key}={value}")).collect::<Vec<_>>();
         item.full += &indented(&format!("the same in small: {}", settings.join(" ")), 4);
     }
-    let targets = targets.iter().map(|target| {
-        json!({ "name": target.name, "source": target.source, "published": target.published, "goal": target.goal })
-    });
-    item.json["targets"] = targets.collect();
     item
 }
 
-fn paper_item(spec: &PaperSpec) -> Item {
-    let mut full = bold(spec.name) + "\n" + &indented(spec.summary, 2) + &indented(spec.citation, 2);
-    for figure in spec.figures {
-        let traces = figure.sources.iter().map(|source| source.name).collect::<Vec<_>>().join(", ");
+fn paper_item(item: &PaperItem) -> Item {
+    let mut full = bold(item.name) + "\n" + &indented(item.summary, 2) + &indented(item.citation, 2);
+    for figure in &item.figures {
+        let traces = figure.traces.join(", ");
         let traces = if traces.is_empty() { String::new() } else { format!(" (traces: {traces})") };
         full.push_str(&format!("    {:<12}", figure.name));
         let lines = broken(&format!("{}{traces}", figure.title), width() - 16);
         full.push_str(&(lines.join(&format!("\n{}", " ".repeat(16))) + "\n"));
     }
-    let figures = spec.figures.iter().map(|figure| {
-        let traces: Vec<&str> = figure.sources.iter().map(|source| source.name).collect();
-        json!({ "name": figure.name, "title": figure.title, "traces": traces })
-    });
-    let figures: Vec<Value> = figures.collect();
-    let json = json!({
-        "name": spec.name, "summary": spec.summary, "citation": spec.citation, "figures": figures,
-    });
-    Item { name: spec.name.into(), row: vec![spec.name.into(), spec.summary.into()], json, full }
+    Item { name: item.name.into(), row: vec![item.name.into(), item.summary.into()], json: value(item), full }
 }
 
-fn parameterised(name: &str, summary: &str, source: &str, parameters: &[ParameterSpec]) -> Item {
+/// An object of the catalogue as JSON.
+fn value(item: &impl Serialize) -> Value {
+    serde_json::to_value(item).unwrap_or_default()
+}
+
+fn parameterised(name: &str, summary: &str, source: &str, parameters: &[ParameterSpec], json: Value) -> Item {
     let mut full = bold(name) + "\n" + &indented(summary, 2) + &indented(&format!("source: {source}"), 2);
     for parameter in parameters {
         let head = format!("{}={}", parameter.name, parameter.default);
         full.push_str(&format!("    {head:<32} {}\n", parameter.accepts));
         full.push_str(&indented(parameter.summary, 8));
     }
-    let parameters = parameters.iter().map(|parameter| {
-        json!({
-            "name": parameter.name,
-            "summary": parameter.summary,
-            "default": parameter.default,
-            "accepts": parameter.accepts,
-        })
-    });
-    let parameters: Vec<Value> = parameters.collect();
-    let json = json!({ "name": name, "summary": summary, "source": source, "parameters": parameters });
     Item { name: name.into(), row: vec![name.into(), summary.into()], json, full }
 }
 
-fn chip_item(chip: &Chip) -> Item {
-    let cell = format!("{:?}", chip.cell).to_uppercase();
+fn chip_item(item: &ChipItem) -> Item {
+    let chip = &item.chip;
     let (page, block) = (u64::from(chip.page_bytes), u64::from(chip.page_bytes) * u64::from(chip.pages_per_block));
-    let (page, block) = (with_unit(SIZES, page as f64), with_unit(SIZES, block as f64));
-    let summary = format!(
-        "{cell}, {page} pages in {block} blocks; {} / {} / {} µs to read / program / erase; {} cycles",
-        chip.read_us, chip.program_us, chip.erase_us, chip.endurance
-    );
     let row = vec![
         chip.name.clone(),
-        cell,
-        page,
-        block,
+        format!("{:?}", chip.cell).to_uppercase(),
+        with_unit(SIZES, page as f64),
+        with_unit(SIZES, block as f64),
         significant(chip.read_us),
         significant(chip.program_us),
         significant(chip.erase_us),
         thousands(u64::from(chip.endurance)),
         significant(chip.usd_per_gib),
     ];
-    catalogued(&chip.name, &summary, row, &serde_json::to_value(chip).unwrap_or_default())
+    catalogued(&chip.name, &item.summary, row, &value(chip), value(item))
 }
 
-fn drive_item(drive: &Drive) -> Item {
-    let capacity = with_unit(SIZES, drive.capacity.0 as f64);
-    let rpm = drive.mechanics.as_ref().map_or_else(|| NOTHING.to_owned(), |parts| thousands(u64::from(parts.rpm)));
-    let (read_ms, write_ms) = (drive.read_position_us / 1e3, drive.write_position_us / 1e3);
-    let (read_ms, write_ms) = (significant(read_ms), significant(write_ms));
-    let summary = format!(
-        "{capacity}, {rpm} rpm; {read_ms} / {write_ms} ms to reach the first sector of a read / write in the constant \
-         model; {} MB/s",
-        drive.mb_per_s
-    );
+fn drive_item(item: &DriveItem) -> Item {
+    let drive = &item.drive;
     let row = vec![
         drive.name.clone(),
-        capacity,
-        rpm,
-        read_ms,
-        write_ms,
+        with_unit(SIZES, drive.capacity.0 as f64),
+        drive.mechanics.as_ref().map_or_else(|| NOTHING.to_owned(), |parts| thousands(u64::from(parts.rpm))),
+        significant(drive.read_position_us / 1e3),
+        significant(drive.write_position_us / 1e3),
         significant(drive.mb_per_s),
         significant(drive.active_w),
         significant(drive.usd_per_gib),
     ];
-    catalogued(&drive.name, &summary, row, &serde_json::to_value(drive).unwrap_or_default())
+    catalogued(&drive.name, &item.summary, row, &value(drive), value(item))
 }
 
 /// A part with all its figures; those of an inner object stand under its name.
-fn catalogued(name: &str, summary: &str, row: Vec<String>, figures: &Value) -> Item {
+fn catalogued(name: &str, summary: &str, row: Vec<String>, figures: &Value, json: Value) -> Item {
     let mut full = format!("{}\n{}", bold(name), indented(summary, 2));
     push_figures(figures, 4, &mut full);
-    let mut json = json!({ "name": name, "summary": summary });
-    if let (Value::Object(all), Value::Object(figures)) = (&mut json, figures) {
-        all.extend(figures.clone());
-    }
     Item { name: name.into(), row, json, full }
 }
 
@@ -261,25 +218,19 @@ fn push_figures(figures: &Value, indent: usize, text: &mut String) {
 }
 
 fn device_item(preset: &device::Preset) -> Result<Item, Failure> {
-    let device = device::preset(preset.name)?;
-    let json = json!({ "name": preset.name, "summary": device.summary, "device": device });
-    Ok(Item { name: preset.name.into(), row: vec![preset.name.into(), device.summary], json, full: preset.toml.into() })
+    let item = DeviceItem::of(preset)?;
+    let json = value(&item);
+    Ok(Item { name: preset.name.into(), row: vec![preset.name.into(), item.summary], json, full: preset.toml.into() })
 }
 
-fn format_item(format: &bimetal_core::trace::Format) -> Item {
-    let written = WRITERS.iter().any(|writer| writer.format == format.name);
-    let unit = format.time_unit.map(|unit| unit.to_string());
-    let json = json!({
-        "name": format.name, "summary": format.summary, "layout": format.layout, "aliases": format.aliases,
-        "time_unit": unit, "written": written,
-    });
-    let mut full = format!("{}\n  {}\n    record     {}\n", bold(format.name), format.summary, format.layout);
-    if let Some(unit) = unit {
+fn format_item(item: &FormatItem) -> Item {
+    let mut full = format!("{}\n  {}\n    record     {}\n", bold(item.name), item.summary, item.layout);
+    if let Some(unit) = &item.time_unit {
         full.push_str(&format!("    time unit  {unit} unless `--time-unit` says otherwise\n"));
     }
-    if !format.aliases.is_empty() {
-        full.push_str(&format!("    aliases    {}\n", format.aliases.join(", ")));
+    if !item.aliases.is_empty() {
+        full.push_str(&format!("    aliases    {}\n", item.aliases.join(", ")));
     }
-    full.push_str(if written { "    read and written\n" } else { "    read\n" });
-    Item { name: format.name.into(), row: vec![format.name.into(), format.summary.into()], json, full }
+    full.push_str(if item.written { "    read and written\n" } else { "    read\n" });
+    Item { name: item.name.into(), row: vec![item.name.into(), item.summary.into()], json: value(item), full }
 }

@@ -1,6 +1,7 @@
 //! Progress bars on the standard error, if that is a terminal.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
 use bimetal_study::compare::Progress;
@@ -37,10 +38,11 @@ fn style() -> ProgressStyle {
 }
 
 impl Progress for Bars {
-    fn served(&self, run: usize, requests: u64) {
+    fn served(&self, run: usize, requests: u64) -> ControlFlow<()> {
         if let Some(bar) = self.bars.get(run) {
             bar.set_position(requests);
         }
+        ControlFlow::Continue(())
     }
 
     fn done(&self, run: usize) {
@@ -109,8 +111,9 @@ impl schedule::Progress for SweepBar {
         self.bar.reset_eta();
     }
 
-    fn advanced(&self, share: f64) {
+    fn advanced(&self, share: f64) -> ControlFlow<()> {
         self.bar.inc((share * POINT_PARTS) as u64);
+        ControlFlow::Continue(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the command line to what is run.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use bimetal_core::device::{self, Device, DeviceError};
@@ -18,7 +19,11 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
     let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
     let options = Options { format: options.format, devices, time_unit: options.time_unit, action: options.action };
     let bar = ReadBar::new();
-    Ok(input::open_with_progress(paths, &options, &|done, total| bar.at(done, total))?)
+    let progress = |done, total| {
+        bar.at(done, total);
+        ControlFlow::Continue(())
+    };
+    Ok(input::open_with_progress(paths, &options, &progress)?)
 }
 
 /// Reads the traces that are named, or the one inside the program.

@@ -8,6 +8,7 @@ mod responses;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 
 pub use outcome::{HostCounts, Interval, Outcome, STRETCHES, Stretch};
 pub use responses::Responses;
@@ -71,8 +72,13 @@ impl Default for Plan {
     }
 }
 
-/// Called now and then with the number of requests served so far.
-pub type Progress<'a> = &'a mut dyn FnMut(u64);
+/// Called every few milliseconds with the number of requests served so far; says whether to go on.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// The [`Progress`] of a replay that nobody watches or stops.
+pub fn to_the_end(_served: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
 
 /// How many requests ahead a scheme may prefetch: memory latency over the time of a request, generously.
 const PREFETCH_FAR: usize = 12;
@@ -81,11 +87,12 @@ const PREFETCH_NEAR: usize = 4;
 /// and several are found at the same time.
 const PREFETCH_BATCH: usize = 8;
 
-const PROGRESS_STEP: u64 = 1 << 16;
+const PROGRESS_STEP: u64 = 1 << 14;
 
 /// Replays `requests` into `scheme` over `media` as `plan` says.
 ///
-/// The requests must lie within the scheme's logical capacity.
+/// The requests must lie within the scheme's logical capacity. A replay that `progress` stops ends there, and its outcome
+/// is that of the requests served until then.
 pub fn run<M: Simulation>(
     media: &mut M,
     scheme: &mut dyn Scheme<M>,
@@ -104,9 +111,12 @@ pub fn run<M: Simulation>(
         if pass + plan.measured_passes.max(1) == plan.passes {
             driver.start_measuring(media);
         }
-        match plan.arrivals {
+        let flow = match plan.arrivals {
             Arrivals::Trace { speed } => driver.open_pass(media, scheme, requests, pass, speed, progress),
             Arrivals::Closed { depth } => driver.closed_pass(media, scheme, requests, depth, progress),
+        };
+        if flow.is_break() {
+            break;
         }
     }
     driver.finish(media, scheme)
@@ -213,7 +223,7 @@ impl<'a> Driver<'a> {
         requests: &[Request],
         depth: u32,
         progress: Progress<'_>,
-    ) {
+    ) -> ControlFlow<()> {
         for (index, request) in requests.iter().enumerate() {
             if index % PREFETCH_BATCH == 0 {
                 for index in index..index + PREFETCH_BATCH {
@@ -229,11 +239,13 @@ impl<'a> Driver<'a> {
             } else {
                 self.outstanding.pop().map_or(self.latest_ns, |Reverse(completion)| completion)
             };
-            let completion = self.serve(media, scheme, request, issue_ns, issue_ns, progress);
+            let completion = self.serve(media, scheme, request, issue_ns, issue_ns);
             if depth > 1 {
                 self.outstanding.push(Reverse(completion));
             }
+            self.report(progress)?;
         }
+        ControlFlow::Continue(())
     }
 
     fn open_pass<M: Simulation>(
@@ -244,8 +256,8 @@ impl<'a> Driver<'a> {
         pass: u32,
         speed: f64,
         progress: Progress<'_>,
-    ) {
-        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return };
+    ) -> ControlFlow<()> {
+        let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return ControlFlow::Continue(()) };
         let scale = |ns: u64| if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 };
         // A pass begins one mean inter-arrival after the one before it has ended.
         let duration = scale(last.arrival_ns - first.arrival_ns.min(last.arrival_ns));
@@ -259,12 +271,14 @@ impl<'a> Driver<'a> {
                 let behind_ns = media.backlog_ns(self.latest_ns + self.plan.idle_after_ns);
                 self.idle(media, scheme, (quiet_ns - self.plan.idle_after_ns).saturating_sub(behind_ns));
             }
-            self.serve(media, scheme, request, arrival_ns, arrival_ns, progress);
+            self.serve(media, scheme, request, arrival_ns, arrival_ns);
+            self.report(progress)?;
         }
         self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
         let passes_before =
             u64::from(pass.saturating_sub(self.plan.passes.saturating_sub(self.plan.measured_passes.max(1))));
         self.outcome.arrivals_ns = passes_before * period + duration;
+        ControlFlow::Continue(())
     }
 
     /// Idle time allows as much background work as fits into it.
@@ -282,7 +296,6 @@ impl<'a> Driver<'a> {
         request: &Request,
         arrival_ns: u64,
         issue_ns: u64,
-        progress: Progress<'_>,
     ) -> u64 {
         media.begin(request, issue_ns);
         scheme.serve(media, request);
@@ -305,10 +318,12 @@ impl<'a> Driver<'a> {
         if self.mark_left == 0 {
             self.mark(media, scheme);
         }
-        if self.served.is_multiple_of(PROGRESS_STEP) {
-            progress(self.served);
-        }
         completion
+    }
+
+    #[inline]
+    fn report(&self, progress: Progress<'_>) -> ControlFlow<()> {
+        if self.served.is_multiple_of(PROGRESS_STEP) { progress(self.served) } else { ControlFlow::Continue(()) }
     }
 
     /// Adds what was served since the last time to the current interval and stretch, and closes those that are full.
@@ -428,7 +443,7 @@ mod tests {
 
     fn replayed(requests: &[Request], plan: &Plan) -> Outcome {
         let (mut media, mut scheme) = device(&[]);
-        run(&mut media, &mut *scheme, requests, plan, &mut |_| {})
+        run(&mut media, &mut *scheme, requests, plan, &mut to_the_end)
     }
 
     fn random_writes(count: u64, gap_us: u64) -> Vec<Request> {
@@ -500,7 +515,7 @@ mod tests {
         let plan = Plan { arrivals: OPEN, idle_after_ns: 1_000_000, ..Plan::default() };
         let mean = |idle_gc: &str| {
             let (mut media, mut scheme) = device(&[("idle_gc", idle_gc)]);
-            let outcome = run(&mut media, &mut *scheme, &requests, &plan, &mut |_| {});
+            let outcome = run(&mut media, &mut *scheme, &requests, &plan, &mut to_the_end);
             assert!(outcome.ledger.total(FlashOp::Erase, Cause::Gc) > 100);
             scheme.check().unwrap();
             outcome.writes.mean_ns()
@@ -508,6 +523,23 @@ mod tests {
         let (with, without) = (mean("true"), mean("false"));
         assert!(with < without / 1.5, "{with} {without}");
         assert!(with >= 200_000.0, "no write takes less than a program");
+    }
+
+    #[test]
+    fn a_replay_that_is_stopped_ends_there() {
+        let requests = random_writes(3 * PROGRESS_STEP, 0);
+        for arrivals in [OPEN, Arrivals::Closed { depth: 1 }, Arrivals::Closed { depth: 4 }] {
+            let (mut media, mut scheme) = device(&[]);
+            let plan = Plan { arrivals, passes: 2, measured_passes: 2, ..Plan::default() };
+            let mut calls = Vec::new();
+            let outcome = run(&mut media, &mut *scheme, &requests, &plan, &mut |served| {
+                calls.push(served);
+                if served == 2 * PROGRESS_STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(calls, [PROGRESS_STEP, 2 * PROGRESS_STEP]);
+            assert_eq!((outcome.host.writes, outcome.writes.count()), (2 * PROGRESS_STEP, 2 * PROGRESS_STEP));
+            scheme.check().unwrap();
+        }
     }
 
     #[test]

@@ -404,7 +404,7 @@ mod tests {
     use super::*;
     use crate::chip;
     use crate::media::{Faults, SimMedia, SimRegion};
-    use crate::replay::{Plan, run};
+    use crate::replay::{Plan, run, to_the_end};
     use crate::scheme::{RegionShape, Shape, build};
 
     fn writes(count: u64) -> Vec<Request> {
@@ -429,7 +429,7 @@ mod tests {
             seed: 1,
         };
         let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
-        let outcome = run(&mut media, scheme.as_mut(), requests, plan, &mut |_| {});
+        let outcome = run(&mut media, scheme.as_mut(), requests, plan, &mut to_the_end);
         let regions = [RegionDescription { name: "mlc", chip: &chip, geometry }];
         Report::of("pagemap", &regions, &[], &outcome, &TraceFacts::of("test", "generated", requests))
     }

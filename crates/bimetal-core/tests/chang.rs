@@ -42,7 +42,7 @@ fn replayed(
     let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
     let mut media = SimMedia::new(regions, 1).serial();
     let mut scheme = scheme::build::<SimMedia>(name, &shape, &settings).unwrap();
-    let outcome = replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut |_| {});
+    let outcome = replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end);
     scheme.check().unwrap();
     outcome
 }

@@ -45,7 +45,7 @@ fn cache(name: &str, settings: &[(&str, &str)]) -> Cache {
 
 fn replayed(name: &str, settings: &[(&str, &str)], requests: &[Request], plan: &Plan) -> Outcome {
     let (mut media, mut scheme) = cache(name, settings);
-    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut |_| {});
+    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut replay::to_the_end);
     scheme.check().unwrap();
     outcome
 }

@@ -39,7 +39,7 @@ fn replayed(name: &str, settings: &[(&str, &str)], dies: u32, requests: &[Reques
     let shape = support::shape(&regions, LOGICAL / 512);
     let mut scheme = scheme::build::<SimMedia>(name, &shape, &settings).unwrap();
     let mut media = SimMedia::new(&regions, 1);
-    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut |_| {});
+    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut replay::to_the_end);
     scheme.check().unwrap();
     outcome
 }

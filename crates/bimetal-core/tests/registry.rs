@@ -19,7 +19,7 @@ fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
     let mut media = tiny_media(spec);
     let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
     let requests = mixed_requests(42, 20_000, TINY_SECTORS);
-    let outcome = replay::run(&mut media, &mut *scheme, &requests, plan, &mut |_| {});
+    let outcome = replay::run(&mut media, &mut *scheme, &requests, plan, &mut replay::to_the_end);
     scheme.check().unwrap_or_else(|error| panic!("{}: {error}", spec.name));
     outcome
 }
@@ -64,7 +64,7 @@ fn saved_forms() {
         let mut media = tiny_media(spec);
         let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
         let requests = mixed_requests(42, 20_000, TINY_SECTORS);
-        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end);
         let mut bytes = Vec::new();
         scheme.save(&mut bytes);
         let sum = bytes.iter().fold(0u64, |sum, &byte| split_mix(&mut (sum ^ u64::from(byte))));
@@ -86,7 +86,7 @@ fn a_replay_is_the_same_every_time_and_on_checked_media() {
 
         let (mut media, mut scheme) = checked(spec);
         let requests = mixed_requests(42, 20_000, TINY_SECTORS);
-        let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut |_| {});
+        let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut replay::to_the_end);
         assert_eq!(row(spec.name, &first), row(spec.name, &third), "checking must not change what happens");
     }
 }
@@ -97,7 +97,7 @@ fn a_warm_replay_allocates_nothing() {
         let mut media = tiny_media(spec);
         let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
         let requests = mixed_requests(7, 20_000, TINY_SECTORS);
-        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end);
         let allocations = measure(|| {
             for request in &requests {
                 media.begin(request, 0);
@@ -146,7 +146,7 @@ fn accesses_of_a_constant_disk_take_positions_and_transfers() {
         // One page at a time, never two that follow each other: no access continues another.
         let read = |number: u64| Request { arrival_ns: 0, sector: number * 37 % 512 * 16, sectors: 4, op: Op::Read };
         let requests: Vec<Request> = (0..2_000).map(read).collect();
-        let outcome = replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut |_| {});
+        let outcome = replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end);
         let reads = outcome.ledger.disks[0].total(DiskOp::Read);
         assert!(reads.count > 500 && outcome.ledger.disks[0].total(DiskOp::Write).count == 0, "{}", spec.name);
         let access_ns = (drive.read_position_us * 1000.0) as u64 + drive.transfer(4 * 512).0;

@@ -29,7 +29,7 @@ fn replayed(name: &str, settings: &[(&str, &str)], requests: &[Request], plan: &
     let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
     let mut media = SimMedia::new(&regions, 1).serial();
     let mut scheme = scheme::build::<SimMedia>(name, &shape(&regions, TINY_SECTORS), &settings).unwrap();
-    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut |_| {});
+    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut replay::to_the_end);
     scheme.check().unwrap();
     outcome
 }
@@ -246,7 +246,7 @@ fn on_the_device(slc_mib: u32, name: &str, requests: &[Request]) -> Outcome {
     let logical_sectors = 3828 / u64::from(SCALE) * 1024;
     let mut media = SimMedia::new(&regions, 1).serial();
     let mut scheme = scheme::build::<SimMedia>(name, &shape(&regions, logical_sectors), &[]).unwrap();
-    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut |_| {})
+    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end)
 }
 
 fn metric(outcome: &Outcome, name: &str) -> f64 {

@@ -129,8 +129,10 @@ fn replay_seconds(spec: &SchemeSpec, set: &[(&str, &str)], pages: u32, requests:
     let tracker = rate.map(|rate| ReuseTracker::sampled(pages, rate));
     let mut scheme = Tracked { scheme, tracker, curve: HitCurve::new(64, pages / 64) };
     let plan = Plan::default();
-    replay::run(&mut media, &mut scheme, requests, &plan, &mut |_| {});
-    seconds(|| replay::run(&mut media, &mut scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut |_| {}))
+    replay::run(&mut media, &mut scheme, requests, &plan, &mut replay::to_the_end);
+    seconds(|| {
+        replay::run(&mut media, &mut scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut replay::to_the_end)
+    })
 }
 
 fn curves() {

@@ -126,11 +126,16 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
     let (mut media, mut scheme) = device.expect("it was just made");
     let ageing = requests(case, case.logical_pages as usize, 1.0, 11);
     let measured = requests(case, case.requests, case.write_share, 12);
-    replay::run(&mut media, &mut *scheme, &ageing, &Plan::default(), &mut |_| {});
+    replay::run(&mut media, &mut *scheme, &ageing, &Plan::default(), &mut replay::to_the_end);
     media.reset_counts();
     let started = Instant::now();
-    let outcome =
-        replay::run(&mut media, &mut *scheme, &measured, &Plan { fill: false, ..Plan::default() }, &mut |_| {});
+    let outcome = replay::run(
+        &mut media,
+        &mut *scheme,
+        &measured,
+        &Plan { fill: false, ..Plan::default() },
+        &mut replay::to_the_end,
+    );
     Run { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }
 }
 

@@ -3,6 +3,7 @@
 //! Each scheme runs on its own simulated device, several at once on threads of their own. Results are in the order in
 //! which the schemes were given, and everything in them but `speed` is the same for any number of threads.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bimetal_core::device::{Device, Resolved};
@@ -171,8 +172,9 @@ pub struct Speed {
 
 /// Called from several threads while schemes run.
 pub trait Progress: Sync {
-    /// A scheme has served so many requests; `run` is its place in the results.
-    fn served(&self, run: usize, requests: u64);
+    /// A scheme has served so many requests; `run` is its place in the results. Says whether to go on; once it does not, it
+    /// must not for any scheme.
+    fn served(&self, run: usize, requests: u64) -> ControlFlow<()>;
     /// A scheme is done.
     fn done(&self, run: usize);
 }
@@ -182,22 +184,26 @@ pub trait Progress: Sync {
 pub struct Quiet;
 
 impl Progress for Quiet {
-    fn served(&self, _run: usize, _requests: u64) {}
+    fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
     fn done(&self, _run: usize) {}
 }
 
 /// Runs every prepared device, at most `jobs` at once; 0 is as many as there are processors.
 ///
 /// # Errors
-/// A device that does not suit its scheme, or too little memory.
+/// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
 pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progress) -> Result<Comparison, StudyError> {
     let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
     memory::check(&prepared.runs, jobs)?;
     let workload = &prepared.workload;
     let one = |(index, resolved): (usize, &Resolved)| {
-        let result = entry(resolved, &workload.requests, &workload.facts, plan, &mut |served| {
-            progress.served(index, served);
-        });
+        if progress.served(index, 0).is_break() {
+            return Err(StudyError::Stopped);
+        }
+        let served = &mut |served| progress.served(index, served);
+        let result = entry(resolved, &workload.requests, &workload.facts, plan, served);
         progress.done(index);
         result
     };
@@ -240,23 +246,32 @@ fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
 /// Runs one device.
 ///
 /// # Errors
-/// A device that does not suit its scheme.
+/// A device that does not suit its scheme, or that `served` stopped it.
 pub(crate) fn entry(
     resolved: &Resolved,
     requests: &[Request],
     facts: &TraceFacts,
     plan: &Plan,
-    served: &mut dyn FnMut(u64),
+    served: replay::Progress<'_>,
 ) -> Result<Entry, StudyError> {
     let mut media = resolved.media();
     let mut scheme = resolved.build().map_err(bimetal_core::device::DeviceError::from)?;
     if plan.fill {
         // Apart from the passes, so that they alone are timed.
-        replay::run(&mut media, scheme.as_mut(), &[], &Plan { intervals: 0, ..plan.clone() }, &mut |_| {});
+        replay::run(&mut media, scheme.as_mut(), &[], &Plan { intervals: 0, ..plan.clone() }, &mut replay::to_the_end);
     }
     let start = Instant::now();
-    let outcome = replay::run(&mut media, scheme.as_mut(), requests, &Plan { fill: false, ..plan.clone() }, served);
+    let mut flow = ControlFlow::Continue(());
+    let mut watched = |requests| {
+        flow = served(requests);
+        flow
+    };
+    let plan_of_passes = Plan { fill: false, ..plan.clone() };
+    let outcome = replay::run(&mut media, scheme.as_mut(), requests, &plan_of_passes, &mut watched);
     let wall_s = start.elapsed().as_secs_f64();
+    if flow.is_break() {
+        return Err(StudyError::Stopped);
+    }
     let passes = f64::from(plan.passes);
     let page_ops = outcome.ledger.page_ops() as f64 / f64::from(plan.measured_passes.max(1)) * passes;
     let per_s = |count: f64| if wall_s > 0.0 { count / wall_s } else { 0.0 };
@@ -353,6 +368,38 @@ fn are(entries: &[&Entry], all: usize) -> String {
         some => {
             let names: Vec<String> = some.iter().map(|entry| format!("`{}`", entry.report.scheme)).collect();
             format!("{} are", names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prepare::{Schemes, Workload, prepare};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Goes on so many times.
+    struct Impatient(AtomicUsize);
+
+    impl Progress for Impatient {
+        fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
+            match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        }
+
+        fn done(&self, _run: usize) {}
+    }
+
+    #[test]
+    fn a_comparison_that_is_stopped_has_no_result() {
+        let trace = crate::generate::trace("zipf", &[("requests".into(), "40000".into())], 1).unwrap();
+        let prepared = prepare(Workload::of(trace, None), None, &Schemes::all(), &[]).unwrap();
+        for (jobs, patience) in [(1, 0), (1, 2), (3, 5)] {
+            let progress = Impatient(AtomicUsize::new(patience));
+            let stopped = run(&prepared, &Plan::default(), jobs, &progress);
+            assert!(matches!(stopped, Err(StudyError::Stopped)), "{jobs} {patience}");
         }
     }
 }

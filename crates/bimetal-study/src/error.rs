@@ -48,6 +48,9 @@ pub enum StudyError {
         /// What the host sees of the device.
         logical_mib: u64,
     },
+    /// Whoever watched the progress put an end to it.
+    #[error("stopped before the end")]
+    Stopped,
     /// It would not fit into memory.
     #[error(
         "this takes about {needed_mib} MiB of memory and {available_mib} MiB are available; hint: choose a smaller device, \
@@ -67,9 +70,12 @@ impl StudyError {
         match self {
             Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) => true,
             Self::Device(DeviceError::Build(BuildError::Unknown { .. } | BuildError::Parameter(_))) => true,
-            Self::Device(_) | Self::Fit(_) | Self::NoScheme { .. } | Self::DoesNotFit { .. } | Self::Memory { .. } => {
-                false
-            }
+            Self::Device(_)
+            | Self::Fit(_)
+            | Self::NoScheme { .. }
+            | Self::DoesNotFit { .. }
+            | Self::Stopped
+            | Self::Memory { .. } => false,
         }
     }
 }

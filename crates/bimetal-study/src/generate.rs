@@ -1,6 +1,7 @@
 //! Generated workloads as traces.
 
 use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::replay::{Progress, to_the_end};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{Trace, TraceDevice};
 use bimetal_core::workload::like::{self, Comparison, Model};
@@ -15,15 +16,39 @@ pub const FORMAT: &str = "generated";
 /// Sectors to which devices of traces are rounded up: 1 MiB.
 const DEVICE_STEP: u64 = 2048;
 
+/// Requests between two calls of a progress.
+const PROGRESS_STEP: usize = 1 << 14;
+
 /// Generates a workload.
 ///
 /// # Errors
 /// An unknown workload or parameter, parameters that do not fit together, or more requests than memory holds.
 pub fn trace(name: &str, settings: &[(String, String)], seed: u64) -> Result<Trace, StudyError> {
+    trace_with_progress(name, settings, seed, &mut to_the_end)
+}
+
+/// [`trace`], calling `progress` now and then with the number of requests so far.
+///
+/// # Errors
+/// As [`trace`], and that `progress` stopped it.
+pub fn trace_with_progress(
+    name: &str,
+    settings: &[(String, String)],
+    seed: u64,
+    progress: Progress<'_>,
+) -> Result<Trace, StudyError> {
     let all = workload::settings(name, settings)?;
     let count = all.iter().find_map(|(key, value)| (key == "requests").then(|| value.parse::<u64>().ok()).flatten());
     check_memory(count.unwrap_or(0))?;
-    Ok(collected(name, workload::build(name, settings, seed)?))
+    let generator = workload::build(name, settings, seed)?;
+    let mut requests = Vec::with_capacity(generator.size_hint().0);
+    for request in generator {
+        requests.push(request);
+        if requests.len().is_multiple_of(PROGRESS_STEP) && progress(requests.len() as u64).is_break() {
+            return Err(StudyError::Stopped);
+        }
+    }
+    Ok(collected(name, FORMAT, requests))
 }
 
 /// The parameters of a workload as they are, defaults included.
@@ -80,7 +105,8 @@ pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Resu
         parameters.requests = model.requests();
     }
     check_memory(parameters.requests)?;
-    let trace = collected(&format!("like {}", source.facts.name), model.generate(parameters.requests, seed));
+    let requests: Requests = model.generate(parameters.requests, seed);
+    let trace = collected(&format!("like {}", source.facts.name), FORMAT, requests.collect());
     let comparison = like::compare(&source.requests, &trace.requests, seed)?;
     Ok(Like { trace, settings: parameters.settings(), model_numbers: model.numbers(), comparison })
 }
@@ -90,15 +116,15 @@ fn check_memory(requests: u64) -> Result<(), StudyError> {
     memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64))
 }
 
-fn collected(name: &str, requests: Requests) -> Trace {
-    let requests: Vec<Request> = requests.collect();
+/// A trace of requests on one device.
+pub(crate) fn collected(name: &str, format: &'static str, requests: Vec<Request>) -> Trace {
     let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
     let bytes = |op: Op| requests.iter().filter(|request| request.op == op).map(Request::bytes).sum();
     let end = requests.iter().map(Request::end).max().unwrap_or(0);
     let sectors = end.next_multiple_of(DEVICE_STEP);
     Trace {
         name: name.to_owned(),
-        format: FORMAT,
+        format,
         devices: vec![TraceDevice { id: 0, base_sector: 0, sectors, requests: requests.len() as u64 }],
         reads: count(Op::Read),
         writes: count(Op::Write),
@@ -116,6 +142,7 @@ mod tests {
     use super::*;
     use bimetal_core::trace::{Options, decode};
     use bimetal_core::workload::WORKLOADS;
+    use std::ops::ControlFlow;
 
     #[test]
     fn every_workload_survives_every_format() {
@@ -130,6 +157,12 @@ mod tests {
                 assert_eq!(places(&read), places(&trace), "{} as {}", spec.name, writer.format);
             }
         }
+    }
+
+    #[test]
+    fn what_is_stopped_is_no_trace() {
+        let stopped = trace_with_progress("zipf", &[], 1, &mut |_| ControlFlow::Break(()));
+        assert!(matches!(stopped, Err(StudyError::Stopped)), "{stopped:?}");
     }
 
     #[test]

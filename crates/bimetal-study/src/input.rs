@@ -3,15 +3,17 @@
 //! Compression is recognised by content, never by name: gzip, zstd, xz and bzip2, each also as several streams one after
 //! the other. An archive that ends early or is damaged is an error; no part of it is used.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use bimetal_core::trace::{self, Options, ReadError, Trace, TraceError};
 
 /// Bytes read between two reports of progress.
-const CHUNK: u64 = 16 << 20;
+const CHUNK: u64 = 1 << 20;
 
 /// Why a trace could not be opened. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,9 @@ pub enum InputError {
     /// The bytes cannot be decoded.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// Whoever watched the progress put an end to it.
+    #[error("stopped before the end")]
+    Stopped,
 }
 
 /// A compression that is undone in passing.
@@ -109,17 +114,18 @@ impl Compression {
 /// # Errors
 /// An [`InputError`] for the first file that cannot be opened, decompressed or decoded.
 pub fn open(paths: &[PathBuf], options: &Options) -> Result<Trace, InputError> {
-    open_with_progress(paths, options, &|_, _| {})
+    open_with_progress(paths, options, &|_, _| ControlFlow::Continue(()))
 }
 
-/// [`open`], reporting the bytes read so far and in all, as they are on disk. The standard input counts as empty.
+/// [`open`], reporting the bytes read so far and in all, as they are on disk; `progress` says whether to go on. The standard
+/// input counts as empty.
 ///
 /// # Errors
-/// As [`open`].
+/// As [`open`], and that `progress` stopped it.
 pub fn open_with_progress(
     paths: &[PathBuf],
     options: &Options,
-    progress: &dyn Fn(u64, u64),
+    progress: &dyn Fn(u64, u64) -> ControlFlow<()>,
 ) -> Result<Trace, InputError> {
     if paths.is_empty() {
         return Err(InputError::NoFile);
@@ -129,7 +135,16 @@ pub fn open_with_progress(
     let mut before = 0;
     let mut traces = Vec::with_capacity(paths.len());
     for (path, size) in paths.iter().zip(sizes) {
-        let mut trace = open_one(path, size, options, &|done| progress((before + done).min(total), total))?;
+        let stopped = Cell::new(false);
+        let go_on = |done: u64| {
+            stopped.set(progress((before + done).min(total), total).is_break());
+            !stopped.get()
+        };
+        let opened = open_one(path, size, options, &go_on);
+        if stopped.get() {
+            return Err(InputError::Stopped);
+        }
+        let mut trace = opened?;
         before += size;
         if let Some(name) = path.file_name().filter(|_| !is_standard_input(path)) {
             trace.name = name.to_string_lossy().into_owned();
@@ -157,14 +172,14 @@ fn size(path: &Path) -> Result<u64, InputError> {
 /// Bytes from which compression and the compact form are recognised.
 const START: u64 = 8;
 
-fn open_one(path: &Path, size: u64, options: &Options, progress: &dyn Fn(u64)) -> Result<Trace, InputError> {
+fn open_one(path: &Path, size: u64, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Trace, InputError> {
     let path_buf = || path.to_owned();
     let source: Box<dyn Read> = if is_standard_input(path) {
         Box::new(io::stdin().lock())
     } else {
         Box::new(File::open(path).map_err(|source| InputError::Open { path: path_buf(), source })?)
     };
-    let counted = Counted { source, done: 0, reported: 0, progress };
+    let counted = Counted { source, done: 0, reported: 0, go_on };
     let failed = |source| InputError::Read { path: path_buf(), source };
     let (start, source) = peek(counted).map_err(failed)?;
     let Some(compression) = Compression::of(&start) else {
@@ -206,12 +221,12 @@ fn decode(
     Ok(trace::decode(&name, &bytes, options)?)
 }
 
-/// A reader that reports how far it is.
+/// A reader that reports how far it is, and fails once it is told not to go on.
 struct Counted<'a, R> {
     source: R,
     done: u64,
     reported: u64,
-    progress: &'a dyn Fn(u64),
+    go_on: &'a dyn Fn(u64) -> bool,
 }
 
 impl<R: Read> Read for Counted<'_, R> {
@@ -220,7 +235,9 @@ impl<R: Read> Read for Counted<'_, R> {
         self.done += read as u64;
         if read == 0 || self.done - self.reported >= CHUNK {
             self.reported = self.done;
-            (self.progress)(self.done);
+            if !(self.go_on)(self.done) {
+                return Err(io::Error::other("stopped"));
+            }
         }
         Ok(read)
     }
@@ -229,7 +246,6 @@ impl<R: Read> Read for Counted<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
     use std::io::Write;
 
     const TEXT: &[u8] = b"0,8,4096,r,0.5\n0,16,512,w,0.75\n";
@@ -335,9 +351,16 @@ mod tests {
         std::fs::write(&paths[0], TEXT).unwrap();
         std::fs::write(&paths[1], compress(Compression::Gzip, TEXT)).unwrap();
         let last = Cell::new((0, 0));
-        let trace = open_with_progress(&paths, &Options::default(), &|done, total| last.set((done, total))).unwrap();
+        let progress = |done, total| {
+            last.set((done, total));
+            ControlFlow::Continue(())
+        };
+        let trace = open_with_progress(&paths, &Options::default(), &progress).unwrap();
         assert_eq!((trace.name.as_str(), trace.requests.len(), trace.devices.len()), ("a.spc + b.spc.gz", 4, 2));
         assert_eq!(last.get().0, last.get().1);
         assert!(last.get().1 > TEXT.len() as u64);
+        let stop = |_, _| ControlFlow::Break(());
+        let stopped = open_with_progress(&paths, &Options::default(), &stop);
+        assert!(matches!(stopped, Err(InputError::Stopped)), "{stopped:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 pub mod advise;
 pub mod arrivals;
+pub mod catalogue;
+pub mod columns;
 pub mod command;
 pub mod compare;
 pub mod describe;

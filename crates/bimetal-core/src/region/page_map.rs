@@ -165,6 +165,24 @@ impl PageMap {
         self.table.lookup(logical)
     }
 
+    /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
+    #[inline(always)]
+    pub fn elsewhere(&self, logical: u32) -> Option<u32> {
+        self.table.elsewhere(logical)
+    }
+
+    /// How many places outside of the region can be told from its pages.
+    pub fn places_elsewhere(&self) -> u32 {
+        self.table.places_elsewhere()
+    }
+
+    /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
+    #[inline(always)]
+    pub fn put_elsewhere(&mut self, logical: u32, place: u32) {
+        self.invalidate(logical);
+        self.table.put_elsewhere(logical, place);
+    }
+
     /// Brings a logical page's map entry into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, logical: u32) {

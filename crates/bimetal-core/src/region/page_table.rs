@@ -1,10 +1,13 @@
 //! Which logical page lies where: map, owners and validity of a region's pages.
 //!
 //! ```text
-//! map    logical page -> physical page        4 bytes
-//! owner  physical page -> logical page        4 bytes
+//! map    logical page -> physical page, or where else it is    4 bytes
+//! owner  physical page -> logical page                         4 bytes
 //! valid  one bit per physical page
 //! ```
+//!
+//! A logical page that lies outside of the region, in a log in front of it, need have no entry in another map: its place
+//! there is a number beyond those of all physical pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -83,8 +86,27 @@ impl PageTable {
     /// Where a logical page is, if anywhere.
     #[inline(always)]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
-        let ppa = self.map[logical as usize];
-        (ppa != NONE).then_some(Ppa(ppa))
+        let ppa = Ppa(self.map[logical as usize]);
+        (ppa.index() < self.geometry.page_slots()).then_some(ppa)
+    }
+
+    /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
+    #[inline(always)]
+    pub fn elsewhere(&self, logical: u32) -> Option<u32> {
+        let entry = self.map[logical as usize];
+        if entry == NONE { None } else { entry.checked_sub(self.geometry.page_slots() as u32) }
+    }
+
+    /// How many places outside of the region can be told from its pages.
+    pub fn places_elsewhere(&self) -> u32 {
+        NONE - self.geometry.page_slots() as u32
+    }
+
+    /// A logical page that is unmapped, or outside of the region, is at this place outside of it from now on.
+    #[inline(always)]
+    pub fn put_elsewhere(&mut self, logical: u32, place: u32) {
+        debug_assert!(self.lookup(logical).is_none() && place < self.places_elsewhere());
+        self.map[logical as usize] = self.geometry.page_slots() as u32 + place;
     }
 
     /// Brings a logical page's map entry into the processor's cache.
@@ -111,12 +133,11 @@ impl PageTable {
     /// Forgets where a logical page is. Returns the page that is no longer valid.
     #[inline(always)]
     pub fn clear(&mut self, logical: u32) -> Option<Ppa> {
-        let ppa = std::mem::replace(&mut self.map[logical as usize], NONE);
-        if ppa == NONE {
-            return None;
-        }
-        self.valid[ppa as usize / WORD] &= !(1 << (ppa as usize % WORD));
-        Some(Ppa(ppa))
+        let ppa = self.lookup(logical);
+        self.map[logical as usize] = NONE;
+        let ppa = ppa?;
+        self.valid[ppa.index() / WORD] &= !(1 << (ppa.index() % WORD));
+        Some(ppa)
     }
 
     /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any.
@@ -174,7 +195,7 @@ impl PageTable {
     pub fn check(&self) -> Result<Vec<u32>, String> {
         let mut valid = vec![0u32; self.geometry.blocks as usize];
         for (logical, &ppa) in self.map.iter().enumerate() {
-            if ppa == NONE {
+            if ppa == NONE || self.elsewhere(logical as u32).is_some() {
                 continue;
             }
             let ppa = Ppa(ppa);

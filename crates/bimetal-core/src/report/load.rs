@@ -115,7 +115,7 @@ mod tests {
         let mut media =
             SimMedia::new(&[SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() }], 1);
         let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
-        let outcome = run(&mut media, scheme.as_mut(), &requests, plan, &mut |_| {});
+        let outcome = run(&mut media, scheme.as_mut(), &requests, plan, &mut crate::replay::to_the_end);
         LoadFigures::of(&[RegionDescription { name: "mlc", chip: &chip, geometry }], &[], &outcome)
     }
 

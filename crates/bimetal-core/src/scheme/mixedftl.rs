@@ -31,7 +31,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "sketch of MixedFTL in ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -112,9 +112,8 @@ impl MixedFtl {
         }
         let unit_bytes = unit_bytes(geometry.page_bytes, slow.geometry().page_bytes);
         let page_units = slow.geometry().page_bytes / unit_bytes;
-        let units = u64::from(slow.logical_pages()) * u64::from(page_units);
         let pages_per_block = geometry.pages_per_block;
-        let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), units, unit_bytes)?;
+        let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), unit_bytes)?;
         let logical_blocks = slow.logical_pages().div_ceil(slow.geometry().pages_per_block) as usize;
         Ok(Self {
             block_units: slow.geometry().pages_per_block * page_units,
@@ -148,9 +147,7 @@ impl MixedFtl {
         let Held { block, page } = &mut self.held[logical_block as usize];
         let to = self.tiers.fast.slots().geometry().ppa(BlockId(*block), *page);
         *page += 1;
-        let known = self.tiers.fast.slots_of(piece.unit, piece.count);
-        let updated = known.iter().filter(|&&slot| slot != FastTier::NONE).count();
-        self.counts.updated_units += updated as u64;
+        self.counts.updated_units += u64::from(self.tiers.count_in_log(piece.unit, piece.count));
         self.counts.log_units += u64::from(piece.count);
         self.counts.slc_pages += 1;
         self.tiers.write_fast(media, piece, to, Cause::Host);
@@ -216,7 +213,7 @@ impl MixedFtl {
         let first = slots.first_slot(slots.geometry().ppa(BlockId(block), 0));
         let end = slots.first_slot(slots.geometry().ppa(BlockId(block), page - 1)) + slots.slots();
         for slot in first..end {
-            self.tiers.prefetch_slots(slot, end, |_| true);
+            self.tiers.prefetch_emptied(slot, end, |_| true);
             // All that the log has of a slow page is in this block.
             if let Some(unit) = self.tiers.fast.slots().unit(slot) {
                 self.counts.demoted_units += u64::from(self.tiers.demote(media, unit, |_| true));
@@ -296,7 +293,7 @@ impl<M: Media> Scheme<M> for MixedFtl {
         let units = self.tiers.slow.logical_pages() * self.tiers.units_per_slow_page();
         let strayed = (0..units).find(|&unit| {
             let held = self.held[(unit / self.block_units) as usize].block;
-            self.tiers.fast.slot(unit).is_some_and(|slot| slots.block_of(slot).0 != held)
+            self.tiers.slot(unit).is_some_and(|slot| slots.block_of(slot).0 != held)
         });
         strayed.map_or(Ok(()), |unit| Err(format!("unit {unit} is not in the fast block of its logical block")))
     }

@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 
+use serde::Serialize;
+
 use crate::units::ByteSize;
 
 /// One parameter as `list schemes` shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ParameterSpec {
     /// Key of `--set key=value` and of a device file.
     pub name: &'static str,

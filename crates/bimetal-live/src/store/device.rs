@@ -131,6 +131,7 @@ impl Store {
             (metrics, scheme.fixed_slc_blocks())
         });
         let (metrics, fixed_slc_blocks) = figures.unwrap_or_default();
+        self.note_failure(engine);
         let (metadata, buffers) = engine.media.memory_bytes();
         let Modelled { reads, writes } = &mut engine.modelled;
         reads.close_run();

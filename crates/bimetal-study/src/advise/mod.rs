@@ -24,7 +24,7 @@ use crate::sweep::row::Row;
 use crate::sweep::source::{Loaded, TraceSource};
 use crate::{arrivals, memory};
 use answer::{Answer, Judge, Simulated};
-use bimetal_core::replay::Arrivals;
+use bimetal_core::replay::{Arrivals, to_the_end};
 use estimate::Load;
 use goals::{Goal, Measure, Outcome, Rate};
 use learn::Predicted;
@@ -126,7 +126,7 @@ pub fn advise(
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
     let mut run = |batch: &[usize]| {
         let simulate =
-            |&at: &usize| run_on(&candidates[at].point, &trace, &|bytes| memory::check_bytes(bytes), &mut |_| {});
+            |&at: &usize| run_on(&candidates[at].point, &trace, &|bytes| memory::check_bytes(bytes), &mut to_the_end);
         let done: Vec<Row> = pool.install(|| batch.par_iter().map(simulate).collect());
         let outcomes = done.iter().zip(batch).map(|(row, &at)| {
             let figures = row.figures.as_ref()?;

@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::sweep::point::{self, AUTO, DeviceSource, Point, Replay};
     use crate::sweep::source::{Origin, TraceSource};
+    use bimetal_core::replay::to_the_end;
     use std::path::Path;
 
     fn figures(scheme: &str, set: &[(&str, &str)]) -> Figures {
@@ -201,7 +202,7 @@ mod tests {
             set: set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
             replay: Replay::default(),
         };
-        point::run(&point, Path::new(".")).figures.unwrap()
+        point::run(&point, Path::new("."), &mut to_the_end).figures.unwrap()
     }
 
     #[test]

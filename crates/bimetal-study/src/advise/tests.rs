@@ -33,7 +33,7 @@ fn enumerated(name: &str, workload: Workload, schemes: &[&str], chips: &[&str]) 
     };
     let load = load(&trace, &candidates, &question, Some(1e9));
     let outcomes = candidates.par_iter().map(|candidate| {
-        let row = run_on(&candidate.point, &trace, &|bytes| memory::check_bytes(bytes), &mut |_| {});
+        let row = run_on(&candidate.point, &trace, &|bytes| memory::check_bytes(bytes), &mut to_the_end);
         Some(Outcome::of_figures(&row.figures?, candidate.cost_usd, Rate { asked: Some(1e9), of_trace: None }))
     });
     let outcomes = outcomes.collect();

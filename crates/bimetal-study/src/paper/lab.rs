@@ -1,6 +1,7 @@
 //! Where the papers' experiments run: workloads are made once and shared, replays run side by side, and none twice.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,6 +151,11 @@ impl Experiment {
 pub trait LabProgress: Sync {
     /// So many replays of those that a figure asked for at once are done.
     fn replays(&self, done: usize, of: usize);
+
+    /// Every few milliseconds of a replay, and while a trace is generated: whether to go on. Once it says no, it must say so for every replay.
+    fn served(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 /// No progress is shown.
@@ -234,7 +240,8 @@ impl<'a> Lab<'a> {
         if let Some(workload) = slot.as_ref() {
             return Ok(workload.clone());
         }
-        let trace = generate::trace(source.workload, &source.settings(self.scale), SEED)?;
+        let progress = &mut |_| self.progress.served();
+        let trace = generate::trace_with_progress(source.workload, &source.settings(self.scale), SEED, progress)?;
         Ok(slot.insert(Workload::of(trace, None)).clone())
     }
 
@@ -332,7 +339,9 @@ impl<'a> Lab<'a> {
         let prepared = prepare(workload, Some(device), &scheme, &experiment.settings)?;
         let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
         match prepared.runs.first() {
-            Some(resolved) => compare::entry(resolved, requests, facts, &experiment.plan, &mut |_| {}),
+            Some(resolved) => {
+                compare::entry(resolved, requests, facts, &experiment.plan, &mut |_| self.progress.served())
+            }
             None => Err(StudyError::NoScheme { reason: experiment.scheme.to_owned() }),
         }
     }

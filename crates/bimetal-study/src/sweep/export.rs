@@ -233,25 +233,9 @@ impl Builder<'_> {
         let on_front = rows.map(|(at, row)| row.figures.is_some().then(|| front.contains(&at))).collect();
         self.push("on_front", Cells::Truth(on_front));
         self.figure("cost_usd", |figures| Some(figures.cost_usd));
-        let kinds: [(&str, fn(&Figures) -> &ResponseFigures); 3] = [
-            ("", |figures| &figures.response_us),
-            ("read_", |figures| &figures.read_us),
-            ("write_", |figures| &figures.write_us),
-        ];
-        for (kind, of) in kinds {
-            let values: [(&str, fn(&ResponseFigures) -> f64); 6] = [
-                ("mean", |figures| figures.mean),
-                ("p50", |figures| figures.p50),
-                ("p95", |figures| figures.p95),
-                ("p99", |figures| figures.p99),
-                ("p999", |figures| figures.p999),
-                ("max", |figures| figures.max),
-            ];
-            for (name, value) in values {
-                let served = |figures: &Figures| Some(of(figures)).filter(|figures| figures.count > 0).map(value);
-                self.figure(&format!("{kind}{name}_us"), served);
-            }
-        }
+        self.responses("", |figures| &figures.response_us);
+        self.responses("read_", |figures| &figures.read_us);
+        self.responses("write_", |figures| &figures.write_us);
         self.figure("throughput_per_s", |figures| figures.throughput_per_s);
         self.figure("write_amplification", |figures| figures.write_amplification);
         self.figure("energy_j", |figures| Some(figures.energy_j));
@@ -263,6 +247,19 @@ impl Builder<'_> {
         self.whole("requests", |row| row.figures.as_ref().map(|figures| figures.requests));
         self.whole("logical_bytes", |row| row.figures.as_ref().map(|figures| figures.logical_bytes));
         self.figure("spare", |figures| Some(figures.spare));
+    }
+
+    fn responses(&mut self, kind: &str, of: fn(&Figures) -> &ResponseFigures) {
+        let mut figure = |name: &str, value: fn(&ResponseFigures) -> f64| {
+            let served = |figures: &Figures| Some(of(figures)).filter(|figures| figures.count > 0).map(value);
+            self.figure(&format!("{kind}{name}_us"), served);
+        };
+        figure("mean", |figures| figures.mean);
+        figure("p50", |figures| figures.p50);
+        figure("p95", |figures| figures.p95);
+        figure("p99", |figures| figures.p99);
+        figure("p999", |figures| figures.p999);
+        figure("max", |figures| figures.max);
     }
 
     /// Regions and disks by their names.
@@ -310,8 +307,12 @@ mod tests {
     fn table() -> Table {
         let text = "traces = [{ limit = 300, name = \"a, \\\"b\\\"\" }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\"]\n\
                     set.\"mlc.spare\" = [\"9%\", \"0%\"]\nset.hash_probes = [4, 8]\nset.gc_free_blocks = 2";
-        let study = Study::parse(&text, Path::new(".")).unwrap();
-        let rows: Vec<Row> = study.points.iter().map(|planned| point::run(&planned.point, Path::new("."))).collect();
+        let study = Study::parse(text, Path::new(".")).unwrap();
+        let rows: Vec<Row> = study
+            .points
+            .iter()
+            .map(|planned| point::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
+            .collect();
         Table::of(&rows)
     }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bimetal_core::device::{self, Device};
-use bimetal_core::replay::Plan;
+use bimetal_core::replay::{Plan, Progress};
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -154,21 +154,21 @@ impl Point {
     }
 }
 
-/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row.
-pub fn run(point: &Point, folder: &Path) -> Row {
+/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row, also that `served` ended it.
+pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
     match point.trace.load(folder) {
-        Ok(trace) => run_on(point, &trace, &|bytes| memory::check_bytes(bytes), &mut |_| {}),
+        Ok(trace) => run_on(point, &trace, &|bytes| memory::check_bytes(bytes), served),
         Err(failure) => Row::failed(point, "", failure),
     }
 }
 
 /// Runs a point on its trace. `admit` is asked before so many bytes of memory are taken, and what it returns is kept as long as
-/// they are in use; `served` is told how many requests have been served.
+/// they are in use; `served` is told how many requests have been served, and may end it.
 pub(crate) fn run_on<P>(
     point: &Point,
     trace: &Loaded,
     admit: &dyn Fn(u64) -> Result<P, StudyError>,
-    served: &mut dyn FnMut(u64),
+    served: Progress<'_>,
 ) -> Row {
     // What was being built when a scheme panicked is dropped with it; the trace is only read.
     let result = catch_unwind(AssertUnwindSafe(|| figures(point, trace, admit, served)));
@@ -183,7 +183,7 @@ fn figures<P>(
     point: &Point,
     trace: &Loaded,
     admit: &dyn Fn(u64) -> Result<P, StudyError>,
-    served: &mut dyn FnMut(u64),
+    served: Progress<'_>,
 ) -> Result<(Figures, Speed), Failure> {
     let device = point.device.device().map_err(StudyError::from)?;
     let scheme = scheme::find(&point.scheme).map_err(device::DeviceError::from).map_err(StudyError::from)?;
@@ -197,6 +197,8 @@ fn figures<P>(
 
 #[cfg(test)]
 mod tests {
+    use bimetal_core::replay::to_the_end;
+
     use super::*;
     use crate::sweep::source::Origin;
 
@@ -217,9 +219,9 @@ mod tests {
         assert_eq!(back, point());
         assert_eq!(back.key("t"), point().key("t"));
         assert!(serde_json::from_str::<Point>(&json.replacen("\"scheme\"", "\"shceme\"", 1)).is_err());
-        let row = run(&back, Path::new("."));
+        let row = run(&back, Path::new("."), &mut to_the_end);
         assert_eq!(row.failure, None);
-        assert_eq!(row.without_speed(), run(&point(), Path::new(".")).without_speed());
+        assert_eq!(row.without_speed(), run(&point(), Path::new("."), &mut to_the_end).without_speed());
     }
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
         let failure = |change: fn(&mut Point)| {
             let mut point = point();
             change(&mut point);
-            let row = run(&point, Path::new("."));
+            let row = run(&point, Path::new("."), &mut to_the_end);
             assert!(row.figures.is_none() && row.speed.is_none());
             row.failure.unwrap()
         };
@@ -273,7 +275,7 @@ mod tests {
             Origin::Files { paths: vec!["none".into()], format: None, time_unit: None, action: None, volumes: None };
         let mut point = point();
         point.trace.from = trace;
-        assert_eq!(run(&point, Path::new(".")).failure.unwrap().kind, FailureKind::Trace);
+        assert_eq!(run(&point, Path::new("."), &mut to_the_end).failure.unwrap().kind, FailureKind::Trace);
     }
 
     #[test]
@@ -283,9 +285,9 @@ mod tests {
             assert!(bytes > 0);
             Err(StudyError::Memory { needed_mib: 2, available_mib: 1 })
         };
-        let failure = run_on(&point(), &trace, &refuse, &mut |_| {}).failure.unwrap();
+        let failure = run_on(&point(), &trace, &refuse, &mut to_the_end).failure.unwrap();
         assert!(failure.kind == FailureKind::Memory && failure.may_pass(), "{failure:?}");
-        let row = run_on(&point(), &trace, &|_| -> Result<(), _> { panic!("a {}", "wall") }, &mut |_| {});
+        let row = run_on(&point(), &trace, &|_| -> Result<(), _> { panic!("a {}", "wall") }, &mut to_the_end);
         let failure = row.failure.unwrap();
         assert!(failure.kind == FailureKind::Panic && failure.what.contains("a wall"), "{failure:?}");
     }

@@ -174,7 +174,11 @@ mod tests {
 
     fn rows() -> Vec<Row> {
         let study = Study::parse(STUDY, Path::new(".")).unwrap();
-        let rows: Vec<Row> = study.points.iter().map(|planned| point::run(&planned.point, Path::new("."))).collect();
+        let rows: Vec<Row> = study
+            .points
+            .iter()
+            .map(|planned| point::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
+            .collect();
         assert_eq!(rows.iter().filter(|row| row.failure.is_some()).count(), 2);
         rows
     }

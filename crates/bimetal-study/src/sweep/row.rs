@@ -59,6 +59,8 @@ pub enum FailureKind {
     Memory,
     /// The program has an error.
     Panic,
+    /// It was ended by who ran it.
+    Stopped,
 }
 
 impl fmt::Display for FailureKind {
@@ -68,6 +70,7 @@ impl fmt::Display for FailureKind {
             Self::Trace => "trace",
             Self::Memory => "memory",
             Self::Panic => "panic",
+            Self::Stopped => "stopped",
         })
     }
 }
@@ -87,7 +90,7 @@ impl Failure {
 
     /// Whether the same point can come out otherwise next time.
     pub fn may_pass(&self) -> bool {
-        matches!(self.kind, FailureKind::Trace | FailureKind::Memory)
+        matches!(self.kind, FailureKind::Trace | FailureKind::Memory | FailureKind::Stopped)
     }
 }
 
@@ -96,6 +99,7 @@ impl From<StudyError> for Failure {
         let kind = match error {
             StudyError::Memory { .. } => FailureKind::Memory,
             StudyError::Workload(_) => FailureKind::Trace,
+            StudyError::Stopped => FailureKind::Stopped,
             _ => FailureKind::Refused,
         };
         Self { kind, what: error.to_string() }

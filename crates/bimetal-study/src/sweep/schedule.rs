@@ -1,12 +1,13 @@
 //! Runs the points of a study on threads, each trace decoded once and kept only as long as it is needed.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::point::{AUTO, run_on};
 use super::results::{Results, ResultsError};
-use super::row::{Failure, Row};
+use super::row::{Failure, FailureKind, Row};
 use super::source::{Loaded, TraceSource};
 use super::study::Planned;
 use crate::{StudyError, memory};
@@ -17,8 +18,11 @@ pub trait Progress: Sync {
     fn resumed(&self, _points: usize) {}
     /// A trace is being decoded.
     fn loading(&self, _trace: &TraceSource) {}
-    /// A point has come on by that share of it; all shares of a point make 1.
-    fn advanced(&self, _share: f64) {}
+    /// A point has come on by that share of it; all shares of a point make 1. Says whether to go on: else what runs is ended
+    /// and nothing is begun.
+    fn advanced(&self, _share: f64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
     /// A point is done.
     fn done(&self, _row: &Row) {}
 }
@@ -30,7 +34,7 @@ pub struct Quiet;
 impl Progress for Quiet {}
 
 /// Runs what is not in the results file, `jobs` points at once; 0 is as many as there are processors. Rows are in the order of
-/// the points.
+/// the points; those that `progress` ended have none.
 ///
 /// # Errors
 /// The results file cannot be written. Whatever is wrong with a point is in its row.
@@ -149,8 +153,9 @@ impl<'a> Schedule<'a> {
                 let requests = trace.workload.requests.len() as f64 * f64::from(point.replay.repeat);
                 run_on(point, &trace, &|bytes| self.memory.enter(bytes), &mut |served| {
                     let share = (served as f64 / requests).min(1.0);
-                    self.progress.advanced(share - told);
+                    let flow = self.progress.advanced(share - told);
                     told = share;
+                    flow
                 })
             }
             Err(failure) => Row::failed(point, "", failure),
@@ -158,7 +163,13 @@ impl<'a> Schedule<'a> {
         if slot.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             lock(&slot.loaded).take();
         }
-        self.progress.advanced(1.0 - told);
+        let is_stopped = row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Stopped);
+        if is_stopped || self.progress.advanced(1.0 - told).is_break() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        if is_stopped {
+            return;
+        }
         self.progress.done(&row);
         self.keep(at, row);
     }
@@ -253,9 +264,10 @@ mod tests {
         fn resumed(&self, points: usize) {
             self.resumed.fetch_add(points, Ordering::Relaxed);
         }
-        fn advanced(&self, share: f64) {
+        fn advanced(&self, share: f64) -> ControlFlow<()> {
             assert!((0.0..=1.0).contains(&share));
             *lock(&self.advanced) += share;
+            ControlFlow::Continue(())
         }
         fn done(&self, _row: &Row) {
             self.done.fetch_add(1, Ordering::Relaxed);
@@ -275,6 +287,27 @@ mod tests {
 
     fn without_speed(rows: &[Row]) -> Vec<Row> {
         rows.iter().map(Row::without_speed).collect()
+    }
+
+    /// Ends everything at the first news of a second point.
+    struct Impatient(AtomicUsize);
+
+    impl Progress for Impatient {
+        fn advanced(&self, _share: f64) -> ControlFlow<()> {
+            if self.0.load(Ordering::Relaxed) > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn done(&self, _row: &Row) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_watches_may_end_it() {
+        let text = "traces = [{ limit = 400 }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\", \"hyssd\"]";
+        let study = Study::parse(text, Path::new(".")).unwrap();
+        let rows = run(&study.points, Path::new("."), None, 1, &Impatient(AtomicUsize::new(0))).unwrap();
+        assert!((1..3).contains(&rows.len()) && rows.iter().all(|row| row.failure.is_none()), "{rows:?}");
     }
 
     #[test]

@@ -158,9 +158,8 @@ impl Combo {
         let geometry = fast.geometry;
         let unit_bytes = unit_bytes(geometry.page_bytes, slow.geometry().page_bytes);
         let page_units = slow.geometry().page_bytes / unit_bytes;
-        let units = u64::from(slow.logical_pages()) * u64::from(page_units);
         let pages_per_block = geometry.pages_per_block;
-        let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), units, unit_bytes)?;
+        let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), unit_bytes)?;
         let partitions = Partitions::new(geometry.blocks, settings.hot_percent, pages_per_block)?;
         let unit_pages = unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
         let valid_shares = ValidShares::new(pages_per_block);
@@ -246,7 +245,7 @@ impl Combo {
         let first = self.tiers.fast.slots().first_slot(page) as usize;
         let mut updated = 0;
         for index in 0..piece.count {
-            let state = match self.tiers.fast.slot(piece.unit + index) {
+            let state = match self.tiers.slot(piece.unit + index) {
                 None => State::hot(false, false),
                 Some(old) => {
                     updated += 1;
@@ -294,8 +293,7 @@ impl Combo {
 
     /// How many of these units are in the log.
     fn in_log(&self, units: std::ops::Range<u32>) -> u32 {
-        let slots = self.tiers.fast.slots_of(units.start, units.end - units.start);
-        slots.iter().filter(|&&slot| slot != FastTier::NONE).count() as u32
+        self.tiers.count_in_log(units.start, units.end - units.start)
     }
 
     /// As many bytes as the fast region has were written: what adapts to the workload does so.

@@ -125,7 +125,7 @@ impl Combo {
             let page = geometry.ppa(block, page);
             let first = self.tiers.fast.slots().first_slot(page);
             for slot in first..first + self.tiers.fast.units_per_page() {
-                self.tiers.prefetch_slots(slot, end, |slot| self.goes_down(slot));
+                self.tiers.prefetch_emptied(slot, end, |slot| self.goes_down(slot));
             }
             if !self.tiers.fast.slots().is_valid(page) {
                 continue;

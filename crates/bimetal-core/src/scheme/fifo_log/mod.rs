@@ -126,8 +126,7 @@ impl<A: Admission> FifoLog<A> {
         let slow_id = RegionId((shape.regions.len() - 1) as u8);
         let space = PageSpace::new(slow_id, slow_geometry, pages, space)?;
         let unit = unit_bytes(log.page_bytes, slow_geometry.page_bytes);
-        let units = pages * u64::from(slow_geometry.page_bytes / unit);
-        let tier = FastTier::new(RegionId(0), log, (CellMode::Native, log.pages_per_block), units, unit)?;
+        let tier = FastTier::new(RegionId(0), log, (CellMode::Native, log.pages_per_block), unit)?;
         let cycles = vec![0; tier.slots().len()];
         let wear = RelativeWear::new((log.blocks, fast.chip.endurance), (slow_geometry.blocks, slow.chip.endurance));
         Ok(Self {
@@ -144,8 +143,7 @@ impl<A: Admission> FifoLog<A> {
 
     fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
         let whole = Run::whole(self.tiers.units(), request);
-        let slots = self.tiers.fast.slots_of(whole.unit, whole.count);
-        let known = slots.iter().filter(|&&slot| slot != FastTier::NONE).count() as u32;
+        let known = self.tiers.count_in_log(whole.unit, whole.count);
         self.admission.note_write(request.sectors);
         let is_update = A::KEEPS_UPDATES && known == whole.count;
         let is_fast = is_update || {
@@ -172,7 +170,7 @@ impl<A: Admission> FifoLog<A> {
     fn write_apart<M: Media>(&mut self, media: &mut M, request: &Request) {
         let mut open: Option<(Run, bool)> = None;
         for span in units_of(self.tiers.units(), request) {
-            let is_known = self.tiers.fast.slot(span.unit).is_some();
+            let is_known = self.tiers.is_in_log(span.unit);
             match &mut open {
                 Some((run, known)) if *known == is_known => run.push(span),
                 _ => {
@@ -242,7 +240,7 @@ impl<A: Admission> FifoLog<A> {
         let mut survivors = Survivors::default();
         for slot in all.clone() {
             let goes_down = self.goes_down();
-            self.tiers.prefetch_slots(slot, all.end, |slot| goes_down.holds(&self.cycles, slot));
+            self.tiers.prefetch_emptied(slot, all.end, |slot| goes_down.holds(&self.cycles, slot));
             let Some(unit) = self.tiers.fast.slots().unit(slot) else { continue };
             if goes_down.holds(&self.cycles, slot) {
                 self.demote(media, unit, slot..all.end, goes_down);

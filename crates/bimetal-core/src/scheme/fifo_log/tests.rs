@@ -45,7 +45,7 @@ impl Device {
 
     /// `Cycle_Time` of a unit, if it is in the log.
     fn cycles(&self, unit: u32) -> Option<u8> {
-        self.scheme.tiers.fast.slot(unit).map(|slot| self.scheme.cycles[slot as usize])
+        self.scheme.tiers.slot(unit).map(|slot| self.scheme.cycles[slot as usize])
     }
 }
 

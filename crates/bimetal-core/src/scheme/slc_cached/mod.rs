@@ -121,8 +121,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let most = (f64::from(geometry.blocks) * size.most_percent / 100.0) as u32;
         let table = Geometry::new(geometry.page_bytes, geometry.pages_per_block, known, 1)?;
         let unit_bytes = unit_bytes(geometry.page_bytes, geometry.page_bytes);
-        let units = logical_pages * u64::from(geometry.page_bytes / unit_bytes);
-        let fast = FastTier::new(id, table, (CellMode::Slc, mode.pages_per_block), units, unit_bytes)?;
+        let fast = FastTier::new(id, table, (CellMode::Slc, mode.pages_per_block), unit_bytes)?;
         let width = geometry.dies.min(least);
         Ok(Self {
             tiers: Tiers::new(fast, slow)?,
@@ -154,8 +153,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
     #[inline]
     fn is_mapped(&self, logical: u32) -> bool {
         let per_page = self.tiers.units_per_slow_page();
-        let slots = self.tiers.fast.slots_of(logical * per_page, per_page);
-        slots.iter().any(|&slot| slot != FastTier::NONE) || self.tiers.slow.lookup(logical).is_some()
+        self.tiers.slow.lookup(logical).is_some() || self.tiers.count_in_log(logical * per_page, per_page) > 0
     }
 
     /// Pages of a request that are not mapped.
@@ -327,7 +325,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let end = slots.first_slot(last) + slots.slots();
         let mut programs = 0;
         for slot in first..first + self.tiers.fast.units_per_page() {
-            self.tiers.prefetch_slots(slot, end, |_| true);
+            self.tiers.prefetch_emptied(slot, end, |_| true);
             if let Some(unit) = self.tiers.fast.slots().unit(slot) {
                 let per_page = self.tiers.units_per_slow_page();
                 let was_mapped = per_page > 1 && self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some();
@@ -387,9 +385,9 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
     fn prefetch(&self, far: &Request, near: &Request) {
         let unit = |request: &Request| self.tiers.units().logical_page(request.sector).0;
         let (far_unit, near_unit) = (unit(far), unit(near));
-        self.tiers.fast.prefetch(far_unit, near_unit);
-        // A small write does not look at the main area's map, unless it may be the first to its page; a large one makes
-        // what is there invalid.
+        self.tiers.prefetch_slots(far_unit, near_unit);
+        // Other than for its slot, a small write does not look at the main area's map, unless it may be the first to its
+        // page; a large one makes what is there invalid.
         let page_sectors = self.tiers.slow.geometry().page_sectors();
         let is_unmapped = DYNAMIC && self.mapped_pages < self.tiers.slow.logical_pages();
         if is_unmapped || far.sectors >= page_sectors || far.op != Op::Write {

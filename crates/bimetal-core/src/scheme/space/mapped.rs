@@ -113,6 +113,20 @@ impl Space for MappedSpace {
         either!(self, space => space.invalidate(logical));
     }
 
+    #[inline(always)]
+    fn elsewhere(&self, logical: u32) -> Option<u32> {
+        either!(self, space => space.elsewhere(logical))
+    }
+
+    fn places_elsewhere(&self) -> u32 {
+        either!(self, space => space.places_elsewhere())
+    }
+
+    #[inline(always)]
+    fn put_elsewhere(&mut self, logical: u32, place: u32) {
+        either!(self, space => space.put_elsewhere(logical, place));
+    }
+
     #[inline]
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         either!(self, space => space.write(media, logical, parts, cause));

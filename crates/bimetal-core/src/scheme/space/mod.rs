@@ -34,8 +34,17 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// Where a logical page is, if anywhere.
     fn lookup(&self, logical: u32) -> Option<Ppa>;
 
-    /// Forgets the copy of a logical page.
+    /// Forgets the copy of a logical page, and where it is outside of the region.
     fn invalidate(&mut self, logical: u32);
+
+    /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
+    fn elsewhere(&self, logical: u32) -> Option<u32>;
+
+    /// How many places outside of the region can be told from its pages.
+    fn places_elsewhere(&self) -> u32;
+
+    /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
+    fn put_elsewhere(&mut self, logical: u32, place: u32);
 
     /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);

@@ -164,6 +164,20 @@ impl Space for UnitSpace {
         self.units.invalidate(logical);
     }
 
+    #[inline(always)]
+    fn elsewhere(&self, logical: u32) -> Option<u32> {
+        self.units.elsewhere(logical)
+    }
+
+    fn places_elsewhere(&self) -> u32 {
+        self.units.places_elsewhere()
+    }
+
+    #[inline(always)]
+    fn put_elsewhere(&mut self, logical: u32, place: u32) {
+        self.units.put_elsewhere(logical, place);
+    }
+
     #[inline]
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         self.units.invalidate(logical);

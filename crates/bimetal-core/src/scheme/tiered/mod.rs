@@ -9,12 +9,14 @@
 //! The mapping unit is the largest that divides the page of either region and the 4-KiB block of hosts. A fast page holds
 //! units of one write; a slow page the units of its own address. Each unit has one valid copy (exclusive tiers): a slow
 //! page is forgotten once all its units are in the log, and what it still holds of units that are in the log is stale
-//! and never read.
+//! and never read. So where a slow page is one unit, it has either a slot or a slow page, and the slow region's map tells
+//! both; else an index tells the slots, which grows with the log and not with the drive.
 //!
 //! [`Tiers`] moves data as it is told. Which data go where, when the log is reclaimed and what survives is each scheme's
 //! own: `comboftl` and its baselines, `wlaftl` and its baselines, `pslc-static`, `pslc-dynamic`.
 
 mod fast;
+mod placement;
 mod run;
 mod survivors;
 
@@ -26,6 +28,7 @@ pub use survivors::Survivors;
 
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
+use crate::region::slot_index::SlotIndex;
 use crate::request::{Request, SECTOR_BYTES};
 use crate::units::{BlockId, Geometry, Ppa, greatest_common_divisor};
 
@@ -43,6 +46,9 @@ struct OldPages<D> {
 /// For how many slots of a block that is being emptied map entries are fetched at once.
 const SLOTS_AT_ONCE: u32 = 32;
 
+/// Sectors of the largest page there is.
+const UNITS_PER_PAGE_MAX: u32 = 128;
+
 /// Bytes that hosts write at once: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
 
@@ -53,16 +59,40 @@ pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
 
 /// A log of fast pages in front of a page-mapped region.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Saved<S>", bound(deserialize = "S: Space + Deserialize<'de>"))]
 pub struct Tiers<S> {
     /// The log's pages.
     pub fast: FastTier,
     /// The page-mapped region.
     pub slow: S,
+    /// Slots of the units that are in the log; none if their slow pages tell them.
+    #[serde(skip_serializing)]
+    index: Option<SlotIndex>,
     /// Mapping units, as pages of a geometry.
     #[serde(with = "crate::save::fixed")]
     units: Geometry,
     #[serde(with = "crate::save::fixed")]
     units_per_slow_page: u32,
+}
+
+/// The saved form: the index follows from the units of the slots.
+#[derive(Deserialize)]
+struct Saved<S> {
+    fast: FastTier,
+    slow: S,
+    #[serde(with = "crate::save::fixed")]
+    units: Geometry,
+    #[serde(with = "crate::save::fixed")]
+    units_per_slow_page: u32,
+}
+
+impl<S: Space> From<Saved<S>> for Tiers<S> {
+    fn from(Saved { fast, slow, units, units_per_slow_page }: Saved<S>) -> Self {
+        // What is restored may be damaged, and is not checked yet.
+        let count = slow.logical_pages().saturating_mul(units_per_slow_page.min(UNITS_PER_PAGE_MAX));
+        let index = (units_per_slow_page > 1).then(|| SlotIndex::of(fast.slots(), count));
+        Self { fast, slow, index, units, units_per_slow_page }
+    }
 }
 
 impl<S: Space> Tiers<S> {
@@ -73,9 +103,16 @@ impl<S: Space> Tiers<S> {
     pub fn new(fast: FastTier, slow: S) -> Result<Self, String> {
         let unit_bytes = fast.unit_sectors() * SECTOR_BYTES as u32;
         let units_per_slow_page = slow.geometry().page_bytes / unit_bytes;
+        let count = u64::from(slow.logical_pages()) * u64::from(units_per_slow_page);
+        if count >= u64::from(u32::MAX) {
+            return Err(format!("{count} mapping units of {unit_bytes} bytes are more than 2^32; lower the capacity"));
+        }
+        if units_per_slow_page == 1 && fast.slots().len() as u64 > u64::from(slow.places_elsewhere()) {
+            return Err("the pages of both regions are more than 2^32; lower the capacity".into());
+        }
         // One "block" is enough: the geometry only divides addresses.
         let units = Geometry::new(unit_bytes, 1, 1, 1)?;
-        Ok(Self { fast, slow, units, units_per_slow_page })
+        Ok(Saved { fast, slow, units, units_per_slow_page }.into())
     }
 
     /// Mapping units as pages of a geometry, to divide addresses.
@@ -126,23 +163,7 @@ impl<S: Space> Tiers<S> {
             }
             media.program(self.fast.region(), page, merge.parts(), cause);
         }
-        self.fast.put(run.unit, run.count, page);
-        self.forget_covered(run.unit, run.count);
-    }
-
-    /// Forgets the slow pages of these units that have none of them left.
-    #[inline]
-    fn forget_covered(&mut self, unit: u32, count: u32) {
-        let per_page = self.units_per_slow_page;
-        if per_page == 1 {
-            (unit..unit + count).for_each(|logical| self.slow.invalidate(logical));
-            return;
-        }
-        for logical in self.slow_page(unit)..=self.slow_page(unit + count - 1) {
-            if self.fast.slots_of(logical * per_page, per_page).iter().all(|&slot| slot != FastTier::NONE) {
-                self.slow.invalidate(logical);
-            }
-        }
+        self.put(run.unit, run.count, page);
     }
 
     /// Writes host data that lie within one slow page to the slow region. What the host leaves of it comes from the old
@@ -155,7 +176,7 @@ impl<S: Space> Tiers<S> {
         let data = media.host();
         let touched = run.unit..run.unit + run.count;
         if run.sectors == self.slow.geometry().page_sectors() {
-            touched.for_each(|unit| self.fast.drop_unit(unit));
+            touched.for_each(|unit| self.drop_unit(unit));
             self.slow.write(media, logical, &[Part { data, from: run.at, to: 0, sectors: run.sectors }], cause);
             return;
         }
@@ -166,7 +187,7 @@ impl<S: Space> Tiers<S> {
         for unit in base..base + self.units_per_slow_page {
             let start = (unit - base) * unit_sectors;
             let covered = first <= start && start + unit_sectors <= first + run.sectors;
-            match self.fast.slot(unit) {
+            match self.slot(unit) {
                 None => rest_is_slow |= !covered,
                 Some(_) if !touched.contains(&unit) => {}
                 Some(slot) => {
@@ -174,7 +195,7 @@ impl<S: Space> Tiers<S> {
                         let (data, from) = self.fast.read(media, slot, cause, &mut last);
                         merge.fill(data, from, start, unit_sectors);
                     }
-                    self.fast.drop_unit(unit);
+                    self.drop_slot(unit, slot);
                 }
             }
         }
@@ -188,7 +209,7 @@ impl<S: Space> Tiers<S> {
     /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
     pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
         if self.units_per_slow_page == 1
-            && let Some(slot) = self.fast.slot(unit)
+            && let Some(slot) = self.slot(unit)
         {
             return self.demote_slot(media, slot, unit);
         }
@@ -201,12 +222,12 @@ impl<S: Space> Tiers<S> {
         let mut rest_is_slow = false;
         let mut moved = 0;
         for unit in base..base + self.units_per_slow_page {
-            match self.fast.slot(unit) {
+            match self.slot(unit) {
                 None => rest_is_slow = true,
                 Some(slot) if goes(slot) => {
                     let (data, from) = self.fast.read(media, slot, cause, &mut last);
                     merge.fill(data, from, (unit - base) * unit_sectors, unit_sectors);
-                    self.fast.drop_unit(unit);
+                    self.drop_slot(unit, slot);
                     moved += 1;
                 }
                 Some(_) => {}
@@ -227,7 +248,7 @@ impl<S: Space> Tiers<S> {
             return self.demote(media, unit, |_| true);
         }
         let (data, from) = self.fast.read(media, slot, Cause::MigrateDown, &mut None);
-        self.fast.empty_slot(slot, unit);
+        self.fast.clear(slot);
         let part = Part { data, from, to: 0, sectors: self.fast.unit_sectors() };
         self.slow.write(media, unit, &[part], Cause::MigrateDown);
         1
@@ -238,7 +259,7 @@ impl<S: Space> Tiers<S> {
     #[inline]
     pub fn copy_fast<M: Media>(&mut self, media: &mut M, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
         media.copy(self.fast.region(), from, to, Cause::Gc);
-        self.fast.relocate(from, to, moved);
+        self.relocate(from, to, moved);
     }
 
     /// Serves a read.
@@ -254,7 +275,7 @@ impl<S: Space> Tiers<S> {
                 let index = sector / unit_sectors;
                 let stop = end.min((index + 1) * unit_sectors);
                 let (at, count) = (at + (sector - first), stop - sector);
-                match self.fast.slot(base + index) {
+                match self.slot(base + index) {
                     Some(slot) => {
                         let (data, from) = self.fast.read(media, slot, Cause::Host, &mut last);
                         media.deliver(data, from + sector % unit_sectors, at, count);
@@ -280,14 +301,16 @@ impl<S: Space> Tiers<S> {
         let unit_sectors = self.fast.unit_sectors();
         let slow = *self.slow.geometry();
         slow.for_each_page(request, |logical, first, sectors, _| {
-            if sectors == slow.page_sectors() {
-                self.slow.invalidate(logical);
-            } else if self.slow.lookup(logical).is_some() {
+            let is_whole = sectors == slow.page_sectors();
+            if !is_whole && self.slow.lookup(logical).is_some() {
                 return;
             }
             let base = logical * self.units_per_slow_page;
             let units = first.div_ceil(unit_sectors)..(first + sectors) / unit_sectors;
-            units.for_each(|index| self.fast.drop_unit(base + index));
+            units.for_each(|index| self.drop_unit(base + index));
+            if is_whole {
+                self.slow.invalidate(logical);
+            }
         });
     }
 
@@ -295,7 +318,7 @@ impl<S: Space> Tiers<S> {
     #[inline]
     pub fn prefetch(&self, far: &Request, near: &Request) {
         let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
-        self.fast.prefetch(far, near);
+        self.prefetch_slots(far, near);
         self.slow.prefetch_entry(self.slow_page(far));
         self.slow.prefetch_page(self.slow_page(near));
     }
@@ -306,20 +329,20 @@ impl<S: Space> Tiers<S> {
     /// It does so for many slots at once and then for a while not at all. Where entries are far apart, most of the time
     /// goes into finding their memory, and the processor finds several at the same time.
     #[inline]
-    pub fn prefetch_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+    pub fn prefetch_emptied(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
         if slot.is_multiple_of(SLOTS_AT_ONCE) {
-            self.prefetch_many_slots(slot, end, goes_down);
+            self.prefetch_many_emptied(slot, end, goes_down);
         }
     }
 
-    fn prefetch_many_slots(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
+    fn prefetch_many_emptied(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
         let slots = self.fast.slots();
         let units = |from: u32, to: u32| (from..to).filter_map(|slot| Some((slot, slots.unit(slot)?)));
         let (soon, later) = (end.min(slot + SLOTS_AT_ONCE), end.min(slot + 2 * SLOTS_AT_ONCE));
         let begun = if slots.is_first_of_block(slot) { slot } else { soon };
         for (slot, unit) in units(begun, later) {
-            self.fast.prefetch_entry(unit);
-            if goes_down(slot) {
+            self.prefetch_index(unit);
+            if self.index.is_none() || goes_down(slot) {
                 self.slow.prefetch_entry(self.slow_page(unit));
             }
         }
@@ -335,7 +358,7 @@ impl<S: Space> Tiers<S> {
 
     /// The latest copy of a unit, and its first sector in what was read; none where there is none.
     fn old_copy<M: Media>(&self, media: &mut M, unit: u32, old: &mut OldPages<M::Data>) -> Option<(M::Data, u32)> {
-        if let Some(slot) = self.fast.slot(unit) {
+        if let Some(slot) = self.slot(unit) {
             return Some(self.fast.read(media, slot, Cause::Host, &mut old.fast));
         }
         let logical = self.slow_page(unit);
@@ -362,15 +385,7 @@ impl<S: Space> Tiers<S> {
     pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<(), String> {
         self.slow.check()?;
         self.fast.check(written)?;
-        let per_page = self.units_per_slow_page;
-        let hidden = (0..self.slow.logical_pages()).find(|&logical| {
-            let slots = self.fast.slots_of(logical * per_page, per_page);
-            self.slow.lookup(logical).is_some() && slots.iter().all(|&slot| slot != FastTier::NONE)
-        });
-        match hidden {
-            Some(logical) => Err(format!("slow page {logical} is kept although all its units are in the log")),
-            None => Ok(()),
-        }
+        self.check_placement()
     }
 }
 

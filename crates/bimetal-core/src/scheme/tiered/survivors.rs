@@ -40,7 +40,7 @@ impl<S: Space> Tiers<S> {
     #[inline]
     pub fn move_survivor(&mut self, survivors: &mut Survivors, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
         survivors.push(from, to);
-        self.fast.relocate(from, to, moved);
+        self.relocate(from, to, moved);
     }
 
     /// Copies what has been given a place. Returns the number of pages.

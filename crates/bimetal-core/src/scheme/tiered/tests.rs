@@ -22,8 +22,7 @@ fn device(fast_bytes: u32, slow_bytes: u32) -> Device {
     let regions = [region("chang-slc", fast_bytes, 8), region("chang-mlc", slow_bytes, 16)];
     let geometries: Vec<_> = regions.iter().map(|region| (region.geometry, 0)).collect();
     let unit = unit_bytes(fast_bytes, slow_bytes);
-    let units = LOGICAL_PAGES * u64::from(slow_bytes / unit);
-    let fast = FastTier::new(RegionId(0), regions[0].geometry, (CellMode::Native, 8), units, unit).unwrap();
+    let fast = FastTier::new(RegionId(0), regions[0].geometry, (CellMode::Native, 8), unit).unwrap();
     let settings = PageSettings { gc_free_blocks: 1, idle_gc: false };
     let slow = PageSpace::new(RegionId(1), regions[1].geometry, LOGICAL_PAGES, settings).unwrap();
     let media = Checked::new(SimMedia::new(&regions, 1), &geometries);

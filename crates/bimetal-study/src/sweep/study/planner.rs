@@ -56,8 +56,8 @@ impl<'a> Planner<'a> {
         let keys: Vec<(&str, &Spanned<Values>)> = grid.set.iter().map(|(key, values)| (key.as_str(), values)).collect();
         check_keys(&keys, &schemes)?;
         let lists = [traces.len(), devices.len(), schemes.len(), self.replays.len()];
-        let lists = lists.into_iter().chain(keys.iter().map(|(_, values)| values.get_ref().0.len()));
-        let count = lists.fold(Some(1usize), |all, list| all?.checked_mul(list)).unwrap_or(usize::MAX);
+        let mut lists = lists.into_iter().chain(keys.iter().map(|(_, values)| values.get_ref().0.len()));
+        let count = lists.try_fold(1usize, |all, list| all.checked_mul(list)).unwrap_or(usize::MAX);
         if self.points.len().saturating_add(count) > POINTS_MAX {
             let place = keys.first().map_or(0..0, |(_, values)| values.span());
             return Err(Wrong(place, format!("this grid has {count} points, and a study {POINTS_MAX} at most")));
@@ -253,9 +253,10 @@ fn fitting<'k>(
 /// Whether a scheme's device has the part that a setting belongs to; see [`Template`].
 fn is_used(spec: &SchemeSpec, device: &Device, key: &str, region: Option<usize>) -> bool {
     let is_of_disk = region.is_none() && key.contains('.');
+    let has_one = device.regions.len() == 1;
     match spec.regions {
-        Regions::One => !is_of_disk && !(device.regions.len() == 2 && region == Some(0)),
+        Regions::One => !is_of_disk && (has_one || region != Some(0)),
         Regions::FastAndSlow | Regions::DualMode => !is_of_disk,
-        Regions::FlashOverDisk => !(device.regions.len() == 2 && region == Some(1)),
+        Regions::FlashOverDisk => has_one || region != Some(1),
     }
 }

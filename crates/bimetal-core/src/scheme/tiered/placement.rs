@@ -1,0 +1,144 @@
+//! Which units are in the log, and in which slots.
+
+use super::Tiers;
+use crate::scheme::space::Space;
+use crate::units::Ppa;
+
+impl<S: Space> Tiers<S> {
+    /// Where in the log a unit is, if it is there.
+    #[inline]
+    pub fn slot(&self, unit: u32) -> Option<u32> {
+        match &self.index {
+            None => self.slow.elsewhere(unit),
+            Some(index) => index.slot(self.fast.slots(), unit),
+        }
+    }
+
+    /// Whether a unit is in the log.
+    #[inline]
+    pub fn is_in_log(&self, unit: u32) -> bool {
+        match &self.index {
+            None => self.slow.elsewhere(unit).is_some(),
+            Some(index) => index.contains(unit),
+        }
+    }
+
+    /// How many of consecutive units are in the log.
+    #[inline]
+    pub fn count_in_log(&self, unit: u32, count: u32) -> u32 {
+        (unit..unit + count).map(|unit| u32::from(self.is_in_log(unit))).sum()
+    }
+
+    /// Consecutive units are in the first slots of a page from now on. Older copies in the log are invalid, and slow pages
+    /// that have none of their units left.
+    #[inline]
+    pub(super) fn put(&mut self, unit: u32, count: u32, page: Ppa) {
+        for (unit, slot) in (unit..unit + count).zip(self.fast.slots().first_slot(page)..) {
+            let old = self.slot(unit);
+            match (&mut self.index, old) {
+                (None, _) => self.slow.put_elsewhere(unit, slot),
+                (Some(index), None) => index.link(unit, slot),
+                (Some(index), Some(old)) => index.relink(unit, old, slot),
+            }
+            self.fast.put(unit, slot, old);
+        }
+        if self.index.is_some() {
+            self.forget_covered(unit, count);
+        }
+    }
+
+    /// Forgets the slow pages of these units that have none of them left.
+    #[inline]
+    fn forget_covered(&mut self, unit: u32, count: u32) {
+        let per_page = self.units_per_slow_page;
+        for logical in self.slow_page(unit)..=self.slow_page(unit + count - 1) {
+            if self.slow.lookup(logical).is_some() && self.count_in_log(logical * per_page, per_page) == per_page {
+                self.slow.invalidate(logical);
+            }
+        }
+    }
+
+    /// The log's copy of a unit, if there is one, is not valid any more.
+    #[inline]
+    pub(super) fn drop_unit(&mut self, unit: u32) {
+        if let Some(slot) = self.slot(unit) {
+            self.drop_slot(unit, slot);
+        }
+    }
+
+    /// The same for the slot that a unit has.
+    #[inline]
+    pub(super) fn drop_slot(&mut self, unit: u32, slot: u32) {
+        match &mut self.index {
+            None => self.slow.invalidate(unit),
+            Some(index) => index.unlink(unit, slot),
+        }
+        self.fast.clear(slot);
+    }
+
+    /// Units of a page are in the same positions of another one from now on; `moved` is told old and new slots.
+    #[inline]
+    pub(super) fn relocate(&mut self, from: Ppa, to: Ppa, mut moved: impl FnMut(u32, u32)) {
+        let slots = self.fast.slots();
+        let (old, new, count) = (slots.first_slot(from), slots.first_slot(to), slots.slots());
+        for (old, new) in (old..old + count).zip(new..) {
+            let Some(unit) = self.fast.slots().unit(old) else { continue };
+            match &mut self.index {
+                None => self.slow.put_elsewhere(unit, new),
+                Some(index) => index.relink(unit, old, new),
+            }
+            self.fast.put(unit, new, Some(old));
+            moved(old, new);
+        }
+    }
+
+    /// Brings what finding the slot of a unit takes into the processor's cache.
+    #[inline]
+    pub(super) fn prefetch_index(&self, unit: u32) {
+        if let Some(index) = &self.index {
+            index.prefetch(unit);
+        }
+    }
+
+    /// Brings what a write to a unit will change of the log into the processor's cache: first (`far` ahead) what tells its
+    /// slot, later (`near`) the slot.
+    #[inline]
+    pub fn prefetch_slots(&self, far: u32, near: u32) {
+        match &self.index {
+            None => {
+                self.slow.prefetch_entry(far);
+                if let Some(slot) = self.slow.elsewhere(near) {
+                    self.fast.slots().prefetch(slot);
+                }
+            }
+            Some(index) => {
+                index.prefetch(far);
+                index.prefetch_slot(self.fast.slots(), near);
+            }
+        }
+    }
+
+    /// Checks that each unit in the log is found there, that no other is, and that no slow page is kept for nothing.
+    pub(super) fn check_placement(&self) -> Result<(), String> {
+        let (slots, per_page) = (self.fast.slots(), self.units_per_slow_page);
+        let units = self.slow.logical_pages() * per_page;
+        for slot in 0..slots.len() as u32 {
+            let Some(unit) = slots.unit(slot) else { continue };
+            if unit >= units || self.slot(unit) != Some(slot) {
+                return Err(format!("unit {unit} is not in the slot that it is said to be in"));
+            }
+        }
+        for logical in 0..self.slow.logical_pages() {
+            let in_log = self.count_in_log(logical * per_page, per_page);
+            if in_log == per_page && self.slow.lookup(logical).is_some() {
+                return Err(format!("slow page {logical} is kept although all its units are in the log"));
+            }
+            if let Some(place) = self.slow.elsewhere(logical)
+                && (per_page > 1 || place as usize >= slots.len() || slots.unit(place) != Some(logical))
+            {
+                return Err(format!("slow page {logical} is said to be in slot {place} of the log, and is not"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! Bimetal for Python: converts arguments, releases the interpreter, calls the study, hands results over as JSON.
+//!
+//! There is no logic here. What Python programs see is `python/bimetal`, which makes typed objects of what these functions
+//! return; the JSON is that of the command line.
+
+mod catalogue;
+mod device;
+mod error;
+mod paper;
+mod run;
+mod stop;
+mod trace;
+
+use pyo3::prelude::*;
+
+/// What `python/bimetal` is built over. Not for use by itself.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    trace::register(module)?;
+    device::register(module)?;
+    run::register(module)?;
+    paper::register(module)?;
+    catalogue::register(module)
+}

@@ -1,0 +1,57 @@
+//! The papers, reproduced.
+
+use std::collections::BTreeMap;
+
+use bimetal_study::html;
+use bimetal_study::paper;
+use bimetal_study::paper::lab::Scale;
+use pyo3::prelude::*;
+
+use crate::error::{Raise, json};
+use crate::stop::interruptible;
+use crate::trace::Trace;
+
+/// Figures and claims.
+#[pyclass(frozen, module = "bimetal._core")]
+pub struct Reproduction {
+    reproduction: paper::Reproduction,
+}
+
+#[pymethods]
+impl Reproduction {
+    /// Everything, as the command line writes it.
+    fn json(&self) -> PyResult<String> {
+        json(&self.reproduction)
+    }
+
+    /// The figures, as one page. The command is shown as what makes it again.
+    fn html(&self, py: Python<'_>, title: &str, command: &str) -> String {
+        py.detach(|| html::figures(title, command, &self.reproduction.figures))
+    }
+}
+
+/// Makes the figures of a paper whose names begin so, or all of them, or those of all papers.
+#[pyfunction]
+#[pyo3(signature = (paper, figures, quick, traces, jobs))]
+fn reproduce(
+    py: Python<'_>,
+    paper: Option<&str>,
+    figures: Vec<String>,
+    quick: bool,
+    traces: Vec<(String, Bound<'_, Trace>)>,
+    jobs: usize,
+) -> PyResult<Reproduction> {
+    let chosen = paper::choose(paper, &figures).map_err(|error| error.raise(py))?;
+    let names = traces.iter().map(|(name, _)| name.as_str());
+    paper::check_traces(&chosen, names).map_err(|error| error.raise(py))?;
+    let own: BTreeMap<_, _> = traces.into_iter().map(|(name, trace)| (name, trace.get().workload.clone())).collect();
+    let scale = if quick { Scale::Quick } else { Scale::Full };
+    let made = interruptible(py, |stop| paper::reproduce(&chosen, scale, jobs, own, stop))?;
+    Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
+}
+
+/// Adds what is here to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Reproduction>()?;
+    module.add_function(wrap_pyfunction!(reproduce, module)?)
+}

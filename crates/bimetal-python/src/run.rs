@@ -1,0 +1,114 @@
+//! Replays and what came of them.
+
+use bimetal_core::device::Device;
+use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::replay::Plan;
+use bimetal_study::listing::{self, Listing};
+use bimetal_study::prepare::{Schemes, Workload, prepare};
+use bimetal_study::{StudyError, arrivals, compare, headline, html};
+use pyo3::prelude::*;
+
+use crate::error::{Raise, exception, json};
+use crate::stop::interruptible;
+use crate::trace::Trace;
+
+/// Schemes side by side, or one alone.
+#[pyclass(frozen, module = "bimetal._core")]
+pub struct Comparison {
+    comparison: compare::Comparison,
+    /// The trace as it was given, for its profile.
+    workload: Workload,
+}
+
+/// Heads and rows of a table.
+type Table = (Vec<String>, Vec<Vec<String>>);
+
+#[pymethods]
+impl Comparison {
+    /// Everything, as the command line writes it.
+    fn json(&self) -> PyResult<String> {
+        json(&self.comparison)
+    }
+
+    /// The report, as one page. The command is shown as what makes it again.
+    fn html(&self, py: Python<'_>, command: &str) -> PyResult<String> {
+        interruptible(py, |_| {
+            let profile = Profile::of(&self.workload.requests, &CurvePlan::default());
+            html::comparison(&self.comparison, &profile, command)
+        })
+    }
+
+    /// What each scheme comes down to.
+    fn headline(&self) -> Table {
+        let entries = &self.comparison.results;
+        let columns = headline::columns(entries);
+        let row = |(index, entry): (usize, &compare::Entry)| {
+            let values = columns.iter().map(|(_, values)| values[index].clone());
+            std::iter::once(entry.report.scheme.clone()).chain(values).collect()
+        };
+        let rows = entries.iter().enumerate().map(row).collect();
+        (std::iter::once("scheme".to_owned()).chain(columns.iter().map(|(head, _)| head.clone())).collect(), rows)
+    }
+
+    /// What the marks in that table mean.
+    fn remarks(&self) -> Vec<String> {
+        headline::overload_remarks(&self.comparison.results)
+    }
+
+    /// Operations of each scheme.
+    fn operations(&self) -> Vec<Table> {
+        self.comparison.results.iter().map(|entry| table(listing::operations(&entry.report))).collect()
+    }
+
+    /// Wear of each scheme.
+    fn wear(&self) -> Vec<Table> {
+        self.comparison.results.iter().map(|entry| table(listing::wear(&entry.report))).collect()
+    }
+}
+
+fn table(listing: Listing) -> Table {
+    (listing.heads, listing.rows)
+}
+
+/// Runs schemes, all that the device allows if none is named, on the device of a device file or one fitted to the trace.
+#[pyfunction]
+#[pyo3(signature = (trace, schemes, device, settings, arrivals, repeat, measure, fill, intervals, jobs))]
+#[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place, by name")]
+fn compare_schemes(
+    py: Python<'_>,
+    trace: &Trace,
+    schemes: Option<Vec<String>>,
+    device: Option<&str>,
+    settings: Vec<(String, String)>,
+    arrivals: &str,
+    repeat: u32,
+    measure: u32,
+    fill: bool,
+    intervals: u32,
+    jobs: usize,
+) -> PyResult<Comparison> {
+    let plan = Plan {
+        arrivals: arrivals::parse(arrivals).map_err(|text| exception(py, "SettingError", &text))?,
+        passes: repeat,
+        measured_passes: measure,
+        fill,
+        intervals,
+        ..Plan::default()
+    };
+    let schemes = schemes.map_or_else(|| Ok(Schemes::all()), |names| Schemes::named(&names));
+    let schemes = schemes.map_err(|error| error.raise(py))?;
+    let device = device.map(Device::from_toml).transpose().map_err(|error| error.raise(py))?;
+    let workload = trace.workload.clone();
+    let run = |workload: Workload, stop: &_| -> Result<compare::Comparison, StudyError> {
+        let prepared = prepare(workload, device, &schemes, &settings)?;
+        compare::run(&prepared, &plan, jobs, stop)
+    };
+    let comparison = interruptible(py, |stop| run(workload, stop))?.map_err(|error| error.raise(py))?;
+    Ok(Comparison { comparison, workload: trace.workload.clone() })
+}
+
+/// Adds what is here to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Comparison>()?;
+    module.add_function(wrap_pyfunction!(compare_schemes, module)?)
+}

@@ -1,0 +1,143 @@
+//! Traces: from files, columns and generators, and back to columns.
+
+use std::path::PathBuf;
+
+use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::request::Request;
+use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
+use bimetal_study::columns::{self, Columns};
+use bimetal_study::prepare::Workload;
+use bimetal_study::{generate, input, sample};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::error::{Raise, json};
+use crate::stop::interruptible;
+
+/// Requests in memory.
+#[pyclass(frozen, module = "bimetal._core")]
+pub struct Trace {
+    pub workload: Workload,
+}
+
+impl Trace {
+    fn of(trace: trace::Trace, limit: Option<usize>) -> Self {
+        Self { workload: Workload::of(trace, limit) }
+    }
+}
+
+/// The requests as a column for each field.
+type Arrays<'py> =
+    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+
+#[pymethods]
+impl Trace {
+    /// Reads files as one trace.
+    #[staticmethod]
+    #[pyo3(signature = (paths, format, time_unit, action, volumes, limit))]
+    fn open(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        format: Option<&str>,
+        time_unit: Option<&str>,
+        action: Option<&str>,
+        volumes: Option<Vec<u64>>,
+        limit: Option<usize>,
+    ) -> PyResult<Self> {
+        let options = || -> Result<Options, TraceError> {
+            Ok(Options {
+                format: format.map(trace::format).transpose()?,
+                devices: volumes.map_or(DeviceChoice::All, DeviceChoice::Only),
+                time_unit: time_unit.map(str::parse::<TimeUnit>).transpose()?,
+                action: action.map(str::parse::<Action>).transpose()?,
+            })
+        };
+        let options = options().map_err(|error| error.raise(py))?;
+        let opened = interruptible(py, |stop| {
+            let trace = input::open_with_progress(&paths, &options, &|_, _| stop.flow())?;
+            Ok(Self::of(trace, limit))
+        })?;
+        opened.map_err(|error: input::InputError| error.raise(py))
+    }
+
+    /// The trace inside the program.
+    #[staticmethod]
+    #[pyo3(signature = (limit))]
+    fn sample(py: Python<'_>, limit: Option<usize>) -> PyResult<Self> {
+        let opened = py.detach(|| sample::open().map(|trace| Self::of(trace, limit)));
+        opened.map_err(|error| error.raise(py))
+    }
+
+    /// A trace of columns of equal length.
+    #[staticmethod]
+    fn from_columns(
+        py: Python<'_>,
+        name: &str,
+        time_ns: PyReadonlyArray1<'_, u64>,
+        op: PyReadonlyArray1<'_, u64>,
+        sector: PyReadonlyArray1<'_, u64>,
+        sectors: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Self> {
+        let columns = Columns {
+            time_ns: time_ns.as_slice()?,
+            op: op.as_slice()?,
+            sector: sector.as_slice()?,
+            sectors: sectors.as_slice()?,
+        };
+        let made = py.detach(|| columns::trace(name, &columns).map(|trace| Self::of(trace, None)));
+        made.map_err(|error| error.raise(py))
+    }
+
+    /// A generated workload.
+    #[staticmethod]
+    fn generate(py: Python<'_>, workload: &str, settings: Vec<(String, String)>, seed: u64) -> PyResult<Self> {
+        let made = interruptible(py, |stop| {
+            let trace = generate::trace_with_progress(workload, &settings, seed, &mut |_| stop.flow());
+            trace.map(|trace| Self::of(trace, None))
+        })?;
+        made.map_err(|error| error.raise(py))
+    }
+
+    /// Requests like those of this trace.
+    fn like(&self, py: Python<'_>, settings: Vec<(String, String)>, seed: u64) -> PyResult<Self> {
+        let made = interruptible(py, |_| generate::like(&self.workload, &settings, seed))?;
+        made.map(|like| Self::of(like.trace, None)).map_err(|error| error.raise(py))
+    }
+
+    fn __len__(&self) -> usize {
+        self.workload.requests.len()
+    }
+
+    /// What is said of it in results, as JSON.
+    fn facts(&self) -> PyResult<String> {
+        json(&self.workload.facts)
+    }
+
+    /// What a user should know of it.
+    fn warnings(&self) -> Vec<String> {
+        self.workload.warnings.clone()
+    }
+
+    /// What it is like, as JSON.
+    #[pyo3(signature = (curve_points, sample))]
+    fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<String> {
+        let curves = CurvePlan { points: curve_points, sampling_rate: sample };
+        json(&interruptible(py, |_| Profile::of(&self.workload.requests, &curves))?)
+    }
+
+    /// Its columns: time, operation, sector, sectors.
+    fn columns<'py>(&self, py: Python<'py>) -> Arrays<'py> {
+        let requests: &[Request] = &self.workload.requests;
+        (
+            PyArray1::from_iter(py, requests.iter().map(|request| request.arrival_ns)),
+            PyArray1::from_iter(py, requests.iter().map(|request| request.op as u8)),
+            PyArray1::from_iter(py, requests.iter().map(|request| request.sector)),
+            PyArray1::from_iter(py, requests.iter().map(|request| request.sectors)),
+        )
+    }
+}
+
+/// Adds what is here to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Trace>()
+}

@@ -1,0 +1,269 @@
+//! What there is, as `list --json` and Python have it: one object for each line of a registry or catalogue.
+
+use bimetal_core::chip::{self, Chip};
+use bimetal_core::device::{self, Device, DeviceError, PRESETS};
+use bimetal_core::drive::{self, Drive};
+use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
+use bimetal_core::trace::{FORMATS, Format};
+use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
+use serde::Serialize;
+
+use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
+use crate::paper::{PAPERS, PaperSpec};
+use crate::writer::WRITERS;
+
+/// A scheme.
+#[derive(Clone, Debug, Serialize)]
+pub struct SchemeItem {
+    /// Registry name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The paper, or what else defines it.
+    pub source: &'static str,
+    /// The regions that it manages, in words.
+    pub regions: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<ParameterSpec>,
+}
+
+/// A flash part with all its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChipItem {
+    /// What it is, in a line.
+    pub summary: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub chip: Chip,
+}
+
+/// A hard disk with all its figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct DriveItem {
+    /// What it is, in a line.
+    pub summary: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub drive: Drive,
+}
+
+/// A device preset.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceItem {
+    /// Name of the preset.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: String,
+    /// The device in full.
+    pub device: Device,
+}
+
+/// A trace format.
+#[derive(Clone, Debug, Serialize)]
+pub struct FormatItem {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Its records, in a line.
+    pub layout: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// Unit of its time stamps unless another is given; none where it is fixed.
+    pub time_unit: Option<String>,
+    /// Whether traces can be written in it.
+    pub written: bool,
+}
+
+/// A generated workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkloadItem {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The paper, or what else defines it.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<ParameterSpec>,
+    /// What was published of what it stands in for.
+    pub targets: Vec<TargetItem>,
+}
+
+/// A published characteristic of a workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetItem {
+    /// What is measured, with its unit.
+    pub name: &'static str,
+    /// The paper with its section, table or figure.
+    pub source: &'static str,
+    /// The value in the source.
+    pub published: f64,
+    /// How near the generated one has to come.
+    pub goal: Goal,
+}
+
+/// A paper that is reproduced.
+#[derive(Clone, Debug, Serialize)]
+pub struct PaperItem {
+    /// Its name.
+    pub name: &'static str,
+    /// Its systems, in a line.
+    pub summary: &'static str,
+    /// Authors, title, where and when.
+    pub citation: &'static str,
+    /// Its tables and figures.
+    pub figures: Vec<FigureItem>,
+}
+
+/// A table or figure of a paper.
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureItem {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// Names of the traces that it needs.
+    pub traces: Vec<&'static str>,
+}
+
+impl SchemeItem {
+    /// What is listed of a scheme.
+    pub fn of(spec: &SchemeSpec) -> Self {
+        let regions = match spec.regions {
+            Regions::One => "one",
+            Regions::FastAndSlow => "fast and slow",
+            Regions::DualMode => "one, in two cell modes",
+            Regions::FlashOverDisk => "one, over disks",
+        };
+        let parameters = (spec.parameters)();
+        Self { name: spec.name, summary: spec.summary, source: spec.source, regions, parameters }
+    }
+}
+
+impl ChipItem {
+    /// What is listed of a part.
+    pub fn of(chip: Chip) -> Self {
+        let (page, block) = (u64::from(chip.page_bytes), u64::from(chip.page_bytes) * u64::from(chip.pages_per_block));
+        let summary = format!(
+            "{}, {} pages in {} blocks; {} / {} / {} µs to read / program / erase; {} cycles",
+            format!("{:?}", chip.cell).to_uppercase(),
+            with_unit(SIZES, page as f64),
+            with_unit(SIZES, block as f64),
+            chip.read_us,
+            chip.program_us,
+            chip.erase_us,
+            chip.endurance
+        );
+        Self { summary, chip }
+    }
+}
+
+impl DriveItem {
+    /// What is listed of a hard disk.
+    pub fn of(drive: Drive) -> Self {
+        let rpm = drive.mechanics.as_ref().map_or_else(|| NOTHING.to_owned(), |parts| thousands(u64::from(parts.rpm)));
+        let summary = format!(
+            "{}, {rpm} rpm; {} / {} ms to reach the first sector of a read / write in the constant model; {} MB/s",
+            with_unit(SIZES, drive.capacity.0 as f64),
+            significant(drive.read_position_us / 1e3),
+            significant(drive.write_position_us / 1e3),
+            drive.mb_per_s
+        );
+        Self { summary, drive }
+    }
+}
+
+impl DeviceItem {
+    /// What is listed of a preset.
+    ///
+    /// # Errors
+    /// None, unless the program itself is damaged.
+    pub fn of(preset: &device::Preset) -> Result<Self, DeviceError> {
+        let device = device::preset(preset.name)?;
+        Ok(Self { name: preset.name, summary: device.summary.clone(), device })
+    }
+}
+
+impl FormatItem {
+    /// What is listed of a trace format.
+    pub fn of(format: &Format) -> Self {
+        Self {
+            name: format.name,
+            summary: format.summary,
+            layout: format.layout,
+            aliases: format.aliases,
+            time_unit: format.time_unit.map(|unit| unit.to_string()),
+            written: WRITERS.iter().any(|writer| writer.format == format.name),
+        }
+    }
+}
+
+impl WorkloadItem {
+    /// What is listed of a workload.
+    pub fn of(spec: &WorkloadSpec) -> Self {
+        let targets = (spec.targets)(&[]).unwrap_or_default().into_iter().map(|target| TargetItem {
+            name: target.name,
+            source: target.source,
+            published: target.published,
+            goal: target.goal,
+        });
+        Self {
+            name: spec.name,
+            summary: spec.summary,
+            source: spec.source,
+            parameters: (spec.parameters)(),
+            targets: targets.collect(),
+        }
+    }
+}
+
+impl PaperItem {
+    /// What is listed of a paper.
+    pub fn of(spec: &PaperSpec) -> Self {
+        let figures = spec.figures.iter().map(|figure| FigureItem {
+            name: figure.name,
+            title: figure.title,
+            traces: figure.sources.iter().map(|source| source.name).collect(),
+        });
+        Self { name: spec.name, summary: spec.summary, citation: spec.citation, figures: figures.collect() }
+    }
+}
+
+/// Every scheme.
+pub fn schemes() -> Vec<SchemeItem> {
+    SCHEMES.iter().map(|spec| SchemeItem::of(spec)).collect()
+}
+
+/// Every flash part.
+pub fn chips() -> Vec<ChipItem> {
+    chip::catalogue().into_iter().map(ChipItem::of).collect()
+}
+
+/// Every hard disk.
+pub fn drives() -> Vec<DriveItem> {
+    drive::catalogue().into_iter().map(DriveItem::of).collect()
+}
+
+/// Every device preset.
+///
+/// # Errors
+/// None, unless the program itself is damaged.
+pub fn devices() -> Result<Vec<DeviceItem>, DeviceError> {
+    PRESETS.iter().map(DeviceItem::of).collect()
+}
+
+/// Every trace format.
+pub fn formats() -> Vec<FormatItem> {
+    FORMATS.iter().map(|format| FormatItem::of(format)).collect()
+}
+
+/// Every workload.
+pub fn workloads() -> Vec<WorkloadItem> {
+    WORKLOADS.iter().map(|spec| WorkloadItem::of(spec)).collect()
+}
+
+/// Every paper.
+pub fn papers() -> Vec<PaperItem> {
+    PAPERS.iter().map(|spec| PaperItem::of(spec)).collect()
+}

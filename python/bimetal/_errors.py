@@ -1,0 +1,45 @@
+"""What can be wrong, an exception for each kind. Messages are those of the command line: what, where, what to do."""
+
+
+class BimetalError(Exception):
+    """Base of every exception of this package."""
+
+
+class TraceError(BimetalError, ValueError):
+    """A trace that cannot be read, decoded or made of columns."""
+
+
+class DeviceError(BimetalError, ValueError):
+    """A device that is unknown or cannot be."""
+
+
+class SchemeError(BimetalError, ValueError):
+    """A scheme that is unknown, or that cannot run on the device."""
+
+
+class SettingError(BimetalError, ValueError):
+    """A setting that nothing has, or a value that it cannot have."""
+
+
+class WorkloadError(BimetalError, ValueError):
+    """A workload that is unknown or cannot be generated."""
+
+
+class FitError(BimetalError, ValueError):
+    """A trace that no generator can be fitted to."""
+
+
+class PaperError(BimetalError, ValueError):
+    """A paper, figure or trace of a paper that is unknown."""
+
+
+class DoesNotFitError(BimetalError, ValueError):
+    """A trace that touches more than the device holds."""
+
+
+class InsufficientMemoryError(BimetalError, MemoryError):
+    """What would take more memory than there is."""
+
+
+class BimetalWarning(UserWarning):
+    """What to know before trusting a figure."""

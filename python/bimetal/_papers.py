@@ -1,0 +1,202 @@
+"""The papers' tables and figures, made anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from bimetal import _core
+from bimetal._errors import BimetalError, SettingError
+from bimetal._record import Record
+from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
+from bimetal._trace import Trace, call
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import pyarrow
+
+
+@dataclasses.dataclass(frozen=True)
+class Score(Record):
+    """A paper's claims by verdict."""
+
+    #: Name of the paper.
+    paper: str
+    #: Claims that held.
+    held: int
+    #: Claims that did not.
+    not_held: int
+    #: Claims that cannot be judged here.
+    not_judged: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim(Record):
+    """What a paper says, and what was found."""
+
+    #: Name of the paper.
+    paper: str
+    #: Name of the figure.
+    figure: str
+    #: The acceptance target of the specification that it belongs to.
+    target: str | None
+    #: What is claimed.
+    claim: str
+    #: What the paper has, with the tolerance within which it counts as held.
+    expected: str
+    #: What was found.
+    measured: str
+    #: ``held``, ``not held`` or ``not judged``.
+    verdict: str
+    #: Why the verdict is so.
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis(Record):
+    """An axis."""
+
+    #: What it measures, with its unit.
+    label: str
+    #: Whether equal distances are equal ratios.
+    logarithmic: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Series(Record):
+    """Points that belong together."""
+
+    #: What they are.
+    name: str
+    #: Who measured them: ``measured`` here, or ``paper``.
+    origin: str
+    #: Places, numbers or names, and heights.
+    points: tuple[tuple[float | str, float | None], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot(Record):
+    """One diagram, as data."""
+
+    #: What it shows.
+    title: str
+    #: ``lines``, ``marks``, ``bars`` or ``stacked_bars``.
+    kind: str
+    #: The horizontal axis.
+    x: Axis
+    #: The vertical axis.
+    y: Axis
+    #: What is drawn, in the order of the legend.
+    series: tuple[Series, ...]
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """Draw it."""
+        from bimetal import _plot
+
+        return _plot.diagram(self, ax)
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure(Record):
+    """What was reproduced of one table or figure."""
+
+    #: Name of the paper.
+    paper: str
+    #: Name of the figure.
+    figure: str
+    #: What it shows, in a line.
+    title: str
+    #: How it was made and what to look at.
+    caption: str
+    #: The diagrams; none where the paper has numbers only.
+    plots: tuple[Plot, ...]
+    #: Commands that repeat every point.
+    commands: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Reproduction(Record):
+    """Figures and claims: the object that ``bimetal paper --json`` writes."""
+
+    #: Version of Bimetal.
+    bimetal: str
+    #: ``quick`` or ``full``.
+    scale: str
+    #: Traces of the user, by the names of those that they stand in for.
+    traces: dict[str, str]
+    #: Claims by verdict, for each paper.
+    scoreboard: tuple[Score, ...]
+    #: Every claim, in the order of the figures.
+    claims: tuple[Claim, ...]
+    #: The figures.
+    figures: tuple[Figure, ...]
+
+    @classmethod
+    def _of(cls, core: _core.Reproduction, title: str, command: str) -> Self:
+        made = cls._from_dict(json.loads(core.json()))
+        made.__dict__.update(_core=core, _title=title, _command=command)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a page is made from."""
+        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+
+    def html(self, path: str | os.PathLike[str]) -> None:
+        """Write the figures and claims as one file that opens offline."""
+        core: _core.Reproduction | None = self.__dict__.get("_core")
+        if core is None:
+            raise BimetalError("the page of a result from another process cannot be made; hint: make it there")
+        page = core.html(self.__dict__["_title"], self.__dict__["_command"])
+        Path(path).write_text(page, encoding="utf-8")
+
+    def _columns(self) -> Columns:
+        return columns(Claim, self.claims)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the claims as a pyarrow Table."""
+        return to_arrow(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the claims as a pandas DataFrame."""
+        return to_pandas(self._columns())
+
+    def _table(self) -> Table:
+        rows = [[f"{c.paper} {c.figure}", c.claim, c.expected, c.measured, c.verdict] for c in self.claims]
+        return ["figure", "claim", "paper", "here", "verdict"], rows
+
+    def __repr__(self) -> str:
+        """Claims by verdict."""
+        rows = [[s.paper, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
+        return text_table((["paper", "held", "not held", "not judged"], rows))
+
+    def _repr_html_(self) -> str:
+        return html_table(self._table())
+
+
+def paper(
+    name: str | None = None,
+    figures: str | Sequence[str] = (),
+    *,
+    quick: bool = False,
+    traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
+    jobs: int | None = None,
+) -> Reproduction:
+    """Make the tables and figures of a paper anew, and say of each claim whether it held.
+
+    ``name`` is one of :func:`bimetal.papers`, and all of them if not given; ``figures`` are chosen by how their names
+    begin. ``quick`` takes shorter traces: minutes in place of hours. ``traces`` puts traces of your own in the place of
+    generated ones, by the names of those. ``jobs`` is how many replays run at once. Ctrl-C ends it.
+    """
+    if jobs is not None and jobs < 1:
+        raise SettingError(f"`jobs` is {jobs}: at least one replay runs at once")
+    names = [figures] if isinstance(figures, str) else list(figures)
+    own = {key: trace if isinstance(trace, Trace) else Trace.open(trace) for key, trace in (traces or {}).items()}
+    core = _core.reproduce(name, names, quick, [(key, trace._requests) for key, trace in own.items()], jobs or 0)
+    title = "The papers" if name is None else f"Paper {name}"
+    given = [argument for argument in (name, names) if argument]
+    return Reproduction._of(core, title, call("bimetal.paper", *given, quick=quick or None))

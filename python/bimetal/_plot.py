@@ -1,0 +1,195 @@
+"""Diagrams with matplotlib, which is asked for only here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+    from bimetal._papers import Plot
+    from bimetal._results import Comparison, Replay, Result
+
+#: Units of time from small to large, with their microseconds.
+TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
+#: Units of life from small to large, with their years.
+LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
+
+#: Where a legend goes that would lie over what is drawn.
+_OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+#: A text right of a place.
+_BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+
+
+def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("`plot` takes matplotlib; hint: `pip install matplotlib`") from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def _unit(units: Sequence[tuple[str, float]], values: Sequence[float | None]) -> tuple[str, float]:
+    """The largest unit in which the largest value is at least 1."""
+    most = max((value for value in values if value is not None), default=0.0)
+    return next(((name, size) for name, size in reversed(units) if most >= size), units[0])
+
+
+def comparison(of: Comparison, figure: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """Draw schemes side by side, the first on top."""
+    draw = {
+        "response": _responses,
+        "operations": _operations,
+        "write_amplification": _write_amplification,
+        "life": _lives,
+        "cost": _costs,
+    }
+    if figure not in draw:
+        raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
+    ax = _axes(ax)
+    draw[figure](ax, of.results)
+    ax.set_yticks(range(len(of.results)), [result.scheme for result in of.results])
+    ax.invert_yaxis()
+    ax.set_title(of.trace.name)
+    return ax
+
+
+def _bars(ax: Any, values: Sequence[float | None], label: str) -> None:
+    ax.barh(range(len(values)), [0.0 if value is None else value for value in values])
+    ax.set_xlabel(label)
+
+
+def _responses(ax: Any, results: Sequence[Result]) -> None:
+    # Responses of a device that falls behind more and more only say how long the trace is.
+    kept = [(place, result) for place, result in enumerate(results) if result.load.overload != "growing"]
+    places = [place for place, _ in kept]
+    unit, size = _unit(TIMES, [result.response_us.mean for _, result in kept])
+    # Marks, not bars: the axis is logarithmic and has no zero for bars to begin at.
+    ax.plot([result.response_us.mean / size for _, result in kept], places, "o", label="mean")
+    ax.plot([result.response_us.p99 / size for _, result in kept], places, "k|", markersize=10, label="99th percentile")
+    if any(result.response_us.mean > 0 for _, result in kept):
+        ax.set_xscale("log")
+    ax.set_ylim(-0.6, len(results) - 0.4)
+    ax.grid(axis="x", alpha=0.3)
+    ax.set_xlabel(f"response ({unit})")
+    for place in set(range(len(results))) - {*places}:
+        # From the left edge, wherever the axis begins.
+        ax.annotate("overload", (0, place), xycoords=("axes fraction", "data"), xytext=(3, 0), **_BESIDE)
+    ax.legend()
+
+
+def _operations(ax: Any, results: Sequence[Result]) -> None:
+    times = [{row.cause: 0.0 for row in result.ops} for result in results]
+    for time, result in zip(times, results, strict=True):
+        for row in result.ops:
+            time[row.cause] += row.time_us
+    causes = list(dict.fromkeys(cause for time in times for cause in time))
+    unit, size = _unit(TIMES, [sum(time.values()) for time in times])
+    left = [0.0] * len(results)
+    for cause in causes:
+        widths = [time.get(cause, 0.0) / size for time in times]
+        ax.barh(range(len(results)), widths, left=left, label=cause.replace("_", " "))
+        left = [before + width for before, width in zip(left, widths, strict=True)]
+    ax.set_xlabel(f"time of operations ({unit})")
+    if causes:
+        ax.legend(title="cause", **_OUTSIDE)
+
+
+def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
+    _bars(ax, [result.write_amplification for result in results], "bytes programmed per byte written")
+
+
+def _lives(ax: Any, results: Sequence[Result]) -> None:
+    years = [result.lifetime_years for result in results]
+    unit, size = _unit(LIVES, years)
+    _bars(ax, [None if life is None else life / size for life in years], f"life ({unit})")
+
+
+def _costs(ax: Any, results: Sequence[Result]) -> None:
+    _bars(ax, [result.cost_usd for result in results], "cost (USD)")
+
+
+def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """Draw figures of one scheme over the measured requests."""
+    result = of.result
+    if not result.intervals:
+        raise ValueError("there are no figures over time; hint: replay with `intervals` above 0")
+    if figure not in ("response", "operations", *result.metrics):
+        known = ", ".join(["response", "operations", *result.metrics])
+        raise ValueError(f"there is no figure {figure!r}; there are: {known}")
+    ax = _axes(ax)
+    requests = [interval.requests for interval in result.intervals]
+    if figure == "response":
+        means = [interval.response_mean_us for interval in result.intervals]
+        most = [interval.response_max_us for interval in result.intervals]
+        unit, size = _unit(TIMES, means)
+        ax.plot(requests, [value / size for value in means], marker=".", label="mean")
+        ax.plot(requests, [value / size for value in most], marker=".", label="longest")
+        ax.set_ylabel(f"response ({unit})")
+        if all(value > 0 for value in means):
+            ax.set_yscale("log")
+        ax.legend()
+    elif figure == "operations":
+        regions = list(dict.fromkeys(row.region for interval in result.intervals for row in interval.ops))
+        for region in regions:
+            for kind in ("read", "program", "erase"):
+                found = ({row.region: row for row in interval.ops}.get(region) for interval in result.intervals)
+                counts = [0 if row is None else getattr(row, kind) for row in found]
+                ax.plot(requests, counts, marker=".", label=f"{region} {kind}")
+        ax.set_ylabel("operations in the interval")
+        ax.legend(**_OUTSIDE)
+    else:
+        place = list(result.metrics).index(figure)
+        values = [interval.metrics[place] for interval in result.intervals]
+        ax.plot(requests, [float("nan") if value is None else value for value in values], marker=".")
+        ax.set_ylabel(figure)
+    ax.set_xlabel("measured requests")
+    ax.set_title(f"{result.scheme} on {of.trace.name}")
+    return ax
+
+
+def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """Draw a figure of a paper."""
+    ax = _axes(ax)
+    bars = of.kind in ("bars", "stacked_bars")
+    named = bars or any(isinstance(place, str) for series in of.series for place, _ in series.points)
+    names = list(dict.fromkeys(_place(place) for series in of.series for place, _ in series.points))
+    bottom = dict.fromkeys(names, 0.0)
+    width = 0.8 / max(1, len(of.series) if of.kind == "bars" else 1)
+    for number, series in enumerate(of.series):
+        label = f"{series.name}, paper" if series.origin == "paper" else series.name
+        points = [(place, height) for place, height in series.points if height is not None]
+        heights = [height for _, height in points]
+        places: list[float] = (
+            [names.index(_place(place)) for place, _ in points] if named else [float(place) for place, _ in points]
+        )
+        if of.kind == "stacked_bars":
+            ax.bar(places, heights, width, bottom=[bottom[_place(place)] for place, _ in points], label=label)
+            for place, height in points:
+                bottom[_place(place)] += height
+        elif of.kind == "bars":
+            shift = (number - (len(of.series) - 1) / 2) * width
+            ax.bar([place + shift for place in places], heights, width, label=label)
+        else:
+            of_paper = series.origin == "paper"
+            line = "none" if of.kind == "marks" else "--" if of_paper else "-"
+            ax.plot(places, heights, linestyle=line, marker="x" if of_paper else "o", label=label)
+    if named:
+        ax.set_xticks(range(len(names)), names)
+    elif of.x.logarithmic:
+        ax.set_xscale("log")
+    if of.y.logarithmic:
+        ax.set_yscale("log")
+    ax.set_xlabel(of.x.label)
+    ax.set_ylabel(of.y.label)
+    ax.set_title(of.title)
+    if of.series:
+        ax.legend()
+    return ax
+
+
+def _place(place: float | str) -> str:
+    return place if isinstance(place, str) else f"{place:g}"

@@ -1,0 +1,94 @@
+"""Records: frozen dataclasses that mirror the JSON of the command line, field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Self
+
+from bimetal._device import Device
+
+#: Metadata of a field that the JSON leaves out where it is empty.
+OMITTED = {"omitted": True}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record."""
+
+    #: Its name in JSON; the attribute has an underscore behind it where Python has that word for itself.
+    key: str
+    attribute: str
+    hint: Any
+    #: Whether the JSON leaves it out where it is empty.
+    omitted: bool
+
+
+#: Fields of the records that were asked for, since finding their types takes long.
+_MEMBERS: dict[type[Any], tuple[Member, ...]] = {}
+
+
+def members(record: type[Any]) -> tuple[Member, ...]:
+    """Return the fields of a record, in order."""
+    if record not in _MEMBERS:
+        hints = typing.get_type_hints(record)
+        _MEMBERS[record] = tuple(
+            Member(field.name.removesuffix("_"), field.name, hints[field.name], "omitted" in field.metadata)
+            for field in dataclasses.fields(record)
+        )
+    return _MEMBERS[record]
+
+
+def _read(hint: Any, value: Any, where: str) -> Any:
+    """The value of that type that some JSON stands for."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        kinds = [kind for kind in arguments if kind is not types.NoneType]
+        return value if value is None or len(kinds) > 1 else _read(kinds[0], value, where)
+    if origin is tuple:
+        if arguments[-1] is ...:
+            return tuple(_read(arguments[0], item, where) for item in value)
+        return tuple(_read(a, item, where) for a, item in zip(arguments, value, strict=True))
+    if origin is dict:
+        return {key: _read(arguments[1], item, where) for key, item in value.items()}
+    if hint is Device:
+        return Device._from_dict(value)
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return hint._from_dict(value, where)
+    return float(value) if hint is float else value
+
+
+def _write(value: Any) -> Any:
+    """The JSON that stands for a value."""
+    match value:
+        case Record() | Device():
+            return value.to_dict()
+        case tuple():
+            return [_write(item) for item in value]
+        case dict():
+            return {key: _write(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A part of a result."""
+
+    @classmethod
+    def _from_dict(cls, value: Mapping[str, Any], where: str = "") -> Self:
+        """Read what :meth:`to_dict` writes, refusing any difference between the two."""
+        where = f"{where}.{cls.__name__}".lstrip(".")
+        if unknown := value.keys() - {member.key for member in members(cls)}:
+            raise TypeError(f"{where} has no field {sorted(unknown)}")
+        if missing := {member.key for member in members(cls) if not member.omitted} - value.keys():
+            raise TypeError(f"{where}: no {sorted(missing)} in the JSON")
+        given = (member for member in members(cls) if member.key in value)
+        return cls(**{member.attribute: _read(member.hint, value[member.key], where) for member in given})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the command line writes it with ``--json``: dictionaries, lists, numbers and texts."""
+        values = ((member, getattr(self, member.attribute)) for member in members(type(self)))
+        return {member.key: _write(value) for member, value in values if value or not member.omitted}

@@ -1,0 +1,168 @@
+"""Replays: one scheme in full, or several side by side."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TypeVar
+
+from bimetal import _core
+from bimetal._device import Device, Settings, settings_text
+from bimetal._errors import BimetalWarning, SchemeError, SettingError
+from bimetal._results import Comparison, Replay
+from bimetal._trace import Trace, call
+
+#: A trace, the path of one, or none for the real one inside the package.
+AnyTrace = Trace | str | os.PathLike[str] | None
+
+#: A device, the name of a preset, or ``auto``.
+AnyDevice = Device | str
+
+_Result = TypeVar("_Result", bound=Comparison)
+
+
+def replay(
+    trace: AnyTrace = None,
+    scheme: str | None = None,
+    *,
+    device: AnyDevice = "auto",
+    set: Settings | None = None,
+    seed: int | None = None,
+    arrivals: str = "closed",
+    repeat: int = 1,
+    measure: int | None = None,
+    fill: bool = True,
+    intervals: int = 12,
+) -> Replay:
+    """Run one scheme, by default that of the device, and measure it in full.
+
+    Parameters
+    ----------
+    trace
+        A :class:`Trace` or the path of one; without it, the real trace inside the package.
+    scheme
+        One of :func:`bimetal.schemes`.
+    device
+        A :class:`Device` or the name of a preset; ``auto`` fits one to the trace.
+    set
+        Parameters of the scheme and fields of the device: ``{"slc.capacity": "32MiB", "mlc.spare": "7%"}``.
+    seed
+        Seed of everything pseudo-random in the device.
+    arrivals
+        ``closed``, ``closed:DEPTH`` or ``trace``, ``trace:SPEED``, which follows the time stamps.
+    repeat, measure
+        Replay the trace so often, and measure only the last so many times; by default all.
+    fill
+        Whether every logical unit is written before.
+    intervals
+        Into how many intervals figures over time are cut.
+
+    Results are those of the command line, to the bit. Ctrl-C ends it.
+
+    """
+    found = _device(device)
+    name = scheme or found.scheme
+    if name is None:
+        raise SchemeError("no scheme is named; hint: `scheme` is one of `bimetal.schemes()`")
+    if name == "all":
+        raise SchemeError("`replay` runs one scheme; hint: use `compare` for several")
+    plan = _plan(arrivals, repeat, measure, fill, intervals)
+    return _run(Replay, "replay", _trace(trace), [name], found, _settings(set, seed), plan, 1)
+
+
+def compare(
+    trace: AnyTrace = None,
+    schemes: str | Sequence[str] = "all",
+    *,
+    device: AnyDevice = "auto",
+    set: Settings | None = None,
+    seed: int | None = None,
+    arrivals: str = "closed",
+    repeat: int = 1,
+    measure: int | None = None,
+    fill: bool = True,
+    intervals: int = 0,
+    jobs: int | None = None,
+) -> Comparison:
+    """Run several schemes on the same requests, ``all`` that the device allows if none is named.
+
+    The first is the one that others are compared with. ``jobs`` is how many run at once, by default as many as there
+    are processors; the other parameters are those of :func:`replay`.
+    """
+    names = [schemes] if isinstance(schemes, str) else list(schemes)
+    if not names:
+        raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
+    if jobs is not None and jobs < 1:
+        raise SettingError(f"`jobs` is {jobs}: at least one scheme runs at once")
+    plan = _plan(arrivals, repeat, measure, fill, intervals)
+    chosen = None if "all" in names else names
+    return _run(Comparison, "compare", _trace(trace), chosen, _device(device), _settings(set, seed), plan, jobs or 0)
+
+
+_Plan = tuple[str, int, int, bool, int]
+
+
+def _run(
+    kind: type[_Result],
+    function: str,
+    trace: Trace,
+    schemes: list[str] | None,
+    device: Device,
+    settings: dict[str, str],
+    plan: _Plan,
+    jobs: int,
+) -> _Result:
+    core = _core.compare_schemes(trace._requests, schemes, device._file, list(settings.items()), *plan, jobs)
+    arrivals, repeat, measure, fill, intervals = plan
+    options = {
+        "device": None if device._file is None else device.name,
+        "set": settings or None,
+        "arrivals": None if arrivals == "closed" else arrivals,
+        "repeat": None if repeat == 1 else repeat,
+        "measure": None if measure == repeat else measure,
+        "fill": None if fill else False,
+        "intervals": intervals or None,
+    }
+    of_schemes = {"scheme": schemes[0]} if kind is Replay and schemes else {"schemes": schemes}
+    command = call(f"bimetal.{function}", _Literal(trace._origin), **of_schemes, **options)
+    made = kind._of(core, command)
+    known = {*trace.warnings}
+    for warning in made.warnings:
+        if warning not in known:
+            warnings.warn(warning, BimetalWarning, stacklevel=3)
+    return made
+
+
+class _Literal(str):
+    """A text that is shown as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _trace(trace: AnyTrace) -> Trace:
+    if trace is None:
+        return Trace.sample()
+    return trace if isinstance(trace, Trace) else Trace.open(trace)
+
+
+def _device(device: AnyDevice) -> Device:
+    if isinstance(device, Device):
+        return device
+    return Device.auto() if device == "auto" else Device.preset(device)
+
+
+def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
+    return dict(settings_text(settings)) | ({} if seed is None else {"seed": str(seed)})
+
+
+def _plan(arrivals: str, repeat: int, measure: int | None, fill: bool, intervals: int) -> _Plan:
+    measured = repeat if measure is None else measure
+    if repeat < 1 or measured < 1:
+        raise SettingError("`repeat` and `measure` are at least 1")
+    if measured > repeat:
+        raise SettingError(f"`measure` is {measured}, more than the {repeat} passes of `repeat`")
+    if not 0 <= intervals <= 100_000:
+        raise SettingError(f"`intervals` is {intervals}: it is from 0 to 100000")
+    return arrivals, repeat, measured, fill, intervals

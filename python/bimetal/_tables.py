@@ -1,0 +1,110 @@
+"""Records as columns, and tables as text and HTML."""
+
+from __future__ import annotations
+
+import html
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from bimetal._record import Record, members
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+#: Heads and rows, as people read them.
+Table = tuple[list[str], list[list[str]]]
+
+#: Type and values of each column.
+Columns = dict[str, tuple[type, list[Any]]]
+
+
+def _leaves(record: type[Record], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], type]]:
+    """Path and type of every single value in a record; its lists are tables of their own."""
+    for member in members(record):
+        hint = member.hint
+        if typing.get_origin(hint) is types.UnionType:
+            hint = next(kind for kind in typing.get_args(hint) if kind is not types.NoneType)
+        path = (*before, member.attribute)
+        if isinstance(hint, type) and issubclass(hint, Record):
+            yield from _leaves(hint, path)
+        elif hint in (bool, int, float, str):
+            yield path, hint
+
+
+def _value(record: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        record = None if record is None else getattr(record, name)
+    return record
+
+
+def columns(record: type[Record], rows: Iterable[Record]) -> Columns:
+    """Return records of one type as columns; a value within a record has both names, as in ``response_us_mean``."""
+    rows = list(rows)
+    return {"_".join(path): (kind, [_value(row, path) for row in rows]) for path, kind in _leaves(record)}
+
+
+def numbered(record: type[Record], of_schemes: list[tuple[str, Any]]) -> Columns:
+    """Return the rows of each scheme one after the other, the scheme's name in front."""
+    found = columns(record, [row for _, rows in of_schemes for row in rows])
+    names = [scheme for scheme, rows in of_schemes for _ in rows]
+    return {"scheme": (str, names)} | found
+
+
+def to_arrow(columns: Columns) -> pyarrow.Table:
+    """Return columns as a pyarrow Table."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("`to_arrow` takes pyarrow; hint: `pip install pyarrow`") from error
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    return pa.table({name: pa.array(values, kinds[kind]) for name, (kind, values) in columns.items()})
+
+
+def to_pandas(columns: Columns) -> pandas.DataFrame:
+    """Return columns as a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("`to_pandas` takes pandas; hint: `pip install pandas`") from error
+    kinds = {bool: "bool", int: "int64", float: "float64", str: "object"}
+    return pd.DataFrame({name: pd.Series(values, dtype=kinds[kind]) for name, (kind, values) in columns.items()})
+
+
+def _is_text(heads: list[str], rows: list[list[str]], column: int) -> bool:
+    cells = [row[column] for row in rows]
+    return column == 0 or not any(cell[:1].isdigit() for cell in cells)
+
+
+def text_table(table: Table) -> str:
+    """Return a table as text: names to the left, figures to the right."""
+    heads, rows = table
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    left = [_is_text(heads, rows, column) for column in range(len(heads))]
+
+    def line(cells: list[str]) -> str:
+        padded = (
+            cell.ljust(width) if text else cell.rjust(width)
+            for cell, width, text in zip(cells, widths, left, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(map(line, [heads, *rows]))
+
+
+def html_table(table: Table) -> str:
+    """Return a table as HTML: names to the left, figures to the right."""
+    heads, rows = table
+    left = [_is_text(heads, rows, column) for column in range(len(heads))]
+
+    def line(tag: str, cells: list[str]) -> str:
+        made = (
+            f'<{tag} style="text-align: {"left" if text else "right"}">{html.escape(cell)}</{tag}>'
+            for cell, text in zip(cells, left, strict=True)
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', heads)}</thead><tbody>{body}</tbody></table>"

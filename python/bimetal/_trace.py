@@ -1,0 +1,289 @@
+"""Traces: requests from files, arrays, frames and generators."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import warnings as _warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from bimetal import _core
+from bimetal._device import Settings, settings_text
+from bimetal._errors import BimetalWarning, TraceError
+from bimetal._profile import Profile
+from bimetal._record import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+#: Columns of a trace, in their order.
+COLUMNS = ("time_ns", "op", "sector", "sectors")
+
+#: Operations by their numbers, with the other words and letters that they are known by.
+OPERATIONS = (("read", "r"), ("write", "w"), ("trim", "t", "discard", "d"))
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceFacts(Record):
+    """What is said of the trace in every result."""
+
+    #: File name or workload.
+    name: str
+    #: Format it was read from; ``generated`` or ``columns``.
+    format: str
+    #: Requests of all kinds.
+    requests: int
+    #: Read requests.
+    reads: int
+    #: Write requests.
+    writes: int
+    #: Trim requests.
+    trims: int
+    #: Bytes read.
+    read_bytes: int
+    #: Bytes written.
+    write_bytes: int
+    #: Bytes of the distinct aligned 4-KiB pages that are read or written.
+    footprint_bytes: int
+    #: From the first to the last arrival, in seconds.
+    duration_s: float
+
+
+class Arrays(TypedDict):
+    """The requests of a trace, an array for each column."""
+
+    #: Arrival since the start of the trace, in nanoseconds.
+    time_ns: npt.NDArray[np.uint64]
+    #: 0 is a read, 1 a write, 2 a trim.
+    op: npt.NDArray[np.uint8]
+    #: First 512-byte sector.
+    sector: npt.NDArray[np.uint64]
+    #: Number of 512-byte sectors.
+    sectors: npt.NDArray[np.uint32]
+
+
+class Trace:
+    """Requests in memory. Does not change.
+
+    Made by :meth:`open`, :meth:`sample`, :meth:`from_arrays`, :meth:`from_frame`, :meth:`generate` or :meth:`like`.
+    """
+
+    __slots__ = ("_origin", "_requests")
+    _requests: _core.Trace
+    #: The call that made it, as it would be typed.
+    _origin: str
+
+    def __init__(self) -> None:
+        raise TypeError("a Trace is made by Trace.open, .sample, .from_arrays, .from_frame or .generate")
+
+    @classmethod
+    def _of(cls, core: _core.Trace, origin: str) -> Trace:
+        trace = object.__new__(cls)
+        trace._requests, trace._origin = core, origin
+        return trace
+
+    @staticmethod
+    def open(
+        *paths: str | os.PathLike[str],
+        format: str | None = None,
+        time_unit: str | None = None,
+        action: str | None = None,
+        volumes: Iterable[int] | None = None,
+        limit: int | None = None,
+    ) -> Trace:
+        """Read trace files, compressed or not; several are put together as one.
+
+        ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
+        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``action``
+        (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes`` takes only the
+        devices of these numbers, ``limit`` only the first requests.
+        """
+        # A file of that name: waiting for the standard input could not be interrupted.
+        names = ["./-" if path == "-" else os.fspath(path) for path in paths]
+        chosen = None if volumes is None else list(volumes)
+        core = _core.Trace.open(names, format, time_unit, action, chosen, _limit(limit))
+        options = {"format": format, "time_unit": time_unit, "action": action, "volumes": chosen, "limit": limit}
+        trace = Trace._of(core, call("bimetal.Trace.open", *names, **options))
+        for warning in core.warnings():
+            _warnings.warn(warning, BimetalWarning, stacklevel=2)
+        return trace
+
+    @staticmethod
+    def sample(*, limit: int | None = None) -> Trace:
+        """Take the real trace that is inside the package: two hours of a virtual machine's disk."""
+        return Trace._of(_core.Trace.sample(_limit(limit)), call("bimetal.Trace.sample", limit=limit))
+
+    @staticmethod
+    def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
+        """Generate a workload of :func:`bimetal.workloads`, with parameters other than its own."""
+        core = _core.Trace.generate(workload, settings_text(set), seed)
+        options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
+        return Trace._of(core, call("bimetal.Trace.generate", workload, **options))
+
+    def like(self, *, requests: int | None = None, seed: int = 1) -> Trace:
+        """Generate requests like those of this trace: as many, unless it is said, by a model that is fitted to it."""
+        settings: Settings = {} if requests is None else {"requests": requests}
+        core = self._requests.like(settings_text(settings), seed)
+        options = {"requests": requests, "seed": None if seed == 1 else seed}
+        return Trace._of(core, call(f"{self._origin}.like", **options))
+
+    @staticmethod
+    def from_arrays(
+        *,
+        time_ns: npt.ArrayLike,
+        op: npt.ArrayLike,
+        sector: npt.ArrayLike,
+        sectors: npt.ArrayLike,
+        name: str = "arrays",
+    ) -> Trace:
+        """Make a trace of arrays of equal length, a row for each request.
+
+        ``time_ns`` is the arrival in nanoseconds by any clock, or NumPy's ``datetime64`` or ``timedelta64``; ``op`` is
+        0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
+        ``t``, in any case); ``sector`` and ``sectors`` are the first and the number of 512-byte sectors. Numbers are
+        integers of any width; a value that cannot be is an error that names its row, counted from 0. Rows out of time
+        order are sorted.
+        """
+        given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
+        columns = [_column(column, values) for column, values in given.items()]
+        core = _core.Trace.from_columns(name, *columns)
+        for warning in core.warnings():
+            _warnings.warn(warning, BimetalWarning, stacklevel=2)
+        return Trace._of(core, "bimetal.Trace.from_arrays(...)")
+
+    @staticmethod
+    def from_frame(frame: object, columns: Mapping[str, str] | None = None, *, name: str = "frame") -> Trace:
+        """Make a trace of a pandas or polars DataFrame, a pyarrow Table, a mapping of arrays or any Arrow stream.
+
+        ``columns`` says which column of the frame holds which of ``time_ns``, ``op``, ``sector`` and ``sectors``, where
+        it is not called so: ``{"time_ns": "timestamp", "sector": "lba"}``. They hold what :meth:`from_arrays` takes.
+        """
+        names = dict(columns or {})
+        if unknown := names.keys() - set(COLUMNS):
+            raise TraceError(f"a trace has no column `{min(unknown)}`; it has: {', '.join(COLUMNS)}")
+        arrays = {column: _frame_column(frame, names.get(column, column)) for column in COLUMNS}
+        trace = Trace.from_arrays(**arrays, name=name)
+        trace._origin = "bimetal.Trace.from_frame(...)"
+        return trace
+
+    def to_arrays(self) -> Arrays:
+        """Return the requests as arrays: the arguments of :meth:`from_arrays`, and of a pandas or polars DataFrame."""
+        time_ns, op, sector, sectors = self._requests.columns()
+        return {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
+
+    @property
+    def facts(self) -> TraceFacts:
+        """Counts, bytes, footprint, duration."""
+        return TraceFacts._from_dict(json.loads(self._requests.facts()))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before trusting a figure."""
+        return self._requests.warnings()
+
+    def profile(self, *, curve_points: int = 20, sample: float | None = None) -> Profile:
+        """Measure what the requests are like: sizes, updates, hot set, hit rates by cache size, arrivals.
+
+        ``curve_points`` is the number of cache sizes, 0 for no hit rates. ``sample`` is the share of the pages on which
+        they are measured, 1 for all; by default all, and of long traces about a hundred thousand pages.
+        """
+        if sample is not None and not 0 < sample <= 1:
+            raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
+        return Profile._from_dict(json.loads(self._requests.profile(curve_points, sample)))
+
+    def __len__(self) -> int:
+        """Return the number of requests."""
+        return len(self._requests)
+
+    def __repr__(self) -> str:
+        """Name and number of requests."""
+        return f"<Trace {self.facts.name!r}, {len(self):,} requests>"
+
+
+def call(function: str, *arguments: object, **options: object) -> str:
+    """Write a call as it would be typed, without the options that are not given."""
+    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    return f"{function}({', '.join([*map(repr, arguments), *given])})"
+
+
+def _limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise TraceError(f"`limit` is {limit}: a trace has at least one request")
+    return limit
+
+
+def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    """Return a column as numbers; what is none is named by its row."""
+    import numpy as np
+
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
+    if name == "time_ns" and array.dtype.kind in "mM":
+        if (missing := np.flatnonzero(np.isnat(array))).size:
+            raise TraceError(f"row {missing[0]}: `{name}` is missing")
+        array = array.astype(f"{array.dtype.kind}8[ns]").view(np.int64)
+    elif name == "op" and array.dtype.kind in "OSTU":
+        array = _operations(array)
+    elif array.dtype.kind in "OfcT" and array.size:
+        _refuse(name, array)
+    elif array.dtype.kind not in "iu" and array.size:
+        raise TraceError(f"`{name}` is of type {array.dtype}; it holds integers")
+    if array.dtype.kind == "i" and (negative := np.flatnonzero(array < 0)).size:
+        raise TraceError(f"row {negative[0]}: `{name}` is {array[negative[0]]}: it cannot be negative")
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _refuse(name: str, array: npt.NDArray[Any]) -> None:
+    """Say why a column that is not of integers is refused: a missing value, or its type."""
+    missing = next((row for row, value in enumerate(array.tolist()) if value is None or value != value), None)
+    if missing is not None:
+        raise TraceError(f"row {missing}: `{name}` is missing")
+    hint = "; hint: in nanoseconds, `(1e9 * seconds).astype('int64')`" if name == "time_ns" else ""
+    raise TraceError(f"`{name}` is of type {array.dtype}; it holds integers{hint}")
+
+
+def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the numbers of operations that are given as words."""
+    import numpy as np
+
+    numbers = {word: number for number, words in enumerate(OPERATIONS) for word in words}
+    words, places = np.unique(array.astype(str), return_inverse=True)
+    codes = np.array([numbers.get(word.strip().lower(), -1) for word in words.tolist()], dtype=np.int64)[places]
+    if (unknown := np.flatnonzero(codes < 0)).size:
+        row = unknown[0]
+        raise TraceError(f"row {row}: `op` is {str(array[row])!r}: it is `read`, `write` or `trim`, or 0, 1 or 2")
+    return codes
+
+
+def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
+    """Return a column of whatever has columns."""
+    import numpy as np
+
+    # A record batch's columns are not as obliging as a table's.
+    is_stream = hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__getitem__")
+    if is_stream or hasattr(frame, "__arrow_c_array__"):
+        frame = _arrow_table(frame)
+    try:
+        column = frame[name]
+    except Exception as error:  # Each library has an exception of its own for this.
+        raise TraceError(f"the frame has no column `{name}`{_known(frame)}") from error
+    return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+
+
+def _arrow_table(stream: object) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError("reading an Arrow stream takes pyarrow; hint: `pip install pyarrow`") from error
+    return pyarrow.table(stream)
+
+
+def _known(frame: Any) -> str:
+    names: Sequence[str] | None = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
+    if names is None and isinstance(frame, Mapping):
+        names = list(frame)
+    return "" if names is None else f"; it has: {', '.join(map(str, names))}"

@@ -1,0 +1,87 @@
+"""Results are those of the command line: every field there is an attribute here, with the same value."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+from conftest import Cli, without_speed
+
+import bimetal
+
+
+@pytest.mark.parametrize("options", [{}, {"arrivals": "closed:8", "repeat": 2, "measure": 1, "seed": 7, "fill": False}])
+def test_compare_has_what_the_command_writes(
+    cli: Cli, small: Path, trace: bimetal.Trace, options: dict[str, object]
+) -> None:
+    words = ["--arrivals", "closed:8", "--repeat", 2, "--measure", 1, "--seed", 7, "--no-fill"] if options else []
+    expected = cli("compare", small, *words)
+    found = bimetal.compare(trace, **options)  # type: ignore[arg-type]
+    assert [result.scheme for result in found.results] == [scheme.name for scheme in bimetal.schemes()]
+    assert without_speed(found.to_dict()) == without_speed(expected)
+    assert found.to_dict()["results"][0]["speed"].keys() == expected["results"][0]["speed"].keys()
+
+
+@pytest.mark.parametrize("scheme", [scheme.name for scheme in bimetal.schemes()])
+def test_replay_has_what_the_command_writes(cli: Cli, small: Path, trace: bimetal.Trace, scheme: str) -> None:
+    found = bimetal.replay(trace, scheme, repeat=2)
+    assert without_speed(found.to_dict()) == without_speed(cli("replay", small, "--scheme", scheme, "--repeat", 2))
+    assert len(found.result.intervals) == 12
+
+
+def test_devices_and_settings_reach_the_simulation(cli: Cli, small: Path, trace: bimetal.Trace, tmp_path: Path) -> None:
+    words = ["--set", "slc.capacity=8MiB", "--set", "mlc.spare=9%", "--set", "gc_free_blocks=3"]
+    settings: dict[str, str | int] = {"slc.capacity": "8MiB", "mlc.spare": "9%", "gc_free_blocks": 3}
+    found = bimetal.compare(trace, ["wlaftl", "cftl"], set=settings)
+    expected = cli("compare", small, "--schemes", "wlaftl,cftl", *words)
+    assert without_speed(found.to_dict()) == without_speed(expected)
+    # A result's device is one to replay on.
+    again = bimetal.replay(trace, device=found.results[1].device, intervals=0)
+    assert again.result.scheme == "cftl"
+    assert again.result.ops == found["cftl"].ops
+    path = tmp_path / "device.toml"
+    path.write_text(found.results[0].device.to_toml())
+    assert bimetal.Device.open(path) == found.results[0].device
+    preset = bimetal.replay(trace, device="chang-c3", intervals=0)
+    expected = cli("replay", small, "--device", "chang-c3", "--intervals", 0)
+    assert without_speed(preset.to_dict()) == without_speed(expected)
+
+
+@pytest.mark.parametrize("kind", ["schemes", "chips", "drives", "devices", "formats", "workloads", "papers"])
+def test_lists_are_those_of_the_command(cli: Cli, kind: str) -> None:
+    found = getattr(bimetal, kind)()
+    assert [item.to_dict() for item in found] == cli("list", kind)
+
+
+def test_a_profile_is_that_of_the_command(cli: Cli, small: Path, trace: bimetal.Trace) -> None:
+    expected = cli("profile", small, "--curve-points", 5)
+    assert trace.profile(curve_points=5).to_dict() == expected["profile"]
+    assert trace.facts.to_dict() == expected["trace"]
+    assert trace.profile(curve_points=0).hit_rates is None
+
+
+def test_a_paper_has_what_the_command_writes(cli: Cli) -> None:
+    found = bimetal.paper("hyssd", ["fig2", "table2"], quick=True)
+    assert found.to_dict() == cli("paper", "hyssd", "fig2", "table2", "--quick")
+    assert [figure.figure for figure in found.figures] == ["table2", "fig2"]
+    assert {claim.verdict for claim in found.claims} <= {"held", "not held", "not judged"}
+    assert sum(score.held + score.not_held + score.not_judged for score in found.scoreboard) == len(found.claims)
+
+
+def test_results_survive_a_pickle_and_say_what_does_not(trace: bimetal.Trace, tmp_path: Path) -> None:
+    found = bimetal.compare(trace, ["pagemap", "chang"])
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert repr(again) == repr(found)
+    with pytest.raises(bimetal.BimetalError, match="another process"):
+        again.html(tmp_path / "report.html")
+
+
+def test_no_field_of_the_json_goes_unnoticed(trace: bimetal.Trace) -> None:
+    whole = bimetal.replay(trace, "pagemap").to_dict()
+    for change, message in [({"new": 1}, r"Replay has no field \['new'\]"), ({}, None)]:
+        if message:
+            with pytest.raises(TypeError, match=message):
+                bimetal.Replay._from_dict(whole | change)
+    whole["results"][0]["load"].pop("backlog_s")
+    with pytest.raises(TypeError, match=r"Replay.Result.Load: no \['backlog_s'\]"):
+        bimetal.Replay._from_dict(whole)

@@ -1,0 +1,97 @@
+"""Wrong input: an exception of its kind, with the message of the command line."""
+
+import pickle
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import BINARY
+
+import bimetal
+
+
+def said(*arguments: object) -> str:
+    done = subprocess.run([str(BINARY), *map(str, arguments)], check=False, capture_output=True, text=True)
+    assert done.returncode in (1, 2)
+    return done.stderr.strip().removeprefix("error: ")
+
+
+@pytest.mark.parametrize(
+    ("work", "words", "kind"),
+    [
+        (lambda t: bimetal.compare(t, ["chnag"]), ["--schemes", "chnag"], bimetal.SchemeError),
+        (lambda t: bimetal.compare(t, set={"nonsense": 1}), ["--set", "nonsense=1"], bimetal.SettingError),
+        (lambda t: bimetal.compare(t, set={"slc.nonsense": 1}), ["--set", "slc.nonsense=1"], bimetal.SettingError),
+        (
+            lambda t: bimetal.compare(t, ["pagemap"], set={"gc_free_blocks": -1}),
+            ["--schemes", "pagemap", "--set", "gc_free_blocks=-1"],
+            bimetal.SettingError,
+        ),
+        (lambda t: bimetal.compare(t, set={"logical": "1MiB"}), ["--set", "logical=1MiB"], bimetal.DoesNotFitError),
+        (
+            lambda t: bimetal.compare(t, ["pagemap"], set={"mlc.capacity": "1MiB"}),
+            ["--schemes", "pagemap", "--set", "mlc.capacity=1MiB"],
+            bimetal.BimetalError,
+        ),
+    ],
+)
+def test_messages_are_those_of_the_command(
+    work: Callable[[bimetal.Trace], object], words: list[str], kind: type[Exception], small: Path, trace: bimetal.Trace
+) -> None:
+    with pytest.raises(kind) as raised:
+        work(trace)
+    assert str(raised.value) == said("compare", small, *words)
+    assert isinstance(raised.value, bimetal.BimetalError)
+
+
+def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("name = 3")
+    damaged = tmp_path / "damaged.gz"
+    damaged.write_bytes(b"\x1f\x8b\x08 nothing")
+    missing = tmp_path / "missing.csv"
+    cases: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: bimetal.Trace.open(missing), FileNotFoundError, "missing.csv"),
+        (lambda: bimetal.Trace.open("-"), FileNotFoundError, "./-"),
+        (lambda: bimetal.Device.open(missing), FileNotFoundError, "missing.csv"),
+        (lambda: bimetal.Trace.open(tmp_path), bimetal.TraceError, "this is a directory"),
+        (lambda: bimetal.Trace.open(), bimetal.TraceError, "no trace is given"),
+        (lambda: bimetal.Trace.open(damaged), bimetal.TraceError, "gzip data are damaged"),
+        (lambda: bimetal.Trace.open(wrong, format="nonsense"), bimetal.TraceError, "no trace format is named"),
+        (lambda: bimetal.Trace.open(wrong, time_unit="min"), bimetal.TraceError, "no time unit is named"),
+        (lambda: bimetal.Trace.open(wrong, limit=0), bimetal.TraceError, "`limit` is 0"),
+        (lambda: bimetal.Device.open(wrong), bimetal.DeviceError, r"wrong.toml: line 1"),
+        (lambda: bimetal.Device.preset("nonsense"), bimetal.DeviceError, "there is no device `nonsense`"),
+        (lambda: bimetal.Device.auto().to_toml(), bimetal.DeviceError, "fitted to the trace"),
+        (lambda: bimetal.Trace.generate("nonsense"), bimetal.WorkloadError, "there is no workload `nonsense`"),
+        (lambda: bimetal.Trace.generate("zipf", set={"x": 1}), bimetal.WorkloadError, "`x`"),
+        (
+            lambda: bimetal.Trace.generate("zipf", set={"requests": 10**9}),
+            bimetal.InsufficientMemoryError,
+            "MiB of memory",
+        ),
+        (lambda: bimetal.paper("nonsense"), bimetal.PaperError, "there is no paper `nonsense`"),
+        (lambda: bimetal.paper("chang", "nonsense"), bimetal.PaperError, "no figure `nonsense`"),
+        (lambda: bimetal.paper("chang", traces={"x": trace}), bimetal.PaperError, "a trace `x`"),
+        (lambda: bimetal.replay(trace), bimetal.SchemeError, "no scheme is named"),
+        (lambda: bimetal.replay(trace, "all"), bimetal.SchemeError, "use `compare` for several"),
+        (lambda: bimetal.compare(trace, []), bimetal.SchemeError, "no scheme is named"),
+        (lambda: bimetal.replay(trace, "chang", arrivals="open"), bimetal.SettingError, "`open` is not one of"),
+        (lambda: bimetal.replay(trace, "chang", repeat=2, measure=3), bimetal.SettingError, "`measure` is 3"),
+        (lambda: bimetal.replay(trace, "chang", repeat=0), bimetal.SettingError, "at least 1"),
+        (lambda: bimetal.replay(trace, "chang", intervals=-1), bimetal.SettingError, "`intervals` is -1"),
+        (lambda: bimetal.compare(trace, jobs=0), bimetal.SettingError, "`jobs` is 0"),
+        (lambda: trace.profile(sample=0), bimetal.TraceError, "`sample` is 0"),
+    ]
+    for work, kind, message in cases:
+        with pytest.raises(kind, match=re.escape(message)) as raised:
+            work()
+        assert type(pickle.loads(pickle.dumps(raised.value))) is type(raised.value)
+
+
+def test_what_to_know_is_a_warning(trace: bimetal.Trace) -> None:
+    with pytest.warns(bimetal.BimetalWarning, match="overloaded"):
+        found = bimetal.replay(trace, "pagemap", arrivals="trace:1000000")
+    assert any("overloaded" in warning for warning in found.warnings)

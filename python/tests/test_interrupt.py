@@ -1,0 +1,71 @@
+"""Ctrl-C ends work soon, and nothing runs on behind it."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bimetal
+
+#: Longest wait on a busy machine, with a slow build.
+SOON_S = 5.0
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@pytest.fixture(scope="module")
+def large() -> bimetal.Trace:
+    """Generate a trace that many passes keep every scheme busy with."""
+    return bimetal.Trace.generate("zipf", set={"requests": 200_000, "span": "64MiB"})
+
+
+@pytest.mark.parametrize("work", ["replay", "compare", "open loop", "paper"])
+def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
+    jobs: dict[str, Callable[[], object]] = {
+        "replay": lambda: bimetal.replay(large, "pagemap", repeat=100_000),
+        "compare": lambda: bimetal.compare(large, repeat=100_000, jobs=3),
+        "open loop": lambda: bimetal.replay(large, "opfcl", repeat=100_000, arrivals="trace"),
+        "paper": lambda: bimetal.paper("chang", "fig8"),
+    }
+    before = threads()
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(1.0, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        jobs[work]()
+    took = time.monotonic() - sent[0]
+    timer.join()
+    # Threads that have ended are gone from the list a moment later.
+    for _ in range(20):
+        if threads() <= before:
+            break
+        time.sleep(0.05)
+    assert threads() <= before
+    # 50 ms until it is noticed and a few until it is heeded, where nothing else runs; all of it would take hours.
+    assert took < SOON_S, f"{took:.2f} s"
+
+
+def test_other_threads_run_while_a_replay_does(large: bimetal.Trace) -> None:
+    ticks, done = 0, threading.Event()
+
+    def replay() -> None:
+        bimetal.replay(large, "chang", repeat=5)
+        done.set()
+
+    worker = threading.Thread(target=replay)
+    worker.start()
+    while not done.wait(0.001):
+        ticks += 1
+    worker.join()
+    assert ticks > 10

@@ -1,0 +1,175 @@
+"""Tables, diagrams and reports."""
+
+import builtins
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import Cli
+
+import bimetal
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def compared(trace: bimetal.Trace) -> bimetal.Comparison:
+    """Compare three schemes, one of them over disks."""
+    return bimetal.compare(trace, ["pagemap", "chang", "opfcl"], intervals=4)
+
+
+@pytest.fixture(scope="module")
+def replayed(trace: bimetal.Trace) -> bimetal.Replay:
+    """Replay one scheme."""
+    return bimetal.replay(trace, "chang", intervals=5)
+
+
+def test_a_table_has_a_row_for_each_scheme(compared: bimetal.Comparison) -> None:
+    table = compared.to_arrow()
+    assert table["scheme"].to_pylist() == ["pagemap", "chang", "opfcl"]
+    assert table["response_us_mean"].to_pylist() == [result.response_us.mean for result in compared.results]
+    assert table["relative_to"].to_pylist() == [None, "pagemap", "pagemap"]
+    assert table.schema.field("lifetime_years").type == pa.float64()
+    assert table.schema.field("response_us_count").type == pa.int64()
+    frame = compared.to_pandas()
+    assert frame["response_us_mean"].tolist() == table["response_us_mean"].to_pylist()
+    assert frame.columns.tolist() == table.column_names
+
+
+@pytest.mark.parametrize("name", ["ops", "wear", "regions", "intervals", "metrics"])
+def test_other_tables_have_rows_of_each_scheme(compared: bimetal.Comparison, name: str) -> None:
+    table = compared.to_arrow(name)
+    for result in compared.results:
+        rows = sum(scheme == result.scheme for scheme in table["scheme"].to_pylist())
+        assert rows == len(getattr(result, name))
+    assert compared.to_pandas(name).columns.tolist() == table.column_names
+
+
+def test_an_unknown_table_is_refused(compared: bimetal.Comparison) -> None:
+    with pytest.raises(ValueError, match="there is no table 'nonsense'; there are: results, ops"):
+        compared.to_arrow("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("library", "method"), [("pyarrow", "to_arrow"), ("pandas", "to_pandas"), ("matplotlib", "plot")]
+)
+def test_what_is_not_installed_is_said(
+    compared: bimetal.Comparison, monkeypatch: pytest.MonkeyPatch, library: str, method: str
+) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *arguments: Any, **options: Any) -> Any:
+        if name.split(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(ImportError, match=f"takes {library}; hint: `pip install {library}`"):
+        getattr(compared, method)()
+
+
+def test_importing_takes_no_library_that_is_not_asked_for() -> None:
+    import subprocess
+
+    check = (
+        "import sys, bimetal; bimetal.schemes(); print({'numpy', 'pandas', 'pyarrow', 'matplotlib'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_text_is_the_table_of_the_command(compared: bimetal.Comparison, replayed: bimetal.Replay) -> None:
+    text = repr(compared)
+    lines = text.splitlines()
+    assert lines[0].startswith("small.bimetal: 6,000 requests")
+    assert lines[1].split()[0] == "scheme"
+    assert [line.split()[0] for line in lines[2:5]] == ["pagemap", "chang", "opfcl"]
+    assert f"{compared.results[0].cost_usd:.2f}" in lines[2]
+    for shown, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
+        assert shown.count("<table>") == shown.count("</table>") == tables
+    assert "host" in replayed._repr_html_()
+    assert repr(compared["chang"]).startswith("<Result 'chang', mean ")
+    with pytest.raises(KeyError):
+        compared["nonsense"]
+
+
+@pytest.mark.parametrize("figure", ["response", "operations", "write_amplification", "life", "cost"])
+def test_schemes_are_drawn_side_by_side(compared: bimetal.Comparison, figure: str) -> None:
+    ax = compared.plot(figure)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["pagemap", "chang", "opfcl"]
+    assert ax.get_xlabel()
+    assert ax.get_title() == "small.bimetal"
+    if figure == "response":
+        drawn = np.asarray(ax.lines[0].get_xdata())
+        means = [result.response_us.mean for result in compared.results]
+        assert drawn[1] / drawn[0] == pytest.approx(means[1] / means[0])
+        legend = ax.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == ["mean", "99th percentile"]
+        assert ax.get_xlabel() in ("response (µs)", "response (ms)")
+    plt.close("all")
+
+
+def test_an_overloaded_scheme_has_no_bar(trace: bimetal.Trace) -> None:
+    with pytest.warns(bimetal.BimetalWarning, match="overloaded"):
+        compared = bimetal.compare(trace, ["pagemap", "chang"], arrivals="trace:1000000")
+    growing = [result.load.overload == "growing" for result in compared.results]
+    ax = compared.plot()
+    assert [np.size(line.get_xdata()) for line in ax.lines] == [2 - sum(growing)] * 2
+    assert [text.get_text() for text in ax.texts].count("overload") == sum(growing)
+    plt.close("all")
+
+
+def test_one_scheme_is_drawn_over_time(replayed: bimetal.Replay, trace: bimetal.Trace) -> None:
+    for figure in ["response", "operations", *replayed.result.metrics]:
+        ax = replayed.plot(figure)
+        assert np.size(ax.lines[0].get_xdata()) == 5
+        assert ax.get_xlabel() == "measured requests"
+        assert ax.get_ylabel()
+        plt.close("all")
+    with pytest.raises(ValueError, match="there is no figure 'nonsense'; there are: response"):
+        replayed.plot("nonsense")
+    with pytest.raises(ValueError, match="`intervals` above 0"):
+        bimetal.replay(trace, "chang", intervals=0).plot()
+
+
+def test_a_plot_goes_where_it_is_told(compared: bimetal.Comparison) -> None:
+    _, (left, right) = plt.subplots(1, 2)
+    assert compared.plot("cost", ax=left) is left
+    assert not right.patches
+    plt.close("all")
+
+
+def test_papers_are_drawn_and_listed() -> None:
+    found = bimetal.paper("opfcl", ["fig3", "fig4"], quick=True)
+    for figure in found.figures:
+        for plot in figure.plots:
+            ax = plot.plot()
+            assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == (plot.x.label, plot.y.label, plot.title)
+            legend = ax.get_legend()
+            assert legend is not None
+            assert len(legend.get_texts()) == len(plot.series)
+            plt.close("all")
+    assert sum(len(figure.plots) for figure in found.figures) > 1
+    assert found.to_arrow()["verdict"].to_pylist() == [claim.verdict for claim in found.claims]
+    assert len(found.to_pandas()) == len(found.claims)
+    assert found._repr_html_().count("<tr>") == 1 + len(found.claims)
+
+
+def test_a_report_is_that_of_the_command(cli: Cli, small: Path, trace: bimetal.Trace, tmp_path: Path) -> None:
+    cli("compare", small, "--schemes", "pagemap,chang", "--html", tmp_path / "theirs.html")
+    found = bimetal.compare(trace, ["pagemap", "chang"], intervals=60)
+    found.html(tmp_path / "ours.html")
+    ours, theirs = ((tmp_path / name).read_text() for name in ("ours.html", "theirs.html"))
+    command = "bimetal.compare(bimetal.Trace.open("
+    differing = [
+        (line, other) for line, other in zip(ours.splitlines(), theirs.splitlines(), strict=True) if line != other
+    ]
+    assert command in ours
+    # The command, and how fast it was.
+    assert len(differing) <= 2, [pair[0][:200] for pair in differing]

@@ -1,0 +1,162 @@
+"""Traces from files, arrays and frames."""
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import bimetal
+
+TIME = [0, 1_000, 5_000]
+OP = [0, 1, 2]
+SECTOR = [8, 0, 4096]
+SECTORS = [8, 16, 8]
+
+
+def arrays(**changes: Any) -> bimetal.Trace:
+    return bimetal.Trace.from_arrays(**({"time_ns": TIME, "op": OP, "sector": SECTOR, "sectors": SECTORS} | changes))
+
+
+def test_arrays_come_back(trace: bimetal.Trace) -> None:
+    columns = trace.to_arrays()
+    found: dict[str, Any] = {**columns}
+    assert {name: column.dtype.name for name, column in found.items()} == {
+        "time_ns": "uint64",
+        "op": "uint8",
+        "sector": "uint64",
+        "sectors": "uint32",
+    }
+    again = bimetal.Trace.from_arrays(**columns)
+    assert len(again) == len(trace) == len(columns["op"])
+    for column, other in zip(again.to_arrays().values(), columns.values(), strict=True):
+        np.testing.assert_array_equal(column, other)
+    same = bimetal.replay(again, "chang").result
+    assert same.ops == bimetal.replay(trace, "chang").result.ops
+    assert again.facts.format == "columns"
+
+
+def test_counts_are_of_the_rows() -> None:
+    facts = arrays(name="mine").facts
+    assert (facts.name, facts.requests, facts.reads, facts.writes, facts.trims) == ("mine", 3, 1, 1, 1)
+    assert (facts.read_bytes, facts.write_bytes, facts.duration_s) == (4096, 8192, 5e-6)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64", ">i4", "int16"])
+def test_integers_of_any_width_are_taken(kind: str) -> None:
+    assert arrays(op=np.array(OP, dtype=kind), sectors=np.array(SECTORS, dtype=kind)).facts == arrays().facts
+
+
+def test_a_column_need_not_be_contiguous() -> None:
+    assert arrays(sector=np.array([*SECTOR, *SECTOR])[::1][:3]).facts == arrays().facts
+    wide = np.array([SECTOR, TIME]).T
+    np.testing.assert_array_equal(arrays(sector=wide[:, 0]).to_arrays()["sector"], SECTOR)
+
+
+def test_operations_may_be_words_and_times_dates() -> None:
+    assert arrays(op=["r", "Write", " TRIM "]).facts == arrays().facts
+    assert arrays(op=np.array(["R", "w", "discard"], dtype=object)).facts == arrays().facts
+    seconds = np.array(["2026-01-01T00:00:00", "2026-01-01T00:00:01", "2026-01-01T00:01:00"], dtype="datetime64[s]")
+    assert arrays(time_ns=seconds).facts.duration_s == 60
+    assert arrays(time_ns=np.array([0, 5, 7], dtype="timedelta64[ms]")).facts.duration_s == 7e-3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sector": [8, -1, 0]}, "row 1: `sector` is -1: it cannot be negative"),
+        ({"op": [0, 1, 3]}, "row 2: `op` is 3: 0 is a read"),
+        ({"op": ["r", "x", "w"]}, "row 1: `op` is 'x': it is `read`"),
+        ({"sectors": [8, 0, 8]}, "row 1: `sectors` is 0: a request has at least one sector"),
+        ({"sectors": [8, 8, 1 << 32]}, "row 2: `sectors` is 4294967296: a request is below 2 TiB"),
+        ({"sector": [8, 1 << 60, 0]}, "row 1: `sector` is 1152921504606846976: the request ends beyond"),
+        ({"sector": [8, 0]}, "`sector` has 2 rows and `time_ns` has 3"),
+        ({"sector": [SECTOR]}, "`sector` has 2 dimensions"),
+        ({"sector": 3}, "`sector` has 0 dimensions"),
+        ({"time_ns": [0.0, 0.5, 1.0]}, "`time_ns` is of type float64; it holds integers; hint: in nanoseconds"),
+        ({"sector": [8.0, np.nan, 0.0]}, "row 1: `sector` is missing"),
+        ({"sector": [8, None, 0]}, "row 1: `sector` is missing"),
+        ({"sector": [True, False, True]}, "`sector` is of type bool"),
+        ({"sector": ["a", "b", "c"]}, "`sector` is of type <U1"),
+        ({"time_ns": np.array([0, "NaT", 1], dtype="timedelta64[s]")}, "row 1: `time_ns` is missing"),
+    ],
+)
+def test_what_is_no_request_is_named_by_its_row(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(")) as raised:
+        arrays(**changes)
+    assert isinstance(raised.value, bimetal.TraceError)
+
+
+def test_no_rows_are_no_trace() -> None:
+    with pytest.raises(bimetal.TraceError, match="the columns hold no requests"):
+        bimetal.Trace.from_arrays(time_ns=[], op=[], sector=[], sectors=[])
+
+
+def test_rows_out_of_order_are_sorted_with_a_warning() -> None:
+    with pytest.warns(bimetal.BimetalWarning, match="1 row out of time order"):
+        trace = arrays(time_ns=[5, 3, 9])
+    assert trace.to_arrays()["time_ns"].tolist() == [0, 2, 6]
+
+
+FRAMES: list[Callable[[dict[str, Any]], Any]] = [pd.DataFrame, pl.DataFrame, pa.table, dict, pa.RecordBatch.from_pydict]
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_frames_of_every_kind(make: Callable[[dict[str, Any]], Any]) -> None:
+    frame = make({"ts": TIME, "kind": ["r", "w", "trim"], "lba": SECTOR, "sectors": SECTORS, "else": [1.5, 2.5, None]})
+    names = {"time_ns": "ts", "op": "kind", "sector": "lba"}
+    trace = bimetal.Trace.from_frame(frame, names)
+    assert trace.facts == arrays(name="frame").facts
+    with pytest.raises(bimetal.TraceError, match=r"the frame has no column `time_ns`; it has: ts, kind, lba"):
+        bimetal.Trace.from_frame(frame)
+    with pytest.raises(bimetal.TraceError, match="a trace has no column `size`"):
+        bimetal.Trace.from_frame(frame, {"size": "lba"})
+    with pytest.raises(bimetal.TraceError, match=r"row 2: `sectors` is missing"):
+        bimetal.Trace.from_frame(make({"ts": TIME, "kind": OP, "lba": SECTOR, "sectors": [8, 8, None]}), names)
+
+
+def test_any_arrow_stream_is_a_frame() -> None:
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            table = pa.table({"time_ns": TIME, "op": OP, "sector": SECTOR, "sectors": SECTORS})
+            return table.__arrow_c_stream__(requested_schema)
+
+    assert bimetal.Trace.from_frame(Stream()).facts == arrays(name="frame").facts
+
+
+def test_dates_of_a_frame_are_times() -> None:
+    times = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:02", "2026-01-01 00:00:10"])
+    columns = {"op": OP, "sector": SECTOR, "sectors": SECTORS}
+    for frame in (pd.DataFrame({"time_ns": times} | columns), pl.DataFrame({"time_ns": times.to_list()} | columns)):
+        assert bimetal.Trace.from_frame(frame).facts.duration_s == 10
+
+
+def test_files_are_read_as_the_command_reads_them(small: Path, trace: bimetal.Trace, tmp_path: Path) -> None:
+    packed = tmp_path / "small.bimetal.gz"
+    with small.open("rb") as source, gzip.open(packed, "wb") as target:
+        shutil.copyfileobj(source, target)
+    assert bimetal.Trace.open(packed).to_arrays()["sector"].tolist() == trace.to_arrays()["sector"].tolist()
+    assert len(bimetal.Trace.open(small, limit=10)) == 10
+    assert len(bimetal.Trace.open(small, str(small))) == 2 * len(trace)
+    text = tmp_path / "t.spc"
+    text.write_text("0,8,4096,r,0.5\n1,16,512,w,750\n")
+    assert bimetal.Trace.open(text, format="spc", time_unit="ms", volumes=[1]).facts.writes == 1
+    with pytest.raises(bimetal.TraceError, match=r"t.spc: the trace has no device `7`"):
+        bimetal.Trace.open(text, volumes=[7])
+
+
+def test_generated_and_fitted_traces() -> None:
+    trace = bimetal.Trace.generate("zipf", set={"requests": 500}, seed=3)
+    assert (len(trace), trace.facts.format) == (500, "generated")
+    other = bimetal.Trace.generate("zipf", set={"requests": 500}, seed=4)
+    assert trace.to_arrays()["sector"].tolist() != other.to_arrays()["sector"].tolist()
+    assert len(bimetal.Trace.sample(limit=20_000).like(requests=300)) == 300
+    assert repr(trace) == "<Trace 'zipf', 500 requests>"
+    with pytest.raises(TypeError, match=r"made by Trace.open"):
+        bimetal.Trace()
