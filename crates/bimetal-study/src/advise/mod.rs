@@ -167,7 +167,7 @@ pub fn advise(
         candidates: candidates.len(),
         simulations: found.tried.len(),
         failed: found.tried.iter().filter(|(_, outcome)| outcome.is_none()).count(),
-        is_settled: found.is_settled.first().copied().unwrap_or(true) || found.tried.len() == candidates.len(),
+        is_settled: found.is_settled,
         binds: answer::binds(recommended.as_ref(), &closest, &by_goal),
         recommended,
         closest,

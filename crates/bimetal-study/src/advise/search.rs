@@ -2,7 +2,8 @@
 //!
 //! What a device costs is known; whether it meets the goals is believed with a probability, which every simulation sharpens. Next
 //! comes the candidate that promises most: probability times what it would save. An aim is settled when nothing cheaper than
-//! the best found has more than a small probability left.
+//! the best found has more than a small probability left; beliefs are often too sure of themselves, so that simulations that are
+//! left are spent on what is unlikely, too.
 
 use bimetal_core::part::real::{exp, ln};
 
@@ -40,11 +41,12 @@ impl Aim {
 pub struct Found {
     /// What was simulated, in this order; none where it failed.
     pub tried: Vec<(usize, Option<Outcome>)>,
-    /// By aim: whether nothing is likely to be cheaper than the best that was found.
-    pub is_settled: Vec<bool>,
+    /// Whether nothing is likely to be cheaper than the best that was found for the first aim.
+    pub is_settled: bool,
 }
 
-/// Looks for the cheapest candidate of each aim, the first aim first, with at most so many simulations. `run` simulates
+/// Looks for the cheapest candidate of each aim with at most so many simulations: of the first aim as long as there is a cheaper
+/// candidate, since it is what is asked, however unlikely that one is; of the others until they are settled. `run` simulates
 /// candidates and returns what they came to, in their order.
 pub fn search(
     candidates: &[Predicted],
@@ -54,16 +56,16 @@ pub fn search(
 ) -> Found {
     let mut learned = Learned::default();
     let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
-    let mut is_settled = vec![false; aims.len()];
+    let open_beside = |tried: &[(usize, Option<Outcome>)], batch: &[usize]| -> Vec<usize> {
+        let is_open = |at: &usize| !batch.contains(at) && tried.iter().all(|(known, _)| known != at);
+        (0..candidates.len()).filter(is_open).collect()
+    };
     while tried.len() < simulations.min(candidates.len()) {
         let mut supposed = learned.clone();
         let mut batch: Vec<usize> = Vec::new();
         while batch.len() < BATCH.min(simulations - tried.len()) {
-            let is_open = |at: &usize| !batch.contains(at) && tried.iter().all(|(known, _)| known != at);
-            let open: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
-            let next = next(candidates, aims, &tried, &open, &supposed, &mut is_settled, batch.is_empty())
-                .or_else(|| nearest(candidates, aims.first()?, &tried, &open, &supposed));
-            let Some(next) = next else { break };
+            let open = open_beside(&tried, &batch);
+            let Some(next) = next(candidates, aims, &tried, &open, &supposed) else { break };
             supposed.suppose(&candidates[next]);
             batch.push(next);
         }
@@ -77,7 +79,40 @@ pub fn search(
             tried.push((at, outcome));
         }
     }
+    let open = open_beside(&tried, &[]);
+    let most_likely = |aim: &Aim| {
+        let promises = promises(candidates, aim, &tried, &open, &learned);
+        promises.into_iter().map(|promise| promise.probability).fold(0.0, f64::max)
+    };
+    let is_settled = aims.first().is_none_or(|aim| most_likely(aim) <= UNLIKELY);
     Found { tried, is_settled }
+}
+
+/// What a candidate promises for an aim.
+struct Promise {
+    at: usize,
+    /// Of meeting its goals.
+    probability: f64,
+    /// The share of the price of the best found that it would save, by its probability.
+    saving: f64,
+}
+
+/// What those candidates promise that are cheaper than the best found for an aim.
+fn promises(
+    candidates: &[Predicted],
+    aim: &Aim,
+    tried: &[(usize, Option<Outcome>)],
+    open: &[usize],
+    learned: &Learned,
+) -> Vec<Promise> {
+    let dearest = aim.costs.iter().copied().fold(0.0, f64::max);
+    // Until something is found, even the dearest device is worth its simulation.
+    let limit = aim.cheapest(tried).map_or(2.0 * dearest, |at| aim.costs[at]);
+    let promise = |&at: &usize| {
+        let probability = probability(learned, &candidates[at], aim.costs[at], &aim.goals);
+        Promise { at, probability, saving: probability * (1.0 - aim.costs[at] / limit) }
+    };
+    open.iter().filter(|&&at| aim.costs[at] < limit).map(promise).collect()
 }
 
 /// The candidate that promises most for the first aim that is not settled.
@@ -87,28 +122,27 @@ fn next(
     tried: &[(usize, Option<Outcome>)],
     open: &[usize],
     learned: &Learned,
-    is_settled: &mut [bool],
-    may_settle: bool,
 ) -> Option<usize> {
-    for (aim, is_settled) in aims.iter().zip(is_settled) {
-        if *is_settled {
-            continue;
+    // Of equal ones the first.
+    let best = |promises: &[Promise]| {
+        let better = |best: Option<(usize, f64)>, one: &Promise| match best {
+            Some((_, saving)) if saving >= one.saving => best,
+            _ => Some((one.at, one.saving)),
+        };
+        promises.iter().fold(None, better).map(|(at, _)| at)
+    };
+    for (nth, aim) in aims.iter().enumerate() {
+        let mut promises = promises(candidates, aim, tried, open, learned);
+        let is_first = nth == 0;
+        if is_first && promises.iter().all(|promise| promise.probability <= UNLIKELY) {
+            // Where nothing is likely to meet the goals, what comes near them says more.
+            if let Some(nearest) = nearest(candidates, aim, tried, open, learned) {
+                return Some(nearest);
+            }
         }
-        let dearest = aim.costs.iter().copied().fold(0.0, f64::max);
-        // Until something is found, even the dearest device is worth its simulation.
-        let limit = aim.cheapest(tried).map_or(2.0 * dearest, |at| aim.costs[at]);
-        let promising = open.iter().filter(|&&at| aim.costs[at] < limit).map(|&at| {
-            let probability = probability(learned, &candidates[at], aim.costs[at], &aim.goals);
-            (at, probability, probability * (1.0 - aim.costs[at] / limit))
-        });
-        let best = promising.filter(|&(_, probability, _)| probability > UNLIKELY).fold(None, |best, one| match best {
-            Some((_, promise)) if promise >= one.2 => best,
-            _ => Some((one.0, one.2)),
-        });
-        match best {
-            Some((at, _)) => return Some(at),
-            None if may_settle => *is_settled = true,
-            None => return None,
+        promises.retain(|promise| is_first || promise.probability > UNLIKELY);
+        if let Some(best) = best(&promises) {
+            return Some(best);
         }
     }
     None

@@ -23,9 +23,9 @@ use crate::sweep::source::TraceSource;
 const USUAL_SCHEMES: [&str; 8] =
     ["pagemap", "wlaftl", "cftl", "hyssd", "pslc-static", "pslc-dynamic", "opfcl", "fpfcl"];
 /// Fast regions: shares of the logical capacity, and their least blocks.
-const FAST: [(f64, u64); 3] = [(0.015, 8), (0.06, 14), (0.24, 24)];
+const FAST: [(f64, u64); 5] = [(0.015, 8), (0.03, 11), (0.06, 14), (0.12, 18), (0.24, 24)];
 /// Spare areas: shares of the logical capacity, and their least blocks.
-const SPARE: [(f64, u64); 4] = [(0.07, 3), (0.2, 5), (0.6, 9), (1.8, 16)];
+const SPARE: [(f64, u64); 6] = [(0.07, 3), (0.13, 4), (0.25, 6), (0.5, 8), (0.9, 11), (1.8, 16)];
 
 /// What is asked for beyond the usual.
 #[derive(Clone, Debug, Default)]

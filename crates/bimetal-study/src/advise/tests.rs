@@ -78,8 +78,8 @@ impl Enumerated {
     }
 }
 
-/// At least so many percent are found. A guard against getting worse: what is aimed at is 95.
-const FOUND_PERCENT: usize = 75;
+/// At least so many percent are found.
+const FOUND_PERCENT: usize = 95;
 
 /// Prints how often the true optimum is found; run it with `--nocapture`.
 #[test]
