@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from bimetal._papers import Plot
     from bimetal._results import Comparison, Replay, Result
+    from bimetal._sweep import SweepFigures, SweepRow
 
 #: Units of time from small to large, with their microseconds.
 TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
@@ -193,3 +194,35 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
 
 def _place(place: float | str) -> str:
     return place if isinstance(place, str) else f"{place:g}"
+
+
+def sweep(rows: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """Draw cost against a figure, a colour for each scheme, and a line along the best."""
+    names = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
+    if figure not in names:
+        raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(names)}")
+
+    def of(figures: SweepFigures) -> float | None:
+        if figure == "life":
+            return figures.lifetime_years
+        # Responses of a device that falls behind more and more only say how long the trace is.
+        return None if figures.overload == "growing" else getattr(figures.response_us, figure)
+
+    found = [(row.point.scheme, row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
+    points = [(scheme, cost, value) for scheme, cost, value in found if value is not None]
+    unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, _, value in points])
+    ax = _axes(ax)
+    best: list[tuple[float, float]] = []
+    better = max if figure == "life" else min
+    for _, cost, value in sorted(points, key=lambda point: (point[1], -point[2] if figure == "life" else point[2])):
+        if not best or better(value, best[-1][1]) != best[-1][1]:
+            best.append((cost, value))
+    ax.step([cost for cost, _ in best], [value / size for _, value in best], "k-", where="post", lw=1, label="the best")
+    for scheme in dict.fromkeys(scheme for scheme, _, _ in points):
+        own = [(cost, value / size) for name, cost, value in points if name == scheme]
+        ax.plot([cost for cost, _ in own], [value for _, value in own], "o", label=scheme)
+    ax.set_xlabel("cost (USD)")
+    ax.set_ylabel(f"{names[figure]} ({unit})")
+    ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}")
+    ax.legend(**_OUTSIDE)
+    return ax

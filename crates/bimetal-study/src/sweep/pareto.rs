@@ -1,6 +1,7 @@
 //! Pareto fronts: the points that no other is better than in every respect.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use super::point::Replay;
 use super::row::{Figures, Row};
@@ -42,6 +43,21 @@ pub enum Goal {
     P99,
     /// A long life.
     Life,
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    /// Reads `cost`, `mean`, `p99` or `life`.
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "cost" => Ok(Self::Cost),
+            "mean" => Ok(Self::Mean),
+            "p99" => Ok(Self::P99),
+            "life" => Ok(Self::Life),
+            _ => Err(format!("there is no goal `{name}`; there are: cost, mean, p99, life")),
+        }
+    }
 }
 
 impl Goal {
