@@ -12,7 +12,7 @@ from bimetal._errors import SettingError
 #: Points that are handed to a cluster at once: enough to keep a large one busy, and few enough for its scheduler.
 IN_FLIGHT = 1000
 
-#: How often a point is begun anew whose worker was lost.
+#: How often Ray begins a point anew whose worker was lost; Dask has a setting for that.
 RETRIES = 3
 
 
@@ -47,9 +47,7 @@ def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
     places: dict[Any, int] = {}
 
     def submit(count: int) -> list[Any]:
-        new = {}
-        for at, point in itertools.islice(left, count):
-            new[client.submit(run_point, point, folder, pure=False, retries=RETRIES)] = at
+        new = {client.submit(run_point, point, folder, pure=False): at for at, point in itertools.islice(left, count)}
         places.update(new)
         return list(new)
 

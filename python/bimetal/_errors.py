@@ -45,7 +45,8 @@ class DoesNotFitError(BimetalError, ValueError):
     """A trace that touches more than the device holds."""
 
 
-class InsufficientMemoryError(BimetalError, MemoryError):
+# `MemoryError` first: it has a `__new__` of its own, which others may call when they unpickle, as `distributed` does.
+class InsufficientMemoryError(MemoryError, BimetalError):
     """What would take more memory than there is."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
 #: Units of life from small to large, with their years.
 LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
+
+#: What cost is drawn against, by the goal that it is.
+SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
 
 #: Where a legend goes that would lie over what is drawn.
 _OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
@@ -196,11 +199,10 @@ def _place(place: float | str) -> str:
     return place if isinstance(place, str) else f"{place:g}"
 
 
-def sweep(rows: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+def sweep(
+    rows: Sequence[SweepRow], best: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None
+) -> matplotlib.axes.Axes:
     """Draw cost against a figure, a colour for each scheme, and a line along the best."""
-    names = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
-    if figure not in names:
-        raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(names)}")
 
     def of(figures: SweepFigures) -> float | None:
         if figure == "life":
@@ -208,21 +210,20 @@ def sweep(rows: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None
         # Responses of a device that falls behind more and more only say how long the trace is.
         return None if figures.overload == "growing" else getattr(figures.response_us, figure)
 
-    found = [(row.point.scheme, row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
-    points = [(scheme, cost, value) for scheme, cost, value in found if value is not None]
-    unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, _, value in points])
+    def places(rows: Iterable[SweepRow]) -> list[tuple[float, float]]:
+        found = [(row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
+        return [(cost, value) for cost, value in found if value is not None]
+
+    unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
     ax = _axes(ax)
-    best: list[tuple[float, float]] = []
-    better = max if figure == "life" else min
-    for _, cost, value in sorted(points, key=lambda point: (point[1], -point[2] if figure == "life" else point[2])):
-        if not best or better(value, best[-1][1]) != best[-1][1]:
-            best.append((cost, value))
-    ax.step([cost for cost, _ in best], [value / size for _, value in best], "k-", where="post", lw=1, label="the best")
-    for scheme in dict.fromkeys(scheme for scheme, _, _ in points):
-        own = [(cost, value / size) for name, cost, value in points if name == scheme]
-        ax.plot([cost for cost, _ in own], [value for _, value in own], "o", label=scheme)
+    line = sorted(places(best))
+    ax.step([cost for cost, _ in line], [value / size for _, value in line], "k-", where="post", lw=1, label="the best")
+    for scheme in dict.fromkeys(row.point.scheme for row in rows):
+        own = places(row for row in rows if row.point.scheme == scheme)
+        if own:
+            ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
     ax.set_xlabel("cost (USD)")
-    ax.set_ylabel(f"{names[figure]} ({unit})")
+    ax.set_ylabel(f"{SWEPT[figure]} ({unit})")
     ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}")
     ax.legend(**_OUTSIDE)
     return ax

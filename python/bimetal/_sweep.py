@@ -243,10 +243,7 @@ class Sweep:
 
         Goals are ``cost``, ``mean``, ``p99`` and ``life``; without any, ``cost``, ``mean`` and ``life``.
         """
-        return tuple(self.rows[at] for at in self._front(goals))
-
-    def _front(self, goals: tuple[str, ...] = ()) -> list[int]:
-        return self._core.front(list(goals or ("cost", "mean", "life")))
+        return tuple(self.rows[at] for at in self._core.front(goals))
 
     def _columns(self) -> Columns:
         kinds = {"text": str, "whole": int, "number": float, "truth": bool}
@@ -290,6 +287,9 @@ class Sweep:
         """
         from bimetal import _plot
 
+        if figure not in _plot.SWEPT:
+            raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(_plot.SWEPT)}")
+
         def is_chosen(point: SweepPoint) -> bool:
             return trace in (None, point.trace.name) and arrivals in (None, point.replay.arrivals)
 
@@ -298,7 +298,9 @@ class Sweep:
             points = [self.rows[group[0]].point for group in groups or self._core.groups()]
             known = ", ".join(f"{point.trace.name!r} {point.replay.arrivals!r}" for point in points)
             raise ValueError(f"choose one `trace` and its `arrivals`; there are: {known}")
-        return _plot.sweep([self.rows[at] for at in groups[0]], figure, ax)
+        best = set(self._core.front(("cost", figure)))
+        rows = [self.rows[at] for at in groups[0]]
+        return _plot.sweep(rows, [self.rows[at] for at in groups[0] if at in best], figure, ax)
 
     def _title(self) -> str:
         done = f"{len(self.rows) - len(self.failed)} done, {len(self.failed)} failed"
@@ -308,7 +310,7 @@ class Sweep:
     def _table(self) -> Table:
         labels = self._core.labels()
         cells = []
-        for at in self._front():
+        for at in self._core.front(()):
             point, figures = self.rows[at].point, self.rows[at].figures
             assert figures is not None
             values = (figures.cost_usd, figures.response_us.mean, figures.response_us.p99, figures.lifetime_years)

@@ -109,6 +109,8 @@ def test_a_cluster_that_loses_a_worker_has_the_same(
     study: Path, expected: list[dict[str, Any]], client: Any, tmp_path: Path
 ) -> None:
     killed: list[int | None] = []
+    prefix = client.cluster.scheduler.task_prefixes
+    lost_before = prefix["run_point"].suspicious if "run_point" in prefix else 0
 
     def kill(done: int, _of: int) -> None:
         if done == 2:
@@ -120,6 +122,8 @@ def test_a_cluster_that_loses_a_worker_has_the_same(
     client.wait_for_workers(2, timeout=20)
     assert killed[0] is not None
     assert killed[0] not in client.run(os.getpid).values()
+    # Points were lost with it, and run again.
+    assert prefix["run_point"].suspicious > lost_before
     # The command goes on from its results: there is nothing left to do.
     size = results.stat().st_size
     words = ["--results", results, "--json", tmp_path / "cli.json"]
@@ -215,13 +219,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             bimetal.sweep({"traces": [{"limit": 100}]}, engine=engine)
 
 
-@FAILURES
-def test_ray_is_asked_for_the_same(
-    study: Path, expected: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Ray itself is not installed: this is what is used of it, with a worker that crashes.
-    class CrashedError(Exception):
-        pass
+class CrashedError(Exception):
+    """Stand in for Ray's error of that name."""
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
+    """Put in place of Ray, which is not installed, what is used of it: it raises `errors` before it runs a point."""
 
     class Remote:
         def __init__(self, function: Any) -> None:
@@ -230,20 +234,32 @@ def test_ray_is_asked_for_the_same(
         def remote(self, *arguments: str) -> Any:
             return (self.function, arguments)
 
-    crashes = [CrashedError("gone")]
-
     def get(reference: Any) -> str:
-        if crashes:
-            raise crashes.pop()
+        if stub.errors:
+            raise stub.errors.pop()
         function, arguments = reference
         return str(function(*arguments))
 
-    errors = types.SimpleNamespace(WorkerCrashedError=CrashedError, OutOfMemoryError=MemoryError)
-    fake = types.SimpleNamespace(
-        remote=lambda **_: Remote, wait=lambda left, num_returns: (left[:1], left[1:]), get=get, exceptions=errors
-    )
-    monkeypatch.setitem(sys.modules, "ray", fake)
+    stub = types.SimpleNamespace(errors=[], cancelled=[])
+    stub.remote = lambda **_: Remote
+    stub.wait = lambda left, num_returns: (left[:num_returns], left[num_returns:])
+    stub.get = get
+    stub.cancel = stub.cancelled.append
+    stub.exceptions = types.SimpleNamespace(WorkerCrashedError=CrashedError, OutOfMemoryError=MemoryError)
+    monkeypatch.setitem(sys.modules, "ray", stub)
+    return stub
+
+
+@FAILURES
+def test_ray_is_asked_for_the_same(
+    study: Path, expected: list[dict[str, Any]], tmp_path: Path, ray: types.SimpleNamespace
+) -> None:
     results = tmp_path / "results.jsonl"
+    ray.errors.append(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        bimetal.sweep(study, engine="ray", results=results)
+    assert len(ray.cancelled) == 12
+    ray.errors.append(CrashedError("gone"))
     with pytest.warns(bimetal.BimetalWarning, match="5 of 12 points failed, the first: its workers were lost: gone"):
         bimetal.sweep(study, engine="ray", results=results)
     assert exported(bimetal.sweep(study, engine="ray", results=results), tmp_path) == expected

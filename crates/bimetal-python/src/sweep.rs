@@ -30,7 +30,12 @@ static WORKER: LazyLock<Worker> = LazyLock::new(Worker::default);
 /// Runs a point; whatever goes wrong with it is in its row.
 #[pyfunction]
 fn run_point(py: Python<'_>, point: &str, folder: PathBuf) -> PyResult<String> {
-    let point: Point = parsed(point)?;
+    let point: Point = serde_json::from_str(point).map_err(|error| {
+        let own = env!("CARGO_PKG_VERSION");
+        PyRuntimeError::new_err(format!(
+            "Bimetal {own} of a worker cannot read the point: {error}; hint: give all the same"
+        ))
+    })?;
     json(&interruptible(py, |stop| WORKER.run(&point, &folder, &mut |_| stop.flow()))?)
 }
 
@@ -229,10 +234,11 @@ impl Rows {
         json(&self.left_out)
     }
 
-    /// The places of rows that none of their trace beats in all of these.
+    /// The places of rows that none of their trace beats in all of these, or else in the usual ones.
     fn front(&self, goals: Vec<String>) -> PyResult<Vec<usize>> {
-        let goals = goals.iter().map(|name| name.parse()).collect::<Result<Vec<Goal>, String>>();
-        Ok(pareto::of_rows(&self.rows, &goals.map_err(PyValueError::new_err)?))
+        let named = goals.iter().map(|name| name.parse()).collect::<Result<Vec<Goal>, String>>();
+        let named = named.map_err(PyValueError::new_err)?;
+        Ok(pareto::of_rows(&self.rows, if named.is_empty() { &pareto::USUAL } else { &named }))
     }
 
     /// Places of rows that are compared with each other.

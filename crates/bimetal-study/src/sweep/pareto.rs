@@ -45,18 +45,20 @@ pub enum Goal {
     Life,
 }
 
+/// What the best are best in, unless something else is asked for.
+pub const USUAL: [Goal; 3] = [Goal::Cost, Goal::Mean, Goal::Life];
+
+/// What goals are called.
+const NAMES: [(&str, Goal); 4] = [("cost", Goal::Cost), ("mean", Goal::Mean), ("p99", Goal::P99), ("life", Goal::Life)];
+
 impl FromStr for Goal {
     type Err = String;
 
-    /// Reads `cost`, `mean`, `p99` or `life`.
     fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "cost" => Ok(Self::Cost),
-            "mean" => Ok(Self::Mean),
-            "p99" => Ok(Self::P99),
-            "life" => Ok(Self::Life),
-            _ => Err(format!("there is no goal `{name}`; there are: cost, mean, p99, life")),
-        }
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, goal)| goal).ok_or_else(|| {
+            format!("there is no goal `{name}`; there are: {}", NAMES.map(|(known, _)| known).join(", "))
+        })
     }
 }
 
@@ -123,6 +125,15 @@ mod tests {
         let points: Vec<Goals> = points.iter().map(|point| point.to_vec()).collect();
         assert_eq!(front(&points), [0, 1, 2, 4, 5]);
         assert_eq!(front(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn goals_have_names() {
+        assert_eq!(
+            ["cost", "mean", "p99", "life"].map(|name| name.parse().unwrap()),
+            NAMES.map(|(_, goal): (_, Goal)| goal)
+        );
+        assert_eq!("price".parse::<Goal>().unwrap_err(), "there is no goal `price`; there are: cost, mean, p99, life");
     }
 
     proptest! {
