@@ -9,7 +9,7 @@ import html
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -419,7 +419,7 @@ def _on_cluster(core: _core.Sweep, engine: str, folder: str, client: Any, progre
 def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
     """Text, whether that is JSON, folder and name."""
     if isinstance(study, Mapping):
-        return json.dumps(study, default=_plain), True, str(Path.cwd()), None
+        return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
     if isinstance(study, str) and "\n" in study:
         return study, False, str(Path.cwd()), None
     path = Path(study)
@@ -428,7 +428,12 @@ def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for paths, ranges, and numbers and arrays of NumPy."""
+    """What JSON has for mappings without what is ``None``, for paths, ranges, and numbers and arrays of NumPy."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return value.tolist() if hasattr(value, "tolist") else list(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return [_plain(item) for item in value] if is_list else value
