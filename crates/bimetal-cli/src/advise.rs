@@ -1,17 +1,15 @@
 //! `bimetal advise`: the cheapest devices that meet goals.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use bimetal_core::device::Template;
 use bimetal_study::advise::answer::{Answer, Choice, PriceStep, Sensitivity, response_of};
 use bimetal_study::advise::goals::{Cause, Goal, Measure};
 use bimetal_study::advise::prices::PriceList;
 use bimetal_study::advise::space::Asked;
-use bimetal_study::advise::{Question, advise, usual_passes};
-use bimetal_study::arrivals;
+use bimetal_study::advise::{Question, advise, replay};
 use bimetal_study::describe;
 use bimetal_study::prepare::Workload;
-use bimetal_study::sweep::point::Replay;
 use bimetal_study::sweep::source::{Origin, TraceSource};
 
 use crate::args::{AdviseArgs, TraceArgs};
@@ -37,7 +35,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     for warning in &workload.warnings {
         warn(warning);
     }
-    let replay = replay(args, &workload)?;
+    let replay = replay(&workload, args.capacity, args.arrivals, args.repeat, args.measure).map_err(Failure::usage)?;
     let question = Question {
         goals,
         asked: Asked {
@@ -55,7 +53,10 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let source = source(&args.trace, &workload);
     let answer = {
         let bar = StepBar::new(0);
-        advise(workload, &source, &question, &|done, most| bar.is_at("simulating devices", done as u64, most as u64))
+        advise(workload, &source, &question, &|done, most| {
+            bar.is_at("simulating devices", done as u64, most as u64);
+            ControlFlow::Continue(())
+        })
     };
     let answer = answer.map_err(Failure::usage)?;
     output::write_html(&args.html, || bimetal_study::html::advice(&answer, &output::command_line()))?;
@@ -76,21 +77,6 @@ fn prices(args: &AdviseArgs) -> Result<PriceList, Failure> {
         Some(path) => Failure::failed(format!("{}: {error}", path.display())),
         None => Failure::usage(error),
     })
-}
-
-fn replay(args: &AdviseArgs, workload: &Workload) -> Result<Replay, Failure> {
-    let logical = args.capacity.map_or(workload.touched_bytes(), |capacity| capacity.0);
-    let usual = usual_passes(workload, Template::auto(logical).device().logical.0);
-    let (repeat, measure) = match (args.repeat, args.measure) {
-        (None, None) => usual,
-        (Some(repeat), None) => (repeat, repeat.div_ceil(2)),
-        (None, Some(measure)) => (usual.0.max(measure), measure),
-        (Some(repeat), Some(measure)) => (repeat, measure),
-    };
-    if measure > repeat {
-        return Err(Failure::usage(format!("`--measure {measure}` is more than the {repeat} passes of `--repeat`")));
-    }
-    Ok(Replay { arrivals: arrivals::name(args.arrivals), repeat, measure, fill: true })
 }
 
 /// The trace as a replay names it.

@@ -15,16 +15,20 @@ pub mod space;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
+use crate::arrivals;
 use crate::prepare::Workload;
 use crate::sweep::point::{Replay, run_on};
-use crate::sweep::row::Row;
+use crate::sweep::row::{FailureKind, Row};
+use crate::sweep::schedule::Gate;
 use crate::sweep::source::{Loaded, TraceSource};
-use crate::{arrivals, memory};
 use answer::{Answer, Judge, Simulated};
-use bimetal_core::replay::{Arrivals, to_the_end};
+use bimetal_core::device::Template;
+use bimetal_core::replay::Arrivals;
+use bimetal_core::units::ByteSize;
 use estimate::Load;
 use goals::{Goal, Measure, Outcome, Rate};
 use learn::Predicted;
@@ -59,40 +63,74 @@ pub struct Question {
     pub jobs: usize,
 }
 
-/// What cannot be answered, in a line.
+/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AdviceError(String);
+pub enum AdviceError {
+    /// What is asked cannot be answered, in a line.
+    #[error("{0}")]
+    Refused(String),
+    /// It was stopped by whoever watched its progress.
+    #[error("advice was stopped")]
+    Stopped,
+}
 
 impl From<space::SpaceError> for AdviceError {
     fn from(error: space::SpaceError) -> Self {
-        Self(error.to_string())
+        Self::Refused(error.to_string())
     }
 }
 
-/// Passes of a trace that turn a device over once before it is measured, and once while it is: as many as write its logical
-/// capacity, as long as there are not too many requests.
-pub fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
-    let written = workload.facts.write_bytes.max(1);
-    let most = (REQUESTS_MAX / 2 / workload.facts.requests.max(1)).max(1);
-    let passes = if workload.facts.writes == 0 { 1 } else { logical_bytes.div_ceil(written).clamp(1, most) };
-    let passes = u32::try_from(passes).unwrap_or(u32::MAX / 2);
-    if workload.facts.writes == 0 { (1, 1) } else { (2 * passes, passes) }
-}
-
-/// Answers a question about a trace. `progress` is told how many simulations are done, and of how many at most.
+/// How a trace is replayed in every simulation, from what is given of it. By default its passes turn a device over once before it is
+/// measured, and once while it is: as many as write its logical capacity, as long as there are not too many requests.
 ///
 /// # Errors
-/// Goals that cannot be judged, and no device that comes into question.
+/// More passes measured than there are.
+pub fn replay(
+    workload: &Workload,
+    capacity: Option<ByteSize>,
+    arrivals: Arrivals,
+    repeat: Option<u32>,
+    measure: Option<u32>,
+) -> Result<Replay, AdviceError> {
+    let logical = capacity.map_or(workload.touched_bytes(), |capacity| capacity.0);
+    let usual = usual_passes(workload, Template::auto(logical).device().logical.0);
+    let (repeat, measure) = match (repeat, measure) {
+        (None, None) => usual,
+        (Some(repeat), None) => (repeat, repeat.div_ceil(2)),
+        (None, Some(measure)) => (usual.0.max(measure), measure),
+        (Some(repeat), Some(measure)) => (repeat, measure),
+    };
+    if measure > repeat {
+        let what = format!("{measure} passes cannot be measured of {repeat}; hint: `--measure` is at most `--repeat`");
+        return Err(AdviceError::Refused(what));
+    }
+    Ok(Replay { arrivals: arrivals::name(arrivals), repeat, measure, fill: true })
+}
+
+fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
+    if workload.facts.writes == 0 {
+        return (1, 1);
+    }
+    let written = workload.facts.write_bytes.max(1);
+    let most = (REQUESTS_MAX / 2 / workload.facts.requests.max(1)).max(1);
+    let passes = u32::try_from(logical_bytes.div_ceil(written).clamp(1, most)).unwrap_or(u32::MAX / 2);
+    (2 * passes, passes)
+}
+
+/// Answers a question about a trace. `progress` is told over and over, from several threads, how many simulations are done, and of
+/// how many at most, and may stop them.
+///
+/// # Errors
+/// Goals that cannot be judged, no device that comes into question, and having been stopped.
 pub fn advise(
     workload: Workload,
     source: &TraceSource,
     question: &Question,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: &(dyn Fn(usize, usize) -> ControlFlow<()> + Sync),
 ) -> Result<Answer, AdviceError> {
     let goals = question.goals.as_slice();
     if goals.is_empty() {
-        return Err(AdviceError(
+        return Err(AdviceError::Refused(
             "no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`".into(),
         ));
     }
@@ -102,7 +140,7 @@ pub fn advise(
     let rate = Rate { asked: question.write_bytes_per_day, of_trace };
     let per_day = rate.bytes_per_day();
     if per_day.is_none() && facts.writes > 0 && goals.iter().any(|goal| goal.measure == Measure::Life) {
-        return Err(AdviceError(
+        return Err(AdviceError::Refused(
             "the trace has no duration, so that it has no rate at which devices wear; hint: give one, such as \
              `--writes-per-day 50GiB`"
                 .into(),
@@ -110,7 +148,7 @@ pub fn advise(
     }
     let touched = workload.touched_bytes();
     if let Some(capacity) = question.asked.capacity.filter(|capacity| capacity.0 < touched) {
-        return Err(AdviceError(format!(
+        return Err(AdviceError::Refused(format!(
             "`--capacity {capacity}` is less than the {} MiB that the trace touches",
             touched.div_ceil(1 << 20)
         )));
@@ -122,22 +160,29 @@ pub fn advise(
         candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
     let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
-    let pool = pool.map_err(|error| AdviceError(format!("threads cannot be started: {error}")))?;
+    let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
+    let gate = Gate::default();
     let mut run = |batch: &[usize]| {
-        let simulate =
-            |&at: &usize| run_on(&candidates[at].point, &trace, &|bytes| memory::check_bytes(bytes), &mut to_the_end);
-        let done: Vec<Row> = pool.install(|| batch.par_iter().map(simulate).collect());
-        let outcomes = done.iter().zip(batch).map(|(row, &at)| {
+        let done = rows.len();
+        let simulate = |&at: &usize| {
+            run_on(&candidates[at].point, &trace, &|bytes| gate.enter(bytes), &mut |_| progress(done, simulations))
+        };
+        let ran: Vec<Row> = pool.install(|| batch.par_iter().map(simulate).collect());
+        let was_stopped = |row: &Row| row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Stopped);
+        if progress(done + ran.len(), simulations).is_break() || ran.iter().any(was_stopped) {
+            return ControlFlow::Break(());
+        }
+        let outcomes = ran.iter().zip(batch).map(|(row, &at)| {
             let figures = row.figures.as_ref()?;
             Some(Outcome::of_figures(figures, candidates[at].cost_usd, rate))
         });
         let outcomes = outcomes.collect();
-        rows.extend(batch.iter().copied().zip(done));
-        progress(rows.len(), simulations);
-        outcomes
+        rows.extend(batch.iter().copied().zip(ran));
+        ControlFlow::Continue(outcomes)
     };
     let found = search::search(&predicted, &aims(goals, &candidates), simulations, &mut run);
+    let ControlFlow::Continue(found) = found else { return Err(AdviceError::Stopped) };
     let simulated: Vec<Simulated<'_>> = (found.tried.iter())
         .filter_map(|(at, outcome)| {
             Some(Simulated { candidate: &candidates[*at], outcome: *outcome, row: rows.get(at)? })

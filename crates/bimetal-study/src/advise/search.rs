@@ -5,6 +5,8 @@
 //! the best found has more than a small probability left; beliefs are often too sure of themselves, so that simulations that are
 //! left are spent on what is unlikely, too.
 
+use std::ops::ControlFlow;
+
 use bimetal_core::part::real::{exp, ln};
 
 use super::goals::{Cause, Goal, Measure, Outcome};
@@ -45,15 +47,13 @@ pub struct Found {
     pub is_settled: bool,
 }
 
+/// Simulates candidates: what each came to, none where it failed; or ends the search.
+pub type Run<'a> = dyn FnMut(&[usize]) -> ControlFlow<(), Vec<Option<Outcome>>> + 'a;
+
 /// Looks for the cheapest candidate of each aim with at most so many simulations: of the first aim as long as there is a cheaper
 /// candidate, since it is what is asked, however unlikely that one is; of the others until they are settled. `run` simulates
-/// candidates and returns what they came to, in their order.
-pub fn search(
-    candidates: &[Predicted],
-    aims: &[Aim],
-    simulations: usize,
-    run: &mut dyn FnMut(&[usize]) -> Vec<Option<Outcome>>,
-) -> Found {
+/// candidates and returns what they came to, in their order, or ends it.
+pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &mut Run<'_>) -> ControlFlow<(), Found> {
     let mut learned = Learned::default();
     let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
     let open_beside = |tried: &[(usize, Option<Outcome>)], batch: &[usize]| -> Vec<usize> {
@@ -72,7 +72,7 @@ pub fn search(
         if batch.is_empty() {
             break;
         }
-        for (&at, outcome) in batch.iter().zip(run(&batch)) {
+        for (&at, outcome) in batch.iter().zip(run(&batch)?) {
             if let Some(outcome) = &outcome {
                 learned.add(&candidates[at], outcome);
             }
@@ -85,7 +85,7 @@ pub fn search(
         promises.into_iter().map(|promise| promise.probability).fold(0.0, f64::max)
     };
     let is_settled = aims.first().is_none_or(|aim| most_likely(aim) <= UNLIKELY);
-    Found { tried, is_settled }
+    ControlFlow::Continue(Found { tried, is_settled })
 }
 
 /// What a candidate promises for an aim.

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::generate;
-use crate::sample;
+use crate::{memory, sample};
 use bimetal_core::part::random;
+use bimetal_core::replay::to_the_end;
 
 /// Every candidate of a small space, simulated.
 struct Enumerated {
@@ -70,8 +71,9 @@ impl Enumerated {
         let aim = Aim { goals: goals.to_vec(), costs: self.costs.clone() };
         let truth = aim.cheapest(&all);
         let most = self.predicted.len() / 10;
-        let mut run = |batch: &[usize]| batch.iter().map(|&at| self.outcomes[at]).collect();
+        let mut run = |batch: &[usize]| ControlFlow::Continue(batch.iter().map(|&at| self.outcomes[at]).collect());
         let found = search::search(&self.predicted, std::slice::from_ref(&aim), most, &mut run);
+        let ControlFlow::Continue(found) = found else { unreachable!("nothing stops it") };
         assert!(found.tried.len() <= most);
         let cost = |at: Option<usize>| at.map(|at| self.costs[at]);
         (cost(aim.cheapest(&found.tried)) == cost(truth), found.tried.len())
