@@ -5,7 +5,8 @@
 >>> bimetal.compare(trace, schemes=["pagemap", "chang", "hyssd"])
 
 A :class:`Trace` is replayed by :func:`compare` through several management schemes, by :func:`replay` through one, on a
-:class:`Device`. Results are those of the command line, as frozen dataclasses with its JSON's names.
+:class:`Device`; :func:`sweep` tries many devices. Results are those of the command line, as frozen dataclasses with its
+JSON's names.
 """
 
 from bimetal import _core
@@ -39,8 +40,10 @@ from bimetal._errors import (
     FitError,
     InsufficientMemoryError,
     PaperError,
+    ResultsError,
     SchemeError,
     SettingError,
+    StudyError,
     TraceError,
     WorkloadError,
 )
@@ -78,6 +81,20 @@ from bimetal._results import (
     Wear,
 )
 from bimetal._run import compare, replay
+from bimetal._sweep import (
+    DeviceSource,
+    DiskRow,
+    Failure,
+    RegionRow,
+    Sweep,
+    SweepFigures,
+    SweepPoint,
+    SweepReplay,
+    SweepRow,
+    TraceSource,
+    WearRow,
+    sweep,
+)
 from bimetal._trace import Arrays, Trace, TraceFacts
 
 #: Version of Bimetal.
@@ -95,10 +112,13 @@ __all__ = [
     "Comparison",
     "Device",
     "DeviceError",
+    "DeviceSource",
     "DiskFacts",
+    "DiskRow",
     "DoesNotFitError",
     "Drive",
     "EraseBin",
+    "Failure",
     "Faults",
     "Figure",
     "FitError",
@@ -125,12 +145,14 @@ __all__ = [
     "Preset",
     "Profile",
     "RegionFacts",
+    "RegionRow",
     "Relative",
     "Replay",
     "ReplayFacts",
     "Reproduction",
     "Responses",
     "Result",
+    "ResultsError",
     "Scheme",
     "SchemeError",
     "Score",
@@ -139,11 +161,19 @@ __all__ = [
     "SizeClass",
     "SlcMode",
     "Speed",
+    "StudyError",
+    "Sweep",
+    "SweepFigures",
+    "SweepPoint",
+    "SweepReplay",
+    "SweepRow",
     "Target",
     "Trace",
     "TraceError",
     "TraceFacts",
+    "TraceSource",
     "Wear",
+    "WearRow",
     "Workload",
     "WorkloadError",
     "__version__",
@@ -156,5 +186,6 @@ __all__ = [
     "papers",
     "replay",
     "schemes",
+    "sweep",
     "workloads",
 ]

@@ -33,11 +33,20 @@ class PaperError(BimetalError, ValueError):
     """A paper, figure or trace of a paper that is unknown."""
 
 
+class StudyError(BimetalError, ValueError):
+    """A study that cannot be."""
+
+
+class ResultsError(BimetalError):
+    """A results file that is none, is of another version, is damaged or is in use."""
+
+
 class DoesNotFitError(BimetalError, ValueError):
     """A trace that touches more than the device holds."""
 
 
-class InsufficientMemoryError(BimetalError, MemoryError):
+# `MemoryError` first: it has a `__new__` of its own, which others may call when they unpickle, as `distributed` does.
+class InsufficientMemoryError(MemoryError, BimetalError):
     """What would take more memory than there is."""
 
 

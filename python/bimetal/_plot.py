@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,11 +10,15 @@ if TYPE_CHECKING:
 
     from bimetal._papers import Plot
     from bimetal._results import Comparison, Replay, Result
+    from bimetal._sweep import SweepFigures, SweepRow
 
 #: Units of time from small to large, with their microseconds.
 TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
 #: Units of life from small to large, with their years.
 LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
+
+#: What cost is drawn against, by the goal that it is.
+SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
 
 #: Where a legend goes that would lie over what is drawn.
 _OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
@@ -193,3 +197,33 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
 
 def _place(place: float | str) -> str:
     return place if isinstance(place, str) else f"{place:g}"
+
+
+def sweep(
+    rows: Sequence[SweepRow], best: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None
+) -> matplotlib.axes.Axes:
+    """Draw cost against a figure, a colour for each scheme, and a line along the best."""
+
+    def of(figures: SweepFigures) -> float | None:
+        if figure == "life":
+            return figures.lifetime_years
+        # Responses of a device that falls behind more and more only say how long the trace is.
+        return None if figures.overload == "growing" else getattr(figures.response_us, figure)
+
+    def places(rows: Iterable[SweepRow]) -> list[tuple[float, float]]:
+        found = [(row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
+        return [(cost, value) for cost, value in found if value is not None]
+
+    unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
+    ax = _axes(ax)
+    line = sorted(places(best))
+    ax.step([cost for cost, _ in line], [value / size for _, value in line], "k-", where="post", lw=1, label="the best")
+    for scheme in dict.fromkeys(row.point.scheme for row in rows):
+        own = places(row for row in rows if row.point.scheme == scheme)
+        if own:
+            ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
+    ax.set_xlabel("cost (USD)")
+    ax.set_ylabel(f"{SWEPT[figure]} ({unit})")
+    ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}")
+    ax.legend(**_OUTSIDE)
+    return ax

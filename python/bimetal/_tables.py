@@ -70,7 +70,10 @@ def to_pandas(columns: Columns) -> pandas.DataFrame:
     except ImportError as error:
         raise ImportError("`to_pandas` takes pandas; hint: `pip install pandas`") from error
     kinds = {bool: "bool", int: "int64", float: "float64", str: "object"}
-    return pd.DataFrame({name: pd.Series(values, dtype=kinds[kind]) for name, (kind, values) in columns.items()})
+    # Where some are missing.
+    partial = kinds | {bool: "boolean", int: "Int64"}
+    typed = {name: (values, (partial if None in values else kinds)[kind]) for name, (kind, values) in columns.items()}
+    return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (values, kind) in typed.items()})
 
 
 def _is_text(heads: list[str], rows: list[list[str]], column: int) -> bool:

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bimetal_study::sweep::export::{Table, without_left_out};
-use bimetal_study::sweep::pareto::{self, Goal};
+use bimetal_study::sweep::pareto;
 use bimetal_study::sweep::results::Results;
 use bimetal_study::sweep::row::Row;
 use bimetal_study::sweep::study::{Planned, Study};
@@ -143,7 +143,7 @@ fn shown(study: &Study, rows: &[Row], left_out: &[Row], path: &Path) -> String {
 
 /// The best points of a trace: none is cheaper, faster and longer-lived at once.
 fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
-    let mut best = pareto::of_group(rows, group, &[Goal::Cost, Goal::Mean, Goal::Life]);
+    let mut best = pareto::of_group(rows, group, &pareto::USUAL);
     let figures = |at: &usize| rows[*at].figures.as_ref();
     best.sort_by(|a, b| {
         let order = |at: &usize| figures(at).map_or((0.0, 0.0), |figures| (figures.cost_usd, figures.response_us.mean));

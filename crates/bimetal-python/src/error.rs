@@ -10,6 +10,7 @@ use bimetal_study::StudyError;
 use bimetal_study::columns::ColumnError;
 use bimetal_study::input::InputError;
 use bimetal_study::paper::ChoiceError;
+use bimetal_study::sweep::results::ResultsError;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -83,6 +84,19 @@ impl Raise for ColumnError {
 impl Raise for ChoiceError {
     fn class(&self) -> &'static str {
         "PaperError"
+    }
+}
+
+impl Raise for ResultsError {
+    fn class(&self) -> &'static str {
+        "ResultsError"
+    }
+
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match &self {
+            Self::Io { path, source, .. } => of_file(path, source),
+            _ => exception(py, self.class(), &self.to_string()),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod paper;
 mod run;
 mod stop;
+mod sweep;
 mod trace;
 
 use pyo3::prelude::*;
@@ -21,5 +22,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     run::register(module)?;
     paper::register(module)?;
+    sweep::register(module)?;
     catalogue::register(module)
 }

@@ -157,7 +157,7 @@ impl Group<'_> {
 
     /// The best by cost, mean response and life, the cheapest first.
     fn best(&self) -> Vec<usize> {
-        let mut best = pareto::of_group(self.rows, self.at, &[Goal::Cost, Goal::Mean, Goal::Life]);
+        let mut best = pareto::of_group(self.rows, self.at, &pareto::USUAL);
         let cost = |at: usize| self.rows[at].figures.as_ref().map_or(0.0, |figures| figures.cost_usd);
         best.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
         best
@@ -342,7 +342,7 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
     let units = columns.map(unit);
     heads.extend(columns.iter().zip(units).map(|(drawn, (name, _))| format!("{} ({name})", drawn.name())));
     heads.extend(["write amp.", "energy (J)"].map(str::to_owned));
-    let best = pareto::of_rows(rows, &[Goal::Cost, Goal::Mean, Goal::Life]);
+    let best = pareto::of_rows(rows, &pareto::USUAL);
     let row = |(at, row): (usize, &Row)| {
         let point = &row.point;
         let mut cells = vec![point.scheme.clone()];

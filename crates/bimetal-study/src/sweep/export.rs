@@ -10,7 +10,7 @@ use bimetal_core::report::ResponseFigures;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::pareto::{self, Goal};
+use super::pareto;
 use super::row::{FailureKind, Figures, Row};
 use super::study::Planned;
 use crate::compare::Speed;
@@ -227,8 +227,7 @@ impl Builder<'_> {
         self.text("overload", |row| {
             row.figures.as_ref().map(|figures| format!("{:?}", figures.overload).to_lowercase())
         });
-        let front: BTreeSet<usize> =
-            pareto::of_rows(self.rows, &[Goal::Cost, Goal::Mean, Goal::Life]).into_iter().collect();
+        let front: BTreeSet<usize> = pareto::of_rows(self.rows, &pareto::USUAL).into_iter().collect();
         let rows = self.rows.iter().enumerate();
         let on_front = rows.map(|(at, row)| row.figures.is_some().then(|| front.contains(&at))).collect();
         self.push("on_front", Cells::Truth(on_front));

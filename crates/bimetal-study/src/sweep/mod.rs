@@ -2,10 +2,12 @@
 //!
 //! [`study`] reads the file, finds what is wrong in it and lists its points. A [`point`] is plain data: it is what an engine
 //! hands to a worker, whether that is a thread here or a process elsewhere, and [`point::run`] makes a [`row`] of it.
-//! [`schedule`] runs points on threads, with each trace decoded once; [`results`] keeps rows in a file, so that a study that
-//! was interrupted goes on. [`export`] writes rows as tables, [`pareto`] finds the best of them.
+//! [`schedule`] runs points on threads, with each trace decoded once; a [`worker`] those that it is sent. [`kept`] has the rows
+//! as they come, [`results`] keeps them in a file, so that a study that was interrupted goes on. [`export`] writes rows as
+//! tables, [`pareto`] finds the best of them.
 
 pub mod export;
+pub mod kept;
 pub mod label;
 pub mod pareto;
 #[cfg(feature = "parquet")]
@@ -17,3 +19,4 @@ pub mod schedule;
 pub mod source;
 pub mod study;
 mod values;
+pub mod worker;

@@ -1,6 +1,7 @@
 //! Pareto fronts: the points that no other is better than in every respect.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use super::point::Replay;
 use super::row::{Figures, Row};
@@ -42,6 +43,23 @@ pub enum Goal {
     P99,
     /// A long life.
     Life,
+}
+
+/// What the best are best in, unless something else is asked for.
+pub const USUAL: [Goal; 3] = [Goal::Cost, Goal::Mean, Goal::Life];
+
+/// What goals are called.
+const NAMES: [(&str, Goal); 4] = [("cost", Goal::Cost), ("mean", Goal::Mean), ("p99", Goal::P99), ("life", Goal::Life)];
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, goal)| goal).ok_or_else(|| {
+            format!("there is no goal `{name}`; there are: {}", NAMES.map(|(known, _)| known).join(", "))
+        })
+    }
 }
 
 impl Goal {
@@ -107,6 +125,12 @@ mod tests {
         let points: Vec<Goals> = points.iter().map(|point| point.to_vec()).collect();
         assert_eq!(front(&points), [0, 1, 2, 4, 5]);
         assert_eq!(front(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn goals_have_names() {
+        assert!(NAMES.iter().all(|(name, goal)| name.parse() == Ok(*goal)));
+        assert_eq!("price".parse::<Goal>().unwrap_err(), "there is no goal `price`; there are: cost, mean, p99, life");
     }
 
     proptest! {

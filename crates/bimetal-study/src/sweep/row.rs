@@ -59,6 +59,8 @@ pub enum FailureKind {
     Memory,
     /// The program has an error.
     Panic,
+    /// The worker that it was sent to was lost again and again, or is of another version.
+    Worker,
     /// It was ended by who ran it.
     Stopped,
 }
@@ -70,6 +72,7 @@ impl fmt::Display for FailureKind {
             Self::Trace => "trace",
             Self::Memory => "memory",
             Self::Panic => "panic",
+            Self::Worker => "worker",
             Self::Stopped => "stopped",
         })
     }
@@ -90,7 +93,7 @@ impl Failure {
 
     /// Whether the same point can come out otherwise next time.
     pub fn may_pass(&self) -> bool {
-        matches!(self.kind, FailureKind::Trace | FailureKind::Memory | FailureKind::Stopped)
+        matches!(self.kind, FailureKind::Trace | FailureKind::Memory | FailureKind::Worker | FailureKind::Stopped)
     }
 }
 

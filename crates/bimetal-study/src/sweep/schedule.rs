@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::kept::Kept;
 use super::point::{AUTO, run_on};
 use super::results::{Results, ResultsError};
 use super::row::{Failure, FailureKind, Row};
@@ -54,11 +55,10 @@ pub fn run(
         }
         schedule.work();
     });
-    let Schedule { kept, .. } = schedule;
-    let Kept { rows, error, .. } = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match error {
+    let Schedule { kept, error, .. } = schedule;
+    match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
-        None => Ok(rows.into_iter().flatten().collect()),
+        None => Ok(kept.into_inner().unwrap_or_else(PoisonError::into_inner).into_rows()),
     }
 }
 
@@ -74,6 +74,8 @@ struct Schedule<'a> {
     memory: Gate,
     stop: AtomicBool,
     kept: Mutex<Kept>,
+    /// Why a row could not be written.
+    error: Mutex<Option<ResultsError>>,
 }
 
 /// A trace, from its first point to its last.
@@ -86,42 +88,24 @@ struct Slot<'a> {
     loaded: Mutex<Option<Result<Arc<Loaded>, Failure>>>,
 }
 
-/// What has come out.
-struct Kept {
-    rows: Vec<Option<Row>>,
-    results: Option<Results>,
-    error: Option<ResultsError>,
-}
-
 impl<'a> Schedule<'a> {
-    fn new(points: &'a [Planned], folder: &'a Path, mut results: Option<Results>, progress: &'a dyn Progress) -> Self {
-        let mut rows = vec![None; points.len()];
+    fn new(points: &'a [Planned], folder: &'a Path, results: Option<Results>, progress: &'a dyn Progress) -> Self {
+        let kept = Kept::new(points, folder, results);
+        // One trace after the other, in the order of their first points.
+        let mut order = kept.left();
         let mut traces: Vec<Slot<'a>> = Vec::new();
-        let mut fingerprints: Vec<Result<String, Failure>> = Vec::new();
-        let mut order = Vec::with_capacity(points.len());
-        for (at, Planned { point, .. }) in points.iter().enumerate() {
-            let known = traces.iter().position(|slot| *slot.source == point.trace);
-            let trace = known.unwrap_or_else(|| {
+        let mut before: Option<usize> = None;
+        for (trace, at) in &mut order {
+            let point = &points[*at].point;
+            if before.replace(*trace) != Some(*trace) {
                 let left = AtomicUsize::new(0);
                 traces.push(Slot { source: &point.trace, is_fitted: true, left, loaded: Mutex::default() });
-                // Without results there is nothing to be found by it.
-                fingerprints
-                    .push(results.as_ref().map_or_else(|| Ok(String::new()), |_| point.trace.fingerprint(folder)));
-                traces.len() - 1
-            });
-            let fingerprint = fingerprints[trace].as_ref().ok();
-            match fingerprint.and_then(|trace| results.as_mut()?.take(&point.key(trace))) {
-                Some(row) => rows[at] = Some(row),
-                None => {
-                    *traces[trace].left.get_mut() += 1;
-                    traces[trace].is_fitted &= point.device.name == AUTO;
-                    order.push((trace, at));
-                }
             }
+            *trace = traces.len() - 1;
+            *traces[*trace].left.get_mut() += 1;
+            traces[*trace].is_fitted &= point.device.name == AUTO;
         }
         progress.resumed(points.len() - order.len());
-        // One trace after the other, in the order of their first points.
-        order.sort_by_key(|&(trace, _)| trace);
         Self {
             points,
             folder,
@@ -131,7 +115,8 @@ impl<'a> Schedule<'a> {
             traces,
             memory: Gate::default(),
             stop: AtomicBool::new(false),
-            kept: Mutex::new(Kept { rows, results, error: None }),
+            kept: Mutex::new(kept),
+            error: Mutex::default(),
         }
     }
 
@@ -187,29 +172,23 @@ impl<'a> Schedule<'a> {
     }
 
     fn keep(&self, at: usize, row: Row) {
-        let mut kept = lock(&self.kept);
-        // What cannot be read has no fingerprint to be found by: it is tried again each time.
-        let is_found_again = !row.trace_fingerprint.is_empty();
-        if let Some(results) = kept.results.as_mut().filter(|_| is_found_again)
-            && let Err(error) = results.append(&row)
-        {
-            kept.error.get_or_insert(error);
+        if let Err(error) = lock(&self.kept).keep(at, row) {
+            lock(&self.error).get_or_insert(error);
             self.stop.store(true, Ordering::Relaxed);
         }
-        kept.rows[at] = Some(row);
     }
 }
 
 /// Lets simulations in as long as there is memory for them; the others wait until one has ended.
-#[derive(Default)]
-struct Gate {
+#[derive(Debug, Default)]
+pub(super) struct Gate {
     /// What those inside need.
     taken: Mutex<u64>,
     left: Condvar,
 }
 
 /// Memory that is in use until this is dropped.
-struct Permit<'a> {
+pub(super) struct Permit<'a> {
     gate: &'a Gate,
     bytes: u64,
 }
@@ -217,7 +196,7 @@ struct Permit<'a> {
 impl Gate {
     /// # Errors
     /// Too little memory even alone.
-    fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
+    pub(super) fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
         let mut taken = lock(&self.taken);
         // What others have taken but not yet touched still counts as available: both are asked for.
         while *taken > 0 && memory::check_bytes(taken.saturating_add(bytes)).is_err() {
@@ -236,8 +215,8 @@ impl Drop for Permit<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that is guarded is ever half done.
+/// Nothing that is guarded here is ever half done.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -133,6 +133,19 @@ impl Study {
         Self::of(table, folder).map_err(|Wrong(span, what)| StudyFileError { line: line(span.start), what })
     }
 
+    /// Takes a study of the same shape as JSON.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with the field as a study file has it.
+    pub fn from_json(json: &str, folder: &Path) -> Result<Self, String> {
+        let table: toml::Table = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let text = toml::to_string(&table).map_err(|error| error.to_string())?;
+        Self::parse(&text, folder).map_err(|StudyFileError { line, what }| {
+            let field = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+            format!("`{field}`: {what}")
+        })
+    }
+
     fn of(table: StudyTable, folder: &Path) -> Result<Self, Wrong> {
         let traces = traces(table.traces, folder)?;
         let replays = replays(&table.replay)?;

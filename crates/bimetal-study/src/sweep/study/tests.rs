@@ -168,3 +168,15 @@ fn a_value_that_fits_some_points_is_no_mistake() {
     let error = parse(&format!("{text}\"chang-mlc\"")).unwrap_err();
     assert!(error.line == 3 && error.what.contains("7 pages"), "{error}");
 }
+
+#[test]
+fn json_is_read_as_a_study_file_is() {
+    let text = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"mlc.spare\" = [\"10%\", 0.2]";
+    let json = r#"{"grids": [{"scheme": "pagemap", "set": {"mlc.spare": ["10%", 0.2]}}], "traces": [{"limit": 300}]}"#;
+    let points = |study: Study| study.points.into_iter().map(|planned| planned.point).collect::<Vec<_>>();
+    let folder = Path::new(".");
+    assert_eq!(points(Study::from_json(json, folder).unwrap()), points(Study::parse(text, folder).unwrap()));
+    let wrong = |json| Study::from_json(json, folder).unwrap_err();
+    assert_eq!(wrong(r#"{"title": 3}"#), "`title = 3`: invalid type: integer `3`, expected a string");
+    assert!(wrong(r#"{"grids": [{"scheme": "nosuch"}]}"#).starts_with("`scheme = \"nosuch\"`: "));
+}

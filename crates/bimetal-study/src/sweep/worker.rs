@@ -1,0 +1,116 @@
+//! A process that is sent points: between them it keeps the last traces, and knows how much memory is in use.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use bimetal_core::replay::Progress;
+
+use super::point::{Point, run_on};
+use super::row::{Failure, Row};
+use super::schedule::{Gate, lock};
+use super::source::{Loaded, Origin, TraceSource};
+
+/// How many traces are kept: where several threads run points, some have begun with the next one.
+const TRACES_KEPT: usize = 2;
+
+/// What a process keeps.
+#[derive(Debug, Default)]
+pub struct Worker {
+    /// The last traces, the latest first.
+    traces: Mutex<Vec<(Content, Slot)>>,
+    memory: Gate,
+}
+
+/// A trace as soon as it is decoded, by whoever comes first.
+type Slot = Arc<Mutex<Option<Arc<Loaded>>>>;
+
+/// What is decoded again if it has changed.
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    source: TraceSource,
+    folder: PathBuf,
+    /// Length and time of change of its files.
+    files: Vec<Option<(u64, SystemTime)>>,
+}
+
+impl Content {
+    fn of(source: &TraceSource, folder: &Path) -> Self {
+        let paths = if let Origin::Files { paths, .. } = &source.from { paths.as_slice() } else { &[] };
+        let file = |path: &String| {
+            let metadata = folder.join(path).metadata().ok()?;
+            Some((metadata.len(), metadata.modified().ok()?))
+        };
+        Self { source: source.clone(), folder: folder.to_owned(), files: paths.iter().map(file).collect() }
+    }
+}
+
+impl Worker {
+    /// Runs a point, from several threads at once as well: `folder` is that of the study file. Whatever goes wrong is in the
+    /// row, also that `served` ended it.
+    pub fn run(&self, point: &Point, folder: &Path, served: Progress<'_>) -> Row {
+        let load = catch_unwind(AssertUnwindSafe(|| self.load(&point.trace, folder)));
+        match load.unwrap_or_else(|panic| Err(Failure::panic(panic.as_ref()))) {
+            Ok(trace) => run_on(point, &trace, &|bytes| self.memory.enter(bytes), served),
+            Err(failure) => Row::failed(point, "", failure),
+        }
+    }
+
+    fn load(&self, source: &TraceSource, folder: &Path) -> Result<Arc<Loaded>, Failure> {
+        let content = Content::of(source, folder);
+        let slot = {
+            let mut traces = lock(&self.traces);
+            let known = traces.iter().position(|(known, _)| *known == content);
+            let entry = known.map_or_else(|| (content, Slot::default()), |at| traces.remove(at));
+            let slot = Arc::clone(&entry.1);
+            traces.truncate(TRACES_KEPT - 1);
+            traces.insert(0, entry);
+            slot
+        };
+        let mut loaded = lock(&slot);
+        if let Some(trace) = &*loaded {
+            return Ok(Arc::clone(trace));
+        }
+        let trace = Arc::new(source.load(folder)?);
+        *loaded = Some(Arc::clone(&trace));
+        Ok(trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bimetal_core::replay::to_the_end;
+
+    use super::*;
+    use crate::sweep::point;
+    use crate::sweep::row::FailureKind;
+    use crate::sweep::study::Study;
+
+    #[test]
+    fn traces_are_decoded_once_as_long_as_they_do_not_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.spc");
+        std::fs::write(&path, "0,0,4096,w,0.0\n").unwrap();
+        let text = "traces = [{ files = \"t.spc\" }, { limit = 200 }, { generate = \"zipf\", set = { requests = 300 } }]\n\
+                    [[grids]]\nscheme = \"pagemap\"";
+        let study = Study::parse(text, folder.path()).unwrap();
+        let [file, sample, zipf] = [0, 1, 2].map(|at| &study.points[at].point);
+        let worker = Worker::default();
+        let load = |point: &Point| worker.load(&point.trace, folder.path()).unwrap();
+        let first = load(file);
+        load(sample);
+        assert!(Arc::ptr_eq(&first, &load(file)));
+        load(zipf);
+        load(sample);
+        assert!(!Arc::ptr_eq(&first, &load(file)), "two others were asked for since");
+        std::fs::write(&path, "0,0,4096,w,0.0\n0,8,4096,w,1.0\n").unwrap();
+        assert_eq!(load(file).workload.requests.len(), 2);
+        for point in [file, sample, zipf] {
+            let row = worker.run(point, folder.path(), &mut to_the_end);
+            assert_eq!(row.without_speed(), point::run(point, folder.path(), &mut to_the_end).without_speed());
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(worker.run(file, folder.path(), &mut to_the_end).failure.unwrap().kind, FailureKind::Trace);
+    }
+}

@@ -1,0 +1,439 @@
+"""Sweeps: many devices under many traces, on the threads of this process or on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import html
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bimetal import _core
+from bimetal._engines import CLUSTERS, Lost
+from bimetal._errors import BimetalWarning, SettingError, StudyError
+from bimetal._record import OMITTED, Record
+from bimetal._results import Responses, Speed
+from bimetal._tables import Columns, Table, html_table, text_table, to_arrow, to_pandas
+from bimetal._trace import call
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import pyarrow
+
+#: The path of a study file, its text (of more than one line), or a mapping of the same shape.
+AnyStudy = str | os.PathLike[str] | Mapping[str, Any]
+
+#: Is told how many points are done, and how many there are.
+Progress = Callable[[int, int], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceSource(Record):
+    """Where the requests of a point come from."""
+
+    #: Name in results.
+    name: str
+    #: ``sample``, or what the study has under ``files`` or ``generate``; ``from`` in JSON.
+    from_: str | dict[str, Any]
+    #: Only so many of the first requests.
+    limit: int | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceSource(Record):
+    """The device of a point."""
+
+    #: ``auto``, a preset, or the path of a device file.
+    name: str
+    #: The text of that file.
+    file: str | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepReplay(Record):
+    """How the requests of a point are replayed."""
+
+    #: ``closed:DEPTH`` or ``trace:SPEED``.
+    arrivals: str
+    #: How often the trace is replayed.
+    repeat: int
+    #: How many of the last times are measured.
+    measure: int
+    #: Whether the device is filled before.
+    fill: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepPoint(Record):
+    """One trace on one device under one scheme."""
+
+    #: The requests.
+    trace: TraceSource
+    #: The device.
+    device: DeviceSource
+    #: Registry name of the scheme.
+    scheme: str
+    #: Settings of the device and of the scheme.
+    set: dict[str, str]
+    #: How the requests are replayed.
+    replay: SweepReplay
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure(Record):
+    """Why a point has no figures."""
+
+    #: ``refused``, ``trace``, ``memory``, ``panic`` or ``worker``.
+    kind: str
+    #: What is wrong, in a line.
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionRow(Record):
+    """A region of a point's device."""
+
+    #: Name.
+    name: str
+    #: Name of the part.
+    chip: str
+    #: Blocks.
+    blocks: int
+    #: Raw capacity.
+    capacity_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class WearRow(Record):
+    """Wear of a region."""
+
+    #: Region; with ``:slc`` behind its name where blocks stay in SLC mode.
+    name: str
+    #: Mean erase count.
+    erases_mean: float
+    #: Share of the region's life that is used up.
+    used: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskRow(Record):
+    """A disk of a point's device."""
+
+    #: Name.
+    name: str
+    #: Name of the drive.
+    drive: str
+    #: How much of the logical capacity is on it.
+    capacity_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFigures(Record):
+    """What a point came to."""
+
+    #: Requests of the trace.
+    requests: int
+    #: Capacity that the host sees.
+    logical_bytes: int
+    #: What the slow region has beyond that, as a share of it.
+    spare: float
+    #: Price of flash and disks, in US dollars.
+    cost_usd: float
+    #: ``none``, ``bursts`` or ``growing``: whether responses measure the queue more than the device.
+    overload: str
+    #: What was busiest.
+    bottleneck: str
+    #: Share of the simulated time for which that worked.
+    utilisation: float
+    #: Responses of reads and writes, in microseconds.
+    response_us: Responses
+    #: Responses of reads, in microseconds.
+    read_us: Responses
+    #: Responses of writes, in microseconds.
+    write_us: Responses
+    #: Simulated time of the measured passes, in seconds.
+    simulated_s: float
+    #: Requests by that.
+    throughput_per_s: float | None
+    #: Bytes programmed by bytes that the host wrote.
+    write_amplification: float | None
+    #: Energy of all operations, in joules.
+    energy_j: float
+    #: Life at the rate of the trace, in years.
+    lifetime_years: float | None
+    #: Bytes that the host can write until the first region is worn out.
+    lifetime_host_bytes: float | None
+    #: The regions.
+    regions: tuple[RegionRow, ...]
+    #: Their wear.
+    wear: tuple[WearRow, ...]
+    #: The disks.
+    disks: tuple[DiskRow, ...]
+    #: Names and values of the scheme's own figures.
+    metrics: tuple[tuple[str, float | None], ...]
+    #: What was rounded or adapted.
+    notes: tuple[str, ...]
+    #: The device in full: the text of a device file.
+    device: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRow(Record):
+    """What came out of a point: a line of the results file."""
+
+    #: What the row is found again by.
+    key: str
+    #: The point.
+    point: SweepPoint
+    #: What the content of the trace is known by; empty if it cannot be read.
+    trace_fingerprint: str
+    #: Version of the scheme.
+    scheme_version: int
+    #: Version of Bimetal.
+    bimetal: str
+    #: The command that repeats it, in the folder of the study.
+    command: str
+    #: Why there are no figures.
+    failure: Failure | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: The figures, unless it failed.
+    figures: SweepFigures | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: How fast the simulation was.
+    speed: Speed | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+def _rows(text: str) -> tuple[SweepRow, ...]:
+    return tuple(SweepRow._from_dict(row) for row in json.loads(text))
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Sweep:
+    """The rows of a sweep, in the order of the study."""
+
+    _core: _core.Rows
+    _command: str
+
+    @functools.cached_property
+    def rows(self) -> tuple[SweepRow, ...]:
+        """A row for each point."""
+        return _rows(self._core.json())
+
+    @functools.cached_property
+    def left_out(self) -> tuple[SweepRow, ...]:
+        """Rows of schemes of ``all`` that a device does not allow; they are in no table."""
+        return _rows(self._core.left_out())
+
+    @property
+    def title(self) -> str:
+        """What the study is about."""
+        return self._core.title()
+
+    @property
+    def failed(self) -> tuple[SweepRow, ...]:
+        """Rows without figures."""
+        return tuple(row for row in self.rows if row.failure)
+
+    def front(self, *goals: str) -> tuple[SweepRow, ...]:
+        """Return the rows that no other of the same trace, replayed alike, beats in all goals at once.
+
+        Goals are ``cost``, ``mean``, ``p99`` and ``life``; without any, ``cost``, ``mean`` and ``life``.
+        """
+        return tuple(self.rows[at] for at in self._core.front(goals))
+
+    def _columns(self) -> Columns:
+        kinds = {"text": str, "whole": int, "number": float, "truth": bool}
+        return {name: (kinds[kind], cells) for name, kind, cells in self._core.columns()}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table of :meth:`to_csv`, a row for each point, as a pyarrow Table."""
+        return to_arrow(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the same table as a pandas DataFrame."""
+        return to_pandas(self._columns())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as ``--csv`` does."""
+        Path(path).write_bytes(self._core.csv())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as ``--json`` does."""
+        Path(path).write_bytes(self._core.table_json())
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as ``--parquet`` does."""
+        Path(path).write_bytes(self._core.parquet())
+
+    def html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that opens offline, as ``--html`` does."""
+        Path(path).write_text(self._core.html(self._command), encoding="utf-8")
+
+    def plot(
+        self,
+        figure: str = "mean",
+        *,
+        trace: str | None = None,
+        arrivals: str | None = None,
+        ax: matplotlib.axes.Axes | None = None,
+    ) -> matplotlib.axes.Axes:
+        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and the best at each.
+
+        Of several traces, or several arrivals, one is chosen.
+        """
+        from bimetal import _plot
+
+        if figure not in _plot.SWEPT:
+            raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(_plot.SWEPT)}")
+
+        def is_chosen(point: SweepPoint) -> bool:
+            return trace in (None, point.trace.name) and arrivals in (None, point.replay.arrivals)
+
+        groups = [group for group in self._core.groups() if is_chosen(self.rows[group[0]].point)]
+        if len(groups) != 1:
+            points = [self.rows[group[0]].point for group in groups or self._core.groups()]
+            known = ", ".join(f"{point.trace.name!r} {point.replay.arrivals!r}" for point in points)
+            raise ValueError(f"choose one `trace` and its `arrivals`; there are: {known}")
+        best = set(self._core.front(("cost", figure)))
+        rows = [self.rows[at] for at in groups[0]]
+        return _plot.sweep(rows, [self.rows[at] for at in groups[0] if at in best], figure, ax)
+
+    def _title(self) -> str:
+        done = f"{len(self.rows) - len(self.failed)} done, {len(self.failed)} failed"
+        left_out = f", {len(self.left_out)} left out" if self.left_out else ""
+        return f"{self.title or 'Sweep'}: {len(self.rows)} points, {done}{left_out}; the best by cost, mean and life:"
+
+    def _table(self) -> Table:
+        labels = self._core.labels()
+        cells = []
+        for at in self._core.front(()):
+            point, figures = self.rows[at].point, self.rows[at].figures
+            assert figures is not None
+            values = (figures.cost_usd, figures.response_us.mean, figures.response_us.p99, figures.lifetime_years)
+            shown = ["–" if value is None else f"{value:,.4g}" for value in values]
+            cells.append([labels[at], point.trace.name, point.replay.arrivals, *shown])
+        return ["point", "trace", "arrivals", "cost (USD)", "mean (µs)", "99 % (µs)", "life (years)"], cells
+
+    def __repr__(self) -> str:
+        """How it went, and the best."""
+        return f"{self._title()}\n{text_table(self._table())}"
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html.escape(self._title())}</div>{html_table(self._table())}"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all rows are equal, also in how fast they were."""
+        return isinstance(other, Sweep) and (self.rows, self.left_out) == (other.rows, other.left_out)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As text."""
+        return _restored, (self._core.title(), self._core.json(), self._core.left_out(), self._command)
+
+
+def _restored(title: str, rows: str, left_out: str, command: str) -> Sweep:
+    return Sweep(_core.Rows(title, rows, left_out), command)
+
+
+def sweep(
+    study: AnyStudy,
+    *,
+    engine: str = "threads",
+    client: Any = None,
+    jobs: int | None = None,
+    results: str | os.PathLike[str] | None = None,
+    restart: bool = False,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Run every point of a study.
+
+    Parameters
+    ----------
+    study
+        The path of a study file, the text of one, or a mapping of the same shape: ``{"grids": [{"scheme": "all"}]}``.
+        Files that it names are beside the study file, or else in the current folder.
+    engine
+        ``threads`` of this process; ``dask`` and ``ray``, clusters of workers that have this version of Bimetal and the
+        trace files at the same paths. Figures are the same on each.
+    client
+        The ``distributed.Client`` of ``dask``, by default the current one.
+    jobs
+        How many points run at once on ``threads``, by default as many as there are processors.
+    results
+        Keep rows in this file as they come, and take those from it that it has: a sweep that was interrupted goes on,
+        on whichever engine, and also with ``bimetal sweep --results``.
+    restart
+        Forget the results that there are.
+    progress
+        Is called with how many points are done and how many there are; on ``threads`` from these.
+
+    A point that cannot be run has a row that says why, and does not stop the others. Ctrl-C ends the sweep; workers of
+    a cluster finish what they have begun.
+
+    """
+    if engine not in ("threads", *CLUSTERS):
+        raise SettingError(f"there is no engine `{engine}`; there are: threads, {', '.join(CLUSTERS)}")
+    if client is not None and engine != "dask":
+        raise SettingError("`client` is of `engine='dask'`; leave it out")
+    if jobs is not None and (jobs < 1 or engine != "threads"):
+        why = "at least one point runs at once" if jobs < 1 else "a cluster has as many as its workers have threads"
+        raise SettingError(f"`jobs` is {jobs}: {why}")
+    text, is_json, folder, name = _read(study)
+    opened = (text, is_json, folder, None if results is None else os.fspath(results), restart)
+    try:
+        if engine == "threads":
+            core = _core.sweep(*opened, jobs or 0, progress)
+        else:
+            core = _on_cluster(_core.Sweep(*opened), engine, folder, client, progress)
+    except StudyError as error:
+        raise error if name is None else StudyError(f"{name}: {error}") from None
+    made = Sweep(core, call("bimetal.sweep", *([] if name is None else [name])))
+    if made.failed:
+        failure = made.failed[0].failure
+        said = f"{len(made.failed)} of {len(made.rows)} points failed, the first: {failure.what if failure else ''}"
+        warnings.warn(said, BimetalWarning, stacklevel=2)
+    return made
+
+
+def _on_cluster(core: _core.Sweep, engine: str, folder: str, client: Any, progress: Progress | None) -> _core.Rows:
+    tell = progress or (lambda _done, _of: None)
+    # The results file is let go of whatever happens: a traceback that is kept would keep it open.
+    with contextlib.ExitStack() as ends:
+        ends.callback(core.end)
+        left = core.left()
+        done = len(core) - len(left)
+        tell(done, len(core))
+        if left:
+            for at, row in ends.enter_context(contextlib.closing(CLUSTERS[engine](left, folder, client))):
+                (core.lose if isinstance(row, Lost) else core.keep)(at, row)
+                done += 1
+                tell(done, len(core))
+        return core.end()
+
+
+def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
+    """Text, whether that is JSON, folder and name."""
+    if isinstance(study, Mapping):
+        return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
+    if isinstance(study, str) and "\n" in study:
+        return study, False, str(Path.cwd()), None
+    path = Path(study)
+    # Workers may have another current folder.
+    return path.read_text(encoding="utf-8"), False, str(path.absolute().parent), os.fspath(study)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for mappings without what is ``None``, for paths, ranges, and numbers and arrays of NumPy."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return [_plain(item) for item in value] if is_list else value
