@@ -21,6 +21,8 @@ mod output;
 mod paper;
 mod profile;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod replay;
 mod serve;
 mod setup;
