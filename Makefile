@@ -47,11 +47,11 @@ clients:
 PYTHON ?= python3
 VENV = $(CURDIR)/target/venv
 python:
-	@$(call in-environment,package-tests site,the Python package is not tested and the docs are not built)
+	+@$(call in-environment,package-tests site,the Python package is not tested and the docs are not built)
 
 # The docs as a site, with a notebook that is run by that package.
 docs:
-	@$(call in-environment,site,the docs are not built)
+	+@$(call in-environment,site,the docs are not built)
 
 # Makes the targets $(1) if there is an environment for them, and else says that $(2).
 in-environment = $(MAKE) --no-print-directory $(VENV)/installed || { \
