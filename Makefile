@@ -1,8 +1,8 @@
-# Everything starts here: `make demo`, `make test`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`.
+# Everything starts here: `make demo`, `make test`, `make docs`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`.
 
 CARGO ?= cargo
 
-.PHONY: demo test lint browser clients python python-tests bench soak fuzz fuzzers papers
+.PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
@@ -42,15 +42,22 @@ clients:
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
 
 # The Python package: made as `pip install .` makes it, but as quick to build as tests are, in an environment of its own; then its
-# tests, against the command line of the same sources, lints and types. Without Python 3.11 or a package registry it is skipped,
-# unless `CI` is set.
+# tests, against the command line of the same sources, lints and types, and the docs. Without Python 3.11 or a package registry it is
+# skipped, unless `CI` is set.
 PYTHON ?= python3
 VENV = $(CURDIR)/target/venv
 python:
-	@$(MAKE) --no-print-directory $(VENV)/installed || { \
+	+@$(call in-environment,package-tests site,the Python package is not tested and the docs are not built)
+
+# The docs as a site, with a notebook that is run by that package.
+docs:
+	+@$(call in-environment,site,the docs are not built)
+
+# Makes the targets $(1) if there is an environment for them, and else says that $(2).
+in-environment = $(MAKE) --no-print-directory $(VENV)/installed || { \
 		[ -z "$(CI)" ] || exit 1; \
-		echo "no Python 3.11 with venv, or no package registry: the Python package is not tested"; exit 0; \
-	} && $(MAKE) --no-print-directory python-tests
+		echo "no Python 3.11 with venv, or no package registry: $(2)"; exit 0; \
+	} && $(MAKE) --no-print-directory $(1)
 
 $(VENV)/installed: python/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
@@ -58,15 +65,21 @@ $(VENV)/installed: python/requirements.lock
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements.lock
 	@touch $@
 
-python-tests:
-	$(CARGO) build --quiet --locked --package bimetal-cli
+package:
 	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-args="--profile dev --locked" .
-	$(VENV)/bin/ruff check --quiet python
-	$(VENV)/bin/ruff format --quiet --check python
+
+package-tests: package
+	$(CARGO) build --quiet --locked --package bimetal-cli
+	$(VENV)/bin/ruff check --quiet python docs
+	$(VENV)/bin/ruff format --quiet --check python docs/hooks.py docs/notebooks
 	$(VENV)/bin/mypy --no-error-summary
 	$(VENV)/bin/python -m mypy.stubtest --concise bimetal._core
 	BIMETAL=$(CURDIR)/target/debug/bimetal $(VENV)/bin/pytest
+
+site: package
+	PATH=$(VENV)/bin:$$PATH NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+	@echo "the docs are in target/site: open index.html, or search them with \`$(PYTHON) -m http.server -d target/site\`"
 
 # Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
 bench:

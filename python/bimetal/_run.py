@@ -37,6 +37,8 @@ def replay(
 ) -> Replay:
     """Run one scheme, by default that of the device, and measure it in full.
 
+    Results are those of the command line, to the bit. Ctrl-C ends it.
+
     Parameters
     ----------
     trace
@@ -57,8 +59,6 @@ def replay(
         Whether every logical unit is written before.
     intervals
         Into how many intervals figures over time are cut.
-
-    Results are those of the command line, to the bit. Ctrl-C ends it.
 
     """
     found = _device(device)

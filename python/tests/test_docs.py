@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 from conftest import ROOT
 
@@ -14,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def test_some_pages_have_blocks() -> None:
-    assert {page.name for page in PAGES if BLOCK.search(page.read_text())} >= {"README.md", "python.md"}
+    assert {page.name for page in PAGES if BLOCK.search(page.read_text())} >= {"README.md", "python.md", "scripts.md"}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
@@ -23,4 +24,4 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     names: dict[str, object] = {}
     for number, block in enumerate(BLOCK.findall(page.read_text())):
         exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
-    mpl.pyplot.close("all")
+    plt.close("all")

@@ -1,9 +1,11 @@
 //! The command line.
 
+mod advise;
 mod sweep;
 
 use std::path::PathBuf;
 
+pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
@@ -30,6 +32,7 @@ Examples:
   bimetal replay disk.csv --device chang-c3  one device in full: causes, wear, over time
   bimetal profile disk.csv                   what the workload is like
   bimetal sweep study.toml --html sweep.html which cells, sizes and scheme: many devices, the best of them
+  bimetal advise disk.csv --life 5y --p99 2ms the cheapest device that meets these goals
   bimetal create disk.store --scheme chang   a real block device of a scheme ...
   bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
   bimetal list schemes                       the schemes and their parameters";
@@ -42,6 +45,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Run many devices under many traces, and show the best: a grid of schemes, sizes, chips and parameters
     Sweep(SweepArgs),
+    /// Find the cheapest devices for a workload: for a response, a life and a price, which cells, sizes and scheme
+    Advise(AdviseArgs),
     /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
     /// Convert traces from one format to another

@@ -16,10 +16,10 @@ use crate::output;
 use crate::table::{Align, bold, broken, indented, plain, width};
 
 /// One thing that is listed.
-struct Item {
+pub struct Item {
     name: String,
     /// A line of the list, its name first.
-    row: Vec<String>,
+    pub row: Vec<String>,
     /// Everything, as JSON.
     json: Value,
     /// Everything, as text.
@@ -62,7 +62,8 @@ fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     plain(heads, lines)
 }
 
-fn items(what: Listed) -> Result<Vec<Item>, Failure> {
+/// Everything of a kind.
+pub fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     match what {
         Listed::Schemes => Ok(catalogue::schemes().iter().map(scheme).collect()),
         Listed::Chips => Ok(catalogue::chips().iter().map(chip_item).collect()),
@@ -74,7 +75,8 @@ fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     }
 }
 
-fn heads(what: Listed) -> &'static [(&'static str, Align)] {
+/// What the cells of its lines are.
+pub fn heads(what: Listed) -> &'static [(&'static str, Align)] {
     use Align::{Left, Right};
     match what {
         Listed::Chips => &[

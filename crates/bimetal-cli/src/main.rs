@@ -3,6 +3,7 @@
 //! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
 //! the work failed and 2 if what was asked for cannot be.
 
+mod advise;
 mod args;
 mod bench;
 mod check;
@@ -20,6 +21,8 @@ mod output;
 mod paper;
 mod profile;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod replay;
 mod serve;
 mod setup;
@@ -58,6 +61,7 @@ fn run() -> Result<(), Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Sweep(args) => sweep::run(&args),
+        Command::Advise(args) => advise::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),

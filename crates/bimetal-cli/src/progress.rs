@@ -167,6 +167,13 @@ impl StepBar {
         self.bar.set_message(what.to_owned());
     }
 
+    /// So many of so many are done.
+    pub fn is_at(&self, what: &str, done: u64, of: u64) {
+        self.at(what);
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+    }
+
     /// One step is done.
     pub fn step(&self) {
         self.bar.inc(1);

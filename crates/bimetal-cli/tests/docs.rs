@@ -3,11 +3,12 @@
 //! A fenced block marked `sh` is a script: its lines run in order, in a directory of the page's own, so that a later line
 //! can use what an earlier one wrote. A block marked `toml` that begins with `# NAME.toml` is that file. Lines that set up
 //! a machine (`git clone`, `cd`) are not run; a `make` line must name a target of the Makefile, since the tests themselves
-//! run under `make`.
+//! run under `make`. A block marked `text` right after one marked `sh` is its standard output; `BIMETAL_UPDATE_DOCS=1` writes it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,27 +35,64 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The lines of all blocks marked `sh`, continuation lines joined.
-fn commands(page: &str) -> Vec<String> {
-    let mut commands: Vec<String> = Vec::new();
-    let (mut inside, mut continued) = (false, false);
-    for line in page.lines() {
+/// A block marked `sh`.
+#[derive(Debug, Default, PartialEq)]
+struct Script {
+    /// Its lines, continuation lines joined.
+    commands: Vec<String>,
+    /// Which lines of the page are its output, as the block marked `text` after it says.
+    output: Option<Range<usize>>,
+}
+
+fn scripts(page: &str) -> Vec<Script> {
+    let mut scripts: Vec<Script> = Vec::new();
+    // The block that a line is in, and whether nothing but empty lines was read since the last script.
+    let (mut block, mut continued, mut after_script) = (None, false, false);
+    for (number, line) in page.lines().enumerate() {
         if line.trim_start().starts_with("```") {
-            inside = !inside && line.trim() == "```sh";
+            block = if block.is_none() { Some(line.trim().trim_start_matches('`')) } else { None };
+            match (block, scripts.last_mut()) {
+                (Some("sh"), _) => scripts.push(Script::default()),
+                (Some("text"), Some(script)) if after_script => script.output = Some(number + 1..number + 1),
+                _ => {}
+            }
+            after_script = block == Some("sh") || (after_script && block.is_none());
             continue;
         }
         let text = line.trim();
-        if !inside || text.is_empty() || text.starts_with('#') {
-            continue;
+        match (block, scripts.last_mut()) {
+            (Some("sh"), Some(script)) => {
+                if text.is_empty() || text.starts_with('#') {
+                    continue;
+                }
+                let (text, more) = text.strip_suffix('\\').map_or((text, false), |text| (text.trim_end(), true));
+                match script.commands.last_mut() {
+                    Some(last) if continued => *last = format!("{last} {text}"),
+                    _ => script.commands.push(text.into()),
+                }
+                continued = more;
+            }
+            (Some("text"), Some(Script { output: Some(output), .. })) if output.end == number => output.end += 1,
+            _ => after_script &= text.is_empty(),
         }
-        let (text, more) = text.strip_suffix('\\').map_or((text, false), |text| (text.trim_end(), true));
-        match commands.last_mut() {
-            Some(last) if continued => *last = format!("{last} {text}"),
-            _ => commands.push(text.into()),
-        }
-        continued = more;
     }
-    commands
+    scripts
+}
+
+/// Output without what differs from run to run: the last column of `compare`, how fast the simulation was.
+fn repeatable(output: &str) -> Vec<String> {
+    let mut end = None;
+    let mut lines = Vec::new();
+    for line in output.lines() {
+        if let Some(head) = line.strip_suffix("requests/s") {
+            end = Some(head.trim_end().chars().count());
+        } else if line.is_empty() {
+            end = None;
+        }
+        let line: String = line.chars().take(end.unwrap_or(usize::MAX)).collect();
+        lines.push(line.trim_end().to_owned());
+    }
+    lines
 }
 
 /// Blocks marked `toml` that name a file.
@@ -69,7 +107,8 @@ fn files(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn run(command: &str, folder: &Path) {
+/// Runs a command; returns its standard output.
+fn run(command: &str, folder: &Path) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_bimetal"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh").args(["-euc", command]).current_dir(folder).env("PATH", path).output().unwrap();
@@ -80,21 +119,44 @@ fn run(command: &str, folder: &Path) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs the commands of a page; returns how many there are.
+/// Runs the commands of a page, and holds what it says that they print against what they do; returns how many there are.
 fn run_page(page: &Path, makefile: &str) -> usize {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(page.file_stem().unwrap());
+    let name = page.strip_prefix(root()).unwrap().with_extension("");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let text = fs::read_to_string(page).unwrap();
     for (name, content) in files(&text) {
         fs::write(folder.join(name), content).unwrap();
     }
-    let commands = commands(&text);
-    for command in &commands {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let scripts = scripts(&text);
+    // From the last one to the first, lines that are replaced move no others that will be.
+    let outputs: Vec<String> = scripts.iter().map(|script| run_script(script, page, &folder, makefile)).collect();
+    for (script, output) in scripts.iter().zip(outputs).rev() {
+        let Some(shown) = script.output.clone() else { continue };
+        let printed = repeatable(&output);
+        if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
+            lines.splice(shown, printed);
+        } else {
+            let place = format!("{}:{}", page.display(), shown.start);
+            assert_eq!(lines[shown], printed, "{place} is not what the commands before it print");
+        }
+    }
+    if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
+        fs::write(page, lines.join("\n") + "\n").unwrap();
+    }
+    scripts.iter().map(|script| script.commands.len()).sum()
+}
+
+fn run_script(script: &Script, page: &Path, folder: &Path, makefile: &str) -> String {
+    let mut output = String::new();
+    for command in &script.commands {
         match command.split_whitespace().next() {
-            Some("bimetal" | "for") => run(command, &folder),
+            Some("bimetal" | "for") => output += &run(command, folder),
             Some("make") => {
                 let command = command.split(" #").next().unwrap_or_default();
                 for target in command.split_whitespace().skip(1) {
@@ -105,7 +167,7 @@ fn run_page(page: &Path, makefile: &str) -> usize {
             _ => panic!("{}: `{command}` is not a command that this test knows how to run", page.display()),
         }
     }
-    commands.len()
+    output
 }
 
 #[test]
@@ -123,7 +185,15 @@ fn every_command_in_the_docs_runs() {
 }
 
 #[test]
-fn continuation_lines_are_joined() {
-    let page = "text\n```sh\n# a comment\nbimetal compare \\\n    trace.spc\nmake test\n```\n```\nnot run\n```\n";
-    assert_eq!(commands(page), ["bimetal compare trace.spc", "make test"]);
+fn scripts_are_found_with_their_output() {
+    let page = "text\n```sh\n# a comment\nbimetal compare \\\n    trace.spc\nmake test\n```\n\n```text\na\nb\n```\n\
+                ```\nnot run\n```\n```sh\nbimetal list\n```\nno output:\n```text\nc\n```\n";
+    let first = Script { commands: vec!["bimetal compare trace.spc".into(), "make test".into()], output: Some(9..11) };
+    assert_eq!(scripts(page), [first, Script { commands: vec!["bimetal list".into()], output: None }]);
+}
+
+#[test]
+fn the_speed_of_the_simulation_is_left_out() {
+    let printed = "head\n  scheme  cost  requests/s\n  a        1.0       3.1 M\n\n  a  as it is, all of it\n";
+    assert_eq!(repeatable(printed), ["head", "  scheme  cost", "  a        1.0", "", "  a  as it is, all of it"]);
 }

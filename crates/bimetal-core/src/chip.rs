@@ -4,6 +4,7 @@
 //! the source, usually a paper, has the bus in them (`bus_mb_per_s` 0).
 
 mod parts;
+pub mod prices;
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,22 @@ pub struct Chip {
 /// Figures that not every part has.
 pub const OPTIONAL_FIGURES: [&str; 1] = ["copyback_us"];
 
+impl Cell {
+    /// All kinds, from few bits to many.
+    pub const ALL: [Self; 5] = [Self::Slc, Self::Pslc, Self::Mlc, Self::Tlc, Self::Qlc];
+
+    /// Name, as in device files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slc => "slc",
+            Self::Pslc => "pslc",
+            Self::Mlc => "mlc",
+            Self::Tlc => "tlc",
+            Self::Qlc => "qlc",
+        }
+    }
+}
+
 impl Chip {
     /// Array times of page read, page program and block erase in a mode; a part without the mode has its own.
     pub fn times(&self, mode: CellMode) -> (Nanos, Nanos, Nanos) {
@@ -143,21 +160,20 @@ pub fn find(name: &str) -> Option<Chip> {
     parts::PARTS.iter().find(|part| part.name == name).map(parts::Part::chip)
 }
 
+/// The year of [`prices`] whose price a part of the catalogue has.
+pub fn priced_in(name: &str) -> Option<u16> {
+    parts::PARTS.iter().find(|part| part.name == name).map(|part| part.priced_in)
+}
+
+/// Whether a part of the catalogue is one of a paper, whose figures were chosen for an experiment.
+pub fn is_of_paper(name: &str) -> bool {
+    parts::PARTS.iter().any(|part| part.name == name && part.is_of_paper)
+}
+
 /// Every part of the catalogue: those of the papers, then those of data sheets and published chips by year.
 ///
 /// Where a source gives no supply and current, those of Chang (2010, section 5.1) stand in: 3.3 V and 15 mA during every
-/// operation. Prices in US dollars per GB, and the rules that fill gaps:
-///
-/// | year | price | of |
-/// |---|---|---|
-/// | 2009 | 3.00 | MLC drives at retail; the papers' parts |
-/// | 2011 | 2.00 | MLC drives at retail (dfarq.homeip.net) |
-/// | 2013 | 0.63 to 6.50 | drives of FAST 2013; the lower end taken as TLC |
-/// | 2026-02 | 0.22 | TLC: a 1-TB drive for 218 dollars (storagediskprices.com); parts from 2014 on |
-///
-/// SLC = 3 x MLC (Chang 2010: MLC costs about a third of SLC), TLC = 2/3 MLC and QLC = 3/4 TLC by bits per cell; one bit
-/// in a cell made for three or four is three or four times the price. Prices moved fourfold within three years, up and
-/// down: override them.
+/// operation. Prices are those of the list of [`prices`], each of a year that suits the part: override them.
 pub fn catalogue() -> Vec<Chip> {
     parts::PARTS.iter().map(parts::Part::chip).collect()
 }
@@ -185,6 +201,20 @@ mod tests {
             assert_eq!(find(&chip.name).as_ref(), Some(chip));
         }
         assert_eq!(find("no-such-part"), None);
+    }
+
+    #[test]
+    fn every_part_has_a_price_of_the_list() {
+        for chip in catalogue() {
+            let price = priced_in(&chip.name).and_then(|year| prices::of(chip.cell, year));
+            assert_eq!(price, Some(chip.usd_per_gib), "{}", chip.name);
+        }
+        // The rules of the list.
+        let of = |cell, year| prices::of(cell, year).unwrap();
+        for year in [2009, 2011, 2013, 2026] {
+            assert!((of(Cell::Slc, year) - 3.0 * of(Cell::Mlc, year)).abs() < 1e-12, "{year}");
+        }
+        assert_eq!(of(Cell::Pslc, 2026), 4.0 * of(Cell::Qlc, 2026));
     }
 
     #[test]

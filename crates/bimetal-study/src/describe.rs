@@ -38,21 +38,12 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
         ));
     }
     let replay = &comparison.replay;
-    let arrivals = match replay.arrivals.split_once(':') {
-        Some(("closed", depth)) => format!("closed loop, {depth} outstanding"),
-        Some((_, speed)) => format!("at the trace's times, {speed} x as fast"),
-        None => "at the trace's times".to_owned(),
-    };
-    let passes = match (replay.passes, replay.measured_passes) {
-        (1, _) => "1 pass".to_owned(),
-        (passes, measured) if passes == measured => format!("{passes} passes"),
-        (passes, measured) => format!("{passes} passes, the last {measured} measured"),
-    };
     let turnover = comparison.results.first().map_or(0.0, |entry| {
         comparison.trace.write_bytes as f64 * f64::from(replay.passes) / entry.device.logical.0.max(1) as f64
     });
     let state = if replay.filled { "filled" } else { "erased" };
-    lines.push(format!("replayed: {arrivals}; {passes}; devices {state} before"));
+    let how = passes(&replay.arrivals, replay.passes, replay.measured_passes);
+    lines.push(format!("replayed: {how}; devices {state} before"));
     let advice = match replay.passes {
         _ if turnover >= STEADY_TURNOVER => "",
         1 => "; for the steady state add `--repeat N --measure 1`",
@@ -60,6 +51,21 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
     };
     lines.push(format!("the host writes {} x the logical capacity{advice}", significant(turnover)));
     lines
+}
+
+/// Arrivals and passes, in a line.
+pub fn passes(arrivals: &str, passes: u32, measured: u32) -> String {
+    let arrivals = match arrivals.split_once(':') {
+        Some(("closed", depth)) => format!("closed loop, {depth} outstanding"),
+        Some((_, speed)) => format!("at the trace's times, {speed} x as fast"),
+        None => "at the trace's times".to_owned(),
+    };
+    let passes = match (passes, measured) {
+        (1, _) => "1 pass".to_owned(),
+        (passes, measured) if passes == measured => format!("{passes} passes"),
+        (passes, measured) => format!("{passes} passes, the last {measured} measured"),
+    };
+    format!("{arrivals}; {passes}")
 }
 
 /// A device's regions, disks and spare area, in a line.

@@ -1,5 +1,6 @@
 //! Experiments over the core: traces from files, schemes side by side on the same requests, reports of what came out.
 
+pub mod advise;
 pub mod arrivals;
 pub mod catalogue;
 pub mod columns;

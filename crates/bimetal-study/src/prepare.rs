@@ -63,6 +63,11 @@ impl Workload {
         Self { extents, layouts: Arc::default(), ..self }
     }
 
+    /// Bytes of the extents that it touches: what a device that is fitted to it holds, at least.
+    pub fn touched_bytes(&self) -> u64 {
+        self.extents.touched_bytes()
+    }
+
     /// Moves the touched extents next to each other: in place if nobody else has the requests.
     fn compact(&mut self) {
         if let Some(own) = Arc::get_mut(&mut self.requests) {

@@ -262,11 +262,13 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
     if (spec.parameters)().iter().any(|parameter| parameter.name == BUDGET) {
         device.parameters.entry(BUDGET.to_owned()).or_insert(toml::Value::String(ByteSize(extra).to_string()));
     }
-    notes.push(format!(
-        "`{}` has {} MiB more in place of `{}`, for the same money",
-        slow.name,
-        extra as f64 / f64::from(1 << 20),
-        fast.name
-    ));
+    if extra > 0 {
+        notes.push(format!(
+            "`{}` has {} MiB more in place of `{}`, for the same money",
+            slow.name,
+            extra as f64 / f64::from(1 << 20),
+            fast.name
+        ));
+    }
     Ok(())
 }

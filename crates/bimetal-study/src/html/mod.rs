@@ -3,6 +3,7 @@
 //! Everything that is drawn is a [`Plot`](crate::figure::Plot): [`chart`] draws it with plotly, whose script is inside the
 //! page, and [`table`] lists the same points. A page loads nothing, and two pages of the same results are equal.
 
+mod advice;
 mod axis;
 mod chart;
 mod comparison;
@@ -15,6 +16,7 @@ mod sweep;
 mod table;
 mod workload;
 
+pub use advice::advice;
 pub use comparison::comparison;
 pub use papers::figures;
 pub use sweep::sweep;

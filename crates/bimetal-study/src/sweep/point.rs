@@ -164,7 +164,7 @@ pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
 
 /// Runs a point on its trace. `admit` is asked before so many bytes of memory are taken, and what it returns is kept as long as
 /// they are in use; `served` is told how many requests have been served, and may end it.
-pub(super) fn run_on<P>(
+pub(crate) fn run_on<P>(
     point: &Point,
     trace: &Loaded,
     admit: &dyn Fn(u64) -> Result<P, StudyError>,

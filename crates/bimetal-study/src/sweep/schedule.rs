@@ -181,14 +181,14 @@ impl<'a> Schedule<'a> {
 
 /// Lets simulations in as long as there is memory for them; the others wait until one has ended.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     /// What those inside need.
     taken: Mutex<u64>,
     left: Condvar,
 }
 
 /// Memory that is in use until this is dropped.
-pub(super) struct Permit<'a> {
+pub(crate) struct Permit<'a> {
     gate: &'a Gate,
     bytes: u64,
 }
@@ -196,7 +196,7 @@ pub(super) struct Permit<'a> {
 impl Gate {
     /// # Errors
     /// Too little memory even alone.
-    pub(super) fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
+    pub(crate) fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
         let mut taken = lock(&self.taken);
         // What others have taken but not yet touched still counts as available: both are asked for.
         while *taken > 0 && memory::check_bytes(taken.saturating_add(bytes)).is_err() {

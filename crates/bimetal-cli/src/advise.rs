@@ -1,0 +1,281 @@
+//! `bimetal advise`: the cheapest devices that meet goals.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use bimetal_study::advise::answer::{Answer, Choice, PriceStep, Sensitivity, response_of};
+use bimetal_study::advise::goals::{Cause, Goal, Measure};
+use bimetal_study::advise::prices::PriceList;
+use bimetal_study::advise::space::Asked;
+use bimetal_study::advise::{Question, advise, replay};
+use bimetal_study::describe;
+use bimetal_study::prepare::Workload;
+use bimetal_study::sweep::source::{Origin, TraceSource};
+
+use crate::args::{AdviseArgs, TraceArgs};
+use crate::failure::Failure;
+use crate::number::{SIZES, significant, with_unit};
+use crate::progress::StepBar;
+use crate::table::{bold, indented, plain, remark, right_aligned};
+use crate::{header, output, setup, warn};
+
+/// Most lines of a front.
+const FRONT_SHOWN: usize = 8;
+
+/// Runs the command.
+pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
+    let goals = args.goals.all();
+    if goals.is_empty() {
+        let what = "no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`";
+        return Err(Failure::usage(what));
+    }
+    let prices = prices(args)?;
+    output::check(&args.json, &args.html)?;
+    let workload = setup::workload(&args.trace)?;
+    for warning in &workload.warnings {
+        warn(warning);
+    }
+    let replay = replay(&workload, args.capacity, args.arrivals, args.repeat, args.measure).map_err(Failure::usage)?;
+    let question = Question {
+        goals,
+        asked: Asked {
+            chips: args.chips.clone(),
+            schemes: args.schemes.clone(),
+            capacity: args.capacity,
+            disk: args.disk.clone(),
+        },
+        prices,
+        write_bytes_per_day: args.goals.writes_per_day.map(|bytes| bytes.0 as f64),
+        replay,
+        simulations: args.simulations.map(|most| most as usize),
+        jobs: usize::from(args.jobs.unwrap_or(0)),
+    };
+    let source = source(&args.trace, &workload);
+    let answer = {
+        let bar = StepBar::new(0);
+        advise(workload, &source, &question, &|done, most| {
+            bar.is_at("simulating devices", done as u64, most as u64);
+            ControlFlow::Continue(())
+        })
+    };
+    let answer = answer.map_err(Failure::usage)?;
+    output::write_html(&args.html, || bimetal_study::html::advice(&answer, &output::command_line()))?;
+    output::emit(&args.json, &answer, || text(&answer))?;
+    if answer.recommended.is_none() {
+        return Err(Failure::failed("no device that was simulated meets all goals; the answer has the closest ones"));
+    }
+    Ok(())
+}
+
+fn prices(args: &AdviseArgs) -> Result<PriceList, Failure> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Failure::failed(format!("{}: the price file cannot be read: {error}", path.display())))
+    };
+    let file = args.prices.as_deref().map(read).transpose()?;
+    PriceList::new(args.year, file.as_deref(), &args.price).map_err(|error| match &args.prices {
+        Some(path) => Failure::failed(format!("{}: {error}", path.display())),
+        None => Failure::usage(error),
+    })
+}
+
+/// The trace as a replay names it.
+fn source(args: &TraceArgs, workload: &Workload) -> TraceSource {
+    let options = &args.options;
+    let from = if args.traces.is_empty() {
+        Origin::Sample
+    } else {
+        Origin::Files {
+            paths: args.traces.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+            format: options.format.map(|format| format.name.to_owned()),
+            time_unit: options.time_unit.map(|unit| unit.to_string()),
+            action: options.action.map(|action| action.letter().to_string()),
+            volumes: options.volumes.clone(),
+        }
+    };
+    TraceSource { name: workload.facts.name.clone(), from, limit: options.limit }
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = header::trace(&answer.trace);
+    text += &remark(&format!("every simulation: {}; devices filled before", how(answer)));
+    if let Some(bytes) = answer.write_bytes_per_day {
+        text += &remark(&format!("lives at {} written a day", with_unit(SIZES, bytes)));
+    }
+    text += &remark(&format!("prices of {}: {}", answer.price_year, price_list(answer)));
+    let settled = if answer.is_settled { "" } else { "; more `--simulations` may find a cheaper one" };
+    text += &remark(&format!(
+        "{} devices come into question, {} simulated{settled}",
+        answer.candidates, answer.simulations
+    ));
+    text.push('\n');
+    text += &recommended(answer);
+    text.push('\n');
+    text += &front(answer);
+    text.push('\n');
+    text += &sensitivity(answer);
+    text
+}
+
+fn how(answer: &Answer) -> String {
+    describe::passes(&answer.replay.arrivals, answer.replay.repeat, answer.replay.measure)
+}
+
+fn price_list(answer: &Answer) -> String {
+    let mut kinds: Vec<(&str, f64)> = Vec::new();
+    for price in &answer.prices {
+        if !kinds.contains(&(price.kind, price.usd_per_gib)) {
+            kinds.push((price.kind, price.usd_per_gib));
+        }
+    }
+    let shown = kinds.iter().map(|(kind, usd)| format!("{} {}", kind.to_uppercase(), significant(*usd)));
+    shown.collect::<Vec<_>>().join(", ") + " USD/GiB"
+}
+
+fn device(choice: &Choice) -> String {
+    format!("{}, scheme {}", choice.device, choice.scheme)
+}
+
+fn recommended(answer: &Answer) -> String {
+    let mut text = String::new();
+    match &answer.recommended {
+        Some(choice) => {
+            text += &format!(
+                "{}  {}\n",
+                bold("Cheapest that meets all goals:"),
+                bold(&format!("{:.2} USD", choice.cost_usd))
+            );
+            text += &remark(&device(choice));
+            text += &goals(answer, choice);
+            text += &binding(answer);
+            text += &command(choice);
+        }
+        None => {
+            text += &format!("{}\n", bold("No device meets all goals. The closest:"));
+            for choice in &answer.closest {
+                text += &remark(&format!("{:.2} USD: {}", choice.cost_usd, device(choice)));
+            }
+            if let Some(choice) = answer.closest.first() {
+                text += &goals(answer, choice);
+            }
+            text += &binding(answer);
+            text += &answer.closest.first().map(command).unwrap_or_default();
+        }
+    }
+    text
+}
+
+/// One line that can be copied, however long.
+fn command(choice: &Choice) -> String {
+    format!("  to confirm: {}\n", choice.command)
+}
+
+/// Each goal beside what a device comes to.
+fn goals(answer: &Answer, choice: &Choice) -> String {
+    let row = |(goal, excess): (&Goal, &Option<f64>)| {
+        let verdict = match excess {
+            Some(excess) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
+            Some(excess) => format!("missed {} times over", significant(*excess)),
+            None => "missed".to_owned(),
+        };
+        vec![goal.to_string(), choice.shown(goal.measure), verdict]
+    };
+    plain(&right_aligned(&["goal", "measured", ""], 1), answer.goals.iter().zip(&choice.excess).map(row).collect())
+}
+
+/// What stands in the way.
+fn binding(answer: &Answer) -> String {
+    let mut text = String::new();
+    let what = match answer.binds {
+        Some(Cause::Latency) => "latency binds",
+        Some(Cause::Wear) => "wear binds",
+        Some(Cause::Money) => "money binds",
+        None => "nothing binds: no cheaper device came into question",
+    };
+    text += &remark(what);
+    for one in &answer.by_goal {
+        let name = one.goal.measure.words();
+        match (&one.without, one.costs_usd, answer.goals.len()) {
+            (Some(_), Some(costs), 2..) if costs > 0.0 => {
+                text += &indented(&format!("the goal for the {name} costs {costs:.2} USD"), 4);
+            }
+            (Some(without), None, 2..) => {
+                let line = format!("without the goal for the {name}: {:.2} USD, {}", without.cost_usd, device(without));
+                text += &indented(&line, 4);
+            }
+            _ => {}
+        }
+        if one.alone.is_none() {
+            text += &indented(&format!("no device that was simulated meets the goal for the {name}, even alone"), 4);
+        }
+    }
+    text
+}
+
+fn front(answer: &Answer) -> String {
+    let response = response_of(&answer.goals);
+    let mut text = format!(
+        "{}  {}\n",
+        bold("Best devices"),
+        "no other that was simulated is cheaper, faster and longer-lived at once"
+    );
+    let row = |choice: &Choice| {
+        let mark = if choice.meets { "● " } else { "" };
+        vec![
+            format!("{:.2}", choice.cost_usd),
+            choice.shown(response),
+            choice.shown(Measure::Life),
+            format!("{mark}{}: {}", choice.scheme, choice.device),
+        ]
+    };
+    // Those around the answer.
+    let middle = answer.front.iter().position(|choice| choice.meets).unwrap_or(0);
+    let from = middle.saturating_sub(FRONT_SHOWN / 2).min(answer.front.len().saturating_sub(FRONT_SHOWN));
+    let rows: Vec<_> = answer.front.iter().skip(from).take(FRONT_SHOWN).map(row).collect();
+    let more = answer.front.len() - rows.len();
+    let mut heads = right_aligned(&["cost (USD)", response.words(), "life", "device"], 0);
+    heads[3].1 = crate::table::Align::Left;
+    text += &plain(&heads, rows);
+    let more = if more > 0 { format!("and {more} more: `--html` and `--json` have all; ") } else { String::new() };
+    text + &remark(&format!("{more}● meets all goals"))
+}
+
+fn sensitivity(answer: &Answer) -> String {
+    let mut text =
+        format!("{}  {}\n", bold("When prices change"), "of what was simulated, and without simulating again");
+    if answer.recommended.is_none()
+        && answer.sensitivity.iter().all(|one| one.steps.iter().all(|step| step.cost_usd.is_none()))
+    {
+        return text + &remark("no device meets all goals from a quarter to four times the prices");
+    }
+    for one in &answer.sensitivity {
+        let down = nearest(one, |factor| factor < 1.0).map(|step| change(one, step));
+        let up = nearest(one, |factor| factor > 1.0).map(|step| change(one, step));
+        let changes: Vec<String> = [down, up].into_iter().flatten().collect();
+        if changes.is_empty() {
+            text += &remark(&format!(
+                "{}: the same device from a quarter to four times the price",
+                one.kind.to_uppercase()
+            ));
+        }
+        text += &changes.iter().map(|change| remark(change)).collect::<String>();
+    }
+    text
+}
+
+/// The first change on a side of today's prices.
+fn nearest(one: &Sensitivity, side: impl Fn(f64) -> bool) -> Option<&PriceStep> {
+    let changed = |step: &&PriceStep| side(step.factor) && (step.changes_to.is_some() || step.is_none);
+    let distance = |step: &PriceStep| if step.factor > 1.0 { step.factor } else { 1.0 / step.factor };
+    one.steps.iter().filter(changed).min_by(|a, b| distance(a).total_cmp(&distance(b)))
+}
+
+fn change(one: &Sensitivity, step: &PriceStep) -> String {
+    let kind = one.kind.to_uppercase();
+    match &step.changes_to {
+        Some(choice) => {
+            format!("{kind} at {:.2} times the price: {:.2} USD, {}", step.factor, choice.cost_usd, device(choice))
+        }
+        None => format!("{kind} at {:.2} times the price: no device meets the goals any more", step.factor),
+    }
+}

@@ -1,0 +1,113 @@
+//! Arguments of `bimetal advise`.
+
+use std::path::PathBuf;
+
+use bimetal_core::replay::Arrivals;
+use bimetal_core::units::ByteSize;
+use bimetal_study::advise::goals::{Goal, Measure};
+use bimetal_study::arrivals;
+use clap::Args;
+
+use super::{HtmlArgs, JsonArgs, TraceArgs};
+
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    #[command(flatten)]
+    pub trace: TraceArgs,
+    #[command(flatten)]
+    pub goals: GoalArgs,
+    /// Chips that come into question; by default the newest of each kind of cells that no other one beats
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Device options")]
+    pub chips: Vec<String>,
+    /// Schemes that come into question, or `all`; by default one or two of each way to use cells
+    #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', help_heading = "Device options")]
+    pub schemes: Vec<String>,
+    /// What the host sees; by default what the trace touches
+    #[arg(long, value_name = "SIZE", help_heading = "Device options")]
+    pub capacity: Option<ByteSize>,
+    /// Flash caches over this drive come into question, too (see `bimetal list drives`)
+    #[arg(long, value_name = "DRIVE", help_heading = "Device options")]
+    pub disk: Option<String>,
+    /// Prices of this year; by default the latest of the list
+    #[arg(long, value_name = "YEAR", help_heading = "Price options")]
+    pub year: Option<u16>,
+    /// Prices in place of those of the list: a TOML file with `[[prices]]` of `year`, `cell` and `usd_per_gib`
+    #[arg(long, value_name = "FILE", help_heading = "Price options")]
+    pub prices: Option<PathBuf>,
+    /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08` (repeatable)
+    #[arg(long, value_name = "NAME=USD", value_parser = price, help_heading = "Price options")]
+    pub price: Vec<(String, f64)>,
+    /// When requests arrive, as for `compare`
+    #[arg(
+        long,
+        value_name = "closed[:DEPTH]|trace[:SPEED]",
+        default_value = "closed",
+        value_parser = arrivals::parse,
+        help_heading = "Replay options"
+    )]
+    pub arrivals: Arrivals,
+    /// Replay the trace N times; by default so often that a device is written over once before it is measured and once after
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    pub repeat: Option<u32>,
+    /// Measure only the last M of these times; by default the second half
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    pub measure: Option<u32>,
+    /// Most simulations; by default a tenth of the devices that come into question, and at least 20
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    pub simulations: Option<u32>,
+    /// How many simulations run at once, 2 at most; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Replay options")]
+    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
+}
+
+/// What devices are to achieve.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Goals")]
+pub struct GoalArgs {
+    /// Least life: `5y`, `90d`, `12h`
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::Life))]
+    pub life: Option<Goal>,
+    /// Longest mean response: `500us`, `2ms`, `1s`
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::Mean))]
+    pub mean: Option<Goal>,
+    /// Longest median response
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::P50))]
+    pub p50: Option<Goal>,
+    /// Longest 95th percentile
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::P95))]
+    pub p95: Option<Goal>,
+    /// Longest 99th percentile
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::P99))]
+    pub p99: Option<Goal>,
+    /// Longest 99.9th percentile
+    #[arg(long, value_name = "TIME", value_parser = goal(Measure::P999))]
+    pub p999: Option<Goal>,
+    /// Highest price, in US dollars
+    #[arg(long, value_name = "USD", value_parser = goal(Measure::Cost))]
+    pub budget: Option<Goal>,
+    /// Count lives at so many bytes written a day; by default at the rate of the trace
+    #[arg(long, value_name = "SIZE")]
+    pub writes_per_day: Option<ByteSize>,
+}
+
+impl GoalArgs {
+    /// Those that are given.
+    pub fn all(&self) -> Vec<Goal> {
+        let all = [self.life, self.mean, self.p50, self.p95, self.p99, self.p999, self.budget];
+        all.into_iter().flatten().collect()
+    }
+}
+
+fn goal(measure: Measure) -> impl Fn(&str) -> Result<Goal, String> + Clone + Send + Sync {
+    move |text| Goal::parse(measure, text)
+}
+
+fn price(text: &str) -> Result<(String, f64), String> {
+    let (name, usd) = super::setting(text)?;
+    let usd = usd.parse().ok().filter(|usd: &f64| usd.is_finite());
+    Ok((name, usd.ok_or_else(|| format!("`{text}` does not end with a number of US dollars"))?))
+}

@@ -1,0 +1,312 @@
+//! What is answered: from what was simulated alone, and without simulating again where prices change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bimetal_core::part::real::pow;
+use bimetal_core::report::TraceFacts;
+use serde::Serialize;
+
+use super::goals::{Cause, Goal, Measure, Outcome};
+use super::prices::{Kind, Listed, total};
+use super::space::Candidate;
+use crate::number::NOTHING;
+use crate::sweep::pareto;
+use crate::sweep::point::Replay;
+use crate::sweep::row::Row;
+
+/// Steps of prices up and down: four to each doubling, to a quarter and to four times.
+const PRICE_STEPS: i32 = 8;
+const STEPS_PER_DOUBLING: f64 = 4.0;
+/// How many devices are named where none meets the goals.
+const CLOSEST: usize = 3;
+
+/// The whole answer, as it is written as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// Version of this program.
+    pub bimetal: &'static str,
+    /// The trace.
+    pub trace: TraceFacts,
+    /// How it was replayed in every simulation.
+    pub replay: Replay,
+    /// What devices are to achieve.
+    pub goals: Vec<Goal>,
+    /// Bytes a day at which lives are counted; none where the trace has no duration.
+    pub write_bytes_per_day: Option<f64>,
+    /// Year of the price list.
+    pub price_year: u16,
+    /// Prices of the parts that come into question.
+    pub prices: Vec<Listed>,
+    /// Devices that come into question.
+    pub candidates: usize,
+    /// How many of them were simulated.
+    pub simulations: usize,
+    /// How many of these failed.
+    pub failed: usize,
+    /// Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    pub is_settled: bool,
+    /// The cheapest device that meets all goals.
+    pub recommended: Option<Choice>,
+    /// Where there is none: those that miss them by the smallest factor.
+    pub closest: Vec<Choice>,
+    /// What stands in the way of a cheaper device, or of any.
+    pub binds: Option<Cause>,
+    /// By goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    pub by_goal: Vec<ByGoal>,
+    /// The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    pub front: Vec<Choice>,
+    /// How the answer moves when prices change.
+    pub sensitivity: Vec<Sensitivity>,
+    /// Every device that was simulated, in that order.
+    pub simulated: Vec<Choice>,
+}
+
+/// A device with what it comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The device in words.
+    pub device: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// Price, in US dollars.
+    pub cost_usd: f64,
+    /// Responses in microseconds by goal name; none of a device that falls behind more and more.
+    pub response_us: Option<BTreeMap<&'static str, f64>>,
+    /// Life in years; none where nothing was erased in what was measured.
+    pub life_years: Option<f64>,
+    /// Where nothing was erased: the years that it lasts at least, by what was programmed.
+    pub life_at_least_years: Option<f64>,
+    /// By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    pub excess: Vec<Option<f64>>,
+    /// Whether all goals are met.
+    pub meets: bool,
+    /// The command that repeats its figures.
+    pub command: String,
+}
+
+impl Choice {
+    /// A measured value with its unit.
+    pub fn shown(&self, measure: Measure) -> String {
+        let bound = if measure == Measure::Life && self.life_years.is_none() { "≥ " } else { "" };
+        self.of(measure).map_or_else(|| NOTHING.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+    }
+
+    /// A measured value.
+    pub fn of(&self, measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::Cost => Some(self.cost_usd),
+            Measure::Life => self.life_years.or(self.life_at_least_years),
+            _ => self.response_us.as_ref()?.get(measure.name()).copied(),
+        }
+    }
+}
+
+/// A goal on its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct ByGoal {
+    /// The goal.
+    pub goal: Goal,
+    /// The cheapest device that meets it.
+    pub alone: Option<Choice>,
+    /// The cheapest device that meets all others.
+    pub without: Option<Choice>,
+    /// What it costs to meet this one, too, in US dollars.
+    pub costs_usd: Option<f64>,
+}
+
+/// How the answer moves with the prices of a kind of parts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sensitivity {
+    /// Kind of cells, or `disk`.
+    pub kind: &'static str,
+    /// From a quarter of the prices to four times them.
+    pub steps: Vec<PriceStep>,
+}
+
+/// The answer at other prices.
+#[derive(Clone, Debug, Serialize)]
+pub struct PriceStep {
+    /// What the prices are multiplied by.
+    pub factor: f64,
+    /// Price of the cheapest device that meets all goals, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// The device, if it is another one than at a step nearer to today's prices.
+    pub changes_to: Option<Choice>,
+    /// Whether there is none any more.
+    pub is_none: bool,
+}
+
+/// A simulated candidate.
+#[derive(Clone, Debug)]
+pub struct Simulated<'a> {
+    /// The candidate.
+    pub candidate: &'a Candidate,
+    /// What it came to; none where it failed.
+    pub outcome: Option<Outcome>,
+    /// Its row.
+    pub row: &'a Row,
+}
+
+/// What can be said of devices that were simulated.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    goals: &'a [Goal],
+    done: Vec<(&'a Simulated<'a>, Outcome)>,
+}
+
+impl<'a> Judge<'a> {
+    /// Of these, as far as they did not fail.
+    pub fn new(goals: &'a [Goal], simulated: &'a [Simulated<'a>]) -> Self {
+        Self { goals, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
+    }
+
+    fn choice(&self, at: usize) -> Choice {
+        let (one, outcome) = &self.done[at];
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let responses = Measure::ALL.into_iter().filter(|measure| measure.cause() == Cause::Latency);
+        let responses: Option<BTreeMap<_, _>> =
+            responses.map(|measure| Some((measure.name(), finite(outcome.of(measure))?))).collect();
+        let life = finite(outcome.of(Measure::Life)).filter(|&years| years > 0.0);
+        let is_measured = one.row.figures.as_ref().is_some_and(|figures| figures.lifetime_host_bytes.is_some());
+        Choice {
+            device: one.candidate.layout.words(),
+            scheme: one.candidate.point.scheme.clone(),
+            cost_usd: outcome.of(Measure::Cost),
+            response_us: responses,
+            life_years: life.filter(|_| is_measured),
+            life_at_least_years: life.filter(|_| !is_measured),
+            excess: self.goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
+            meets: outcome.meets(self.goals),
+            command: one.row.command.clone(),
+        }
+    }
+
+    /// The cheapest at these prices that meets goals.
+    fn cheapest(&self, goals: &[Goal], cost: impl Fn(&Candidate) -> f64) -> Option<(usize, f64)> {
+        let priced = self.done.iter().enumerate().map(|(at, (one, outcome))| {
+            let cost = cost(one.candidate);
+            (at, cost, outcome.at_cost(cost))
+        });
+        let meeting = priced.filter(|(_, _, outcome)| outcome.meets(goals));
+        meeting.map(|(at, cost, _)| (at, cost)).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    fn cheapest_today(&self, goals: &[Goal]) -> Option<usize> {
+        self.cheapest(goals, |candidate| candidate.cost_usd).map(|(at, _)| at)
+    }
+
+    /// The cheapest that meets all goals.
+    pub fn recommended(&self) -> Option<Choice> {
+        self.cheapest_today(self.goals).map(|at| self.choice(at))
+    }
+
+    /// Those that miss the goals by the smallest factors.
+    pub fn closest(&self) -> Vec<Choice> {
+        let excess = |at: usize| self.done[at].1.worst_excess(self.goals);
+        let mut places: Vec<usize> = (0..self.done.len()).filter(|&at| excess(at).is_finite()).collect();
+        places.sort_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+        places.into_iter().take(CLOSEST).map(|at| self.choice(at)).collect()
+    }
+
+    /// Every goal on its own, and what it costs.
+    pub fn by_goal(&self) -> Vec<ByGoal> {
+        let best = self.cheapest_today(self.goals).map(|at| self.done[at].1.of(Measure::Cost));
+        let of = |(at, goal): (usize, &Goal)| {
+            let others: Vec<Goal> =
+                self.goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
+            let without = self.cheapest_today(&others).map(|at| self.choice(at));
+            let costs = best.zip(without.as_ref()).map(|(best, without)| best - without.cost_usd);
+            let alone = self.cheapest_today(&[*goal]).map(|at| self.choice(at));
+            ByGoal { goal: *goal, alone, without, costs_usd: costs }
+        };
+        self.goals.iter().enumerate().map(of).collect()
+    }
+
+    /// The devices that no other beats in price, response and life. The response is that of the first goal of one.
+    pub fn front(&self) -> Vec<Choice> {
+        let response = self.response();
+        let of = |(_, outcome): &(&Simulated<'_>, Outcome)| {
+            let us = outcome.of(response);
+            vec![outcome.of(Measure::Cost), if us.is_finite() { us } else { f64::NAN }, -outcome.of(Measure::Life)]
+        };
+        let points: Vec<Vec<f64>> = self.done.iter().map(of).collect();
+        let mut places = pareto::front(&points);
+        places.sort_by(|&a, &b| points[a][0].total_cmp(&points[b][0]));
+        places.into_iter().map(|at| self.choice(at)).collect()
+    }
+
+    /// The response that is shown.
+    fn response(&self) -> Measure {
+        response_of(self.goals)
+    }
+
+    /// Everything that was simulated.
+    pub fn all(&self) -> Vec<Choice> {
+        (0..self.done.len()).map(|at| self.choice(at)).collect()
+    }
+
+    /// The answer at other prices of each kind of parts.
+    pub fn sensitivity(&self) -> Vec<Sensitivity> {
+        let kinds: BTreeSet<Kind> =
+            self.done.iter().flat_map(|(one, _)| one.candidate.shares.iter().map(|&(kind, _)| kind)).collect();
+        kinds.into_iter().map(|kind| self.sensitivity_of(kind)).collect()
+    }
+
+    fn sensitivity_of(&self, kind: Kind) -> Sensitivity {
+        let at_factor = |factor: f64| {
+            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
+            self.cheapest(self.goals, cost)
+        };
+        let factor = |step: i32| pow(2.0, f64::from(step) / STEPS_PER_DOUBLING);
+        let today = at_factor(1.0).map(|(at, _)| at);
+        let mut steps: Vec<PriceStep> = Vec::new();
+        // From today's prices outwards, so that each change is beside where it happens.
+        for direction in [-1, 1] {
+            let mut last = today;
+            for step in 1..=PRICE_STEPS {
+                let factor = factor(direction * step);
+                let found = at_factor(factor);
+                let now = found.map(|(at, _)| at);
+                let changes_to = now.filter(|_| now != last).map(|at| {
+                    let mut choice = self.choice(at);
+                    choice.cost_usd = found.map_or(choice.cost_usd, |(_, cost)| cost);
+                    choice
+                });
+                steps.push(PriceStep {
+                    factor,
+                    cost_usd: found.map(|(_, cost)| cost),
+                    changes_to,
+                    is_none: now.is_none() && last.is_some(),
+                });
+                last = now;
+            }
+        }
+        let cost_usd = at_factor(1.0).map(|(_, cost)| cost);
+        steps.push(PriceStep { factor: 1.0, cost_usd, changes_to: None, is_none: false });
+        steps.sort_by(|a, b| a.factor.total_cmp(&b.factor));
+        Sensitivity { kind: kind.name(), steps }
+    }
+}
+
+/// The response that stands beside price and life: that of the first goal of one, or the 99th percentile.
+pub fn response_of(goals: &[Goal]) -> Measure {
+    let of_goal = goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Latency);
+    of_goal.unwrap_or(Measure::P99)
+}
+
+/// What stands in the way of a cheaper device: the goal that costs most. Where no device meets all goals, the one without which
+/// there is one, or else the one that the closest misses most.
+pub fn binds(recommended: Option<&Choice>, closest: &[Choice], by_goal: &[ByGoal]) -> Option<Cause> {
+    if recommended.is_some() {
+        let costs = |one: &&ByGoal| one.costs_usd.unwrap_or(0.0);
+        let most = by_goal.iter().filter(|one| costs(one) > 0.0).max_by(|a, b| costs(a).total_cmp(&costs(b)));
+        return most.map(|one| one.goal.measure.cause());
+    }
+    let opens = by_goal.iter().find(|one| one.without.is_some()).map(|one| one.goal.measure.cause());
+    let missed = || {
+        let excess = closest.first()?.excess.iter().zip(by_goal);
+        let most = excess.max_by(|a, b| a.0.unwrap_or(f64::INFINITY).total_cmp(&b.0.unwrap_or(f64::INFINITY)));
+        most.map(|(_, one)| one.goal.measure.cause())
+    };
+    opens.or_else(missed)
+}

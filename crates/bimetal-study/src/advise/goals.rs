@@ -1,0 +1,278 @@
+//! What a device is to achieve, and whether it does.
+
+use std::fmt;
+
+use bimetal_core::chip;
+use serde::{Serialize, Serializer};
+
+use crate::number::{LIVES, TIMES, with_unit};
+use crate::sweep::row::{Figures, RegionRow};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    /// Mean response of reads and writes, in microseconds.
+    Mean,
+    /// Their median.
+    P50,
+    /// Their 95th percentile.
+    P95,
+    /// Their 99th percentile.
+    P99,
+    /// Their 99.9th percentile.
+    P999,
+    /// Life at the rate of the trace, in years.
+    Life,
+    /// Price, in US dollars.
+    Cost,
+}
+
+/// What can stand in the way of a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The device is too slow.
+    Latency,
+    /// It is worn out too soon.
+    Wear,
+    /// It is too expensive.
+    Money,
+}
+
+impl Measure {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Self; 7] = [Self::Mean, Self::P50, Self::P95, Self::P99, Self::P999, Self::Life, Self::Cost];
+
+    /// Name of its goal on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::P999 => "p999",
+            Self::Life => "life",
+            Self::Cost => "budget",
+        }
+    }
+
+    /// What it is, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Mean => "mean response",
+            Self::P50 => "median response",
+            Self::P95 => "95th percentile",
+            Self::P99 => "99th percentile",
+            Self::P999 => "99.9th percentile",
+            Self::Life => "life",
+            Self::Cost => "cost",
+        }
+    }
+
+    /// What stands in the way where its goal is missed.
+    pub fn cause(self) -> Cause {
+        match self {
+            Self::Life => Cause::Wear,
+            Self::Cost => Cause::Money,
+            _ => Cause::Latency,
+        }
+    }
+
+    /// Whether more of it is better.
+    pub fn is_more_better(self) -> bool {
+        self == Self::Life
+    }
+
+    /// A value with its unit.
+    pub fn shown(self, value: f64) -> String {
+        match self {
+            _ if !value.is_finite() => "none".into(),
+            Self::Life => with_unit(LIVES, value),
+            Self::Cost => format!("{value:.2} USD"),
+            _ => with_unit(TIMES, value),
+        }
+    }
+}
+
+impl Serialize for Measure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// A bound on something measured: the least life, the most of everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// What is bounded.
+    pub measure: Measure,
+    /// The bound, in microseconds, years or US dollars.
+    pub limit: f64,
+}
+
+impl Goal {
+    /// A bound as it is written: `2ms`, `5y`, `20`.
+    ///
+    /// # Errors
+    /// What can be written instead.
+    pub fn parse(measure: Measure, text: &str) -> Result<Self, String> {
+        let (units, such): (&[(&str, f64)], _) = match measure {
+            Measure::Life => (&[("y", 1.0), ("d", 1.0 / 365.25), ("h", 1.0 / 8766.0)], "a life such as 5y, 90d or 12h"),
+            Measure::Cost => (&[("USD", 1.0), ("", 1.0)], "an amount of US dollars such as 20 or 7.50"),
+            _ => (&[("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)], "a time such as 500us, 2ms or 1s"),
+        };
+        let text = text.trim();
+        let number = |text: &str| text.trim().parse().ok().filter(|number: &f64| (1e-9..=1e12).contains(number));
+        let read = |&(unit, size): &(&str, f64)| number(text.strip_suffix(unit)?).map(|number| number * size);
+        let limit = units.iter().find_map(read).ok_or_else(|| format!("`{text}` is not {such}"))?;
+        Ok(Self { measure, limit })
+    }
+
+    /// By which factor it is missed, or met where that is at most 1.
+    pub fn excess(&self, outcome: &Outcome) -> f64 {
+        let value = outcome.of(self.measure);
+        if self.measure.is_more_better() { self.limit / value } else { value / self.limit }
+    }
+
+    /// Whether it is met.
+    pub fn is_met(&self, outcome: &Outcome) -> bool {
+        self.excess(outcome) <= 1.0
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = if self.measure.is_more_better() { "at least" } else { "at most" };
+        write!(f, "{} {bound} {}", self.measure.words(), self.measure.shown(self.limit))
+    }
+}
+
+/// What a device came to: what goals are held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// By [`Measure::ALL`]; infinite responses are those of a device that falls behind more and more.
+    values: [f64; Measure::ALL.len()],
+}
+
+/// At what rate lives are counted, in bytes written a day.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// What is asked for in place of the trace's.
+    pub asked: Option<f64>,
+    /// That of the trace, if it has a duration.
+    pub of_trace: Option<f64>,
+}
+
+impl Rate {
+    /// The one that counts.
+    pub fn bytes_per_day(self) -> Option<f64> {
+        self.asked.or(self.of_trace)
+    }
+}
+
+/// Bytes that the host can write at least where nothing was erased in what was measured: as if everything that was programmed, for
+/// whatever cause, had been programmed into the region that lasts shortest.
+fn life_bytes_at_least(figures: &Figures) -> f64 {
+    let of = |region: &RegionRow| {
+        let chip = chip::find(&region.chip)?;
+        Some(region.capacity_bytes as f64 * f64::from(chip.endurance))
+    };
+    let shortest = figures.regions.iter().map(|region| of(region).unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
+    figures.write_amplification.filter(|&programmed| programmed > 0.0).map_or(0.0, |programmed| shortest / programmed)
+}
+
+impl Outcome {
+    /// What figures amount to, at that price; a life is counted at that rate.
+    pub fn of_figures(figures: &Figures, cost_usd: f64, rate: Rate) -> Self {
+        let response = &figures.response_us;
+        let life = match (figures.lifetime_host_bytes, rate.asked, rate.bytes_per_day()) {
+            (Some(all), Some(bytes), _) => all / bytes / 365.25,
+            (Some(_), None, _) => figures.lifetime_years.unwrap_or(0.0),
+            // Nothing written is nothing worn.
+            (None, ..) if figures.write_us.count == 0 => f64::INFINITY,
+            (None, _, bytes) => bytes.map_or(0.0, |bytes| life_bytes_at_least(figures) / bytes / 365.25),
+        };
+        let value = |measure| match measure {
+            Measure::Life => life,
+            Measure::Cost => cost_usd,
+            _ if !figures.is_judged() => f64::INFINITY,
+            Measure::Mean => response.mean,
+            Measure::P50 => response.p50,
+            Measure::P95 => response.p95,
+            Measure::P99 => response.p99,
+            Measure::P999 => response.p999,
+        };
+        Self { values: Measure::ALL.map(value) }
+    }
+
+    /// From a value of each measure.
+    pub fn new(value: impl Fn(Measure) -> f64) -> Self {
+        Self { values: Measure::ALL.map(value) }
+    }
+
+    /// What was measured, in microseconds, years or US dollars.
+    pub fn of(&self, measure: Measure) -> f64 {
+        self.values[measure as usize]
+    }
+
+    /// At another price.
+    pub fn at_cost(mut self, cost_usd: f64) -> Self {
+        self.values[Measure::Cost as usize] = cost_usd;
+        self
+    }
+
+    /// Whether all goals are met.
+    pub fn meets(&self, goals: &[Goal]) -> bool {
+        goals.iter().all(|goal| goal.is_met(self))
+    }
+
+    /// The largest factor by which a goal is missed, 0 without goals.
+    pub fn worst_excess(&self, goals: &[Goal]) -> f64 {
+        goals.iter().map(|goal| goal.excess(self)).fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_have_units() {
+        let limit = |measure, text| Goal::parse(measure, text).map(|goal| goal.limit);
+        assert_eq!(limit(Measure::P99, "2ms"), Ok(2000.0));
+        assert_eq!(limit(Measure::Mean, " 500 us"), Ok(500.0));
+        assert_eq!(limit(Measure::P50, "0.5s"), Ok(500_000.0));
+        assert_eq!(limit(Measure::Life, "5y"), Ok(5.0));
+        assert_eq!(limit(Measure::Life, "365.25d"), Ok(1.0));
+        assert_eq!(limit(Measure::Life, "8766h"), Ok(1.0));
+        assert_eq!(limit(Measure::Cost, "20"), Ok(20.0));
+        assert_eq!(limit(Measure::Cost, "7.50 USD"), Ok(7.5));
+        for (measure, text, said) in [
+            (Measure::P99, "2", "500us"),
+            (Measure::P99, "-2ms", "500us"),
+            (Measure::P99, "5y", "500us"),
+            (Measure::Life, "5", "90d"),
+            (Measure::Life, "0y", "90d"),
+            (Measure::Cost, "nan", "dollars"),
+            (Measure::Cost, "5y", "dollars"),
+        ] {
+            let error = limit(measure, text).unwrap_err();
+            assert!(error.contains(said) && error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_goal_is_missed_by_a_factor() {
+        let outcome = Outcome::new(|measure| match measure {
+            Measure::Life => 2.5,
+            Measure::P99 => 3000.0,
+            _ => f64::INFINITY,
+        });
+        let goal = |measure, limit| Goal { measure, limit };
+        assert_eq!(goal(Measure::Life, 5.0).excess(&outcome), 2.0);
+        assert_eq!(goal(Measure::P99, 2000.0).excess(&outcome), 1.5);
+        assert!(goal(Measure::P99, 3000.0).is_met(&outcome));
+        assert_eq!(outcome.worst_excess(&[goal(Measure::Life, 5.0), goal(Measure::P99, 2000.0)]), 2.0);
+        assert!(!outcome.meets(&[goal(Measure::Mean, 1e9)]), "overloaded");
+        assert!(outcome.meets(&[]) && outcome.at_cost(3.0).meets(&[goal(Measure::Cost, 3.0)]));
+    }
+}

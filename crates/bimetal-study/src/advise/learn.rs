@@ -1,0 +1,234 @@
+//! How far estimates are off, learned from simulations: Gaussian-process regression over the logarithm of measured by estimated.
+//!
+//! Relatives are off alike: devices of one layout, of one scheme, of the same parts, and the more so the nearer their sizes are. Where
+//! nothing near was simulated, what is learned shrinks to nothing and its spread to what it was before (Rasmussen and Williams,
+//! "Gaussian Processes for Machine Learning", 2006, algorithm 2.1).
+
+use bimetal_core::part::real::{exp, ln};
+
+use super::goals::{Measure, Outcome};
+use super::space::Candidate;
+
+/// What is estimated: everything but the cost, which is known.
+pub const ESTIMATED: [Measure; 6] =
+    [Measure::Mean, Measure::P50, Measure::P95, Measure::P99, Measure::P999, Measure::Life];
+/// Spread of the logarithm of measured by estimated before anything was simulated: a factor of e either way.
+const SPREAD: f64 = 1.0;
+/// Spread of what sizes, parts and scheme do not explain.
+const NOISE: f64 = 0.05;
+/// Shares of that variance which devices have in common: all of them, those of a layout, those of a scheme.
+const SHARED: [f64; 3] = [0.2, 0.2, 0.2];
+/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region and for the
+/// spare area, and by half for each difference in scheme, fast and slow part.
+const REACH: [f64; 2] = [1.5, 1.0];
+const OTHER: f64 = 0.5;
+/// The spread that is expected counts as much as what so many simulations show.
+const TRUST: f64 = 4.0;
+/// A device that falls behind more and more is taken to be so many times slower than estimated.
+const OVERLOADED: f64 = 100.0;
+
+/// What makes candidates relatives of each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traits {
+    layout: u8,
+    scheme: String,
+    fast: String,
+    slow: String,
+    /// Logarithms of the fast region's bytes and of the spare area's share.
+    sizes: [f64; 2],
+}
+
+/// A candidate as the search sees it.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// What makes it a relative of others.
+    pub traits: Traits,
+    /// What it was estimated to come to.
+    pub estimate: Outcome,
+}
+
+impl Predicted {
+    /// A candidate with its estimate.
+    pub fn new(candidate: &Candidate, estimate: Outcome) -> Self {
+        let layout = &candidate.layout;
+        let name = |part: &Option<(bimetal_core::chip::Chip, u64)>| {
+            part.as_ref().map_or_else(String::new, |(chip, _)| chip.name.clone())
+        };
+        let bytes =
+            |part: &Option<(bimetal_core::chip::Chip, u64)>| part.as_ref().map_or(1.0, |(_, bytes)| *bytes as f64);
+        let spare = (bytes(&layout.slow) / layout.logical_bytes as f64 - 1.0).max(0.01);
+        let traits = Traits {
+            layout: layout.regions as u8,
+            scheme: candidate.point.scheme.clone(),
+            fast: name(&layout.fast),
+            slow: name(&layout.slow),
+            sizes: [ln(bytes(&layout.fast).max(1.0)), ln(spare)],
+        };
+        Self { traits, estimate }
+    }
+}
+
+fn covariance(a: &Traits, b: &Traits) -> f64 {
+    let same = |same: bool, other: f64| if same { 1.0 } else { other };
+    let distance: f64 = (a.sizes.iter().zip(&b.sizes).zip(REACH))
+        .map(|((a, b), reach)| {
+            let steps = (a - b) / reach;
+            steps * steps
+        })
+        .sum();
+    let near = exp(-0.5 * distance)
+        * same(a.scheme == b.scheme, OTHER)
+        * same(a.fast == b.fast, OTHER)
+        * same(a.slow == b.slow, OTHER);
+    let rest = 1.0 - SHARED.iter().sum::<f64>();
+    let shared = SHARED[0] + SHARED[1] * same(a.layout == b.layout, 0.0) + SHARED[2] * same(a.scheme == b.scheme, 0.0);
+    SPREAD * SPREAD * (shared + rest * near)
+}
+
+/// What has been learned.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    seen: Vec<Traits>,
+    /// Lower triangle of the covariance's Cholesky factor, by rows.
+    factor: Vec<Vec<f64>>,
+    /// By measure: logarithms of measured by estimated.
+    errors: Vec<[f64; ESTIMATED.len()]>,
+    /// By measure: the sum of squares of errors in units of what was expected of each after the others.
+    surprise: [f64; ESTIMATED.len()],
+    /// So many simulations.
+    measured: f64,
+}
+
+/// A logarithm with its spread.
+#[derive(Clone, Copy, Debug)]
+pub struct Belief {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub spread: f64,
+}
+
+impl Learned {
+    /// Takes in what a simulation of a candidate came to.
+    pub fn add(&mut self, candidate: &Predicted, outcome: &Outcome) {
+        let errors = ESTIMATED.map(|measure| {
+            let (estimated, measured) = (candidate.estimate.of(measure), outcome.of(measure));
+            let ratio = measured / estimated;
+            match ratio {
+                _ if measured == f64::INFINITY && measure != Measure::Life => ln(OVERLOADED),
+                // Nothing was worn in what was measured, or nothing was written: nothing is learned.
+                _ if !(ratio.is_finite() && ratio > 0.0) => 0.0,
+                _ => ln(ratio),
+            }
+        });
+        let (weights, spread) = self.weights(&candidate.traits);
+        for (at, error) in errors.iter().enumerate() {
+            let deviations = (error - self.mean(&weights, at)) / spread;
+            self.surprise[at] += deviations * deviations;
+        }
+        self.measured += 1.0;
+        self.push(&candidate.traits, errors);
+    }
+
+    /// Takes in a candidate as if it had come out as believed: what is not yet known of those that run already.
+    pub fn suppose(&mut self, candidate: &Predicted) {
+        let weights = self.weights(&candidate.traits);
+        let errors = std::array::from_fn(|at| self.mean(&weights.0, at));
+        self.push(&candidate.traits, errors);
+    }
+
+    fn push(&mut self, traits: &Traits, errors: [f64; ESTIMATED.len()]) {
+        let row = self.forward(&self.covariances(traits));
+        let own = covariance(traits, traits) + NOISE * NOISE - row.iter().map(|value| value * value).sum::<f64>();
+        self.factor.push(row.into_iter().chain([own.max(NOISE * NOISE).sqrt()]).collect());
+        self.seen.push(traits.clone());
+        self.errors.push(errors);
+    }
+
+    fn covariances(&self, traits: &Traits) -> Vec<f64> {
+        self.seen.iter().map(|seen| covariance(seen, traits)).collect()
+    }
+
+    /// Solves with the factor.
+    fn forward(&self, right: &[f64]) -> Vec<f64> {
+        let mut solved: Vec<f64> = Vec::with_capacity(right.len());
+        for (row, right) in self.factor.iter().zip(right) {
+            let known: f64 = row.iter().zip(&solved).map(|(a, b)| a * b).sum();
+            solved.push((right - known) / row[solved.len()]);
+        }
+        solved
+    }
+
+    /// Weights of what was seen for a candidate, and the spread that is left.
+    fn weights(&self, traits: &Traits) -> (Vec<f64>, f64) {
+        let half = self.forward(&self.covariances(traits));
+        let left = covariance(traits, traits) - half.iter().map(|value| value * value).sum::<f64>();
+        // Backward through the factor's transpose.
+        let mut weights = half;
+        for at in (0..weights.len()).rev() {
+            weights[at] /= self.factor[at][at];
+            let weight = weights[at];
+            for (before, value) in self.factor[at][..at].iter().enumerate() {
+                weights[before] -= value * weight;
+            }
+        }
+        (weights, (left.max(0.0) + NOISE * NOISE).sqrt())
+    }
+
+    fn mean(&self, weights: &[f64], at: usize) -> f64 {
+        weights.iter().zip(&self.errors).map(|(weight, errors)| weight * errors[at]).sum()
+    }
+
+    /// What is believed of the logarithms of what a candidate will come to, by [`ESTIMATED`].
+    pub fn beliefs(&self, candidate: &Predicted) -> [Belief; ESTIMATED.len()] {
+        let (weights, spread) = self.weights(&candidate.traits);
+        std::array::from_fn(|at| {
+            let estimate = candidate.estimate.of(ESTIMATED[at]);
+            // Without a rate nothing wears; without a write nothing is estimated.
+            let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
+            // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to what was
+            // expected of it.
+            let scale = (TRUST + self.surprise[at]) / (TRUST + self.measured);
+            Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(scheme: &str, fast: f64, spare: f64) -> Predicted {
+        let (scheme, sizes) = (scheme.to_owned(), [ln(fast), ln(spare)]);
+        let traits = Traits { layout: 0, scheme, fast: "f".into(), slow: "s".into(), sizes };
+        Predicted { traits, estimate: Outcome::new(|_| 10.0) }
+    }
+
+    #[test]
+    fn relatives_are_corrected_and_strangers_less() {
+        let mut learned = Learned::default();
+        let belief = |learned: &Learned, of: &Predicted| learned.beliefs(of)[0];
+        let (near, far) = (candidate("a", 64.0, 0.1), candidate("b", 4096.0, 0.8));
+        assert_eq!(belief(&learned, &near).mean, ln(10.0));
+        for fast in [32.0, 128.0] {
+            learned.add(&candidate("a", fast, 0.1), &Outcome::new(|_| 30.0));
+        }
+        let (near, far) = (belief(&learned, &near), belief(&learned, &far));
+        assert!((near.mean - ln(30.0)).abs() < 0.1 && near.spread < 0.3, "{near:?}");
+        assert!(far.mean > ln(10.0) && far.mean < ln(20.0) && far.spread > 0.7, "{far:?}");
+        // What was seen is known but for the noise.
+        let seen = belief(&learned, &candidate("a", 32.0, 0.1));
+        assert!((seen.mean - ln(30.0)).abs() < 0.01 && seen.spread < 2.0 * NOISE, "{seen:?}");
+    }
+
+    #[test]
+    fn what_is_supposed_changes_no_mean() {
+        let mut learned = Learned::default();
+        learned.add(&candidate("a", 32.0, 0.1), &Outcome::new(|_| 30.0));
+        let other = candidate("a", 100.0, 0.3);
+        let before = learned.beliefs(&other)[0];
+        learned.suppose(&candidate("a", 64.0, 0.2));
+        let after = learned.beliefs(&other)[0];
+        assert!((before.mean - after.mean).abs() < 1e-6 && after.spread < before.spread);
+    }
+}

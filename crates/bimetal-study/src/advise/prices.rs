@@ -1,0 +1,252 @@
+//! What flash and disks cost: the list of the core by year, a file, single prices. A device is priced from what it is made of, so
+//! that any row can be priced again without simulating it.
+
+use std::collections::BTreeMap;
+
+use bimetal_core::chip::{self, Cell, Chip, prices};
+use bimetal_core::drive::{self, Drive};
+use serde::{Deserialize, Serialize};
+
+use crate::sweep::row::Figures;
+
+/// Bytes of a GiB.
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// What prices move together: the same kind of cells, or disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Flash of such cells.
+    Flash(Cell),
+    /// Disks.
+    Disk,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flash(cell) => cell.name(),
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// A price list. Displays as a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PriceList {
+    /// Its year.
+    pub year: u16,
+    /// By year and kind of cells, in US dollars per GiB.
+    by_year: BTreeMap<(u16, Cell), f64>,
+    /// Of single parts and of kinds, which win over the year's.
+    given: BTreeMap<String, f64>,
+}
+
+/// What is wrong with a price, in a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PriceError(String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    prices: Vec<FilePrice>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePrice {
+    year: u16,
+    cell: String,
+    usd_per_gib: f64,
+}
+
+/// A price as it is printed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listed {
+    /// Name of the chip or drive.
+    pub part: String,
+    /// Its kind of cells, or `disk`.
+    pub kind: &'static str,
+    /// US dollars per GiB.
+    pub usd_per_gib: f64,
+}
+
+impl PriceList {
+    /// The list of a year, by default the latest one. `file` has the text of a file of prices, which are put in place of those
+    /// of the same year and cells; `given` are prices of parts or of kinds, such as `tlc=0.10`.
+    ///
+    /// # Errors
+    /// A file or a price that cannot be, or a year before all prices.
+    pub fn new(year: Option<u16>, file: Option<&str>, given: &[(String, f64)]) -> Result<Self, PriceError> {
+        let mut by_year: BTreeMap<(u16, Cell), f64> =
+            prices::PRICES.iter().map(|price| ((price.year, price.cell), price.usd_per_gib)).collect();
+        if let Some(text) = file {
+            for price in parse(text)? {
+                by_year.insert((price.year, cell(&price.cell)?), positive(&price.cell, price.usd_per_gib)?);
+            }
+        }
+        let years = || by_year.keys().map(|&(year, _)| year);
+        let (first, last) = (years().min().unwrap_or(0), years().max().unwrap_or(0));
+        let year = year.unwrap_or(last);
+        if year < first {
+            return Err(PriceError(format!(
+                "there are no prices of {year}; hint: the first year of the list is {first}"
+            )));
+        }
+        let mut list = Self { year, by_year, given: BTreeMap::new() };
+        for (name, usd) in given {
+            let name = name.to_ascii_lowercase();
+            let is_known = name == Kind::Disk.name()
+                || cell(&name).is_ok()
+                || chip::find(&name).is_some()
+                || drive::catalogue().iter().any(|drive| drive.name == name);
+            if !is_known {
+                return Err(PriceError(format!(
+                    "`{name}` is no chip, no drive and no kind of them; the kinds are {}, disk",
+                    Cell::ALL.map(Cell::name).join(", ")
+                )));
+            }
+            list.given.insert(name.clone(), positive(&name, *usd)?);
+        }
+        Ok(list)
+    }
+
+    /// Price per GiB of a chip: its own, that of its cells, that of the year, or of the last year before that had one.
+    pub fn of_chip(&self, chip: &Chip) -> Option<f64> {
+        let given = self.given.get(&chip.name).or_else(|| self.given.get(chip.cell.name()));
+        let listed = || self.by_year.iter().rev().find(|((year, cell), _)| *year <= self.year && *cell == chip.cell);
+        given.copied().or_else(|| listed().map(|(_, &usd)| usd))
+    }
+
+    /// Price per GiB of a drive: its own, that of disks, that of the catalogue.
+    pub fn of_drive(&self, drive: &Drive) -> f64 {
+        let given = self.given.get(&drive.name).or_else(|| self.given.get(Kind::Disk.name()));
+        given.copied().unwrap_or(drive.usd_per_gib)
+    }
+
+    /// What a device costs by kinds, in US dollars, as the report counts it: all flash, and as much of the disks as data are on.
+    /// `None` where a part has no price.
+    pub fn shares(&self, figures: &Figures) -> Option<Vec<(Kind, f64)>> {
+        let regions = figures.regions.iter().map(|region| (region.chip.as_str(), region.capacity_bytes));
+        let disks = figures.disks.iter().map(|disk| (disk.drive.as_str(), disk.capacity_bytes));
+        self.shares_of(regions, disks)
+    }
+
+    /// The same of chips and drives by their names, and bytes of them.
+    pub fn shares_of<'a>(
+        &self,
+        regions: impl Iterator<Item = (&'a str, u64)>,
+        disks: impl Iterator<Item = (&'a str, u64)>,
+    ) -> Option<Vec<(Kind, f64)>> {
+        let flash = regions.map(|(name, bytes)| {
+            let chip = chip::find(name)?;
+            Some((Kind::Flash(chip.cell), bytes as f64 / GIB * self.of_chip(&chip)?))
+        });
+        let disks =
+            disks.map(|(name, bytes)| Some((Kind::Disk, bytes as f64 / GIB * self.of_drive(&drive::find(name)?))));
+        flash.chain(disks).collect()
+    }
+
+    /// What a device costs, in US dollars.
+    pub fn cost_usd(&self, figures: &Figures) -> Option<f64> {
+        self.shares(figures).map(|shares| total(&shares, |_| 1.0))
+    }
+
+    /// A chip as it is printed.
+    pub fn listed(&self, chip: &Chip) -> Option<Listed> {
+        Some(Listed { part: chip.name.clone(), kind: chip.cell.name(), usd_per_gib: self.of_chip(chip)? })
+    }
+}
+
+/// The sum of shares whose prices have changed by factors.
+pub fn total(shares: &[(Kind, f64)], factor: impl Fn(Kind) -> f64) -> f64 {
+    shares.iter().map(|&(kind, usd)| usd * factor(kind)).sum()
+}
+
+fn parse(text: &str) -> Result<Vec<FilePrice>, PriceError> {
+    let file: Result<File, _> = toml::from_str(text);
+    file.map(|file| file.prices).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
+        PriceError(format!("line {line}: {}", error.message().trim().replace('\n', "; ")))
+    })
+}
+
+fn cell(name: &str) -> Result<Cell, PriceError> {
+    let known = || Cell::ALL.map(Cell::name).join(", ");
+    let found = Cell::ALL.into_iter().find(|cell| cell.name() == name.to_ascii_lowercase());
+    found.ok_or_else(|| PriceError(format!("`{name}` is no kind of cells; there are: {}", known())))
+}
+
+fn positive(of: &str, usd: f64) -> Result<f64, PriceError> {
+    if usd > 0.0 && usd <= 1e6 {
+        return Ok(usd);
+    }
+    Err(PriceError(format!("the price of `{of}` is {usd}: write US dollars per GiB, above 0 and at most 1000000")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::point::{self, AUTO, DeviceSource, Point, Replay};
+    use crate::sweep::source::{Origin, TraceSource};
+    use bimetal_core::replay::to_the_end;
+    use std::path::Path;
+
+    fn figures(scheme: &str, set: &[(&str, &str)]) -> Figures {
+        let point = Point {
+            trace: TraceSource { name: "s".into(), from: Origin::Sample, limit: Some(200) },
+            device: DeviceSource { name: AUTO.into(), file: None },
+            scheme: scheme.into(),
+            set: set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            replay: Replay::default(),
+        };
+        point::run(&point, Path::new("."), &mut to_the_end).figures.unwrap()
+    }
+
+    #[test]
+    fn the_lists_own_year_gives_the_cost_of_the_report() {
+        let chips_2026 = [("slc.chip", "pslc-tlc-2021"), ("mlc.chip", "tlc-3d-2021")];
+        let (of_2009, of_2026) = (PriceList::new(Some(2009), None, &[]), PriceList::new(None, None, &[]));
+        let (of_2009, of_2026) = (of_2009.unwrap(), of_2026.unwrap());
+        assert_eq!(of_2026.year, 2026);
+        for scheme in ["pagemap", "wlaftl", "pslc-dynamic", "opfcl"] {
+            let old = figures(scheme, &[]);
+            assert_eq!(of_2009.cost_usd(&old), Some(old.cost_usd), "{scheme}");
+            let new = figures(scheme, &chips_2026);
+            assert_eq!(of_2026.cost_usd(&new), Some(new.cost_usd), "{scheme}");
+            assert!(of_2026.cost_usd(&old).unwrap() < old.cost_usd, "{scheme}");
+        }
+    }
+
+    #[test]
+    fn prices_can_be_given_by_file_kind_and_part() {
+        let file = "[[prices]]\nyear = 2027\ncell = \"TLC\"\nusd_per_gib = 0.5\n";
+        let of = |year, given: &[(String, f64)], name: &str| {
+            let list = PriceList::new(year, Some(file), given).unwrap();
+            list.of_chip(&chip::find(name).unwrap())
+        };
+        assert_eq!(of(None, &[], "tlc-3d-2021"), Some(0.5));
+        // What has no price in 2027 has that of the last year before.
+        assert_eq!(of(None, &[], "qlc-3d-2020"), prices::of(Cell::Qlc, 2026));
+        assert_eq!(of(Some(2026), &[], "tlc-3d-2021"), prices::of(Cell::Tlc, 2026));
+        assert_eq!(of(Some(2009), &[], "tlc-3d-2021"), None);
+        let given = [("TLC".to_owned(), 0.1), ("tlc-2014".to_owned(), 0.05)];
+        assert_eq!(of(None, &given, "tlc-3d-2021"), Some(0.1));
+        assert_eq!(of(None, &given, "tlc-2014"), Some(0.05));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let error = |year, file: Option<&str>, given: &[(&str, f64)]| {
+            let given: Vec<_> = given.iter().map(|&(name, usd)| (name.to_owned(), usd)).collect();
+            PriceList::new(year, file, &given).unwrap_err().to_string()
+        };
+        assert!(error(Some(1999), None, &[]).contains("2009"));
+        assert!(error(None, None, &[("plc", 1.0)]).contains("qlc"));
+        assert!(error(None, None, &[("tlc", 0.0)]).contains("above 0"));
+        assert!(error(None, Some("[[prices]]\nyear = 2026\n"), &[]).contains("cell"));
+        assert!(error(None, Some("[[prices]]\nyear = 2026\ncell = \"plc\"\nusd_per_gib = 1.0"), &[]).contains("plc"));
+    }
+}

@@ -1,0 +1,120 @@
+//! The search on spaces that are small enough to be enumerated: how often it finds the true optimum, with a tenth of the simulations.
+
+use super::*;
+use crate::generate;
+use crate::{memory, sample};
+use bimetal_core::part::random;
+use bimetal_core::replay::to_the_end;
+
+/// Every candidate of a small space, simulated.
+struct Enumerated {
+    name: String,
+    predicted: Vec<Predicted>,
+    costs: Vec<f64>,
+    outcomes: Vec<Option<Outcome>>,
+}
+
+fn enumerated(name: &str, workload: Workload, schemes: &[&str], chips: &[&str]) -> Enumerated {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let asked = Asked { schemes: names(schemes), chips: names(chips), ..Asked::default() };
+    let prices = PriceList::new(None, None, &[]).unwrap();
+    let source = TraceSource { name: name.into(), from: crate::sweep::source::Origin::Sample, limit: None };
+    let (repeat, measure) = usual_passes(&workload, workload.touched_bytes());
+    let replay = Replay { repeat, measure, ..Replay::default() };
+    let candidates = space::candidates(&asked, &source, workload.touched_bytes(), &replay, &prices).unwrap();
+    let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
+    let question = Question {
+        goals: Vec::new(),
+        asked,
+        prices,
+        write_bytes_per_day: Some(1e9),
+        replay,
+        simulations: None,
+        jobs: 0,
+    };
+    let load = load(&trace, &candidates, &question, Some(1e9));
+    let outcomes = candidates.par_iter().map(|candidate| {
+        let row = run_on(&candidate.point, &trace, &|bytes| memory::check_bytes(bytes), &mut to_the_end);
+        Some(Outcome::of_figures(&row.figures?, candidate.cost_usd, Rate { asked: Some(1e9), of_trace: None }))
+    });
+    let outcomes = outcomes.collect();
+    let predicted = candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
+    let costs = candidates.iter().map(|candidate| candidate.cost_usd).collect();
+    Enumerated { name: name.into(), predicted, costs, outcomes }
+}
+
+impl Enumerated {
+    fn generated(workload: &str, settings: &[(&str, &str)], schemes: &[&str], chips: &[&str]) -> Self {
+        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let trace = generate::trace(workload, &settings, 7).unwrap();
+        enumerated(workload, Workload::of(trace, None), schemes, chips)
+    }
+
+    /// Goals that some of the devices meet, or nearly: bounds are those of a device drawn at random, each loosened or tightened.
+    fn goals(&self, random: &mut u64) -> Vec<Goal> {
+        let measures = [Measure::P99, Measure::Life, Measure::Mean, Measure::P95];
+        let done: Vec<&Outcome> = self.outcomes.iter().flatten().collect();
+        let first = random::below(random, measures.len() as u64) as usize;
+        let count = 1 + random::below(random, 2) as usize;
+        let mut goal = |step: usize| {
+            let measure = measures[(first + step) % measures.len()];
+            let value = done[random::below(random, done.len() as u64) as usize].of(measure);
+            let limit = value * (0.8 + 0.4 * random::unit(random));
+            Goal { measure, limit }
+        };
+        (0..count).map(&mut goal).filter(|goal| goal.limit.is_finite() && goal.limit > 0.0).collect()
+    }
+
+    /// Whether the search finds the cheapest device that meets goals, or that there is none; with how many simulations.
+    fn is_found(&self, goals: &[Goal]) -> (bool, usize) {
+        let all: Vec<_> = self.outcomes.iter().copied().enumerate().collect();
+        let aim = Aim { goals: goals.to_vec(), costs: self.costs.clone() };
+        let truth = aim.cheapest(&all);
+        let most = self.predicted.len() / 10;
+        let mut run = |batch: &[usize]| ControlFlow::Continue(batch.iter().map(|&at| self.outcomes[at]).collect());
+        let found = search::search(&self.predicted, std::slice::from_ref(&aim), most, &mut run);
+        let ControlFlow::Continue(found) = found else { unreachable!("nothing stops it") };
+        assert!(found.tried.len() <= most);
+        let cost = |at: Option<usize>| at.map(|at| self.costs[at]);
+        (cost(aim.cheapest(&found.tried)) == cost(truth), found.tried.len())
+    }
+}
+
+/// At least so many percent are found.
+const FOUND_PERCENT: usize = 95;
+
+/// Prints how often the true optimum is found; run it with `--nocapture`.
+#[test]
+fn the_true_optimum_is_found_with_a_tenth_of_the_simulations() {
+    const GOALS: usize = 100;
+    const SCHEMES: [&str; 4] = ["pagemap", "wlaftl", "hyssd", "pslc-dynamic"];
+    const CHIPS: [&str; 5] = ["slc-2011", "mlc-2008", "tlc-3d-2018", "mlc-mqsim", "mlc-l95b"];
+    let sample = Workload::of(sample::open().unwrap(), Some(6000));
+    let spaces = [
+        enumerated("sample", sample, &SCHEMES, &CHIPS),
+        Enumerated::generated("zipf", &[("requests", "12000"), ("span", "96MiB")], &SCHEMES, &CHIPS),
+        Enumerated::generated("uniform", &[("requests", "12000"), ("span", "64MiB")], &SCHEMES, &CHIPS),
+    ];
+    let (mut found, mut asked) = (0, 0);
+    for space in &spaces {
+        let mut random = 11u64;
+        let (mut own, mut simulations, mut count) = (0, 0, 0);
+        for _ in 0..GOALS {
+            let goals = space.goals(&mut random);
+            if goals.is_empty() {
+                continue;
+            }
+            let (is_found, used) = space.is_found(&goals);
+            (own, simulations, count) = (own + usize::from(is_found), simulations + used, count + 1);
+        }
+        println!(
+            "{}: {} candidates, found {own} of {count}, {:.1} simulations",
+            space.name,
+            space.predicted.len(),
+            simulations as f64 / count as f64
+        );
+        (found, asked) = (found + own, asked + count);
+    }
+    println!("all: {found} of {asked}");
+    assert!(found * 100 >= asked * FOUND_PERCENT, "{found} of {asked}");
+}

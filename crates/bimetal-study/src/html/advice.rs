@@ -1,0 +1,210 @@
+//! Advice to look at: the answer, what it was chosen from with the goals drawn as lines, and how it moves with prices.
+
+use super::page::Page;
+use super::table::Table;
+use crate::advise::answer::{Answer, Choice, response_of};
+use crate::advise::goals::Measure;
+use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
+use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, significant};
+
+/// Name of the line that joins the best.
+const FRONT: &str = "the best";
+/// Pixels of a mark, and of that of the answer.
+const MARKS: (usize, usize) = (8, 15);
+/// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+const WIDE: f64 = 12.0;
+
+/// A budget beyond so many times the dearest device is not drawn.
+const COST_BEYOND: f64 = 1.5;
+
+/// A page of an answer; `command` makes it again.
+pub fn advice(answer: &Answer, command: &str) -> String {
+    let mut schemes: Vec<String> = Vec::new();
+    for choice in &answer.simulated {
+        if !schemes.contains(&choice.scheme) {
+            schemes.push(choice.scheme.clone());
+        }
+    }
+    let mut page = Page::new(&format!("Advice for {}", answer.trace.name), schemes.clone());
+    head(&mut page, answer, command);
+    page.section("What it was chosen from");
+    page.paragraph(
+        "Every device that was simulated. The stepped line is the best that there is at a price or below it; straight ones are \
+         the goals; the large mark is the answer.",
+    );
+    let response = response_of(&answer.goals);
+    page.plots(&[cost_and(answer, response, &schemes), cost_and(answer, Measure::Life, &schemes)]);
+    page.section("When prices change");
+    page.paragraph("The cheapest of these devices that meets all goals, as the price of one kind of parts changes.");
+    page.plots(&[prices(answer)]);
+    let changes = changes(answer);
+    if changes.rows.is_empty() {
+        page.paragraph("The device stays the same from a quarter to four times the price of each kind.");
+    } else {
+        page.table(&changes);
+    }
+    page.section("All devices that were simulated");
+    page.sifted_table(&all(answer, response));
+    page.finish()
+}
+
+fn head(page: &mut Page, answer: &Answer, command: &str) {
+    let goals: Vec<String> = answer.goals.iter().map(ToString::to_string).collect();
+    page.list(
+        "facts",
+        &[
+            format!("goals: {}", goals.join("; ")),
+            format!(
+                "{} devices came into question, {} simulated{}",
+                answer.candidates,
+                answer.simulations,
+                if answer.is_settled { "" } else { "; more simulations may find a cheaper one" }
+            ),
+        ],
+    );
+    let chosen = match &answer.recommended {
+        Some(choice) => {
+            page.paragraph(&format!("The cheapest that meets all goals, for {:.2} USD:", choice.cost_usd));
+            std::slice::from_ref(choice)
+        }
+        None => {
+            page.paragraph("No device meets all goals. The closest:");
+            answer.closest.as_slice()
+        }
+    };
+    let heads = ["device", "scheme"].map(str::to_owned).into_iter().chain(goals).collect();
+    let row = |choice: &Choice| {
+        let values = answer.goals.iter().map(|goal| choice.shown(goal.measure));
+        [choice.device.clone(), choice.scheme.clone()].into_iter().chain(values).collect()
+    };
+    page.table(&Table { text_columns: 2, ..Table::new(heads, chosen.iter().map(row).collect()) });
+    if let Some(choice) = chosen.first() {
+        page.paragraph("To confirm it:");
+        page.code(&choice.command);
+    }
+    page.paragraph("To repeat the answer:");
+    page.code(command);
+}
+
+fn units(measure: Measure) -> Units {
+    match measure {
+        Measure::Life => LIVES,
+        Measure::Cost => &[("USD", 1.0)],
+        _ => TIMES,
+    }
+}
+
+fn axis(label: String, values: impl Iterator<Item = f64>) -> Axis {
+    let (least, most) = values
+        .filter(|&value| value > 0.0)
+        .fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
+    if most > least * WIDE { Axis::logarithmic(label) } else { Axis::linear(label) }
+}
+
+/// Every device by its cost and something measured, with the goals of both.
+fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
+    let values = || answer.simulated.iter().filter_map(|choice| choice.of(measure));
+    let costs = || answer.simulated.iter().map(|choice| choice.cost_usd);
+    let (unit, scale) = common_unit(units(measure), values(), 1.0);
+    let place = |choice: &Choice| Some((choice.cost_usd, choice.of(measure)? / scale));
+    let mut best: Vec<(f64, f64)> = Vec::new();
+    let mut by_cost: Vec<(f64, f64)> = answer.simulated.iter().filter_map(place).collect();
+    by_cost.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    for (cost, value) in by_cost {
+        let is_better =
+            best.last().is_none_or(|last| if measure.is_more_better() { value > last.1 } else { value < last.1 });
+        if is_better {
+            best.push((cost, value));
+        }
+    }
+    let mut series = Vec::new();
+    if best.len() > 1 {
+        series.push(Series::measured(FRONT, best));
+    }
+    let ends = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)))
+    };
+    for goal in &answer.goals {
+        let line = if goal.measure == measure {
+            let (least, most) = ends(&mut costs());
+            vec![(least, goal.limit / scale), (most, goal.limit / scale)]
+        } else if goal.measure == Measure::Cost && goal.limit <= ends(&mut costs()).1 * COST_BEYOND {
+            let (least, most) = ends(&mut values());
+            vec![(goal.limit, least / scale), (goal.limit, most / scale)]
+        } else {
+            continue;
+        };
+        if line.iter().all(|(x, y)| x.is_finite() && y.is_finite() && *y > 0.0) {
+            series.push(Series::measured(format!("goal: {goal}"), line));
+        }
+    }
+    let of_scheme = |scheme: &String| {
+        let own = answer.simulated.iter().filter(|choice| choice.scheme == *scheme);
+        let point = |choice: &Choice| {
+            let (x, y) = place(choice)?;
+            let is_answer = answer.recommended.as_ref() == Some(choice);
+            let size = if is_answer { MARKS.1 } else { MARKS.0 };
+            Some(Described { x, y, size, label: format!("{}: {}", choice.scheme, choice.device) })
+        };
+        Series {
+            points: Points::Described(own.filter_map(point).collect()),
+            ..Series::measured(scheme.clone(), Vec::new())
+        }
+    };
+    series.extend(schemes.iter().map(of_scheme).filter(|series| !series.is_empty()));
+    Plot {
+        title: format!("Cost and {}", measure.words()),
+        kind: PlotKind::Front,
+        x: axis("cost (USD)".into(), costs()),
+        y: axis(format!("{} ({unit})", measure.words()), values()),
+        series,
+    }
+}
+
+/// What the answer costs as prices change.
+fn prices(answer: &Answer) -> Plot {
+    let series = answer.sensitivity.iter().map(|one| {
+        let points = one.steps.iter().filter_map(|step| Some((step.factor, step.cost_usd?)));
+        Series::measured(one.kind.to_uppercase(), points.collect())
+    });
+    Plot {
+        title: "Cost of the answer".into(),
+        kind: PlotKind::Lines,
+        x: Axis::logarithmic("price by today's"),
+        y: Axis::linear("cost (USD)"),
+        series: series.filter(|series| !series.is_empty()).collect(),
+    }
+}
+
+/// At which prices the answer is another device.
+fn changes(answer: &Answer) -> Table {
+    let heads = ["prices of", "at so many times today's", "cost (USD)", "device"].map(str::to_owned).to_vec();
+    let mut rows = Vec::new();
+    for one in &answer.sensitivity {
+        for step in one.steps.iter().filter(|step| step.changes_to.is_some() || step.is_none) {
+            let device = step.changes_to.as_ref().map_or_else(
+                || "none meets all goals".to_owned(),
+                |choice| format!("{}: {}", choice.scheme, choice.device),
+            );
+            let cost = step.cost_usd.map_or_else(|| NOTHING.to_owned(), |cost| format!("{cost:.2}"));
+            rows.push(vec![one.kind.to_uppercase(), significant(step.factor), cost, device]);
+        }
+    }
+    Table::new(heads, rows)
+}
+
+fn all(answer: &Answer, response: Measure) -> Table {
+    let heads = ["device", "scheme", "meets all goals", "cost (USD)"].map(str::to_owned).into_iter();
+    let heads = heads.chain([response.words().to_owned(), "life".to_owned()]).collect();
+    let row = |choice: &Choice| {
+        vec![
+            choice.device.clone(),
+            choice.scheme.clone(),
+            if choice.meets { "●".to_owned() } else { String::new() },
+            format!("{:.2}", choice.cost_usd),
+            choice.shown(response),
+            choice.shown(Measure::Life),
+        ]
+    };
+    Table { text_columns: 3, ..Table::new(heads, answer.simulated.iter().map(row).collect()) }
+}

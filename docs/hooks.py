@@ -1,0 +1,112 @@
+"""What the site needs beside the pages, so that these read as well without it.
+
+A page may link to any file of the repository by its relative path, as it would be followed there. Pages (`.md`) of
+the root are pages of the site, too; of other files the site has a page that shows them. Pictures become a part of their
+page and have its colours. Public names of `bimetal` that the reference of Python has in none of its groups are added at
+its end. A page that would load something from another host is an error.
+"""
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
+ELSEWHERE = re.compile(
+    r"""<(?:script|img|iframe|link)\b(?![^>]*rel=["']?canonical)[^>]*\s(?:src|href)=["']?(?:https?:)?//[^>]*>"""
+)
+PICTURE = re.compile(r'<img alt="([^"]*)" src="([^":]*pictures/[^":]*\.svg)"\s*/?>')
+LANGUAGES = {".rs": "rust", ".py": "python", ".toml": "toml", ".md": "markdown"}
+
+
+def uri_of(path: str) -> str:
+    """Where in the site a file of the repository is."""
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return path if "/" not in path and path.endswith(".md") else f"source/{path}.md"
+
+
+def path_of(uri: str) -> str:
+    """Which file of the repository is there."""
+    if uri.startswith("source/"):
+        return uri.removeprefix("source/").removesuffix(".md")
+    return uri if (ROOT / uri).is_file() and "/" not in uri else f"docs/{uri}"
+
+
+def linked(path: str, text: str) -> set[str]:
+    """Files of the repository outside `docs` that a file links to."""
+    targets = {posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) for link in LINK.findall(text)}
+    return {target for target in targets if not target.startswith("docs/") and (ROOT / target).is_file()}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the files that pages link to."""
+    pages = [
+        (f"docs/{file.src_uri}", file.content_string)
+        for file in files.documentation_pages()
+        if file.src_uri.endswith(".md")
+    ]
+    seen: set[str] = {"README.md"}
+    while pages:
+        for path in sorted(linked(*pages.pop()) - seen):
+            seen.add(path)
+            text = (ROOT / path).read_text()
+            if path.endswith(".md"):
+                pages.append((path, text))
+            else:
+                text = f"# `{path}`\n\n`````{LANGUAGES.get(Path(path).suffix, 'text')}\n{text.rstrip()}\n`````\n"
+            files.append(File.generated(config, uri_of(path), content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Points links at where in the site their files are."""
+    path = path_of(page.file.src_uri)
+
+    def moved(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[1]))
+        if target == "README.md":
+            target = "docs/index.md"
+        return posixpath.relpath(uri_of(target), posixpath.dirname(page.file.src_uri) or ".")
+
+    if page.file.src_uri == "reference/python.md":
+        markdown = with_other_names(markdown)
+    return markdown if page.file.src_uri.startswith("source/") else LINK.sub(moved, markdown)
+
+
+def with_other_names(markdown: str) -> str:
+    """Adds the public names that no group of the reference has."""
+    module = ast.parse((ROOT / "python/bimetal/__init__.py").read_text())
+    names = next(
+        ast.literal_eval(node.value)
+        for node in module.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+    )
+    grouped = set(re.findall(r"^::: bimetal\.(\w+)$", markdown, re.MULTILINE))
+    others = [name for name in names if name not in grouped and not name.startswith("_")]
+    return markdown + ("\n## More\n" if others else "") + "".join(f"\n::: bimetal.{name}\n" for name in others)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts pictures into their page, and takes the marks of another documentation system out of the reference."""
+
+    def drawn(image: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.file.src_uri), image[2]))
+        picture = (ROOT / path).read_text()
+        return re.sub(r"\s*<style>.*?</style>|\scolor=\"[^\"]*\"", "", picture, count=2)
+
+    html = PICTURE.sub(drawn, html).replace('<script src=""> </script>', "")
+    return re.sub(r":(?:class|func|meth|exc|attr):(?=<code>)", "", html)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuses pages that would load something from another host."""
+    if found := ELSEWHERE.search(output):
+        raise PluginError(f"{page.file.src_uri} loads from another host: {found[0]}")
+    return output
