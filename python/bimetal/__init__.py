@@ -5,11 +5,22 @@
 >>> bimetal.compare(trace, schemes=["pagemap", "chang", "hyssd"])
 
 A :class:`Trace` is replayed by :func:`compare` through several management schemes, by :func:`replay` through one, on a
-:class:`Device`; :func:`sweep` tries many devices. Results are those of the command line, as frozen dataclasses with its
-JSON's names.
+:class:`Device`; :func:`sweep` tries many devices, :func:`advise` finds the cheapest that meets goals. Results are those
+of the command line, as frozen dataclasses with its JSON's names.
 """
 
 from bimetal import _core
+from bimetal._advice import (
+    Advice,
+    Choice,
+    Goal,
+    GoalAlone,
+    Price,
+    PriceStep,
+    ResponseTimes,
+    Sensitivity,
+    advise,
+)
 from bimetal._catalogue import (
     Chip,
     Drive,
@@ -33,6 +44,7 @@ from bimetal._catalogue import (
 )
 from bimetal._device import Device
 from bimetal._errors import (
+    AdviceError,
     BimetalError,
     BimetalWarning,
     DeviceError,
@@ -102,12 +114,15 @@ __version__ = _core.VERSION
 
 __all__ = [
     "Addresses",
+    "Advice",
+    "AdviceError",
     "Arrays",
     "ArrivalProfile",
     "Axis",
     "BimetalError",
     "BimetalWarning",
     "Chip",
+    "Choice",
     "Claim",
     "Comparison",
     "Device",
@@ -124,6 +139,8 @@ __all__ = [
     "FitError",
     "Footprint",
     "Format",
+    "Goal",
+    "GoalAlone",
     "HitClass",
     "HitRatePoint",
     "HitRates",
@@ -143,6 +160,8 @@ __all__ = [
     "Parameter",
     "Plot",
     "Preset",
+    "Price",
+    "PriceStep",
     "Profile",
     "RegionFacts",
     "RegionRow",
@@ -150,12 +169,14 @@ __all__ = [
     "Replay",
     "ReplayFacts",
     "Reproduction",
+    "ResponseTimes",
     "Responses",
     "Result",
     "ResultsError",
     "Scheme",
     "SchemeError",
     "Score",
+    "Sensitivity",
     "Series",
     "SettingError",
     "SizeClass",
@@ -177,6 +198,7 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "__version__",
+    "advise",
     "chips",
     "compare",
     "devices",

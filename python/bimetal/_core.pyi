@@ -7,11 +7,13 @@ import numpy.typing as npt
 
 __all__ = [
     "VERSION",
+    "Advice",
     "Comparison",
     "Reproduction",
     "Rows",
     "Sweep",
     "Trace",
+    "advise_devices",
     "chips",
     "compare_schemes",
     "device_file",
@@ -104,6 +106,33 @@ class Rows:
     def parquet(self) -> bytes: ...
     def html(self, command: str) -> str: ...
 
+@final
+class Advice:
+    def json(self) -> str: ...
+    def html(self, command: str) -> str: ...
+    def response(self) -> tuple[str, str]: ...
+    def goals(self) -> list[str]: ...
+    def chosen(self) -> _Table: ...
+    def front(self) -> _Table: ...
+
+def advise_devices(
+    trace: Trace,
+    goals: Sequence[tuple[str, str]],
+    writes_per_day: str | None,
+    chips: Sequence[str],
+    schemes: Sequence[str],
+    capacity: str | None,
+    disk: str | None,
+    year: int | None,
+    prices: tuple[str, str] | None,
+    price: Sequence[tuple[str, float]],
+    arrivals: str,
+    repeat: int | None,
+    measure: int | None,
+    simulations: int | None,
+    jobs: int,
+    progress: Callable[[int, int], object] | None,
+) -> Advice: ...
 def run_point(point: str, folder: str) -> str: ...
 def sweep(
     text: str,

@@ -37,6 +37,10 @@ class StudyError(BimetalError, ValueError):
     """A study that cannot be."""
 
 
+class AdviceError(BimetalError, ValueError):
+    """A question for advice that cannot be answered: no goal, no device that comes into question, wrong prices."""
+
+
 class ResultsError(BimetalError):
     """A results file that is none, is of another version, is damaged or is in use."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import matplotlib.axes
 
+    from bimetal._advice import Advice, Choice
     from bimetal._papers import Plot
     from bimetal._results import Comparison, Replay, Result
     from bimetal._sweep import SweepFigures, SweepRow
@@ -19,6 +20,11 @@ LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
 
 #: What cost is drawn against, by the goal that it is.
 SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
+
+#: Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+_WIDE = 12
+#: A budget beyond so many times the dearest device is not drawn.
+_FAR = 1.5
 
 #: Where a legend goes that would lie over what is drawn.
 _OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
@@ -225,5 +231,46 @@ def sweep(
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{SWEPT[figure]} ({unit})")
     ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}")
+    ax.legend(**_OUTSIDE)
+    return ax
+
+
+def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """Draw cost against a response, a colour for each scheme; what meets the goals is filled."""
+
+    def places(choices: Iterable[Choice]) -> list[tuple[float, float]]:
+        # Without a response, a device falls behind more and more.
+        return [(choice.cost_usd, getattr(choice.response_us, response)) for choice in choices if choice.response_us]
+
+    costs, times = ([value[axis] for value in places(of.simulated)] for axis in (0, 1))
+    unit, size = _unit(TIMES, times)
+    ax = _axes(ax)
+
+    def mark(choices: Iterable[Choice], style: str, **options: Any) -> None:
+        found = places(choices)
+        ax.plot([cost for cost, _ in found], [us / size for _, us in found], style, **options)
+
+    for number, scheme in enumerate(dict.fromkeys(choice.scheme for choice in of.simulated)):
+        own = [choice for choice in of.simulated if choice.scheme == scheme]
+        colour = f"C{number % 10}"
+        mark((choice for choice in own if not choice.meets), "o", color=colour, fillstyle="none")
+        mark((choice for choice in own if choice.meets), "o", color=colour)
+        ax.plot([], [], "o", color=colour, label=scheme)
+    mark(of.front, "ko", fillstyle="none", markersize=11, label="best by cost, response and life")
+    if of.recommended:
+        mark([of.recommended], "k*", markersize=16, label="recommended")
+    ax.plot([], [], "o", color="gray", label="meets all goals")
+    ax.plot([], [], "o", color="gray", fillstyle="none", label="does not")
+    for goal in of.goals:
+        if goal.measure == response:
+            ax.axhline(goal.limit / size, color="gray", linestyle="--", label=f"goal: {words}")
+        elif goal.measure == "budget" and goal.limit <= _FAR * max(costs, default=0):
+            ax.axvline(goal.limit, color="gray", linestyle=":", label="goal: budget")
+    for values, scale in ((costs, ax.set_xscale), (times, ax.set_yscale)):
+        if values and max(values) > _WIDE * min(values):
+            scale("log")
+    ax.set_xlabel("cost (USD)")
+    ax.set_ylabel(f"{words} ({unit})")
+    ax.set_title(f"{of.trace.name}, {of.replay.arrivals}")
     ax.legend(**_OUTSIDE)
     return ax

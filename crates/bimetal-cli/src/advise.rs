@@ -9,8 +9,7 @@ use bimetal_study::advise::prices::PriceList;
 use bimetal_study::advise::space::Asked;
 use bimetal_study::advise::{Question, advise, replay};
 use bimetal_study::describe;
-use bimetal_study::prepare::Workload;
-use bimetal_study::sweep::source::{Origin, TraceSource};
+use bimetal_study::sweep::source::TraceSource;
 
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
@@ -50,7 +49,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         simulations: args.simulations.map(|most| most as usize),
         jobs: usize::from(args.jobs.unwrap_or(0)),
     };
-    let source = source(&args.trace, &workload);
+    let TraceArgs { traces, options } = &args.trace;
+    let source = TraceSource::opened(&workload.facts.name, traces, &setup::reading(options), options.limit);
     let answer = {
         let bar = StepBar::new(0);
         advise(workload, &source, &question, &|done, most| {
@@ -77,23 +77,6 @@ fn prices(args: &AdviseArgs) -> Result<PriceList, Failure> {
         Some(path) => Failure::failed(format!("{}: {error}", path.display())),
         None => Failure::usage(error),
     })
-}
-
-/// The trace as a replay names it.
-fn source(args: &TraceArgs, workload: &Workload) -> TraceSource {
-    let options = &args.options;
-    let from = if args.traces.is_empty() {
-        Origin::Sample
-    } else {
-        Origin::Files {
-            paths: args.traces.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-            format: options.format.map(|format| format.name.to_owned()),
-            time_unit: options.time_unit.map(|unit| unit.to_string()),
-            action: options.action.map(|action| action.letter().to_string()),
-            volumes: options.volumes.clone(),
-        }
-    };
-    TraceSource { name: workload.facts.name.clone(), from, limit: options.limit }
 }
 
 fn text(answer: &Answer) -> String {
@@ -167,7 +150,7 @@ fn recommended(answer: &Answer) -> String {
 
 /// One line that can be copied, however long.
 fn command(choice: &Choice) -> String {
-    format!("  to confirm: {}\n", choice.command)
+    choice.command.as_ref().map(|command| format!("  to confirm: {command}\n")).unwrap_or_default()
 }
 
 /// Each goal beside what a device comes to.

@@ -14,10 +14,15 @@ use crate::args::{HtmlArgs, RunArgs, TraceArgs, TraceOptions};
 use crate::failure::Failure;
 use crate::progress::ReadBar;
 
+/// How a trace is read.
+pub fn reading(options: &TraceOptions) -> Options {
+    let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
+    Options { format: options.format, devices, time_unit: options.time_unit, action: options.action }
+}
+
 /// Reads traces, in the order given.
 pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Trace, Failure> {
-    let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
-    let options = Options { format: options.format, devices, time_unit: options.time_unit, action: options.action };
+    let options = reading(options);
     let bar = ReadBar::new();
     let progress = |done, total| {
         bar.at(done, total);

@@ -7,6 +7,7 @@ use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 use bimetal_core::trace::TraceError;
 use bimetal_study::StudyError;
+use bimetal_study::advise::AdviceError;
 use bimetal_study::columns::ColumnError;
 use bimetal_study::input::InputError;
 use bimetal_study::paper::ChoiceError;
@@ -84,6 +85,12 @@ impl Raise for ColumnError {
 impl Raise for ChoiceError {
     fn class(&self) -> &'static str {
         "PaperError"
+    }
+}
+
+impl Raise for AdviceError {
+    fn class(&self) -> &'static str {
+        "AdviceError"
     }
 }
 

@@ -3,10 +3,12 @@
 //! There is no logic here. What Python programs see is `python/bimetal`, which makes typed objects of what these functions
 //! return; the JSON is that of the command line.
 
+mod advise;
 mod catalogue;
 mod device;
 mod error;
 mod paper;
+mod progress;
 mod run;
 mod stop;
 mod sweep;
@@ -23,5 +25,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     run::register(module)?;
     paper::register(module)?;
     sweep::register(module)?;
+    advise::register(module)?;
     catalogue::register(module)
 }

@@ -21,7 +21,7 @@ pub struct Comparison {
 }
 
 /// Heads and rows of a table.
-type Table = (Vec<String>, Vec<Vec<String>>);
+pub type Table = (Vec<String>, Vec<Vec<String>>);
 
 #[pymethods]
 impl Comparison {
@@ -66,7 +66,7 @@ impl Comparison {
     }
 }
 
-fn table(listing: Listing) -> Table {
+pub fn table(listing: Listing) -> Table {
     (listing.heads, listing.rows)
 }
 

@@ -22,7 +22,8 @@ use pyo3::types::PyList;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Raise, exception, json};
-use crate::stop::{Stop, interruptible};
+use crate::progress::Teller;
+use crate::stop::interruptible;
 
 /// What this process keeps between the points that it is sent.
 static WORKER: LazyLock<Worker> = LazyLock::new(Worker::default);
@@ -57,23 +58,16 @@ fn opened(py: Python<'_>, results: Option<PathBuf>, restart: bool) -> PyResult<O
     opened.map_err(|error| error.raise(py))
 }
 
-/// Tells Python how many points are done.
+/// Counts the points that are done.
 struct Watch<'a> {
-    stop: &'a Stop,
+    teller: Teller<'a>,
     done: AtomicUsize,
     of: usize,
-    tell: Option<Py<PyAny>>,
-    raised: Mutex<Option<PyErr>>,
 }
 
 impl Watch<'_> {
     fn add(&self, points: usize) {
-        let done = self.done.fetch_add(points, Ordering::Relaxed) + points;
-        if let Some(tell) = &self.tell
-            && let Err(error) = Python::attach(|py| tell.call1(py, (done, self.of)))
-        {
-            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
+        self.teller.tell(self.done.fetch_add(points, Ordering::Relaxed) + points, self.of);
     }
 }
 
@@ -83,8 +77,7 @@ impl schedule::Progress for Watch<'_> {
     }
 
     fn advanced(&self, _share: f64) -> ControlFlow<()> {
-        let has_raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if has_raised { ControlFlow::Break(()) } else { self.stop.flow() }
+        self.teller.flow()
     }
 
     fn done(&self, _row: &Row) {
@@ -108,13 +101,12 @@ fn sweep(
 ) -> PyResult<Rows> {
     let study = study(py, text, is_json, &folder)?;
     let results = opened(py, results, restart)?;
-    let (rows, raised) = interruptible(py, |stop| {
+    let rows = interruptible(py, |stop| {
         let (done, of) = (AtomicUsize::new(0), study.points.len());
-        let watch = Watch { stop, done, of, tell: progress, raised: Mutex::default() };
+        let watch = Watch { teller: Teller::new(stop, progress), done, of };
         let rows = schedule::run(&study.points, &folder, results, jobs, &watch);
-        (rows, watch.raised.into_inner().unwrap_or_else(PoisonError::into_inner))
-    })?;
-    raised.map_or(Ok(()), Err)?;
+        watch.teller.end(rows)
+    })??;
     Ok(Rows::of(&study, rows.map_err(|error| error.raise(py))?))
 }
 

@@ -7,6 +7,7 @@ use bimetal_core::request::Request;
 use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
 use bimetal_study::columns::{self, Columns};
 use bimetal_study::prepare::Workload;
+use bimetal_study::sweep::source::TraceSource;
 use bimetal_study::{generate, input, sample};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -18,11 +19,23 @@ use crate::stop::interruptible;
 #[pyclass(frozen, module = "bimetal._core")]
 pub struct Trace {
     pub workload: Workload,
+    /// Where a command finds the requests.
+    pub source: TraceSource,
 }
 
 impl Trace {
-    fn of(trace: trace::Trace, limit: Option<usize>) -> Self {
-        Self { workload: Workload::of(trace, limit) }
+    /// A trace of requests that no command finds.
+    fn of(trace: trace::Trace) -> Self {
+        let workload = Workload::of(trace, None);
+        let source = TraceSource::in_memory(&workload.facts.name);
+        Self { workload, source }
+    }
+
+    /// A trace of files, or, without any, the one inside the program.
+    fn opened(trace: trace::Trace, paths: &[PathBuf], options: &Options, limit: Option<usize>) -> Self {
+        let workload = Workload::of(trace, limit);
+        let source = TraceSource::opened(&workload.facts.name, paths, options, limit.map(|limit| limit as u64));
+        Self { workload, source }
     }
 }
 
@@ -55,7 +68,7 @@ impl Trace {
         let options = options().map_err(|error| error.raise(py))?;
         let opened = interruptible(py, |stop| {
             let trace = input::open_with_progress(&paths, &options, &|_, _| stop.flow())?;
-            Ok(Self::of(trace, limit))
+            Ok(Self::opened(trace, &paths, &options, limit))
         })?;
         opened.map_err(|error: input::InputError| error.raise(py))
     }
@@ -64,7 +77,7 @@ impl Trace {
     #[staticmethod]
     #[pyo3(signature = (limit))]
     fn sample(py: Python<'_>, limit: Option<usize>) -> PyResult<Self> {
-        let opened = py.detach(|| sample::open().map(|trace| Self::of(trace, limit)));
+        let opened = py.detach(|| sample::open().map(|trace| Self::opened(trace, &[], &Options::default(), limit)));
         opened.map_err(|error| error.raise(py))
     }
 
@@ -84,7 +97,7 @@ impl Trace {
             sector: sector.as_slice()?,
             sectors: sectors.as_slice()?,
         };
-        let made = py.detach(|| columns::trace(name, &columns).map(|trace| Self::of(trace, None)));
+        let made = py.detach(|| columns::trace(name, &columns).map(Self::of));
         made.map_err(|error| error.raise(py))
     }
 
@@ -93,7 +106,7 @@ impl Trace {
     fn generate(py: Python<'_>, workload: &str, settings: Vec<(String, String)>, seed: u64) -> PyResult<Self> {
         let made = interruptible(py, |stop| {
             let trace = generate::trace_with_progress(workload, &settings, seed, &mut |_| stop.flow());
-            trace.map(|trace| Self::of(trace, None))
+            trace.map(Self::of)
         })?;
         made.map_err(|error| error.raise(py))
     }
@@ -101,7 +114,7 @@ impl Trace {
     /// Requests like those of this trace.
     fn like(&self, py: Python<'_>, settings: Vec<(String, String)>, seed: u64) -> PyResult<Self> {
         let made = interruptible(py, |_| generate::like(&self.workload, &settings, seed))?;
-        made.map(|like| Self::of(like.trace, None)).map_err(|error| error.raise(py))
+        made.map(|like| Self::of(like.trace)).map_err(|error| error.raise(py))
     }
 
     fn __len__(&self) -> usize {

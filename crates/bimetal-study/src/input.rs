@@ -154,7 +154,7 @@ pub fn open_with_progress(
     Ok(trace::concat(traces)?)
 }
 
-fn is_standard_input(path: &Path) -> bool {
+pub(crate) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

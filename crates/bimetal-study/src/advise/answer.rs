@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::goals::{Cause, Goal, Measure, Outcome};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
+use crate::listing::Listing;
 use crate::number::NOTHING;
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
@@ -80,8 +81,32 @@ pub struct Choice {
     pub excess: Vec<Option<f64>>,
     /// Whether all goals are met.
     pub meets: bool,
-    /// The command that repeats its figures.
-    pub command: String,
+    /// The command that repeats its figures; none where no command can read the trace.
+    pub command: Option<String>,
+}
+
+impl Answer {
+    /// What is recommended, or else what is closest.
+    pub fn chosen(&self) -> &[Choice] {
+        self.recommended.as_ref().map_or(self.closest.as_slice(), std::slice::from_ref)
+    }
+
+    /// Devices with price, response and life.
+    pub fn listing(&self, choices: &[Choice]) -> Listing {
+        let response = response_of(&self.goals);
+        let heads = ["device", "scheme", "meets all goals", "cost (USD)", response.words(), "life"];
+        let row = |choice: &Choice| {
+            vec![
+                choice.device.clone(),
+                choice.scheme.clone(),
+                if choice.meets { "●".to_owned() } else { String::new() },
+                format!("{:.2}", choice.cost_usd),
+                choice.shown(response),
+                choice.shown(Measure::Life),
+            ]
+        };
+        Listing { heads: heads.map(str::to_owned).to_vec(), rows: choices.iter().map(row).collect(), text_columns: 3 }
+    }
 }
 
 impl Choice {
@@ -177,7 +202,7 @@ impl<'a> Judge<'a> {
             life_at_least_years: life.filter(|_| !is_measured),
             excess: self.goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
             meets: outcome.meets(self.goals),
-            command: one.row.command.clone(),
+            command: one.candidate.point.command(),
         }
     }
 

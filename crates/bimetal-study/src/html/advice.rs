@@ -44,7 +44,7 @@ pub fn advice(answer: &Answer, command: &str) -> String {
         page.table(&changes);
     }
     page.section("All devices that were simulated");
-    page.sifted_table(&all(answer, response));
+    page.sifted_table(&Table::of(answer.listing(&answer.simulated)));
     page.finish()
 }
 
@@ -62,25 +62,20 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
             ),
         ],
     );
-    let chosen = match &answer.recommended {
-        Some(choice) => {
-            page.paragraph(&format!("The cheapest that meets all goals, for {:.2} USD:", choice.cost_usd));
-            std::slice::from_ref(choice)
-        }
-        None => {
-            page.paragraph("No device meets all goals. The closest:");
-            answer.closest.as_slice()
-        }
-    };
+    page.paragraph(&match &answer.recommended {
+        Some(choice) => format!("The cheapest that meets all goals, for {:.2} USD:", choice.cost_usd),
+        None => "No device meets all goals. The closest:".to_owned(),
+    });
+    let chosen = answer.chosen();
     let heads = ["device", "scheme"].map(str::to_owned).into_iter().chain(goals).collect();
     let row = |choice: &Choice| {
         let values = answer.goals.iter().map(|goal| choice.shown(goal.measure));
         [choice.device.clone(), choice.scheme.clone()].into_iter().chain(values).collect()
     };
     page.table(&Table { text_columns: 2, ..Table::new(heads, chosen.iter().map(row).collect()) });
-    if let Some(choice) = chosen.first() {
+    if let Some(command) = chosen.first().and_then(|choice| choice.command.as_ref()) {
         page.paragraph("To confirm it:");
-        page.code(&choice.command);
+        page.code(command);
     }
     page.paragraph("To repeat the answer:");
     page.code(command);
@@ -191,20 +186,4 @@ fn changes(answer: &Answer) -> Table {
         }
     }
     Table::new(heads, rows)
-}
-
-fn all(answer: &Answer, response: Measure) -> Table {
-    let heads = ["device", "scheme", "meets all goals", "cost (USD)"].map(str::to_owned).into_iter();
-    let heads = heads.chain([response.words().to_owned(), "life".to_owned()]).collect();
-    let row = |choice: &Choice| {
-        vec![
-            choice.device.clone(),
-            choice.scheme.clone(),
-            if choice.meets { "●".to_owned() } else { String::new() },
-            format!("{:.2}", choice.cost_usd),
-            choice.shown(response),
-            choice.shown(Measure::Life),
-        ]
-    };
-    Table { text_columns: 3, ..Table::new(heads, answer.simulated.iter().map(row).collect()) }
 }

@@ -124,10 +124,10 @@ impl Point {
         hex(&sum[..16])
     }
 
-    /// The command that repeats it, in the folder of the study file.
-    pub fn command(&self) -> String {
+    /// The command that repeats it, in the folder of the study file; none where no command can read the trace.
+    pub fn command(&self) -> Option<String> {
         let mut words: Vec<String> = vec!["bimetal".into(), "replay".into()];
-        words.extend(self.trace.words());
+        words.extend(self.trace.words()?);
         let mut option = |name: &str, value: &str| words.extend([name.to_owned(), value.to_owned()]);
         if self.device.name != AUTO {
             option("--device", &self.device.name);
@@ -150,7 +150,8 @@ impl Point {
             words.push("--no-fill".into());
         }
         let replay = command::line(words);
-        self.trace.generator().map_or_else(|| replay.clone(), |words| format!("{} | {replay}", command::line(words)))
+        let generate = self.trace.generator().map(command::line);
+        Some(generate.map_or_else(|| replay.clone(), |generate| format!("{generate} | {replay}")))
     }
 }
 
@@ -245,7 +246,7 @@ mod tests {
     fn commands_say_what_differs_from_the_usual() {
         let command = "bimetal replay --limit 500 --scheme chang --set mlc.chip=chang-mlc --set mlc.bus_mb_per_s=50 \
                        --repeat 3";
-        assert_eq!(point().command(), command);
+        assert_eq!(point().command().as_deref(), Some(command));
         let mut point = point();
         point.trace.from = Origin::Generated { workload: "zipf".into(), set: BTreeMap::new(), seed: 7 };
         point.replay = Replay { arrivals: "trace:2.5".into(), fill: false, ..Replay::default() };
@@ -253,7 +254,9 @@ mod tests {
         point.set.clear();
         let command = "bimetal generate zipf /dev/stdout --to bimetal --seed 7 | bimetal replay - --limit 500 \
                        --device 'my device.toml' --scheme chang --arrivals trace:2.5 --no-fill";
-        assert_eq!(point.command(), command);
+        assert_eq!(point.command().as_deref(), Some(command));
+        point.trace = TraceSource::in_memory("m");
+        assert_eq!(point.command(), None);
     }
 
     #[test]

@@ -257,7 +257,7 @@ impl Row {
             trace_fingerprint: trace.to_owned(),
             scheme_version: scheme::find(&point.scheme).map_or(0, |spec| spec.version),
             bimetal: env!("CARGO_PKG_VERSION").to_owned(),
-            command: point.command(),
+            command: point.command().unwrap_or_default(),
             failure: None,
             figures: None,
             speed: None,

@@ -59,6 +59,9 @@ pub enum Origin {
         /// Seed of everything pseudo-random.
         seed: u64,
     },
+    /// Nowhere that a command could name: they were given, or came from the standard input. No study has such a trace.
+    #[serde(skip_deserializing)]
+    Memory,
 }
 
 /// A decoded trace, as workers share it.
@@ -71,6 +74,33 @@ pub struct Loaded {
 }
 
 impl TraceSource {
+    /// That of a trace that was read from files, or, without any, of the one inside the program.
+    pub fn opened(name: &str, paths: &[PathBuf], options: &Options, limit: Option<u64>) -> Self {
+        let named = |path: &PathBuf| path.to_str().filter(|_| !input::is_standard_input(path)).map(str::to_owned);
+        let volumes = match &options.devices {
+            DeviceChoice::All => None,
+            DeviceChoice::Only(ids) => Some(ids.clone()),
+        };
+        let files = |paths| Origin::Files {
+            paths,
+            format: options.format.map(|format| format.name.to_owned()),
+            time_unit: options.time_unit.map(|unit| unit.to_string()),
+            action: options.action.map(|action| action.letter().to_string()),
+            volumes,
+        };
+        let from = if paths.is_empty() {
+            Origin::Sample
+        } else {
+            paths.iter().map(named).collect::<Option<_>>().map_or(Origin::Memory, files)
+        };
+        Self { name: name.to_owned(), from, limit }
+    }
+
+    /// That of requests that are nowhere else.
+    pub fn in_memory(name: &str) -> Self {
+        Self { name: name.to_owned(), from: Origin::Memory, limit: None }
+    }
+
     /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the lines
     /// that `sha256sum` would write of each without a name. `folder` is that of the study file.
     ///
@@ -93,6 +123,7 @@ impl TraceSource {
                 let settings: String = all.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
                 Ok(hex(&Sha256::digest(format!("{workload}\n{settings}seed={seed}\n"))))
             }
+            Origin::Memory => Err(self.is_gone()),
         }
     }
 
@@ -109,11 +140,16 @@ impl TraceSource {
                 input::open(&paths, &self.options()?).map_err(Failure::trace)?
             }
             Origin::Generated { workload, set, seed } => generate::trace(workload, &pairs(set), *seed)?,
+            Origin::Memory => return Err(self.is_gone()),
         };
         let limit = self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut workload = Workload::of(trace, limit);
         workload.facts.name.clone_from(&self.name);
         Ok(Loaded { workload, fingerprint })
+    }
+
+    fn is_gone(&self) -> Failure {
+        Failure::trace(format!("the requests of `{}` are only in memory", self.name))
     }
 
     /// How its files are read.
@@ -144,10 +180,11 @@ impl TraceSource {
         Some(words)
     }
 
-    /// The words of a command line that name it.
-    pub(super) fn words(&self) -> Vec<String> {
+    /// The words of a command line that name it, if it can.
+    pub(super) fn words(&self) -> Option<Vec<String>> {
         let mut words = Vec::new();
         match &self.from {
+            Origin::Memory => return None,
             Origin::Sample => {}
             Origin::Generated { .. } => words.push("-".to_owned()),
             Origin::Files { paths, format, time_unit, action, volumes } => {
@@ -163,7 +200,7 @@ impl TraceSource {
             }
         }
         words.extend(self.limit.iter().flat_map(|limit| ["--limit".to_owned(), limit.to_string()]));
-        words
+        Some(words)
     }
 }
 
@@ -200,6 +237,28 @@ mod tests {
         let paths = paths.iter().map(|&path| path.to_owned()).collect();
         let from = Origin::Files { paths, format: None, time_unit: None, action: None, volumes: None };
         TraceSource { name: "t".into(), from, limit: None }
+    }
+
+    #[test]
+    fn what_was_read_is_named_as_it_was_unless_it_cannot_be_read_again() {
+        let opened = |paths: &[&str], options: &Options| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            TraceSource::opened("t", &paths, options, Some(9)).words()
+        };
+        let options = Options {
+            format: Some(trace::format("spc").unwrap()),
+            devices: DeviceChoice::Only(vec![0, 2]),
+            time_unit: Some("ms".parse().unwrap()),
+            action: Some("D".parse().unwrap()),
+        };
+        let words = opened(&["a b", "-c"], &options).unwrap().join(" ");
+        assert_eq!(words, "a b ./-c --format spc --time-unit ms --action D --volumes 0,2 --limit 9");
+        let plain = Options::default();
+        assert_eq!(opened(&[], &plain).unwrap().join(" "), "--limit 9");
+        assert_eq!(opened(&["a", "-"], &plain), None, "the standard input");
+        let source = TraceSource::in_memory("t");
+        assert_eq!(source.words(), None);
+        assert!(source.load(Path::new(".")).unwrap_err().what.contains("only in memory"));
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! Advice.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bimetal_core::units::ByteSize;
+use bimetal_study::advise::answer::{Answer, response_of};
+use bimetal_study::advise::goals::{Goal, Measure};
+use bimetal_study::advise::prices::PriceList;
+use bimetal_study::advise::space::Asked;
+use bimetal_study::advise::{self, AdviceError, Question};
+use bimetal_study::{arrivals, html};
+use pyo3::prelude::*;
+
+use crate::error::{Raise, exception, json};
+use crate::progress::Teller;
+use crate::run::{Table, table};
+use crate::stop::interruptible;
+use crate::trace::Trace;
+
+/// An answer.
+#[pyclass(frozen, module = "bimetal._core")]
+pub struct Advice {
+    answer: Answer,
+}
+
+#[pymethods]
+impl Advice {
+    /// Everything, as the command line writes it.
+    fn json(&self) -> PyResult<String> {
+        json(&self.answer)
+    }
+
+    /// The page. The command is shown as what makes it again.
+    fn html(&self, py: Python<'_>, command: &str) -> String {
+        py.detach(|| html::advice(&self.answer, command))
+    }
+
+    /// Name of the response that stands beside price and life, and what it is.
+    fn response(&self) -> (&'static str, &'static str) {
+        let response = response_of(&self.answer.goals);
+        (response.name(), response.words())
+    }
+
+    /// The goals in words.
+    fn goals(&self) -> Vec<String> {
+        self.answer.goals.iter().map(ToString::to_string).collect()
+    }
+
+    /// What is recommended, or else what is closest.
+    fn chosen(&self) -> Table {
+        table(self.answer.listing(self.answer.chosen()))
+    }
+
+    /// The best.
+    fn front(&self) -> Table {
+        table(self.answer.listing(&self.answer.front))
+    }
+}
+
+/// Where a text cannot be read, says of which argument it is.
+fn read<T>(py: Python<'_>, name: &str, text: &str, parse: impl Fn(&str) -> Result<T, String>) -> PyResult<T> {
+    parse(text).map_err(|what| exception(py, "SettingError", &format!("`{name}`: {what}")))
+}
+
+fn goal(name: &str, text: &str) -> Result<Goal, String> {
+    let measure = Measure::ALL.into_iter().find(|measure| measure.name() == name);
+    Goal::parse(measure.ok_or_else(|| "there is no such goal".to_owned())?, text)
+}
+
+/// Answers which devices are the cheapest that meet goals. Goals are by the names of options, `prices` is name and text of a file.
+#[pyfunction]
+#[pyo3(signature = (
+    trace, goals, writes_per_day, chips, schemes, capacity, disk, year, prices, price, arrivals, repeat, measure, simulations,
+    jobs, progress
+))]
+#[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place")]
+fn advise_devices(
+    py: Python<'_>,
+    trace: &Trace,
+    goals: Vec<(String, String)>,
+    writes_per_day: Option<&str>,
+    chips: Vec<String>,
+    schemes: Vec<String>,
+    capacity: Option<&str>,
+    disk: Option<String>,
+    year: Option<u16>,
+    prices: Option<(String, String)>,
+    price: Vec<(String, f64)>,
+    arrivals: &str,
+    repeat: Option<u32>,
+    measure: Option<u32>,
+    simulations: Option<usize>,
+    jobs: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Advice> {
+    let goals: PyResult<Vec<Goal>> =
+        goals.iter().map(|(name, text)| read(py, name, text, |text| goal(name, text))).collect();
+    let goals = goals?;
+    let size = |name: &str, text: Option<&str>| -> PyResult<Option<ByteSize>> {
+        text.map(|text| read(py, name, text, str::parse)).transpose()
+    };
+    let capacity = size("capacity", capacity)?;
+    let write_bytes_per_day = size("writes_per_day", writes_per_day)?.map(|bytes| bytes.0 as f64);
+    let arrivals = arrivals::parse(arrivals).map_err(|text| exception(py, "SettingError", &text))?;
+    let file = prices.as_ref().map(|(_, text)| text.as_str());
+    let prices = PriceList::new(year, file, &price).map_err(|error| {
+        let of = prices.as_ref().map_or_else(String::new, |(name, _)| format!("{name}: "));
+        exception(py, "AdviceError", &format!("{of}{error}"))
+    })?;
+    let workload = trace.workload.clone();
+    let answer = interruptible(py, |stop| {
+        let teller = Teller::new(stop, progress);
+        let told = AtomicUsize::new(usize::MAX);
+        let progress = |done, most| {
+            if told.swap(done, Ordering::Relaxed) != done {
+                teller.tell(done, most);
+            }
+            teller.flow()
+        };
+        let answer = || -> Result<Answer, AdviceError> {
+            let replay = advise::replay(&workload, capacity, arrivals, repeat, measure)?;
+            let asked = Asked { chips, schemes, capacity, disk };
+            let question = Question { goals, asked, prices, write_bytes_per_day, replay, simulations, jobs };
+            advise::advise(workload, &trace.source, &question, &progress)
+        };
+        let answer = answer();
+        teller.end(answer)
+    })??;
+    Ok(Advice { answer: answer.map_err(|error| error.raise(py))? })
+}
+
+/// Adds what is here to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Advice>()?;
+    module.add_function(wrap_pyfunction!(advise_devices, module)?)
+}

@@ -1,0 +1,371 @@
+"""Advice: the cheapest device that is fast enough and lasts long enough."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bimetal import _core
+from bimetal._errors import BimetalError, SettingError
+from bimetal._record import Record
+from bimetal._run import AnyTrace, _Literal, _trace
+from bimetal._sweep import Progress, SweepReplay
+from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
+from bimetal._trace import TraceFacts, call
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import pyarrow
+
+#: A number of bytes, or a text such as ``20GiB``.
+Size = int | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal(Record):
+    """A bound: the least life, the most of everything else."""
+
+    #: ``life``, ``mean``, ``p50``, ``p95``, ``p99``, ``p999`` or ``budget``.
+    measure: str
+    #: The bound, in years, microseconds or US dollars.
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ResponseTimes(Record):
+    """Responses of reads and writes, in microseconds."""
+
+    #: Mean.
+    mean: float
+    #: Median.
+    p50: float
+    #: 95th percentile.
+    p95: float
+    #: 99th percentile.
+    p99: float
+    #: 99.9th percentile.
+    p999: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Record):
+    """A device that was simulated, with what it comes to."""
+
+    #: The device in words.
+    device: str
+    #: Registry name of its scheme.
+    scheme: str
+    #: Price, in US dollars.
+    cost_usd: float
+    #: Its responses; none of a device that falls behind more and more.
+    response_us: ResponseTimes | None
+    #: Life in years; none where nothing was erased in what was measured.
+    life_years: float | None
+    #: Where nothing was erased: the years that it lasts at least, by what was programmed.
+    life_at_least_years: float | None
+    #: For each of ``Advice.goals`` the factor by which it is missed; at most 1 where it is met, none where it cannot be
+    #: told.
+    excess: tuple[float | None, ...]
+    #: Whether all goals are met.
+    meets: bool
+    #: The command that repeats its figures, in the folder in which the trace was opened; none where no command can read
+    #: the trace: one of arrays, of a frame, or generated.
+    command: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class GoalAlone(Record):
+    """A goal on its own, and what it costs."""
+
+    #: The goal.
+    goal: Goal
+    #: The cheapest device that meets it.
+    alone: Choice | None
+    #: The cheapest device that meets all others.
+    without: Choice | None
+    #: What it costs to meet this one, too, in US dollars.
+    costs_usd: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Price(Record):
+    """A price of the list."""
+
+    #: Name of the chip.
+    part: str
+    #: Its kind of cells.
+    kind: str
+    #: US dollars per GiB.
+    usd_per_gib: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PriceStep(Record):
+    """The answer at other prices."""
+
+    #: What the prices are multiplied by.
+    factor: float
+    #: Price of the cheapest device that meets all goals, in US dollars.
+    cost_usd: float | None
+    #: That device at its price then, if it is another one than at the step nearer to today's prices.
+    changes_to: Choice | None
+    #: Whether there is none any more.
+    is_none: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity(Record):
+    """How the answer moves with the prices of a kind of parts."""
+
+    #: Kind of cells, or ``disk``.
+    kind: str
+    #: From a quarter of the prices to four times them.
+    steps: tuple[PriceStep, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """An answer as people read it."""
+
+    goals: list[str]
+    #: Name and words of the response that stands beside price and life.
+    response: tuple[str, str]
+    chosen: Table
+    front: Table
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Advice(Record):
+    """The cheapest device that meets all goals, and what it was chosen from: the object that ``--json`` writes."""
+
+    #: Version of Bimetal.
+    bimetal: str
+    #: The trace.
+    trace: TraceFacts
+    #: How it was replayed in every simulation.
+    replay: SweepReplay
+    #: What devices are to achieve.
+    goals: tuple[Goal, ...]
+    #: Bytes a day at which lives are counted; none where the trace has no duration.
+    write_bytes_per_day: float | None
+    #: Year of the price list.
+    price_year: int
+    #: Prices of the chips that come into question.
+    prices: tuple[Price, ...]
+    #: Devices that come into question.
+    candidates: int
+    #: How many of them were simulated.
+    simulations: int
+    #: How many of these failed.
+    failed: int
+    #: Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    is_settled: bool
+    #: The cheapest device that meets all goals.
+    recommended: Choice | None
+    #: Where there is none: those that miss them by the smallest factor.
+    closest: tuple[Choice, ...]
+    #: What stands in the way of a cheaper device, or of any: ``latency``, ``wear`` or ``money``.
+    binds: str | None
+    #: For each goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    by_goal: tuple[GoalAlone, ...]
+    #: The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    front: tuple[Choice, ...]
+    #: How the answer moves when prices change.
+    sensitivity: tuple[Sensitivity, ...]
+    #: Every device that was simulated, in that order.
+    simulated: tuple[Choice, ...]
+
+    @classmethod
+    def _of(cls, core: _core.Advice, command: str) -> Advice:
+        made = cls._from_dict(json.loads(core.json()))
+        shown = _Shown(core.goals(), core.response(), core.chosen(), core.front())
+        made.__dict__.update(_core=core, _command=command, _shown=shown)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a page is made from: it is of this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+
+    def html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with diagrams and tables that opens offline, as ``--html`` does."""
+        core: _core.Advice | None = self.__dict__.get("_core")
+        if core is None:
+            raise BimetalError("the page of an answer from another process cannot be made; hint: make it there")
+        Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
+
+    def _columns(self) -> Columns:
+        excess = {
+            f"excess_{goal.measure}": (float, [choice.excess[at] for choice in self.simulated])
+            for at, goal in enumerate(self.goals)
+        }
+        return columns(Choice, self.simulated) | excess
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return a pyarrow Table with a row for each device of ``simulated``.
+
+        Responses have both names, as in ``response_us_p99``; ``excess_p99`` is the factor by which that goal is missed.
+        """
+        return to_arrow(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the same table as a pandas DataFrame."""
+        return to_pandas(self._columns())
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """Draw the cost of every simulated device against the response that the first goal for one is about.
+
+        Without such a goal that is the 99th percentile. Devices that meet all goals are filled.
+        """
+        from bimetal import _plot
+
+        shown: _Shown = self.__dict__["_shown"]
+        return _plot.advice(self, *shown.response, ax)
+
+    def _texts(self) -> tuple[str, str, str]:
+        """Return what stands above the device that is chosen, below it, and above the best."""
+        shown: _Shown = self.__dict__["_shown"]
+        settled = "" if self.is_settled else "; more `simulations` may find a cheaper one"
+        head = (
+            f"{self.trace.name}: {'; '.join(shown.goals)}. "
+            f"{self.candidates} devices come into question, {self.simulations} simulated{settled}. "
+        )
+        chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
+        binds = f"{self.binds} binds" if self.binds else "nothing binds: no cheaper device came into question"
+        return head + chosen, f"What stands in the way: {binds}.", "The best by price, response and life:"
+
+    def __repr__(self) -> str:
+        """Goals, the device that is chosen, what stands in the way, and the best devices."""
+        shown: _Shown = self.__dict__["_shown"]
+        head, binds, best = self._texts()
+        return "\n".join([head, text_table(shown.chosen), binds, best, text_table(shown.front)])
+
+    def _repr_html_(self) -> str:
+        shown: _Shown = self.__dict__["_shown"]
+        head, binds, best = (f"<div>{html.escape(text)}</div>" for text in self._texts())
+        return f"{head}{html_table(shown.chosen)}{binds}{best}{html_table(shown.front)}"
+
+
+def advise(
+    trace: AnyTrace = None,
+    *,
+    life: str | None = None,
+    mean: str | None = None,
+    p50: str | None = None,
+    p95: str | None = None,
+    p99: str | None = None,
+    p999: str | None = None,
+    budget: float | str | None = None,
+    writes_per_day: Size | None = None,
+    chips: str | Sequence[str] | None = None,
+    schemes: str | Sequence[str] | None = None,
+    capacity: Size | None = None,
+    disk: str | None = None,
+    year: int | None = None,
+    prices: str | os.PathLike[str] | None = None,
+    price: Mapping[str, float] | None = None,
+    arrivals: str = "closed",
+    repeat: int | None = None,
+    measure: int | None = None,
+    simulations: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Advice:
+    """Find the cheapest device that is fast enough and lasts long enough for a trace. At least one goal is given.
+
+    Parameters
+    ----------
+    trace
+        A :class:`Trace` or the path of one; without it, the real trace inside the package.
+    life
+        Least life: ``5y``, ``90d``, ``12h``.
+    mean, p50, p95, p99, p999
+        Longest responses of reads and writes, the mean or a percentile: ``500us``, ``2ms``, ``1s``.
+    budget
+        Highest price of flash and disks, in US dollars.
+    writes_per_day
+        Count lives at so many bytes written a day; by default at the rate of the trace.
+    chips
+        Those of :func:`bimetal.chips` that come into question; by default the newest of each kind of cells that no
+        other one beats.
+    schemes
+        Those of :func:`bimetal.schemes`, or ``all``; by default one or two of each way to use cells.
+    capacity
+        Bytes that the host sees; by default what the trace touches.
+    disk
+        Flash caches over this drive of :func:`bimetal.drives` come into question, too.
+    year
+        Prices of this year; by default the latest of the list.
+    prices
+        The path of a file of prices in place of those of the list; ``docs/advise.md`` describes it.
+    price
+        US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``.
+    arrivals
+        As for :func:`bimetal.replay`.
+    repeat, measure
+        Replay the trace so often, and measure only the last so many times; by default so often that a device is written
+        over once before it is measured and once after, and the second half.
+    simulations
+        Most simulations; by default a tenth of the devices that come into question, and at least 20.
+    jobs
+        How many run at once, by default as many as there are processors.
+    progress
+        Is called with how many simulations are done and how many there are at most, from the threads that run them.
+
+    The answer is that of the command line. Where no device meets all goals, ``recommended`` is ``None``, and
+    ``closest`` has those that miss them by the smallest factor. Ctrl-C ends it.
+
+    """
+    counts = {"repeat": repeat, "measure": measure, "simulations": simulations, "jobs": jobs}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise SettingError(f"`{name}` is {count}: it is at least 1")
+    found = _trace(trace)
+    goals = {"life": life, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
+    file = None if prices is None else (os.fspath(prices), Path(prices).read_text(encoding="utf-8"))
+    core = _core.advise_devices(
+        found._requests,
+        [(name, str(bound)) for name, bound in goals.items() if bound is not None],
+        None if writes_per_day is None else str(writes_per_day),
+        _names("chips", chips),
+        _names("schemes", schemes),
+        None if capacity is None else str(capacity),
+        disk,
+        year,
+        file,
+        list((price or {}).items()),
+        arrivals,
+        repeat,
+        measure,
+        simulations,
+        jobs or 0,
+        progress,
+    )
+    options = {
+        **goals,
+        "writes_per_day": writes_per_day,
+        "chips": chips,
+        "schemes": schemes,
+        "capacity": capacity,
+        "disk": disk,
+        "year": year,
+        "prices": None if file is None else file[0],
+        "price": dict(price or {}) or None,
+        "arrivals": None if arrivals == "closed" else arrivals,
+        "repeat": repeat,
+        "measure": measure,
+        "simulations": simulations,
+    }
+    return Advice._of(core, call("bimetal.advise", _Literal(found._origin), **options))
+
+
+def _names(option: str, names: str | Sequence[str] | None) -> list[str]:
+    """Return names as a list, which is empty for those that are usual."""
+    if names is not None and not names:
+        raise SettingError(f"`{option}` names none; hint: leave it out for the usual ones")
+    return [names] if isinstance(names, str) else list(names or ())
