@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,12 @@ ROOT = Path(__file__).parents[2]
 BINARY = Path(os.environ.get("BIMETAL", ROOT / "target/debug/bimetal"))
 
 Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts() -> None:
+    """Heed interrupts, which what a shell runs in the background ignores."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
