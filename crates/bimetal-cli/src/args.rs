@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod live;
 mod sweep;
 
 use std::path::PathBuf;
@@ -9,12 +10,11 @@ pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
-use bimetal_core::units::ByteSize;
-use bimetal_live::nbd::Address;
 use bimetal_study::arrivals;
 use bimetal_study::paper::lab::Scale;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use live::{BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CreateArgs, DumpArgs, ServeArgs, StatArgs};
 pub use sweep::SweepArgs;
 
 /// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.
@@ -343,143 +343,6 @@ impl PaperArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct CreateArgs {
-    /// Directory of the store; it is made if it is not there
-    pub store: PathBuf,
-    /// Scheme that runs it; by default that of the device
-    #[arg(long, value_name = "NAME")]
-    pub scheme: Option<String>,
-    /// Capacity that the host sees; by default that of the device, or 512MiB where one is fitted
-    #[arg(long, value_name = "SIZE")]
-    pub capacity: Option<ByteSize>,
-    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits one to the capacity: behind SLC of
-    /// 1.25 % of it lies MLC with 5 % spare area; hybrids of one region get more of it for the same money
-    #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
-    pub device: String,
-    /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub set: Vec<(String, String)>,
-    /// Keep a region of the device in this file or block device, such as `slc=/dev/nvme0n1`, and not in the store's
-    /// directory (repeatable)
-    #[arg(long, value_name = "NAME=PATH", value_parser = setting)]
-    pub region: Vec<(String, String)>,
-    /// Keep the home disk of a cache in this file or block device, which should be empty
-    #[arg(long, value_name = "PATH")]
-    pub disk: Option<PathBuf>,
-    /// The store may be larger than what is free now: a write that finds no room makes the device read-only
-    #[arg(long)]
-    pub sparse: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Directory of the store
-    pub store: PathBuf,
-    /// Where clients connect; by default the Unix socket `nbd.sock` in the store's directory
-    #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
-    pub listen: Option<Address>,
-    /// Let other machines connect, if the address can be reached by them
-    #[arg(long)]
-    pub remote: bool,
-    /// Refuse writes, and leave the files as they are
-    #[arg(long)]
-    pub read_only: bool,
-    /// Name that clients may ask for
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub export: String,
-    /// Clients at once
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
-    pub connections: u16,
-    /// Read and write the files past the page cache (`O_DIRECT`)
-    #[arg(long)]
-    pub direct: bool,
-    /// Poll a client that asks often for so long before sleeping until it asks again; 0 never does
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
-    pub poll: u32,
-    /// Answer no sooner than the modelled device would; FACTOR times as slow
-    #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = pace)]
-    pub pace: Option<f64>,
-    /// Serve figures as OpenMetrics over HTTP here
-    #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
-    pub stats: Option<Address>,
-    /// Certificate chain of the server (PEM): every client must use TLS
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS options")]
-    pub tls_cert: Option<PathBuf>,
-    /// Its private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
-    pub tls_key: Option<PathBuf>,
-    /// Clients must have a certificate of one of these authorities (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
-    pub tls_clients: Option<PathBuf>,
-    /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this one's
-    #[arg(long, value_name = "COMMAND")]
-    pub run: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct StatArgs {
-    /// Directory of the store, served or not
-    pub store: PathBuf,
-    #[command(flatten)]
-    pub json: JsonArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// Directory of the store, which must not be served
-    pub store: PathBuf,
-    /// Write the newest data of every sector that can be found to this image, from the pages alone: for a store that can no
-    /// longer be opened
-    #[arg(long, value_name = "IMAGE")]
-    pub rescue: Option<PathBuf>,
-    #[command(flatten)]
-    pub json: JsonArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct DumpArgs {
-    /// Directory of the store
-    pub store: PathBuf,
-    /// Show every page, too
-    #[arg(long)]
-    pub pages: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    pub what: Benchmark,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Benchmark {
-    /// Requests per second over NBD beside nbdkit, in memory and in files: needs fio with its nbd engine, nbdkit, taskset
-    Nbd(BenchNbdArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct BenchNbdArgs {
-    /// Directory for stores and images, about eight times as large as what is used of them; by default that of temporary
-    /// files
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-    /// What clients read and write
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    pub size: ByteSize,
-    /// Scheme of the stores
-    #[arg(long, value_name = "NAME", default_value = "pagemap")]
-    pub scheme: String,
-    /// Rounds in which servers take turns
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-    pub rounds: u16,
-    /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
-    pub seconds: f64,
-    #[command(flatten)]
-    pub json: JsonArgs,
-}
-
-#[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
@@ -509,16 +372,6 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
     }
     let rate = text.parse().ok().filter(|&rate: &f64| rate > 0.0 && rate <= 1.0);
     rate.ok_or_else(|| "a rate is a number above 0 and at most 1, such as 0.01, or `exact`".to_owned())
-}
-
-fn pace(text: &str) -> Result<f64, String> {
-    let factor = text.parse().ok().filter(|factor| (1e-3..=1e3).contains(factor));
-    factor.ok_or_else(|| "a factor is a number from 0.001 to 1000".to_owned())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 0.01 to 3600".to_owned())
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
