@@ -8,6 +8,8 @@
 //! read. A page that is damaged is a *media error*: its sectors are marked as lost, whereto they go, and a host that asks
 //! for one of them is told.
 
+mod frames;
+
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 
@@ -23,7 +25,7 @@ use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
-use super::region::{Region, Spot};
+use super::region::Region;
 use super::state::{Reader, Writer, bounded};
 
 /// What becomes of bytes.
@@ -52,9 +54,6 @@ pub struct Failure {
     /// Whether there was no room.
     pub is_full: bool,
 }
-
-/// Bytes of frames that are read at once to be copied, unless a frame has more.
-const COPY_BYTES: usize = 128 << 10;
 
 /// Regions in files, over a disk in a file if there is one.
 pub struct FileMedia {
@@ -100,7 +99,7 @@ impl FileMedia {
             now_ns: 0,
             written: Bitmap::new(sectors),
             arena: Arena::default(),
-            frames: Buffer::new(stride.max(COPY_BYTES)),
+            frames: Buffer::new(stride.max(frames::COPY_BYTES)),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
             reply: Vec::new(),
@@ -310,101 +309,6 @@ impl FileMedia {
         let buffers = self.arena.memory_bytes() + self.frames.capacity() + self.reply.capacity() + self.held_bytes;
         (self.written.memory_bytes() + known, buffers + waiting + disk)
     }
-
-    /// Reads the frames of `count` pages of a block that follow one another; all of a page that is damaged is marked as
-    /// lost.
-    fn load(&mut self, region: RegionId, first: Ppa, count: usize) {
-        // Several at once, unless one of them is elsewhere or cannot be read: the others still can be.
-        let of_region = &self.regions[region.index()];
-        let frames = &mut self.frames.bytes_mut()[..count * of_region.layout.stride()];
-        let is_loaded = count > 1
-            && self.held.is_empty()
-            && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
-        for (index, page) in (first.0..).take(count).enumerate() {
-            self.load_frame(region, Ppa(page), index, is_loaded);
-        }
-    }
-
-    /// Reads a frame, unless it is loaded already, and verifies it.
-    fn load_frame(&mut self, region: RegionId, page: Ppa, index: usize, is_loaded: bool) {
-        let region = &self.regions[region.index()];
-        let (layout, id) = (region.layout, region.id);
-        let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
-        let Some(spot) = region.spot(page) else {
-            debug_assert!(false, "a page is read that was not programmed");
-            layout.clear(frame, Tag::UNREADABLE);
-            return;
-        };
-        let loaded = match self.held.get(&(id, spot.offset)) {
-            Some(held) => {
-                frame.copy_from_slice(held);
-                Ok(())
-            }
-            None if is_loaded => Ok(()),
-            None => region.load(&spot, frame),
-        };
-        if let Err(error) = loaded {
-            layout.clear(frame, Tag::UNREADABLE);
-            self.fail(format!("a page of region {id} cannot be read"), &error);
-        } else if let Err(error) = region.verify(&spot, frame, self.seed) {
-            let place = spot.place;
-            tracing::warn!("region {id}, block {}, page {} is damaged: {error}", place.block, place.page);
-            layout.clear(frame, Tag::UNREADABLE);
-            self.media_errors += 1;
-        }
-    }
-
-    /// Writes the frame of that index as that page.
-    fn store(&mut self, region: RegionId, spot: &Spot, index: usize) {
-        let region = &mut self.regions[region.index()];
-        let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
-        let frame = &mut self.frames.bytes_mut()[frame];
-        region.layout.seal(frame, spot.place, self.sequence, self.seed);
-        let written = match self.io {
-            Io::Files if region.has_room(spot) => region.write(spot, frame).map(|()| true),
-            Io::Files => Err(io::Error::new(ErrorKind::StorageFull, "too few slots for one request")),
-            Io::Memory | Io::Replay => Ok(false),
-        };
-        if let Ok(true) = written {
-            return;
-        }
-        self.held_bytes += frame.len();
-        if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
-            self.held_bytes -= old.len();
-        }
-        if let Err(error) = written {
-            let what = format!("a page of region {} cannot be written", region.id);
-            self.fail(what, &error);
-        }
-    }
-
-    fn take(&mut self, region: RegionId, page: Ppa) -> Spot {
-        self.is_busy = true;
-        self.sequence += 1;
-        self.regions[region.index()].take(page, self.sequence)
-    }
-
-    /// Copies the bytes of `count` pages of a block that follow one another to pages that do.
-    fn copy_bytes(&mut self, region: RegionId, from: Ppa, count: usize, to: Ppa) {
-        let moves = self.io != Io::Replay;
-        if moves {
-            self.load(region, from, count);
-        }
-        for (index, to) in (to.0..).take(count).enumerate() {
-            let spot = self.take(region, Ppa(to));
-            if moves {
-                self.store(region, &spot, index);
-            }
-        }
-    }
-
-    /// How many of the first pages follow one another in a block, and can be copied at once.
-    fn in_a_row(&self, region: RegionId, pages: &[Ppa]) -> usize {
-        let Region { geometry, layout, .. } = &self.regions[region.index()];
-        let most = (COPY_BYTES / layout.stride()).max(1);
-        let follows = |two: &&[Ppa]| two[1].0 == two[0].0 + 1 && geometry.block_of(two[0]) == geometry.block_of(two[1]);
-        1 + pages[..pages.len().min(most)].windows(2).take_while(follows).count()
-    }
 }
 
 impl Media for FileMedia {
@@ -468,7 +372,8 @@ impl Media for FileMedia {
         self.sim.copy_run(region, from, to, cause);
         let mut done = 0;
         while done < from.len() {
-            let count = self.in_a_row(region, &from[done..]);
+            let left = &from[done..];
+            let count = if self.io == Io::Replay { left.len() } else { self.in_a_row(region, left) };
             self.copy_bytes(region, from[done], count, Ppa(to.0 + done as u32));
             done += count;
         }

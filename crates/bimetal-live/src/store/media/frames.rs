@@ -1,0 +1,111 @@
+//! Frames between regions and memory: the bytes of a page with their tags, read and verified, sealed and written, or held where
+//! nothing is written any more.
+
+use std::io::{self, ErrorKind};
+
+use bimetal_core::units::{Ppa, RegionId};
+
+use super::{FileMedia, Io};
+use crate::store::frame::Tag;
+use crate::store::region::{Region, Spot};
+
+/// Bytes of frames that are read at once to be copied, unless a frame has more.
+pub(super) const COPY_BYTES: usize = 128 << 10;
+
+impl FileMedia {
+    /// Reads the frames of `count` pages of a block that follow one another; all of a page that is damaged is marked as
+    /// lost.
+    pub(super) fn load(&mut self, region: RegionId, first: Ppa, count: usize) {
+        // Several at once, unless one of them is elsewhere or cannot be read: the others still can be.
+        let of_region = &self.regions[region.index()];
+        let frames = &mut self.frames.bytes_mut()[..count * of_region.layout.stride()];
+        let is_loaded = count > 1
+            && self.held.is_empty()
+            && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
+        for (index, page) in (first.0..).take(count).enumerate() {
+            self.load_frame(region, Ppa(page), index, is_loaded);
+        }
+    }
+
+    /// Reads a frame, unless it is loaded already, and verifies it.
+    fn load_frame(&mut self, region: RegionId, page: Ppa, index: usize, is_loaded: bool) {
+        let region = &self.regions[region.index()];
+        let (layout, id) = (region.layout, region.id);
+        let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
+        let Some(spot) = region.spot(page) else {
+            debug_assert!(false, "a page is read that was not programmed");
+            layout.clear(frame, Tag::UNREADABLE);
+            return;
+        };
+        let loaded = match self.held.get(&(id, spot.offset)) {
+            Some(held) => {
+                frame.copy_from_slice(held);
+                Ok(())
+            }
+            None if is_loaded => Ok(()),
+            None => region.load(&spot, frame),
+        };
+        if let Err(error) = loaded {
+            layout.clear(frame, Tag::UNREADABLE);
+            self.fail(format!("a page of region {id} cannot be read"), &error);
+        } else if let Err(error) = region.verify(&spot, frame, self.seed) {
+            let place = spot.place;
+            tracing::warn!("region {id}, block {}, page {} is damaged: {error}", place.block, place.page);
+            layout.clear(frame, Tag::UNREADABLE);
+            self.media_errors += 1;
+        }
+    }
+
+    /// Writes the frame of that index as that page.
+    pub(super) fn store(&mut self, region: RegionId, spot: &Spot, index: usize) {
+        let region = &mut self.regions[region.index()];
+        let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
+        let frame = &mut self.frames.bytes_mut()[frame];
+        region.layout.seal(frame, spot.place, self.sequence, self.seed);
+        let written = match self.io {
+            Io::Files if region.has_room(spot) => region.write(spot, frame).map(|()| true),
+            Io::Files => Err(io::Error::new(ErrorKind::StorageFull, "too few slots for one request")),
+            Io::Memory | Io::Replay => Ok(false),
+        };
+        if let Ok(true) = written {
+            return;
+        }
+        self.held_bytes += frame.len();
+        if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
+            self.held_bytes -= old.len();
+        }
+        if let Err(error) = written {
+            let what = format!("a page of region {} cannot be written", region.id);
+            self.fail(what, &error);
+        }
+    }
+
+    /// Takes a page for a program; its frame is stored next.
+    pub(super) fn take(&mut self, region: RegionId, page: Ppa) -> Spot {
+        self.is_busy = true;
+        self.sequence += 1;
+        self.regions[region.index()].take(page, self.sequence)
+    }
+
+    /// Copies the bytes of `count` pages of a block that follow one another to pages that do.
+    pub(super) fn copy_bytes(&mut self, region: RegionId, from: Ppa, count: usize, to: Ppa) {
+        let moves = self.io != Io::Replay;
+        if moves {
+            self.load(region, from, count);
+        }
+        for (index, to) in (to.0..).take(count).enumerate() {
+            let spot = self.take(region, Ppa(to));
+            if moves {
+                self.store(region, &spot, index);
+            }
+        }
+    }
+
+    /// How many of the first pages follow one another in a block, and can be copied at once.
+    pub(super) fn in_a_row(&self, region: RegionId, pages: &[Ppa]) -> usize {
+        let Region { geometry, layout, .. } = &self.regions[region.index()];
+        let most = (COPY_BYTES / layout.stride()).max(1);
+        let follows = |two: &&[Ppa]| two[1].0 == two[0].0 + 1 && geometry.block_of(two[0]) == geometry.block_of(two[1]);
+        1 + pages[..pages.len().min(most)].windows(2).take_while(follows).count()
+    }
+}
