@@ -19,7 +19,9 @@ pub struct Price {
     pub source: &'static str,
 }
 
+/// To a hundredth of a cent, so that a derived price is printed as somebody would write it.
 const fn price(year: u16, cell: Cell, usd_per_gib: f64, source: &'static str) -> Price {
+    let usd_per_gib = (usd_per_gib * 1e4 + 0.5) as u64 as f64 / 1e4;
     Price { year, cell, usd_per_gib, source }
 }
 
@@ -48,4 +50,18 @@ pub static PRICES: &[Price] = &[
 /// US dollars per GiB of such cells in a year of the list.
 pub fn of(cell: Cell, year: u16) -> Option<f64> {
     PRICES.iter().find(|price| price.cell == cell && price.year == year).map(|price| price.usd_per_gib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_printed_in_few_digits() {
+        for price in PRICES {
+            let digits = price.usd_per_gib.to_string();
+            assert!(digits.len() <= 6, "{} in {}: {digits}", price.cell.name(), price.year);
+        }
+        assert_eq!((of(Cell::Slc, 2026), of(Cell::Qlc, 2026)), (Some(1.053), Some(0.1755)));
+    }
 }
