@@ -65,6 +65,8 @@ class Choice(Record):
     cost_usd: float
     #: Its responses; none of a device that falls behind more and more.
     response_us: ResponseTimes | None
+    #: Of such a device: how many times as long it took for the requests as they took to arrive.
+    overload: float | None
     #: Life in years; none where nothing was erased in what was measured.
     life_years: float | None
     #: Where nothing was erased: the years that it lasts at least, by what was programmed.
@@ -134,6 +136,8 @@ class _Shown:
     """An answer as people read it."""
 
     goals: list[str]
+    #: What was searched.
+    searched: str
     #: Name and words of the response that stands beside price and life.
     response: tuple[str, str]
     chosen: Table
@@ -160,6 +164,10 @@ class Advice(Record):
     prices: tuple[Price, ...]
     #: Devices that come into question.
     candidates: int
+    #: Channels of each of their regions.
+    channels: int
+    #: Dies on each channel.
+    dies_per_channel: int
     #: How many of them were simulated.
     simulations: int
     #: How many of these failed.
@@ -184,7 +192,7 @@ class Advice(Record):
     @classmethod
     def _of(cls, core: _core.Advice, command: str) -> Advice:
         made = cls._from_dict(json.loads(core.json()))
-        shown = _Shown(core.goals(), core.response(), core.chosen(), core.front())
+        shown = _Shown(core.goals(), core.searched(), core.response(), core.chosen(), core.front())
         made.__dict__.update(_core=core, _command=command, _shown=shown)
         return made
 
@@ -230,11 +238,7 @@ class Advice(Record):
     def _texts(self) -> tuple[str, str, str]:
         """Return what stands above the device that is chosen, below it, and above the best."""
         shown: _Shown = self.__dict__["_shown"]
-        settled = "" if self.is_settled else "; more `simulations` may find a cheaper one"
-        head = (
-            f"{self.trace.name}: {'; '.join(shown.goals)}. "
-            f"{self.candidates} devices come into question, {self.simulations} simulated{settled}. "
-        )
+        head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
         binds = f"{self.binds} binds" if self.binds else "nothing binds: no cheaper device came into question"
         return head + chosen, f"What stands in the way: {binds}.", "The best by price, response and life:"
@@ -266,6 +270,8 @@ def advise(
     schemes: str | Sequence[str] | None = None,
     capacity: Size | None = None,
     disk: str | None = None,
+    channels: int | None = None,
+    dies_per_channel: int | None = None,
     year: int | None = None,
     prices: str | os.PathLike[str] | None = None,
     price: Mapping[str, float] | None = None,
@@ -299,6 +305,8 @@ def advise(
         Bytes that the host sees; by default what the trace touches.
     disk
         Flash caches over this drive of :func:`bimetal.drives` come into question, too.
+    channels, dies_per_channel
+        Channels of each region, and dies on each of them, from 1 to 64; by default one.
     year
         Prices of this year; by default the latest of the list.
     prices
@@ -336,6 +344,8 @@ def advise(
         _names("schemes", schemes),
         None if capacity is None else str(capacity),
         disk,
+        channels,
+        dies_per_channel,
         year,
         file,
         list((price or {}).items()),
@@ -353,6 +363,8 @@ def advise(
         "schemes": schemes,
         "capacity": capacity,
         "disk": disk,
+        "channels": channels,
+        "dies_per_channel": dies_per_channel,
         "year": year,
         "prices": None if file is None else file[0],
         "price": dict(price or {}) or None,

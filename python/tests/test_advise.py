@@ -81,6 +81,9 @@ def test_every_argument_is_an_option(small: Path, tmp_path: Path) -> None:
     assert found.price_year == 2027
     over_disk = bimetal.advise(trace, mean="1s", disk="nearline-18tb", schemes="opfcl", chips="slc-2011", simulations=1)
     assert ["nearline-18tb" in choice.device for choice in over_disk.simulated] == [True]
+    on_dies = bimetal.advise(small, mean="1s", channels=2, dies_per_channel=3, **FEW)
+    assert on_dies.to_dict() == answered(small, "--mean", "1s", "--channels", 2, "--dies-per-channel", 3)
+    assert "devices of 6 dies a region come into question" in repr(on_dies)
 
 
 def test_commands_repeat_figures_where_a_command_can_read_the_trace(
@@ -120,6 +123,7 @@ def test_commands_repeat_figures_where_a_command_can_read_the_trace(
         ({"mean": "1s", "capacity": 1024}, ["--mean", "1s", "--capacity", "1KiB"]),
         ({"mean": "1s", "price": {"plc": 1}}, ["--mean", "1s", "--price", "plc=1"]),
         ({"mean": "1s", "year": 1999}, ["--mean", "1s", "--year", "1999"]),
+        ({"mean": "1s", "channels": 65}, ["--mean", "1s", "--channels", "65"]),
         ({"mean": "1s", "repeat": 2, "measure": 3}, ["--mean", "1s", "--repeat", "2", "--measure", "3"]),
     ],
 )

@@ -13,7 +13,7 @@ use bimetal_study::sweep::source::TraceSource;
 
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
-use crate::number::{SIZES, significant, with_unit};
+use crate::number::{SIZES, dollars, significant, with_unit};
 use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
@@ -42,6 +42,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
             schemes: args.schemes.clone(),
             capacity: args.capacity,
             disk: args.disk.clone(),
+            channels: args.channels,
+            dies_per_channel: args.dies_per_channel,
         },
         prices,
         write_bytes_per_day: args.goals.writes_per_day.map(|bytes| bytes.0 as f64),
@@ -86,11 +88,7 @@ fn text(answer: &Answer) -> String {
         text += &remark(&format!("lives at {} written a day", with_unit(SIZES, bytes)));
     }
     text += &remark(&format!("prices of {}: {}", answer.price_year, price_list(answer)));
-    let settled = if answer.is_settled { "" } else { "; more `--simulations` may find a cheaper one" };
-    text += &remark(&format!(
-        "{} devices come into question, {} simulated{settled}",
-        answer.candidates, answer.simulations
-    ));
+    text += &remark(&answer.searched());
     text.push('\n');
     text += &recommended(answer);
     text.push('\n');
@@ -126,7 +124,7 @@ fn recommended(answer: &Answer) -> String {
             text += &format!(
                 "{}  {}\n",
                 bold("Cheapest that meets all goals:"),
-                bold(&format!("{:.2} USD", choice.cost_usd))
+                bold(&format!("{} USD", dollars(choice.cost_usd)))
             );
             text += &remark(&device(choice));
             text += &goals(answer, choice);
@@ -136,7 +134,7 @@ fn recommended(answer: &Answer) -> String {
         None => {
             text += &format!("{}\n", bold("No device meets all goals. The closest:"));
             for choice in &answer.closest {
-                text += &remark(&format!("{:.2} USD: {}", choice.cost_usd, device(choice)));
+                text += &remark(&format!("{} USD: {}", dollars(choice.cost_usd), device(choice)));
             }
             if let Some(choice) = answer.closest.first() {
                 text += &goals(answer, choice);
@@ -159,7 +157,10 @@ fn goals(answer: &Answer, choice: &Choice) -> String {
         let verdict = match excess {
             Some(excess) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
             Some(excess) => format!("missed {} times over", significant(*excess)),
-            None => "missed".to_owned(),
+            None => choice.overload.map_or_else(
+                || "missed".to_owned(),
+                |times| format!("missed: {} times as long as requests take to arrive", significant(times)),
+            ),
         };
         vec![goal.to_string(), choice.shown(goal.measure), verdict]
     };
@@ -180,10 +181,11 @@ fn binding(answer: &Answer) -> String {
         let name = one.goal.measure.words();
         match (&one.without, one.costs_usd, answer.goals.len()) {
             (Some(_), Some(costs), 2..) if costs > 0.0 => {
-                text += &indented(&format!("the goal for the {name} costs {costs:.2} USD"), 4);
+                text += &indented(&format!("the goal for the {name} costs {} USD", dollars(costs)), 4);
             }
             (Some(without), None, 2..) => {
-                let line = format!("without the goal for the {name}: {:.2} USD, {}", without.cost_usd, device(without));
+                let line =
+                    format!("without the goal for the {name}: {} USD, {}", dollars(without.cost_usd), device(without));
                 text += &indented(&line, 4);
             }
             _ => {}
@@ -205,7 +207,7 @@ fn front(answer: &Answer) -> String {
     let row = |choice: &Choice| {
         let mark = if choice.meets { "● " } else { "" };
         vec![
-            format!("{:.2}", choice.cost_usd),
+            dollars(choice.cost_usd),
             choice.shown(response),
             choice.shown(Measure::Life),
             format!("{mark}{}: {}", choice.scheme, choice.device),
@@ -257,7 +259,12 @@ fn change(one: &Sensitivity, step: &PriceStep) -> String {
     let kind = one.kind.to_uppercase();
     match &step.changes_to {
         Some(choice) => {
-            format!("{kind} at {:.2} times the price: {:.2} USD, {}", step.factor, choice.cost_usd, device(choice))
+            format!(
+                "{kind} at {:.2} times the price: {} USD, {}",
+                step.factor,
+                dollars(choice.cost_usd),
+                device(choice)
+            )
         }
         None => format!("{kind} at {:.2} times the price: no device meets the goals any more", step.factor),
     }

@@ -7,7 +7,7 @@ use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::{Entry, Relative};
 
 use crate::number::{
-    LIVES, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit,
+    LIVES, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, dollars, percent, significant, thousands, with_unit,
 };
 use crate::table::{Grid, width};
 
@@ -67,7 +67,7 @@ fn devices(grid: &mut Grid, entries: &[Entry]) {
     }
     let spare = |entry: &Entry| if entry.disks.is_empty() { percent(entry.spare) } else { NOTHING.to_owned() };
     grid.row("spare area", entries.iter().map(spare).collect());
-    let cost = |entry: &Entry| format!("{:.2}", entry.report.cost_usd);
+    let cost = |entry: &Entry| dollars(entry.report.cost_usd);
     grid.row("cost (USD)", entries.iter().map(cost).collect());
     beside_the_first(grid, "cost by that of", entries, |relative| relative.cost);
 }

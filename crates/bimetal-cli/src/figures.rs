@@ -5,7 +5,7 @@ use bimetal_study::compare::Entry;
 use bimetal_study::listing::{self, Listing};
 
 use crate::number::{
-    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, percent, significant, thousands, with_unit,
+    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, dollars, percent, significant, thousands, with_unit,
 };
 use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
 
@@ -39,7 +39,7 @@ fn summary(entry: &Entry) -> String {
         ("host writes until worn", optional(report.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
         ("life at the trace's rate", optional(report.lifetime_years, |years| format!("{} years", significant(years)))),
         ("energy", format!("{} J", significant(report.energy_j))),
-        ("cost", format!("{:.2} USD", report.cost_usd)),
+        ("cost", format!("{} USD", dollars(report.cost_usd))),
     ];
     if report.load.overload == Overload::Growing {
         let (behind, trend) = (report.load.backlog_s * 1e6, &report.load.response_trend_us);

@@ -11,7 +11,7 @@ use bimetal_study::sweep::{label, schedule};
 
 use crate::args::SweepArgs;
 use crate::failure::Failure;
-use crate::number::{IN_BURSTS, LIVES, NOTHING, TIMES, common_unit, significant, thousands};
+use crate::number::{IN_BURSTS, LIVES, NOTHING, TIMES, common_unit, dollars, significant, thousands};
 use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
 use crate::{output, warn};
@@ -167,7 +167,7 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
         let lives = figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |value| significant(value / years));
         let point = &rows[*at].point;
         let mut cells = vec![varying.short(point)];
-        cells.push(format!("{:.2}", figures.cost_usd));
+        cells.push(dollars(figures.cost_usd));
         cells.extend(
             [figures.response_us.mean, figures.response_us.p99]
                 .map(|value| format!("{mark}{}", significant(value / us))),

@@ -47,6 +47,13 @@ fn replays_confirm_every_device_and_its_price() {
     for choice in answer["front"].as_array().unwrap() {
         confirm(&bench, choice);
     }
+    // So are channels and dies, and every region has them all.
+    let answer = advise(&bench, &["--mean", "1s", "--channels", "2", "--dies-per-channel", "3"]);
+    assert_eq!((&answer["channels"], &answer["dies_per_channel"]), (&Value::from(2), &Value::from(3)));
+    assert_eq!(answer["failed"], 0);
+    for choice in answer["simulated"].as_array().unwrap() {
+        confirm(&bench, choice);
+    }
     // Prices that are given are in the command.
     let answer = advise(&bench, &["--p99", "1s", "--price", "mlc=0.05", "--year", "2011"]);
     assert!(answer["recommended"]["command"].as_str().unwrap().contains("usd_per_gib=0.05"), "{answer}");
@@ -78,6 +85,22 @@ fn where_no_device_meets_the_goals_the_closest_are_named() {
 }
 
 #[test]
+fn of_devices_that_all_fall_behind_the_fastest_is_the_closest() {
+    let bench = Bench::new();
+    bench.small_trace(3000);
+    let hurried = ["--arrivals", "trace:100000", "--mean", "1ms", "--channels", "2"];
+    let answer = advise(&bench, &hurried);
+    assert_eq!((&answer["recommended"], &answer["binds"]), (&Value::Null, &Value::from("latency")));
+    let times = |choice: &Value| choice["overload"].as_f64().unwrap();
+    let closest = &answer["closest"][0];
+    assert!(times(closest) > 1.0 && closest["response_us"].is_null(), "{closest}");
+    assert!(answer["simulated"].as_array().unwrap().iter().all(|choice| times(choice) >= times(closest)), "{answer}");
+    let ran = bench.run(&[&["advise", "small.spc"], FEW.as_slice(), &hurried].concat());
+    assert!(ran.stdout.contains("times as long as requests take to arrive"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("of 2 dies a region"), "{}", ran.stdout);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let bench = Bench::new();
     bench.small_trace(100);
@@ -95,6 +118,8 @@ fn what_is_wrong_is_said() {
         ("--disk", "nosuch", "nearline-18tb"),
         ("--capacity", "1KiB", "touches"),
         ("--simulations", "0", "simulations"),
+        ("--channels", "0", "from 1 to 64"),
+        ("--dies-per-channel", "65", "from 1 to 64"),
     ] {
         bench.fail(&["advise", "small.spc", "--mean", "1s", option, value], 2, &[said]);
     }

@@ -142,7 +142,8 @@ fn the_table_shows_what_the_json_says() {
     for result in items(&compared["results"]) {
         let name = result["scheme"].as_str().unwrap();
         let lines: Vec<&str> = ran.stdout.lines().filter(|line| line.split_whitespace().next() == Some(name)).collect();
-        let cost = format!("{:.2}", result["cost_usd"].as_f64().unwrap());
+        let cost = result["cost_usd"].as_f64().unwrap();
+        let cost = if cost < 0.995 { format!("{cost:.3}") } else { format!("{cost:.2}") };
         assert!(lines[0].contains(&cost), "{name}: {cost}");
         // A scheme without disks has dashes for their accesses.
         let shown: Vec<u64> =

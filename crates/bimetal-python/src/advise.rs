@@ -35,6 +35,11 @@ impl Advice {
         py.detach(|| html::advice(&self.answer, command))
     }
 
+    /// What was searched, in words.
+    fn searched(&self) -> String {
+        self.answer.searched()
+    }
+
     /// Name of the response that stands beside price and life, and what it is.
     fn response(&self) -> (&'static str, &'static str) {
         let response = response_of(&self.answer.goals);
@@ -70,8 +75,8 @@ fn goal(name: &str, text: &str) -> Result<Goal, String> {
 /// Answers which devices are the cheapest that meet goals. Goals are by the names of options, `prices` is name and text of a file.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, goals, writes_per_day, chips, schemes, capacity, disk, year, prices, price, arrivals, repeat, measure, simulations,
-    jobs, progress
+    trace, goals, writes_per_day, chips, schemes, capacity, disk, channels, dies_per_channel, year, prices, price, arrivals,
+    repeat, measure, simulations, jobs, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place")]
 fn advise_devices(
@@ -83,6 +88,8 @@ fn advise_devices(
     schemes: Vec<String>,
     capacity: Option<&str>,
     disk: Option<String>,
+    channels: Option<u32>,
+    dies_per_channel: Option<u32>,
     year: Option<u16>,
     prices: Option<(String, String)>,
     price: Vec<(String, f64)>,
@@ -119,7 +126,7 @@ fn advise_devices(
         };
         let answer = || -> Result<Answer, AdviceError> {
             let replay = advise::replay(&workload, capacity, arrivals, repeat, measure)?;
-            let asked = Asked { chips, schemes, capacity, disk };
+            let asked = Asked { chips, schemes, capacity, disk, channels, dies_per_channel };
             let question = Question { goals, asked, prices, write_bytes_per_day, replay, simulations, jobs };
             advise::advise(workload, &trace.source, &question, &progress)
         };

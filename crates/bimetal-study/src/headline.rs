@@ -3,7 +3,7 @@
 use bimetal_core::report::{Overload, Report};
 
 use crate::compare::Entry;
-use crate::number::{IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, significant};
+use crate::number::{IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, dollars, significant};
 
 /// A column: its head and a value for each scheme.
 pub type Column = (String, Vec<String>);
@@ -61,6 +61,6 @@ pub fn columns(entries: &[Entry]) -> Vec<Column> {
         ("speed-up".into(), entries.iter().map(speed_up).collect()),
         ("write amp.".into(), entries.iter().map(amplification).collect()),
         scaled("life", LIVES, entries, |report| report.lifetime_years),
-        ("cost (USD)".into(), entries.iter().map(|entry| format!("{:.2}", entry.report.cost_usd)).collect()),
+        ("cost (USD)".into(), entries.iter().map(|entry| dollars(entry.report.cost_usd)).collect()),
     ]
 }

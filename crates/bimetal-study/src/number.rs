@@ -32,6 +32,11 @@ pub fn significant(value: f64) -> String {
     }
 }
 
+/// An amount of dollars: to the cent, or below one with three significant digits.
+pub fn dollars(usd: f64) -> String {
+    if usd.abs() < 0.995 { significant(usd) } else { format!("{usd:.2}") }
+}
+
 /// A count as it is, any other figure with three significant digits.
 pub fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { thousands_signed(value) } else { significant(value) }
@@ -108,6 +113,9 @@ mod tests {
             [(1_234_567.0, "1,234,567"), (-2.0, "-2"), (0.5, "0.500"), (99.99, "100"), (1e18, "1.00e18")]
         {
             assert_eq!(plain(value), text);
+        }
+        for (usd, text) in [(0.0, "0"), (0.0561, "0.056"), (0.468, "0.468"), (0.999, "1.00"), (1234.5, "1234.50")] {
+            assert_eq!(dollars(usd), text);
         }
         assert_eq!(thousands(100), "100");
         assert_eq!(thousands(18_446_744_073_709_551_615), "18,446,744,073,709,551,615");

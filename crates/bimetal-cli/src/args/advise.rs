@@ -28,6 +28,12 @@ pub struct AdviseArgs {
     /// Flash caches over this drive come into question, too (see `bimetal list drives`)
     #[arg(long, value_name = "DRIVE", help_heading = "Device options")]
     pub disk: Option<String>,
+    /// Channels of each region; by default one
+    #[arg(long, value_name = "N", help_heading = "Device options")]
+    pub channels: Option<u32>,
+    /// Dies on each channel; by default one
+    #[arg(long, value_name = "N", help_heading = "Device options")]
+    pub dies_per_channel: Option<u32>,
     /// Prices of this year; by default the latest of the list
     #[arg(long, value_name = "YEAR", help_heading = "Price options")]
     pub year: Option<u16>,

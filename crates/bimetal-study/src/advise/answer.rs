@@ -10,7 +10,7 @@ use super::goals::{Cause, Goal, Measure, Outcome};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
 use crate::listing::Listing;
-use crate::number::NOTHING;
+use crate::number::{NOTHING, OVERLOAD, dollars};
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
@@ -40,6 +40,10 @@ pub struct Answer {
     pub prices: Vec<Listed>,
     /// Devices that come into question.
     pub candidates: usize,
+    /// Channels of each of their regions.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
     /// How many of them were simulated.
     pub simulations: usize,
     /// How many of these failed.
@@ -73,6 +77,8 @@ pub struct Choice {
     pub cost_usd: f64,
     /// Responses in microseconds by goal name; none of a device that falls behind more and more.
     pub response_us: Option<BTreeMap<&'static str, f64>>,
+    /// Of such a device: how many times as long it took for the requests as they took to arrive.
+    pub overload: Option<f64>,
     /// Life in years; none where nothing was erased in what was measured.
     pub life_years: Option<f64>,
     /// Where nothing was erased: the years that it lasts at least, by what was programmed.
@@ -91,6 +97,15 @@ impl Answer {
         self.recommended.as_ref().map_or(self.closest.as_slice(), std::slice::from_ref)
     }
 
+    /// What was searched, and how much of it was simulated, in words.
+    pub fn searched(&self) -> String {
+        let dies = self.channels * self.dies_per_channel;
+        let with = if dies > 1 { format!(" of {dies} dies a region") } else { String::new() };
+        let settled = if self.is_settled { "" } else { "; more simulations may find a cheaper one" };
+        let failed = if self.failed > 0 { format!(", of which {} failed", self.failed) } else { String::new() };
+        format!("{} devices{with} come into question, {} simulated{failed}{settled}", self.candidates, self.simulations)
+    }
+
     /// Devices with price, response and life.
     pub fn listing(&self, choices: &[Choice]) -> Listing {
         let response = response_of(&self.goals);
@@ -100,7 +115,7 @@ impl Answer {
                 choice.device.clone(),
                 choice.scheme.clone(),
                 if choice.meets { "●".to_owned() } else { String::new() },
-                format!("{:.2}", choice.cost_usd),
+                dollars(choice.cost_usd),
                 choice.shown(response),
                 choice.shown(Measure::Life),
             ]
@@ -113,7 +128,8 @@ impl Choice {
     /// A measured value with its unit.
     pub fn shown(&self, measure: Measure) -> String {
         let bound = if measure == Measure::Life && self.life_years.is_none() { "≥ " } else { "" };
-        self.of(measure).map_or_else(|| NOTHING.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+        let none = if measure.cause() == Cause::Latency { OVERLOAD } else { NOTHING };
+        self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
     }
 
     /// A measured value.
@@ -176,13 +192,15 @@ pub struct Simulated<'a> {
 #[derive(Debug)]
 pub struct Judge<'a> {
     goals: &'a [Goal],
+    /// In which the requests of a simulation arrive, in seconds; none of a closed loop.
+    arrival_s: Option<f64>,
     done: Vec<(&'a Simulated<'a>, Outcome)>,
 }
 
 impl<'a> Judge<'a> {
     /// Of these, as far as they did not fail.
-    pub fn new(goals: &'a [Goal], simulated: &'a [Simulated<'a>]) -> Self {
-        Self { goals, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
+    pub fn new(goals: &'a [Goal], arrival_s: Option<f64>, simulated: &'a [Simulated<'a>]) -> Self {
+        Self { goals, arrival_s, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
     }
 
     fn choice(&self, at: usize) -> Choice {
@@ -192,11 +210,13 @@ impl<'a> Judge<'a> {
         let responses: Option<BTreeMap<_, _>> =
             responses.map(|measure| Some((measure.name(), finite(outcome.of(measure))?))).collect();
         let life = finite(outcome.of(Measure::Life)).filter(|&years| years > 0.0);
+        let overload = || finite(one.row.figures.as_ref()?.simulated_s / self.arrival_s?);
         let is_measured = one.row.figures.as_ref().is_some_and(|figures| figures.lifetime_host_bytes.is_some());
         Choice {
             device: one.candidate.layout.words(),
             scheme: one.candidate.point.scheme.clone(),
             cost_usd: outcome.of(Measure::Cost),
+            overload: if responses.is_none() { overload() } else { None },
             response_us: responses,
             life_years: life.filter(|_| is_measured),
             life_at_least_years: life.filter(|_| !is_measured),
@@ -225,11 +245,13 @@ impl<'a> Judge<'a> {
         self.cheapest_today(self.goals).map(|at| self.choice(at))
     }
 
-    /// Those that miss the goals by the smallest factors.
+    /// Those that miss the goals by the smallest factors; of those that fall behind more and more the fastest.
     pub fn closest(&self) -> Vec<Choice> {
         let excess = |at: usize| self.done[at].1.worst_excess(self.goals);
-        let mut places: Vec<usize> = (0..self.done.len()).filter(|&at| excess(at).is_finite()).collect();
-        places.sort_by(|&a, &b| excess(a).total_cmp(&excess(b)));
+        let took_s =
+            |at: usize| self.done[at].0.row.figures.as_ref().map_or(f64::INFINITY, |figures| figures.simulated_s);
+        let mut places: Vec<usize> = (0..self.done.len()).collect();
+        places.sort_by(|&a, &b| excess(a).total_cmp(&excess(b)).then(took_s(a).total_cmp(&took_s(b))));
         places.into_iter().take(CLOSEST).map(|at| self.choice(at)).collect()
     }
 

@@ -19,7 +19,7 @@ use bimetal_core::scheme::Regions;
 use super::goals::{Measure, Outcome};
 use super::space::{Candidate, Layout};
 
-/// A page map keeps one block erased and two open on average half full.
+/// On each die a page map keeps one block erased and two open on average half full.
 const BLOCKS_KEPT: f64 = 2.0;
 /// Fuller than this no device is taken to be.
 const UTILISATION_MAX: f64 = 0.98;
@@ -92,10 +92,17 @@ impl Load {
         let device = self.device(&candidate.layout);
         let page_bytes = candidate.layout.host_page_bytes();
         let pages = self.by_page.get(&page_bytes);
-        let responses = pages.map_or_else(Vec::new, |pages| device.responses(pages));
-        let total: f64 = responses.iter().map(|&(_, weight)| weight).sum();
-        let mean = responses.iter().map(|&(us, weight)| us * weight).sum::<f64>() / total.max(1.0);
-        let busy = self.requests_per_s.map_or(0.0, |rate| (rate * mean / 1e6).min(BUSY_MAX));
+        let dies = f64::from(candidate.layout.dies);
+        let responses = |dies: f64| pages.map_or_else(Vec::new, |pages| device.responses(pages, dies));
+        let mean_of = |responses: &[(f64, f64)]| {
+            let total: f64 = responses.iter().map(|&(_, weight)| weight).sum();
+            (responses.iter().map(|&(us, weight)| us * weight).sum::<f64>() / total.max(1.0), total)
+        };
+        // Work is the same on however many dies it is shared out to.
+        let (work, _) = mean_of(&responses(1.0));
+        let busy = self.requests_per_s.map_or(0.0, |rate| (rate * work / dies / 1e6).min(BUSY_MAX));
+        let responses = responses(dies);
+        let (mean, total) = mean_of(&responses);
         let quantile = |share: f64| {
             let mut left = share * total;
             let reached = responses.iter().find(|&&(_, weight)| {
@@ -129,7 +136,7 @@ impl Load {
 
     /// One region with a page map.
     fn plain(&self, layout: &Layout, chip: &Chip, bytes: f64) -> Expected {
-        let cleaning = Cleaning::of(chip, bytes, layout.logical_bytes as f64, self.written_bytes);
+        let cleaning = Cleaning::of(chip, bytes, layout.dies, layout.logical_bytes as f64, self.written_bytes);
         Expected {
             read_us: cleaning.read_us,
             write_us: cleaning.program_us,
@@ -145,7 +152,7 @@ impl Load {
     fn hybrid(&self, layout: &Layout, (fast, fast_bytes): (&Chip, f64), (slow, slow_bytes): (&Chip, f64)) -> Expected {
         let (write_hits, read_hits) = self.hit_rates(fast_bytes);
         let misses = (1.0 - write_hits).max(0.0);
-        let cleaning = Cleaning::of(slow, slow_bytes, layout.logical_bytes as f64, self.written_bytes);
+        let cleaning = Cleaning::of(slow, slow_bytes, layout.dies, layout.logical_bytes as f64, self.written_bytes);
         let per_slow_page = f64::from(fast.page_bytes) / f64::from(slow.page_bytes);
         let moved_us = read_us(fast) + per_slow_page.clamp(1.0 / 8.0, 1.0) * cleaning.write_us();
         let block = f64::from(fast.pages_per_block);
@@ -165,7 +172,7 @@ impl Load {
     fn cache(&self, layout: &Layout, chip: &Chip, bytes: f64) -> Expected {
         let (write_hits, read_hits) = self.hit_rates(bytes);
         let disk_us = layout.disk.as_ref().map_or(0.0, |disk| disk.read_position_us);
-        let cleaning = Cleaning::of(chip, bytes, bytes * 0.9, bytes * 0.9);
+        let cleaning = Cleaning::of(chip, bytes, layout.dies, bytes * 0.9, bytes * 0.9);
         Expected {
             read_us: read_us(chip) + (1.0 - read_hits) * disk_us,
             write_us: program_us(chip) + (1.0 - write_hits) * 0.1 * disk_us,
@@ -241,9 +248,9 @@ struct Cleaning {
 
 impl Cleaning {
     /// What is never written lies still and takes no part.
-    fn of(chip: &Chip, bytes: f64, logical: f64, written: f64) -> Self {
+    fn of(chip: &Chip, bytes: f64, dies: u32, logical: f64, written: f64) -> Self {
         let block = f64::from(chip.page_bytes) * f64::from(chip.pages_per_block);
-        let spare = (bytes - logical - BLOCKS_KEPT * block).max(0.0);
+        let spare = (bytes - logical - f64::from(dies) * BLOCKS_KEPT * block).max(0.0);
         let live = written.clamp(block, logical.max(block));
         let utilisation = (live / (live + spare)).clamp(0.01, UTILISATION_MAX);
         let amplification = write_amplification::greedy(utilisation, chip.pages_per_block);
@@ -280,21 +287,24 @@ struct Expected {
 
 impl Expected {
     /// Responses with their weights, from short to long: of each size of requests those that a collection delays, and the others.
-    fn responses(&self, pages: &PageLoad) -> Vec<(f64, f64)> {
+    /// Pages of a request are on as many dies.
+    fn responses(&self, pages: &PageLoad, dies: f64) -> Vec<(f64, f64)> {
         let partial_us = pages.partial / pages.written.max(1.0) * self.partial_us;
         let mut responses = Vec::with_capacity(2 * pages.requests.len());
         for (&(is_write, count), &weight) in &pages.requests {
             let (count, weight) = (count as f64, weight as f64);
+            let rounds = (count / dies).ceil();
             if !is_write {
-                responses.push((count * self.read_us, weight));
+                responses.push((rounds * self.read_us, weight));
                 continue;
             }
-            let us = count * (self.write_us + partial_us);
+            let us = rounds * (self.write_us + partial_us);
             let collections = count * self.collections_per_page;
             // At least one of so many pages brings one about.
             let delayed = 1.0 - pow((1.0 - self.collections_per_page).max(1e-9), count);
             responses.push((us, weight * (1.0 - delayed)));
-            responses.push((us + collections / delayed.max(1e-12) * self.collection_us, weight * delayed));
+            responses
+                .push((us + rounds / count * collections / delayed.max(1e-12) * self.collection_us, weight * delayed));
         }
         responses.sort_by(|a, b| a.0.total_cmp(&b.0));
         responses

@@ -5,7 +5,7 @@ use std::fmt;
 use bimetal_core::chip;
 use serde::{Serialize, Serializer};
 
-use crate::number::{LIVES, TIMES, with_unit};
+use crate::number::{LIVES, TIMES, dollars, with_unit};
 use crate::sweep::row::{Figures, RegionRow};
 
 /// What is measured.
@@ -88,7 +88,7 @@ impl Measure {
         match self {
             _ if !value.is_finite() => "none".into(),
             Self::Life => with_unit(LIVES, value),
-            Self::Cost => format!("{value:.2} USD"),
+            Self::Cost => format!("{} USD", dollars(value)),
             _ => with_unit(TIMES, value),
         }
     }

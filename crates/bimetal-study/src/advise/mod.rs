@@ -188,7 +188,13 @@ pub fn advise(
             Some(Simulated { candidate: &candidates[*at], outcome: *outcome, row: rows.get(at)? })
         })
         .collect();
-    let judge = Judge::new(goals, &simulated);
+    if let [Simulated { row: Row { failure: Some(first), .. }, .. }, ..] = simulated.as_slice()
+        && simulated.iter().all(|one| one.outcome.is_none())
+    {
+        return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
+    }
+    let arrival_s = speed(&question.replay).map(|speed| facts.duration_s / speed * f64::from(question.replay.measure));
+    let judge = Judge::new(goals, arrival_s, &simulated);
     let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
     let closest = if recommended.is_some() { Vec::new() } else { judge.closest() };
     let parts: BTreeMap<&str, _> = (candidates.iter())
@@ -210,6 +216,8 @@ pub fn advise(
         price_year: question.prices.year,
         prices: parts.into_values().filter_map(|chip| question.prices.listed(chip)).collect(),
         candidates: candidates.len(),
+        channels: question.asked.channels.unwrap_or(1),
+        dies_per_channel: question.asked.dies_per_channel.unwrap_or(1),
         simulations: found.tried.len(),
         failed: found.tried.iter().filter(|(_, outcome)| outcome.is_none()).count(),
         is_settled: found.is_settled,
@@ -249,14 +257,20 @@ fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
 
 fn load(trace: &Loaded, candidates: &[Candidate], question: &Question, per_day: Option<f64>) -> Load {
     let facts = &trace.workload.facts;
-    let speed = match arrivals::parse(&question.replay.arrivals) {
-        Ok(Arrivals::Trace { speed }) => Some(speed),
-        _ => None,
-    };
-    let rate = speed.map(|speed| facts.requests as f64 / facts.duration_s * speed).filter(|rate| rate.is_finite());
+    let rate = speed(&question.replay)
+        .map(|speed| facts.requests as f64 / facts.duration_s * speed)
+        .filter(|rate| rate.is_finite());
     let pages = candidates.iter().flat_map(|candidate| {
         let layout = &candidate.layout;
         [layout.fast.as_ref(), layout.slow.as_ref()].into_iter().flatten().map(|(chip, _)| chip.page_bytes)
     });
     Load::of(&trace.workload.requests, pages, rate, per_day.map(|bytes| bytes * DAYS_PER_YEAR))
+}
+
+/// How many times as fast as in the trace requests arrive; none of a closed loop.
+fn speed(replay: &Replay) -> Option<f64> {
+    match arrivals::parse(&replay.arrivals) {
+        Ok(Arrivals::Trace { speed }) => Some(speed),
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! Which devices come into question: schemes, chips that make sense together, sizes of the fast region and spare areas.
 //!
-//! Sizes and spare areas are geometric series, each at least a few blocks, since a device of few large blocks needs some of them to
-//! turn over. What a scheme does not take is no candidate. Every candidate is a [`Point`] whose settings name all capacities, so
+//! Sizes and spare areas are geometric series, each at least a few blocks of every die, since a device of few large blocks needs
+//! some of them to turn over. What a scheme does not take is no candidate. Every candidate is a [`Point`] whose settings name all capacities, so
 //! that its device does not depend on prices.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,13 @@ use crate::sweep::source::TraceSource;
 /// Schemes that are tried if none are named: of each way of using cells one or two that have done well. A cache only over a disk.
 const USUAL_SCHEMES: [&str; 8] =
     ["pagemap", "wlaftl", "cftl", "hyssd", "pslc-static", "pslc-dynamic", "opfcl", "fpfcl"];
-/// Fast regions: shares of the logical capacity, and their least blocks.
+/// Fast regions: shares of the logical capacity, and their least blocks on a die.
 const FAST: [(f64, u64); 5] = [(0.015, 8), (0.03, 11), (0.06, 14), (0.12, 18), (0.24, 24)];
-/// Spare areas: shares of the logical capacity, and their least blocks.
+/// Spare areas: shares of the logical capacity, and their least blocks on a die.
 const SPARE: [(f64, u64); 6] = [(0.07, 3), (0.13, 4), (0.25, 6), (0.5, 8), (0.9, 11), (1.8, 16)];
+
+/// Most channels, and most dies on one.
+const COUNT_MAX: u32 = 64;
 
 /// What is asked for beyond the usual.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +41,17 @@ pub struct Asked {
     pub capacity: Option<ByteSize>,
     /// A drive under caches; without it there are none.
     pub disk: Option<String>,
+    /// Channels of each region; without a number one.
+    pub channels: Option<u32>,
+    /// Dies on each channel; without a number one.
+    pub dies_per_channel: Option<u32>,
+}
+
+impl Asked {
+    /// Dies of each region.
+    fn dies(&self) -> u32 {
+        self.channels.unwrap_or(1) * self.dies_per_channel.unwrap_or(1)
+    }
 }
 
 /// How a device is laid out.
@@ -52,6 +66,8 @@ pub struct Layout {
     pub slow: Option<(Chip, u64)>,
     /// The disk.
     pub disk: Option<Drive>,
+    /// Dies of each region.
+    pub dies: u32,
     /// What the host sees.
     pub logical_bytes: u64,
 }
@@ -85,12 +101,17 @@ pub fn candidates(
     replay: &Replay,
     prices: &PriceList,
 ) -> Result<Vec<Candidate>, SpaceError> {
+    for (option, count) in [("channels", asked.channels), ("dies-per-channel", asked.dies_per_channel)] {
+        if let Some(count) = count.filter(|count| !(1..=COUNT_MAX).contains(count)) {
+            return Err(SpaceError(format!("`--{option}` is {count}; hint: from 1 to {COUNT_MAX}")));
+        }
+    }
     let chips = chips(asked, prices)?;
     let disk = asked.disk.as_deref().map(disk).transpose()?;
     let schemes = schemes(asked)?;
     let template = Template::auto(asked.capacity.map_or(touched_bytes, |capacity| capacity.0));
     let logical = template.device().logical.0;
-    let space = Space { chips: &chips, disk: disk.as_ref(), logical, capacity: asked.capacity, prices };
+    let space = Space { asked, chips: &chips, disk: disk.as_ref(), logical, prices };
     let mut sets: Vec<(&'static SchemeSpec, BTreeMap<String, String>)> = Vec::new();
     for &spec in &schemes {
         let of_scheme: BTreeSet<BTreeMap<String, String>> = space.sets(spec).into_iter().collect();
@@ -200,10 +221,10 @@ fn schemes(asked: &Asked) -> Result<Vec<&'static SchemeSpec>, SpaceError> {
 }
 
 struct Space<'a> {
+    asked: &'a Asked,
     chips: &'a [Chip],
     disk: Option<&'a Drive>,
     logical: u64,
-    capacity: Option<ByteSize>,
     prices: &'a PriceList,
 }
 
@@ -211,23 +232,28 @@ fn block_bytes(chip: &Chip) -> u64 {
     u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)
 }
 
-/// So many bytes in whole blocks, rounded up, of which there are at least so many.
-fn in_blocks(chip: &Chip, bytes: f64, least: u64) -> u64 {
-    ((bytes / block_bytes(chip) as f64).ceil() as u64).max(least) * block_bytes(chip)
-}
-
 impl Space<'_> {
+    /// Bytes of a block of every die.
+    fn row_bytes(&self, chip: &Chip) -> u64 {
+        block_bytes(chip) * u64::from(self.asked.dies())
+    }
+
+    /// So many bytes in whole blocks of every die, rounded up, of which there are at least so many.
+    fn in_rows(&self, chip: &Chip, bytes: f64, least: u64) -> u64 {
+        ((bytes / self.row_bytes(chip) as f64).ceil() as u64).max(least) * self.row_bytes(chip)
+    }
+
     /// The settings of all devices of a scheme.
     fn sets(&self, spec: &SchemeSpec) -> Vec<BTreeMap<String, String>> {
         let mut sets = Vec::new();
         let spares = |slow: &Chip| {
             let blocks = |(share, least): (f64, u64)| {
-                let base = self.logical.div_ceil(block_bytes(slow)) + least;
-                in_blocks(slow, self.logical as f64 * (1.0 + share), base)
+                let base = self.logical.div_ceil(self.row_bytes(slow)) + least;
+                self.in_rows(slow, self.logical as f64 * (1.0 + share), base)
             };
             SPARE.map(blocks)
         };
-        let fasts = |fast: &Chip| FAST.map(|(share, least)| in_blocks(fast, self.logical as f64 * share, least));
+        let fasts = |fast: &Chip| FAST.map(|(share, least)| self.in_rows(fast, self.logical as f64 * share, least));
         match spec.regions {
             Regions::One => {
                 for chip in self.chips {
@@ -282,11 +308,17 @@ impl Space<'_> {
         for &(region, chip, bytes) in regions {
             set.insert(format!("{region}.chip"), chip.name.clone());
             set.insert(format!("{region}.capacity"), ByteSize(bytes).to_string());
+            for (field, count) in [("channels", self.asked.channels), ("dies_per_channel", self.asked.dies_per_channel)]
+            {
+                if let Some(count) = count {
+                    set.insert(format!("{region}.{field}"), count.to_string());
+                }
+            }
             if let Some(price) = self.prices.of_chip(chip).filter(|&price| price != chip.usd_per_gib) {
                 set.insert(format!("{region}.usd_per_gib"), price.to_string());
             }
         }
-        if let Some(capacity) = self.capacity {
+        if let Some(capacity) = self.asked.capacity {
             set.insert("logical".into(), capacity.to_string());
         }
         set
@@ -331,7 +363,8 @@ impl Space<'_> {
             Regions::FlashOverDisk => (parts.into_iter().next(), None),
         };
         let disk = resolved.volumes.first().map(|volume| volume.drive.clone());
-        let layout = Layout { regions: spec.regions, fast, slow, disk, logical_bytes: resolved.device.logical.0 };
+        let (dies, logical_bytes) = (self.asked.dies(), resolved.device.logical.0);
+        let layout = Layout { regions: spec.regions, fast, slow, disk, dies, logical_bytes };
         Some(Candidate { point, layout, shares, cost_usd })
     }
 }

@@ -5,7 +5,7 @@ use super::table::Table;
 use crate::advise::answer::{Answer, Choice, response_of};
 use crate::advise::goals::Measure;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
-use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, significant};
+use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, dollars, significant};
 
 /// Name of the line that joins the best.
 const FRONT: &str = "the best";
@@ -50,20 +50,9 @@ pub fn advice(answer: &Answer, command: &str) -> String {
 
 fn head(page: &mut Page, answer: &Answer, command: &str) {
     let goals: Vec<String> = answer.goals.iter().map(ToString::to_string).collect();
-    page.list(
-        "facts",
-        &[
-            format!("goals: {}", goals.join("; ")),
-            format!(
-                "{} devices came into question, {} simulated{}",
-                answer.candidates,
-                answer.simulations,
-                if answer.is_settled { "" } else { "; more simulations may find a cheaper one" }
-            ),
-        ],
-    );
+    page.list("facts", &[format!("goals: {}", goals.join("; ")), answer.searched()]);
     page.paragraph(&match &answer.recommended {
-        Some(choice) => format!("The cheapest that meets all goals, for {:.2} USD:", choice.cost_usd),
+        Some(choice) => format!("The cheapest that meets all goals, for {} USD:", dollars(choice.cost_usd)),
         None => "No device meets all goals. The closest:".to_owned(),
     });
     let chosen = answer.chosen();
@@ -181,7 +170,7 @@ fn changes(answer: &Answer) -> Table {
                 || "none meets all goals".to_owned(),
                 |choice| format!("{}: {}", choice.scheme, choice.device),
             );
-            let cost = step.cost_usd.map_or_else(|| NOTHING.to_owned(), |cost| format!("{cost:.2}"));
+            let cost = step.cost_usd.map_or_else(|| NOTHING.to_owned(), dollars);
             rows.push(vec![one.kind.to_uppercase(), significant(step.factor), cost, device]);
         }
     }

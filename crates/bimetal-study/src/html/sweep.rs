@@ -6,7 +6,7 @@ use super::page::Page;
 use super::table::Table;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{
-    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, significant, thousands, with_unit,
+    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, dollars, significant, thousands, with_unit,
 };
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
@@ -317,7 +317,7 @@ fn shown(drawn: Drawn, figures: &Figures, scale: f64) -> String {
         None if is_response => OVERLOAD.to_owned(),
         None => NOTHING.to_owned(),
         Some(value) => match drawn {
-            Drawn::Cost => format!("{:.2}", value / scale),
+            Drawn::Cost => dollars(value / scale),
             _ => format!("{mark}{}", significant(value / scale)),
         },
     }
