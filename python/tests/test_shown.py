@@ -89,7 +89,7 @@ def test_the_text_is_the_table_of_the_command(compared: bimetal.Comparison, repl
     assert lines[0].startswith("small.bimetal: 6,000 requests")
     assert lines[1].split()[0] == "scheme"
     assert [line.split()[0] for line in lines[2:5]] == ["pagemap", "chang", "opfcl"]
-    assert f"{compared.results[0].cost_usd:.2f}" in lines[2]
+    assert f"{compared.results[0].cost_usd:.3f}" in lines[2]
     for shown, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
         assert shown.count("<table>") == shown.count("</table>") == tables
     assert "host" in replayed._repr_html_()
