@@ -247,12 +247,14 @@ class Advice(Record):
         """Goals, the device that is chosen, what stands in the way, and the best devices."""
         shown: _Shown = self.__dict__["_shown"]
         head, binds, best = self._texts()
-        return "\n".join([head, text_table(shown.chosen), binds, best, text_table(shown.front)])
+        lines = [head, text_table(shown.chosen), binds]
+        return "\n".join([*lines, best, text_table(shown.front)] if self.front else lines)
 
     def _repr_html_(self) -> str:
         shown: _Shown = self.__dict__["_shown"]
         head, binds, best = (f"<div>{html.escape(text)}</div>" for text in self._texts())
-        return f"{head}{html_table(shown.chosen)}{binds}{best}{html_table(shown.front)}"
+        front = f"{best}{html_table(shown.front)}" if self.front else ""
+        return f"{head}{html_table(shown.chosen)}{binds}{front}"
 
 
 def advise(

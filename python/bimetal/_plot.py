@@ -272,5 +272,7 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}")
+    if not times:
+        ax.text(0.5, 0.5, "every device falls behind more and more", ha="center", transform=ax.transAxes)
     ax.legend(**_OUTSIDE)
     return ax

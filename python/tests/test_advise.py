@@ -221,6 +221,19 @@ def test_a_notebook_shows_the_answer(advice: bimetal.Advice, trace: bimetal.Trac
         again.html(page)
 
 
+def test_devices_that_all_fall_behind_are_shown(trace: bimetal.Trace, tmp_path: Path) -> None:
+    none = bimetal.advise(trace, mean="1ms", arrivals="trace:1000000", **FEW)
+    assert none.closest
+    assert all(choice.response_us is None and (choice.overload or 0) > 1 for choice in none.simulated)
+    for shown in (repr(none), none._repr_html_()):
+        assert "x overload" in shown
+        assert "The best" not in shown
+    none.html(tmp_path / "none.html")
+    assert "Every device falls behind" in (tmp_path / "none.html").read_text()
+    axes: Any = none.plot()
+    assert [text.get_text() for text in axes.texts] == ["every device falls behind more and more"]
+
+
 def test_a_diagram_has_every_device_and_the_goals(advice: bimetal.Advice, trace: bimetal.Trace) -> None:
     axes: Any = advice.plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]

@@ -204,6 +204,9 @@ fn front(answer: &Answer) -> String {
         bold("Best devices"),
         "no other that was simulated is cheaper, faster and longer-lived at once"
     );
+    if answer.front.is_empty() {
+        return text + &remark("none: every device falls behind more and more");
+    }
     let row = |choice: &Choice| {
         let mark = if choice.meets { "● " } else { "" };
         vec![
@@ -228,9 +231,7 @@ fn front(answer: &Answer) -> String {
 fn sensitivity(answer: &Answer) -> String {
     let mut text =
         format!("{}  {}\n", bold("When prices change"), "of what was simulated, and without simulating again");
-    if answer.recommended.is_none()
-        && answer.sensitivity.iter().all(|one| one.steps.iter().all(|step| step.cost_usd.is_none()))
-    {
+    if answer.is_out_of_reach() {
         return text + &remark("no device meets all goals from a quarter to four times the prices");
     }
     for one in &answer.sensitivity {

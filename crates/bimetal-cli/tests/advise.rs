@@ -95,7 +95,11 @@ fn of_devices_that_all_fall_behind_the_fastest_is_the_closest() {
     let closest = &answer["closest"][0];
     assert!(times(closest) > 1.0 && closest["response_us"].is_null(), "{closest}");
     assert!(answer["simulated"].as_array().unwrap().iter().all(|choice| times(choice) >= times(closest)), "{answer}");
-    let ran = bench.run(&[&["advise", "small.spc"], FEW.as_slice(), &hurried].concat());
+    let ran = bench.run(&[&["advise", "small.spc"], FEW.as_slice(), &hurried, &["--html", "all.html"]].concat());
+    let page = std::fs::read_to_string(bench.path("all.html")).unwrap();
+    for said in ["Every device falls behind", "No device meets all goals from a quarter", " x overload"] {
+        assert!(page.contains(said), "{said}");
+    }
     assert!(ran.stdout.contains("times as long as requests take to arrive"), "{}", ran.stdout);
     assert!(ran.stdout.contains("of 2 dies a region"), "{}", ran.stdout);
 }

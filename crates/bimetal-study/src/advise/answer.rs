@@ -10,7 +10,7 @@ use super::goals::{Cause, Goal, Measure, Outcome};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
 use crate::listing::Listing;
-use crate::number::{NOTHING, OVERLOAD, dollars};
+use crate::number::{NOTHING, OVERLOAD, dollars, significant};
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
@@ -97,6 +97,11 @@ impl Answer {
         self.recommended.as_ref().map_or(self.closest.as_slice(), std::slice::from_ref)
     }
 
+    /// Whether no device meets all goals at any of the prices that were tried.
+    pub fn is_out_of_reach(&self) -> bool {
+        self.sensitivity.iter().flat_map(|one| &one.steps).all(|step| step.cost_usd.is_none())
+    }
+
     /// What was searched, and how much of it was simulated, in words.
     pub fn searched(&self) -> String {
         let dies = self.channels * self.dies_per_channel;
@@ -128,8 +133,12 @@ impl Choice {
     /// A measured value with its unit.
     pub fn shown(&self, measure: Measure) -> String {
         let bound = if measure == Measure::Life && self.life_years.is_none() { "≥ " } else { "" };
-        let none = if measure.cause() == Cause::Latency { OVERLOAD } else { NOTHING };
-        self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+        let none = || match (measure.cause(), self.overload) {
+            (Cause::Latency, Some(times)) => format!("{} x {OVERLOAD}", significant(times)),
+            (Cause::Latency, None) => OVERLOAD.to_owned(),
+            _ => NOTHING.to_owned(),
+        };
+        self.of(measure).map_or_else(none, |value| format!("{bound}{}", measure.shown(value)))
     }
 
     /// A measured value.

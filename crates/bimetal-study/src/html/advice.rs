@@ -33,15 +33,30 @@ pub fn advice(answer: &Answer, command: &str) -> String {
          the goals; the large mark is the answer.",
     );
     let response = response_of(&answer.goals);
-    page.plots(&[cost_and(answer, response, &schemes), cost_and(answer, Measure::Life, &schemes)]);
+    let is_known = |measure: &Measure| answer.simulated.iter().any(|choice| choice.of(*measure).is_some());
+    let drawn: Vec<Plot> = [response, Measure::Life]
+        .iter()
+        .filter(|measure| is_known(measure))
+        .map(|&measure| cost_and(answer, measure, &schemes))
+        .collect();
+    page.plots(&drawn);
+    if !is_known(&response) {
+        page.paragraph(
+            "Every device falls behind more and more: none has responses that say more than how long the trace is.",
+        );
+    }
     page.section("When prices change");
     page.paragraph("The cheapest of these devices that meets all goals, as the price of one kind of parts changes.");
-    page.plots(&[prices(answer)]);
     let changes = changes(answer);
-    if changes.rows.is_empty() {
-        page.paragraph("The device stays the same from a quarter to four times the price of each kind.");
+    if answer.is_out_of_reach() {
+        page.paragraph("No device meets all goals from a quarter to four times the price of each kind.");
     } else {
-        page.table(&changes);
+        page.plots(&[prices(answer)]);
+        if changes.rows.is_empty() {
+            page.paragraph("The device stays the same from a quarter to four times the price of each kind.");
+        } else {
+            page.table(&changes);
+        }
     }
     page.section("All devices that were simulated");
     page.sifted_table(&Table::of(answer.listing(&answer.simulated)));
