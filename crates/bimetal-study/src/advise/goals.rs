@@ -151,6 +151,8 @@ impl fmt::Display for Goal {
 pub struct Outcome {
     /// By [`Measure::ALL`]; infinite responses are those of a device that falls behind more and more.
     values: [f64; Measure::ALL.len()],
+    /// How busy its busiest part is where requests arrive by themselves: above 1 it falls behind. 0 in a closed loop.
+    busy: f64,
 }
 
 /// At what rate lives are counted, in bytes written a day.
@@ -181,8 +183,9 @@ fn life_bytes_at_least(figures: &Figures) -> f64 {
 }
 
 impl Outcome {
-    /// What figures amount to, at that price; a life is counted at that rate.
-    pub fn of_figures(figures: &Figures, cost_usd: f64, rate: Rate) -> Self {
+    /// What figures amount to, at that price; a life is counted at that rate. Requests arrived by themselves within `arrival_s`, or in
+    /// a closed loop.
+    pub fn of_figures(figures: &Figures, cost_usd: f64, rate: Rate, arrival_s: Option<f64>) -> Self {
         let response = &figures.response_us;
         let life = match (figures.lifetime_host_bytes, rate.asked, rate.bytes_per_day()) {
             (Some(all), Some(bytes), _) => all / bytes / 365.25,
@@ -201,12 +204,24 @@ impl Outcome {
             Measure::P99 => response.p99,
             Measure::P999 => response.p999,
         };
-        Self { values: Measure::ALL.map(value) }
+        let busy = arrival_s.map_or(0.0, |arrival_s| figures.utilisation * (figures.simulated_s / arrival_s).max(1.0));
+        Self { busy, ..Self::new(value) }
     }
 
     /// From a value of each measure.
     pub fn new(value: impl Fn(Measure) -> f64) -> Self {
-        Self { values: Measure::ALL.map(value) }
+        Self { values: Measure::ALL.map(value), busy: 0.0 }
+    }
+
+    /// So busy.
+    pub fn at_busy(mut self, busy: f64) -> Self {
+        self.busy = busy;
+        self
+    }
+
+    /// How busy its busiest part is where requests arrive by themselves: above 1 it falls behind. 0 in a closed loop.
+    pub fn busy(&self) -> f64 {
+        self.busy
     }
 
     /// What was measured, in microseconds, years or US dollars.

@@ -6,7 +6,8 @@
 
 use bimetal_core::part::real::{exp, ln};
 
-use super::goals::{Measure, Outcome};
+use super::estimate::Estimate;
+use super::goals::{Cause, Measure, Outcome};
 use super::space::Candidate;
 
 /// What is estimated: everything but the cost, which is known.
@@ -14,6 +15,8 @@ pub const ESTIMATED: [Measure; 6] =
     [Measure::Mean, Measure::P50, Measure::P95, Measure::P99, Measure::P999, Measure::Life];
 /// Spread of the logarithm of measured by estimated before anything was simulated: a factor of e either way.
 const SPREAD: f64 = 1.0;
+/// The same of how busy a device is.
+const BUSY_SPREAD: f64 = 0.3;
 /// Spread of what sizes, parts and scheme do not explain.
 const NOISE: f64 = 0.05;
 /// Shares of that variance which devices have in common: all of them, those of a layout, those of a scheme.
@@ -24,8 +27,10 @@ const REACH: [f64; 2] = [1.5, 1.0];
 const OTHER: f64 = 0.5;
 /// The spread that is expected counts as much as what so many simulations show.
 const TRUST: f64 = 4.0;
-/// A device that falls behind more and more is taken to be so many times slower than estimated.
-const OVERLOADED: f64 = 100.0;
+/// Place of how busy a device is, behind what is estimated.
+const BUSY: usize = ESTIMATED.len();
+/// Logarithms of measured by estimated: of what is estimated, and of how busy the device was.
+type Errors = [f64; BUSY + 1];
 
 /// What makes candidates relatives of each other.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,12 +49,12 @@ pub struct Predicted {
     /// What makes it a relative of others.
     pub traits: Traits,
     /// What it was estimated to come to.
-    pub estimate: Outcome,
+    pub estimate: Estimate,
 }
 
 impl Predicted {
     /// A candidate with its estimate.
-    pub fn new(candidate: &Candidate, estimate: Outcome) -> Self {
+    pub fn new(candidate: &Candidate, estimate: Estimate) -> Self {
         let layout = &candidate.layout;
         let name = |part: &Option<(bimetal_core::chip::Chip, u64)>| {
             part.as_ref().map_or_else(String::new, |(chip, _)| chip.name.clone())
@@ -91,10 +96,9 @@ pub struct Learned {
     seen: Vec<Traits>,
     /// Lower triangle of the covariance's Cholesky factor, by rows.
     factor: Vec<Vec<f64>>,
-    /// By measure: logarithms of measured by estimated.
-    errors: Vec<[f64; ESTIMATED.len()]>,
-    /// By measure: the sum of squares of errors in units of what was expected of each after the others.
-    surprise: [f64; ESTIMATED.len()],
+    errors: Vec<Errors>,
+    /// The sum of squares of errors in units of what was expected of each after the others.
+    surprise: Errors,
     /// So many simulations.
     measured: f64,
 }
@@ -108,20 +112,36 @@ pub struct Belief {
     pub spread: f64,
 }
 
+/// What is believed of a candidate, as logarithms.
+#[derive(Clone, Copy, Debug)]
+pub struct Beliefs {
+    /// By [`ESTIMATED`].
+    pub measures: [Belief; ESTIMATED.len()],
+    /// How busy it is: above 1, a logarithm above 0, it falls behind.
+    pub busy: Belief,
+}
+
 impl Learned {
     /// Takes in what a simulation of a candidate came to.
     pub fn add(&mut self, candidate: &Predicted, outcome: &Outcome) {
-        let errors = ESTIMATED.map(|measure| {
-            let (estimated, measured) = (candidate.estimate.of(measure), outcome.of(measure));
-            let ratio = measured / estimated;
+        let (weights, spread) = self.weights(&candidate.traits);
+        let errors = std::array::from_fn(|at| {
+            let measure = ESTIMATED.get(at).copied();
+            let value = |of: &Outcome| measure.map_or(of.busy(), |measure| of.of(measure));
+            let is_response = measure.is_some_and(|measure| measure.cause() == Cause::Latency);
+            let ratio = value(outcome) / value(&candidate.estimate.expected);
             match ratio {
-                _ if measured == f64::INFINITY && measure != Measure::Life => ln(OVERLOADED),
+                // A device that falls behind says nothing about responses, but how busy it is.
+                _ if is_response && value(outcome) == f64::INFINITY => self.mean(&weights, at),
                 // Nothing was worn in what was measured, or nothing was written: nothing is learned.
                 _ if !(ratio.is_finite() && ratio > 0.0) => 0.0,
+                _ if is_response => {
+                    let expected = |measure| candidate.estimate.ln_at(measure, outcome.busy());
+                    ln(value(outcome)) - measure.map_or(0.0, expected)
+                }
                 _ => ln(ratio),
             }
         });
-        let (weights, spread) = self.weights(&candidate.traits);
         for (at, error) in errors.iter().enumerate() {
             let deviations = (error - self.mean(&weights, at)) / spread;
             self.surprise[at] += deviations * deviations;
@@ -137,7 +157,7 @@ impl Learned {
         self.push(&candidate.traits, errors);
     }
 
-    fn push(&mut self, traits: &Traits, errors: [f64; ESTIMATED.len()]) {
+    fn push(&mut self, traits: &Traits, errors: Errors) {
         let row = self.forward(&self.covariances(traits));
         let own = covariance(traits, traits) + NOISE * NOISE - row.iter().map(|value| value * value).sum::<f64>();
         self.factor.push(row.into_iter().chain([own.max(NOISE * NOISE).sqrt()]).collect());
@@ -179,18 +199,32 @@ impl Learned {
         weights.iter().zip(&self.errors).map(|(weight, errors)| weight * errors[at]).sum()
     }
 
-    /// What is believed of the logarithms of what a candidate will come to, by [`ESTIMATED`].
-    pub fn beliefs(&self, candidate: &Predicted) -> [Belief; ESTIMATED.len()] {
+    /// What is believed of what a candidate will come to.
+    pub fn beliefs(&self, candidate: &Predicted) -> Beliefs {
         let (weights, spread) = self.weights(&candidate.traits);
-        std::array::from_fn(|at| {
-            let estimate = candidate.estimate.of(ESTIMATED[at]);
+        let believed = |at: usize, estimate: f64| {
             // Without a rate nothing wears; without a write nothing is estimated.
             let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
             // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to what was
             // expected of it.
-            let scale = (TRUST + self.surprise[at]) / (TRUST + self.measured);
+            let before = if at == BUSY { BUSY_SPREAD } else { SPREAD };
+            let scale = (TRUST * before * before + self.surprise[at]) / (TRUST + self.measured);
             Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }
-        })
+        };
+        let estimate = &candidate.estimate;
+        let busy = believed(BUSY, estimate.expected.busy());
+        let measures = std::array::from_fn(|at| {
+            let measure = ESTIMATED[at];
+            if measure.cause() != Cause::Latency {
+                return believed(at, estimate.expected.of(measure));
+            }
+            // Of itself, and by how busy the device is.
+            let own = believed(at, 1.0);
+            let at_busy = |deviations: f64| estimate.ln_at(measure, exp(busy.mean + deviations * busy.spread));
+            let by_busy = (at_busy(1.0) - at_busy(-1.0)) / 2.0;
+            Belief { mean: own.mean + at_busy(0.0), spread: own.spread.hypot(by_busy) }
+        });
+        Beliefs { measures, busy }
     }
 }
 
@@ -201,13 +235,13 @@ mod tests {
     fn candidate(scheme: &str, fast: f64, spare: f64) -> Predicted {
         let (scheme, sizes) = (scheme.to_owned(), [ln(fast), ln(spare)]);
         let traits = Traits { layout: 0, scheme, fast: "f".into(), slow: "s".into(), sizes };
-        Predicted { traits, estimate: Outcome::new(|_| 10.0) }
+        Predicted { traits, estimate: Estimate::of(Outcome::new(|_| 10.0)) }
     }
 
     #[test]
     fn relatives_are_corrected_and_strangers_less() {
         let mut learned = Learned::default();
-        let belief = |learned: &Learned, of: &Predicted| learned.beliefs(of)[0];
+        let belief = |learned: &Learned, of: &Predicted| learned.beliefs(of).measures[0];
         let (near, far) = (candidate("a", 64.0, 0.1), candidate("b", 4096.0, 0.8));
         assert_eq!(belief(&learned, &near).mean, ln(10.0));
         for fast in [32.0, 128.0] {
@@ -226,9 +260,9 @@ mod tests {
         let mut learned = Learned::default();
         learned.add(&candidate("a", 32.0, 0.1), &Outcome::new(|_| 30.0));
         let other = candidate("a", 100.0, 0.3);
-        let before = learned.beliefs(&other)[0];
+        let before = learned.beliefs(&other).measures[0];
         learned.suppose(&candidate("a", 64.0, 0.2));
-        let after = learned.beliefs(&other)[0];
+        let after = learned.beliefs(&other).measures[0];
         assert!((before.mean - after.mean).abs() < 1e-6 && after.spread < before.spread);
     }
 }

@@ -156,6 +156,7 @@ pub fn advise(
     let candidates = space::candidates(&question.asked, source, touched, &question.replay, &question.prices)?;
     let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
     let load = load(&trace, &candidates, question, per_day);
+    let arrival_s = speed(&question.replay).map(|speed| facts.duration_s / speed * f64::from(question.replay.measure));
     let predicted: Vec<Predicted> =
         candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
     let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
@@ -175,7 +176,7 @@ pub fn advise(
         }
         let outcomes = ran.iter().zip(batch).map(|(row, &at)| {
             let figures = row.figures.as_ref()?;
-            Some(Outcome::of_figures(figures, candidates[at].cost_usd, rate))
+            Some(Outcome::of_figures(figures, candidates[at].cost_usd, rate, arrival_s))
         });
         let outcomes = outcomes.collect();
         rows.extend(batch.iter().copied().zip(ran));
@@ -193,7 +194,6 @@ pub fn advise(
     {
         return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
     }
-    let arrival_s = speed(&question.replay).map(|speed| facts.duration_s / speed * f64::from(question.replay.measure));
     let judge = Judge::new(goals, arrival_s, &simulated);
     let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
     let closest = if recommended.is_some() { Vec::new() } else { judge.closest() };

@@ -168,9 +168,10 @@ fn nearest(
         let of = |goal: &Goal| match ESTIMATED.iter().position(|&measure| measure == goal.measure) {
             None => ln(aim.costs[at] / goal.limit),
             Some(of) => {
-                let over = beliefs[of].mean - ln(goal.limit);
+                let belief = beliefs.measures[of];
+                let over = belief.mean - ln(goal.limit);
                 let over = if goal.measure.is_more_better() { -over } else { over };
-                over - beliefs[of].spread
+                over - belief.spread
             }
         };
         (at, aim.goals.iter().map(of).fold(f64::NEG_INFINITY, f64::max))
@@ -188,12 +189,14 @@ fn probability(learned: &Learned, candidate: &Predicted, cost_usd: f64, goals: &
             return if cost_usd <= goal.limit { 1.0 } else { 0.0 };
         }
         let at = ESTIMATED.iter().position(|&measure| measure == goal.measure);
-        let Some(belief) = at.map(|at| beliefs[at]) else { return 1.0 };
+        let Some(belief) = at.map(|at| beliefs.measures[at]) else { return 1.0 };
         let room = (ln(goal.limit) - belief.mean) / belief.spread;
         normal(if goal.measure.is_more_better() { -room } else { room })
     };
     let least = |cause| goals.iter().filter(|goal| goal.measure.cause() == cause).map(of).fold(1.0, f64::min);
-    [Cause::Latency, Cause::Wear, Cause::Money].into_iter().map(least).product()
+    let is_timed = goals.iter().any(|goal| goal.measure.cause() == Cause::Latency);
+    let keeps_up = if is_timed { normal(-beliefs.busy.mean / beliefs.busy.spread) } else { 1.0 };
+    keeps_up.min(least(Cause::Latency)) * least(Cause::Wear) * least(Cause::Money)
 }
 
 /// Share of a normal distribution below so many standard deviations, within 0.0002 (Bowling et al., Journal of Industrial
