@@ -29,7 +29,9 @@ const STALLS: [f64; 11] = [0.0, 0.06, 0.125, 0.25, 0.5, 0.75, 1.5, 2.0, 3.0, 5.0
 /// Most of the time for which a device is taken to be busy where it keeps up, and most requests that wait.
 const BUSY_MAX: f64 = 0.95;
 /// Lengths of waiting that are told apart.
-const WAITS: usize = 16;
+const WAITS: usize = 8;
+/// Responses of an open loop that are as near as that are taken together: there are many.
+const NEAR: f64 = 1.03;
 
 /// What a trace asks of devices.
 #[derive(Clone, Debug)]
@@ -123,6 +125,7 @@ impl Load {
         let dies = f64::from(candidate.layout.dies);
         let responses = device.responses(pages, dies);
         let Some(rate) = self.requests_per_s else { return Estimate::of(outcome(&responses)) };
+        let responses = together(&responses);
         // Work is the same on however many dies it is shared out to.
         let passes_per_us = rate / 1e6 / self.requests.max(1) as f64 / dies;
         let host = device.host_us(pages) * passes_per_us;
@@ -312,6 +315,18 @@ impl Cleaning {
     fn stall(&self) -> Stall {
         Stall { per_page: self.collections_per_page, us: self.collection_us }
     }
+}
+
+/// Responses that are near each other as one, the first; they are from short to long.
+fn together(responses: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut all: Vec<(f64, f64)> = Vec::new();
+    for &(us, weight) in responses {
+        match all.last_mut() {
+            Some(last) if us <= last.0 * NEAR => last.1 += weight,
+            _ => all.push((us, weight)),
+        }
+    }
+    all
 }
 
 /// Work of its own that a device does before it goes on with the host's.

@@ -157,11 +157,11 @@ pub fn advise(
     let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
     let load = load(&trace, &candidates, question, per_day);
     let arrival_s = speed(&question.replay).map(|speed| facts.duration_s / speed * f64::from(question.replay.measure));
-    let predicted: Vec<Predicted> =
-        candidates.iter().map(|candidate| Predicted::new(candidate, load.estimate(candidate))).collect();
     let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
     let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
+    let predict = |candidate: &Candidate| Predicted::new(candidate, load.estimate(candidate));
+    let predicted: Vec<Predicted> = pool.install(|| candidates.par_iter().map(predict).collect());
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
     let gate = Gate::default();
     let mut run = |batch: &[usize]| {

@@ -17,6 +17,9 @@ pub const BATCH: usize = 2;
 /// Less likely than this, a candidate is taken not to meet its goals.
 const UNLIKELY: f64 = 0.005;
 
+/// Farther from a goal for responses, as a logarithm, than any device that keeps up.
+const BEHIND: f64 = 15.0;
+
 /// What is looked for: the cheapest candidate that meets goals.
 #[derive(Clone, Debug)]
 pub struct Aim {
@@ -171,7 +174,13 @@ fn nearest(
                 let belief = beliefs.measures[of];
                 let over = belief.mean - ln(goal.limit);
                 let over = if goal.measure.is_more_better() { -over } else { over };
-                over - belief.spread
+                // Responses of devices that fall behind say nothing, but by how much they do.
+                let behind = beliefs.busy.mean - beliefs.busy.spread;
+                if goal.measure.cause() == Cause::Latency && behind > 0.0 {
+                    BEHIND + behind
+                } else {
+                    over - belief.spread
+                }
             }
         };
         (at, aim.goals.iter().map(of).fold(f64::NEG_INFINITY, f64::max))
