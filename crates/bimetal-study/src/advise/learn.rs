@@ -207,7 +207,7 @@ impl Learned {
             let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
             // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to what was
             // expected of it.
-            let before = if at == BUSY { BUSY_SPREAD } else { SPREAD };
+            let before = if at == BUSY { BUSY_SPREAD / SPREAD } else { 1.0 };
             let scale = (TRUST * before * before + self.surprise[at]) / (TRUST + self.measured);
             Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }
         };
