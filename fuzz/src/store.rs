@@ -25,6 +25,8 @@ use prepared::{Prepared, SECTOR, content, is_version, version_of};
 
 /// Bytes of memory that may be taken at once for a store of less than one megabyte.
 const MEMORY_MAX: u64 = 32 << 20;
+/// Number of the openings of stores whose files were edited: any will do.
+const OPENING: u64 = 7;
 /// Requests after a store was opened to be written.
 const REQUESTS: usize = 12;
 
@@ -120,8 +122,8 @@ impl Run<'_> {
     }
 
     fn serve(&mut self, files: &Arc<Files>, read_only: bool, closes: bool) {
-        let open =
-            || Store::open(Arc::clone(files) as Arc<dyn Storage>, OpenOptions { read_only, ..OpenOptions::default() });
+        let options = OpenOptions { read_only, opening: Some(OPENING), ..OpenOptions::default() };
+        let open = || Store::open(Arc::clone(files) as Arc<dyn Storage>, options);
         let store = match open() {
             Ok(store) => store,
             // Damage is found where it is; that a scheme is led to a panic takes more than that.

@@ -156,7 +156,9 @@ fn store(
     bar.at(&format!("filling a store of {}", with_unit(SIZES, capacity as f64)));
     let resolved = prepare::device(Template::auto(capacity), scheme::find(&args.scheme)?, &[])?;
     let directory = Directory::make(path)?;
-    create(&directory, &resolved.device, &CreateOptions::default()).map_err(|error| Failure::store(path, error))?;
+    // As the files beside it are; a directory in memory has no room for what is never used.
+    let options = CreateOptions { sparse: true, ..CreateOptions::default() };
+    create(&directory, &resolved.device, &options).map_err(|error| Failure::store(path, error))?;
     let store =
         Store::open(Arc::new(directory), OpenOptions::default()).map_err(|error| Failure::store(path, error))?;
     let failed = |error: IoError| Failure::failed(format!("{}: {error}", path.display()));

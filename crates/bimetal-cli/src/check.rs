@@ -1,6 +1,7 @@
 //! `bimetal check`: a store verified, or rescued.
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use serde::Serialize;
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::output;
+
+/// What others may do with the image of a store: nothing.
+const IMAGE_MODE: u32 = 0o600;
 
 /// What a check found, as JSON.
 #[derive(Debug, Serialize)]
@@ -100,8 +104,9 @@ fn text(store: &Path, report: &CheckReport) -> String {
 }
 
 fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
-    // Nothing that is there is overwritten.
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    // Nothing that is there is overwritten, and nobody else may read what is the host's, whatever the umask.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(IMAGE_MODE).open(path);
+    let file = file.and_then(|file| file.set_permissions(Permissions::from_mode(IMAGE_MODE)).map(|()| file));
     let file =
         file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
     let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref())

@@ -15,6 +15,7 @@ const CAPACITY: u64 = 512 << 20;
 
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let resolved = device(args)?;
+    let is_new = !args.store.exists();
     let directory = Directory::make(&args.store)
         .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", args.store.display())))?;
     let regions = args.region.iter().map(|(name, path)| Ok((name.clone(), absolute(path.as_ref())?)));
@@ -22,9 +23,16 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         regions: regions.collect::<Result<_, Failure>>()?,
         disk: args.disk.as_deref().map(absolute).transpose()?,
         sparse: args.sparse,
+        force: args.force,
         number: None,
     };
-    create(&directory, &resolved.device, &options).map_err(|error| Failure::store(&args.store, error))?;
+    create(&directory, &resolved.device, &options).map_err(|error| {
+        if is_new {
+            // Nothing was made in it, or it stays.
+            let _ = std::fs::remove_dir(&args.store);
+        }
+        Failure::store(&args.store, error)
+    })?;
     for note in &resolved.notes {
         inform(&format!("note: {note}"));
     }

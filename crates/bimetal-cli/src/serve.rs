@@ -32,7 +32,8 @@ const IDLE_PAGES: u32 = 64;
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Clients that misbehave and files that fail are told of as it happens.
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(LevelFilter::WARN).with_target(false).init();
-    let options = OpenOptions { read_only: args.read_only, direct: args.direct, ..OpenOptions::default() };
+    let options =
+        OpenOptions { read_only: args.read_only, direct: args.direct, moved: args.moved, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), options);
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);
     let address = args.listen.clone().unwrap_or_else(|| Address::Unix(args.store.join(SOCKET)));

@@ -81,6 +81,9 @@ fn text(health: &Health) -> String {
         ("journal", format!("{} since the last checkpoint", size(store.journal_bytes))),
         ("memory", format!("{} for maps, {} for data", size(store.metadata_bytes), size(store.buffer_bytes))),
     ];
+    if store.no_room {
+        rows.insert(0, ("NO ROOM", "writes are refused until there is room in the file system".to_owned()));
+    }
     if let Some(failure) = &store.failure {
         rows.insert(0, ("FAILED", failure.clone()));
     }

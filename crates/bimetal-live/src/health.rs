@@ -82,6 +82,8 @@ pub struct StoreFigures {
     pub metadata_bytes: u64,
     /// Bytes of memory for data on their way.
     pub buffer_bytes: u64,
+    /// Whether writes are refused until there is room in the file system.
+    pub no_room: bool,
     /// Why nothing is written any more, if so.
     pub failure: Option<String>,
 }
@@ -158,6 +160,7 @@ impl StoreFigures {
             failed_reads: status.counts.failed_reads,
             metadata_bytes: of_scheme.unwrap_or(0) + of_store as u64,
             buffer_bytes: status.buffer_bytes as u64,
+            no_room: status.is_full,
             failure: status.failure.clone(),
         }
     }

@@ -69,11 +69,14 @@ fn a_journal_that_is_cut_short_is_found_out() {
         let journal = storage.open("journal", Access::Write, false).unwrap();
         let length = journal.length().unwrap();
         let bytes = storage.bytes("journal");
-        for end in [0, length / 2, length - 512] {
+        for end in [4096, (4096 + length) / 2, length - 512] {
             journal.set_len(end).unwrap();
             assert!(matches!(open(), Err(StoreError::Journal { .. })), "{}: cut at byte {end}", spec.name);
             journal.write_at(0, &bytes).unwrap();
         }
+        journal.set_len(0).unwrap();
+        assert!(matches!(open(), Err(StoreError::Damaged { .. })), "{}: without its label", spec.name);
+        journal.write_at(0, &bytes).unwrap();
         let mut sector = [0; 512];
         open().unwrap().read(3, &mut sector).unwrap();
         assert_eq!(sector, [3; 512]);
@@ -100,6 +103,19 @@ fn a_file_that_fails_makes_the_device_read_only_and_loses_nothing() {
         total += soak::failing_files(spec.name, 14, first).unwrap();
     }
     println!("{total:?} in {:?}", start.elapsed());
+}
+
+#[test]
+fn a_full_file_system_loses_nothing_and_the_device_goes_on_when_there_is_room() {
+    let start = Instant::now();
+    let mut total = soak::Faults::default();
+    for spec in SCHEMES {
+        for seed in 0..6 {
+            total += soak::full_file_system(spec.name, seed).unwrap();
+        }
+    }
+    println!("{total:?} in {:?}", start.elapsed());
+    assert!(total.faults > 1000 && total.flushes_refused == 0, "{total:?}");
 }
 
 #[test]

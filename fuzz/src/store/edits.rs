@@ -52,7 +52,7 @@ enum Part {
     Sums,
 }
 
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 24] = [
     Part::Head(2),
     Part::Checkpoint(3),
     Part::Checkpoint(2),
@@ -74,6 +74,9 @@ const PARTS: [Part; 21] = [
     Part::Image,
     Part::Journal,
     Part::Checkpoint(3),
+    Part::Label(2),
+    Part::Label(3),
+    Part::Label(4),
 ];
 
 /// Edits files as an author would who makes all checksums right again. Returns how many edits.
@@ -100,10 +103,12 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
                 checkpoints_changed = true;
                 edit_whole(files, &format!("checkpoint.{}", 1 - prepared.checkpoint), at, input);
             }
-            Part::Label(region) => {
-                let name = region_file(prepared, region);
-                edit(files, &name, |_| 0..LABEL_USED, at, input);
-                files.with(&name, seal::label);
+            Part::Label(file) => {
+                let name = labelled_file(prepared, file);
+                let label_at =
+                    if name == "disk.image" { files.with(&name, |file| seal::disk_label_at(file)) } else { 0 };
+                edit(files, &name, |_| label_at..label_at + LABEL_USED, at, input);
+                files.with(&name, |file| seal::label(file, label_at));
             }
             Part::Frame(region) => {
                 let name = region_file(prepared, region);
@@ -116,15 +121,16 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
             }
             Part::Image | Part::Sums if !prepared.has_disk => {}
             Part::Image => {
-                let sectors = files.with("disk.image", |file| file.length() / SECTOR).max(1);
+                let sectors = files.with("disk.image", |file| seal::disk_label_at(file) / SECTOR).max(1);
                 let sector = at / SECTOR % sectors;
                 edit(files, "disk.image", |_| sector * SECTOR..(sector + 1) * SECTOR, at % SECTOR, input);
                 seal::disk(files, sector, sector + 1, seed);
             }
             Part::Sums => {
-                let sectors = files.with("disk.sums", |file| file.length() / 16).max(1);
+                let sectors = files.with("disk.sums", |file| file.length().saturating_sub(LABEL_BYTES) / 16).max(1);
                 let sector = at / 16 % sectors;
-                edit(files, "disk.sums", |_| sector * 16..(sector + 1) * 16, at % 16, input);
+                let entry = LABEL_BYTES + sector * 16;
+                edit(files, "disk.sums", |_| entry..entry + 16, at % 16, input);
                 seal::disk(files, sector, sector + 1, seed);
             }
         }
@@ -134,6 +140,16 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
     }
     seal::superblock(files, seed, checkpoints_changed);
     edits
+}
+
+/// The regions, then the journal, then the home disk and its checksums if there is one.
+fn labelled_file(prepared: &Prepared, file: usize) -> String {
+    let others: &[&str] = if prepared.has_disk { &["journal", "disk.image", "disk.sums"] } else { &["journal"] };
+    let number = file % (prepared.regions.len() + others.len());
+    match number.checked_sub(prepared.regions.len()) {
+        Some(other) => others[other].to_owned(),
+        None => region_file(prepared, number),
+    }
 }
 
 fn region_file(prepared: &Prepared, region: usize) -> String {

@@ -125,10 +125,11 @@ impl Files {
 impl Storage for Files {
     fn open(&self, name: &str, access: Access, _direct: bool) -> io::Result<Box<dyn Backing>> {
         let mut folder = self.lock();
-        if access == Access::Create {
-            folder.files.insert(name.into(), Bytes::default());
-        } else if !folder.files.contains_key(name) {
-            return Err(ErrorKind::NotFound.into());
+        match (folder.files.contains_key(name), access == Access::Create) {
+            (false, true) => drop(folder.files.insert(name.into(), Bytes::default())),
+            (true, true) => return Err(ErrorKind::AlreadyExists.into()),
+            (false, false) => return Err(ErrorKind::NotFound.into()),
+            (true, false) => {}
         }
         Ok(Box::new(Handle { files: self.share(), name: name.into() }))
     }
@@ -197,5 +198,13 @@ impl Backing for Handle {
         self.check_end(bytes, 0)?;
         self.with(|file| file.set_length(bytes as usize));
         Ok(())
+    }
+
+    fn occupant(&self) -> io::Result<Option<String>> {
+        Ok((self.length()? > 0).then(|| "data".to_owned()))
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        self.set_len(0)
     }
 }

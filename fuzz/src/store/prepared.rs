@@ -67,7 +67,7 @@ impl Prepared {
             number,
         };
         for part in 0..3 {
-            let store = prepared.open()?;
+            let store = prepared.open(part)?;
             let versions = prepared.serve(&store, part).map_err(|error| error.to_string())?;
             if situation != NEVER_CLOSED && !(situation == KILLED && part == 2) {
                 store.close().map_err(|error| error.to_string())?;
@@ -97,10 +97,11 @@ impl Prepared {
         seal::seed(self.number)
     }
 
-    fn open(&self) -> Result<Store, String> {
+    fn open(&self, part: u64) -> Result<Store, String> {
         // What is written goes to the files themselves.
         let files = Arc::new(self.files.share());
-        Store::open(files, OpenOptions::default()).map_err(|error| error.to_string())
+        let options = OpenOptions { opening: Some(self.number + 100 + part), ..OpenOptions::default() };
+        Store::open(files, options).map_err(|error| error.to_string())
     }
 
     /// Requests, with a commit after every few, and none after the last ones. Returns the versions of the sectors.

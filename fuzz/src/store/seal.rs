@@ -7,11 +7,11 @@ use super::prepared::SECTOR;
 /// Bytes from one copy of the superblock to the other.
 pub const COPY_BYTES: usize = 65_536;
 /// Bytes of a superblock in front of its text.
-pub const HEAD_BYTES: usize = 100;
-/// Bytes in front of the first frame of a region.
+pub const HEAD_BYTES: usize = 124;
+/// Bytes of a label, in front of what else is in a file or behind it.
 pub const LABEL_BYTES: usize = 4096;
 /// Bytes of a label that count.
-pub const LABEL_USED: usize = 48;
+pub const LABEL_USED: usize = 64;
 const BATCH_HEADER: usize = 64;
 const SUM_BYTES: usize = 16;
 
@@ -61,13 +61,18 @@ pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     });
 }
 
-/// The label of a region.
-pub fn label(file: &mut Bytes) {
-    let mut label = file.get(0, LABEL_USED);
+/// The label that is there in a file.
+pub fn label(file: &mut Bytes, at: usize) {
+    let mut label = file.get(at, LABEL_USED);
     put_sum(&mut label, 0, 4, 0);
-    if file.length() >= 4 {
-        file.write(0, &label[..4]);
+    if file.length() >= at + 4 {
+        file.write(at, &label[..4]);
     }
+}
+
+/// Where the label of the home disk is: behind its last sector.
+pub fn disk_label_at(file: &Bytes) -> usize {
+    file.length().saturating_sub(LABEL_BYTES) / SECTOR * SECTOR
 }
 
 /// The frames of a region that have bytes in a range.
@@ -94,7 +99,7 @@ pub fn stride(page_bytes: usize) -> usize {
 /// The batches of the journal, as far as one follows the other.
 pub fn journal(file: &mut Bytes, seed: u32) {
     let mut bytes = file.get(0, file.length());
-    let mut at = 0;
+    let mut at = LABEL_BYTES;
     while at + SECTOR <= bytes.len() {
         let (events, sectors) = (number(&bytes, at + 32, 4), number(&bytes, at + 36, 4));
         let data = (BATCH_HEADER + (events + sectors) * 16).next_multiple_of(SECTOR);
@@ -115,14 +120,15 @@ pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
     for sector in first..last {
         let data = files.with("disk.image", |file| file.get(sector * SECTOR, SECTOR));
         files.with("disk.sums", |file| {
-            let entry = file.get(sector * SUM_BYTES, SUM_BYTES);
-            if (sector + 1) * SUM_BYTES > file.length() || entry.iter().all(|&byte| byte == 0) {
+            let at = LABEL_BYTES + sector * SUM_BYTES;
+            let entry = file.get(at, SUM_BYTES);
+            if at + SUM_BYTES > file.length() || entry.iter().all(|&byte| byte == 0) {
                 return;
             }
             // Sector number, sequence number, kind, data.
             let head = [&(sector as u64).to_le_bytes()[..], &entry[8..16], &entry[4..8]].concat();
             let sum = crc32c::crc32c_append(crc32c::crc32c_append(seed, &head), &data);
-            file.write(sector * SUM_BYTES, &sum.to_le_bytes());
+            file.write(at, &sum.to_le_bytes());
         });
     }
 }
@@ -131,13 +137,21 @@ pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
 pub fn all(files: &Files, regions: &[usize], has_disk: bool, seed: u32) {
     for (region, &page_bytes) in regions.iter().enumerate() {
         files.with(&format!("region{region}.flash"), |file| {
-            label(file);
+            label(file, 0);
             frames(file, page_bytes, LABEL_BYTES, file.length(), seed);
         });
     }
     if has_disk {
-        disk(files, 0, files.with("disk.image", |file| file.length() / SECTOR), seed);
+        let sectors = files.with("disk.image", |file| {
+            label(file, disk_label_at(file));
+            disk_label_at(file) / SECTOR
+        });
+        files.with("disk.sums", |file| label(file, 0));
+        disk(files, 0, sectors, seed);
     }
-    files.with("journal", |file| journal(file, seed));
+    files.with("journal", |file| {
+        label(file, 0);
+        journal(file, seed);
+    });
     superblock(files, seed, false);
 }

@@ -29,12 +29,16 @@ pub struct CreateArgs {
     /// directory (repeatable)
     #[arg(long, value_name = "NAME=PATH", value_parser = setting)]
     pub region: Vec<(String, String)>,
-    /// Keep the home disk of a cache in this file or block device, which should be empty
+    /// Keep the home disk of a cache in this file or block device
     #[arg(long, value_name = "PATH")]
     pub disk: Option<PathBuf>,
-    /// The store may be larger than what is free now: a write that finds no room makes the device read-only
+    /// Take room in the file system as data are written, not all at once: the store may be larger than what is free now, and
+    /// writes are refused as long as there is no room for them
     #[arg(long)]
     pub sparse: bool,
+    /// Overwrite what the files and block devices hold. Those in use (mounted, served, locked) are refused all the same
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +54,10 @@ pub struct ServeArgs {
     /// Refuse writes, and leave the files as they are
     #[arg(long)]
     pub read_only: bool,
+    /// The store was moved to another file system or put back from a backup, and there is no original of it any more: take its
+    /// files outside its directory over
+    #[arg(long, conflicts_with = "read_only")]
+    pub moved: bool,
     /// Name that clients may ask for
     #[arg(long, value_name = "NAME", default_value = "")]
     pub export: String,

@@ -121,6 +121,12 @@ impl Health {
         scrape.gauges("events_pending", "Events that are not durable yet", None, single(store.events_pending as f64));
         scrape.gauges("metadata", "Memory for maps", Some(Unit::Bytes), single(store.metadata_bytes as f64));
         scrape.gauges(
+            "no_room",
+            "Whether writes are refused until there is room",
+            None,
+            single(f64::from(u8::from(store.no_room))),
+        );
+        scrape.gauges(
             "failed",
             "Whether a file failed and nothing is written",
             None,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::backing::{Access, Storage};
+use super::backing::Storage;
 use super::device::Store;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
@@ -57,15 +57,15 @@ impl CheckReport {
 /// It cannot even be opened.
 pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
-    let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
-    for (copy, number) in Superblock::read_copies(file.as_ref()).in_file(SUPERBLOCK)?.iter().zip(0..) {
-        if copy.is_err() {
-            report.find(|| format!("`{SUPERBLOCK}`: copy {number} is damaged; the other one is used"));
-        }
-    }
     let store = Store::open(storage, OpenOptions { read_only: true, ..OpenOptions::default() })?;
     report.recovery = store.recovery().clone();
     store.inspect(|engine| {
+        let copies = Superblock::read_copies(engine.files.superblock.as_ref()).in_file(SUPERBLOCK)?;
+        for (copy, number) in copies.iter().zip(0..) {
+            if copy.is_err() {
+                report.find(|| format!("`{SUPERBLOCK}`: copy {number} is damaged; the other one is used"));
+            }
+        }
         check_pages(engine, &mut report)?;
         check_disk(engine, &mut report)
     })?;

@@ -10,13 +10,16 @@
 //! ```
 
 use std::io;
+use std::sync::Arc;
 
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme::{self, Scheme};
 
-use super::backing::{Access, Storage};
+use super::backing::is_full;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
+use super::files::Files;
+use super::home_disk::HomeDisk;
 use super::media::FileMedia;
 use super::state::{Reader, Writer, bounded};
 use super::superblock::{CheckpointRef, Superblock};
@@ -27,14 +30,30 @@ pub const CHECKPOINTS: [&str; 2] = ["checkpoint.0", "checkpoint.1"];
 
 /// Bytes that are written at once.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes for each 4 KiB of the device that a checkpoint has room for from the beginning, and beside that. Schemes take up to 11.
+const ROOM_PER_4K: u64 = 12;
+const ROOM_BESIDE: u64 = 1 << 20;
+
+/// Bytes that each of the files takes from the beginning.
+pub fn room_bytes(sectors: u64) -> u64 {
+    sectors.div_ceil(8) * ROOM_PER_4K + ROOM_BESIDE
+}
 
 impl Engine {
-    /// Writes a checkpoint, after which the journal starts again. All that has happened is committed.
+    /// Writes a checkpoint, after which the journal starts again. All that has happened is committed. Where there is no room
+    /// for it, or for sectors of the home disk that only the journal has, the journal goes on.
     pub(super) fn checkpoint(&mut self) -> Result<(), IoError> {
         debug_assert!(self.pending.is_empty());
-        match self.try_checkpoint() {
+        let placed = self.media.disk().map_or(Ok(()), HomeDisk::place_waiting);
+        match placed.and_then(|()| self.try_checkpoint()) {
             Ok(()) => {
                 self.counts.checkpoints += 1;
+                self.checkpoint_at = self.journal_limit;
+                Ok(())
+            }
+            Err(error) if is_full(&error) => {
+                tracing::warn!("no room for a checkpoint: {error}; the journal goes on");
+                self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
                 Ok(())
             }
             Err(error) => {
@@ -52,7 +71,8 @@ impl Engine {
         self.media.save(&mut out);
         out.section(|bytes| self.scheme.save(bytes));
         let file = self.superblock.checkpoint.map_or(0, |checkpoint| 1 - checkpoint.file);
-        let backing = self.storage.open(CHECKPOINTS[file as usize], Access::Write, false)?;
+        let files = Arc::clone(&self.files);
+        let [backing, other] = [file, 1 - file].map(|file| &files.checkpoints[file as usize]);
         for (chunk, at) in bytes.chunks(CHUNK_BYTES).zip((0..).step_by(CHUNK_BYTES)) {
             backing.write_at(at, chunk)?;
         }
@@ -67,6 +87,11 @@ impl Engine {
             superblock.first_batch = journal_next;
         })?;
         self.journal.restart();
+        // The next one is as large, or somewhat larger. If there is no room, it is tried again when it is needed.
+        let next = (bytes.len() + bytes.len() / 4) as u64;
+        if next > room_bytes(self.sectors) {
+            other.allocate(0, next).ok();
+        }
         Ok(())
     }
 
@@ -77,7 +102,7 @@ impl Engine {
         let opened = self.opened.elapsed();
         superblock.power.on_ms += opened.as_millis() as u64;
         change(&mut superblock, self.journal.next());
-        superblock.write(self.superblock_file.as_ref())?;
+        superblock.write(self.files.superblock.as_ref())?;
         self.superblock = superblock;
         self.opened += opened;
         Ok(())
@@ -92,7 +117,7 @@ type Restored = (Box<dyn Scheme<FileMedia>>, u64);
 /// # Errors
 /// It cannot be read, is damaged, or is none of this device.
 pub fn load(
-    storage: &dyn Storage,
+    files: &Files,
     superblock: &Superblock,
     checkpoint: &CheckpointRef,
     resolved: &Resolved,
@@ -100,7 +125,7 @@ pub fn load(
 ) -> Result<Restored, StoreError> {
     let file = CHECKPOINTS[checkpoint.file as usize];
     let damaged = |what: String| StoreError::Damaged { file: file.into(), what };
-    let backing = storage.open(file, Access::Read, false).in_file(file)?;
+    let backing = &files.checkpoints[checkpoint.file as usize];
     // Its length may be anything, and memory is taken only for what is there.
     if backing.length().in_file(file)? < checkpoint.bytes {
         return Err(damaged("it ends too early".into()));

@@ -1,5 +1,5 @@
 //! A backing in memory that treats its files as badly as a machine may: a power cut loses, reorders and tears what was not
-//! synced, operations fail, bits flip. For tests, and for those who want to see it with their own scheme.
+//! synced, operations fail, room runs out, bits flip. For tests, and for those who want to see it with their own scheme.
 //!
 //! What was written since the last sync is a list of writes. A power cut keeps of each 512-byte sector the state of the
 //! last sync or any of the later ones, and of files made or made longer since, some or none. A killed process loses
@@ -67,7 +67,12 @@ struct MemoryFile {
     /// Whether a sync of the directory has seen it.
     is_listed: bool,
     is_fixed: bool,
+    /// Which pieces of it take room, see [`ROOM_BYTES`].
+    taken: Vec<bool>,
 }
+
+/// Bytes of a file that take room together.
+pub const ROOM_BYTES: u64 = 4096;
 
 fn apply(bytes: &mut Vec<u8>, change: &Change) {
     match change {
@@ -140,6 +145,8 @@ struct Files {
     fault: Option<(u64, Fault)>,
     failing_read: Option<u64>,
     is_crashed: bool,
+    /// Pieces for which there is room, if that is limited.
+    room: Option<u64>,
 }
 
 impl Files {
@@ -154,9 +161,38 @@ impl Files {
         Ok(fault)
     }
 
+    /// Takes room for bytes of a file, all of it or none.
+    fn take_room(&mut self, name: &str, offset: u64, bytes: u64) -> io::Result<()> {
+        let Some(file) = self.files.get_mut(name).filter(|file| !file.is_fixed && bytes > 0) else { return Ok(()) };
+        let pieces = (offset / ROOM_BYTES) as usize..(offset + bytes).div_ceil(ROOM_BYTES) as usize;
+        file.taken.resize(file.taken.len().max(pieces.end), false);
+        let taken = &mut file.taken[pieces];
+        let missing = taken.iter().filter(|&&taken| !taken).count() as u64;
+        if let Some(room) = &mut self.room {
+            *room = room.checked_sub(missing).ok_or(ErrorKind::StorageFull)?;
+        }
+        taken.fill(true);
+        Ok(())
+    }
+
+    /// Gives room back that whole pieces of a file take.
+    fn give_room(&mut self, name: &str, offset: u64, bytes: u64) {
+        let Some(file) = self.files.get_mut(name) else { return };
+        let end = ((offset + bytes) / ROOM_BYTES).min(file.taken.len() as u64) as usize;
+        let start = (offset.div_ceil(ROOM_BYTES) as usize).min(end);
+        let taken = &mut file.taken[start..end];
+        let given = taken.iter().filter(|&&taken| taken).count() as u64;
+        taken.fill(false);
+        self.room = self.room.map(|room| room + given);
+    }
+
     /// Counts an operation that changes a file; `change` is done unless it fails before.
     fn do_change(&mut self, name: &str, change: Change) -> io::Result<()> {
         let fault = self.count_change()?;
+        match &change {
+            Change::Write { offset, data } => self.take_room(name, *offset, data.len() as u64)?,
+            Change::Length(length) => self.give_room(name, *length, u64::MAX / 2),
+        }
         let file = self.files.entry(name.into()).or_default();
         match fault {
             Some(Fault::Io) => return Err(ErrorKind::Other.into()),
@@ -199,6 +235,11 @@ impl CrashStorage {
         let (seen, durable) = (vec![0; bytes], vec![0; bytes]);
         let file = MemoryFile { seen, durable, is_fixed: true, is_listed: true, ..MemoryFile::default() };
         self.lock().files.insert(name.into(), file);
+    }
+
+    /// Limits the room for what files take from now on, beside what they take already; no limit if there is no number.
+    pub fn set_room(&self, bytes: Option<u64>) {
+        self.lock().room = bytes.map(|bytes| bytes / ROOM_BYTES);
     }
 
     /// Operations that changed something so far.
@@ -265,13 +306,11 @@ impl CrashStorage {
 
 impl Storage for CrashStorage {
     fn open(&self, name: &str, access: Access, _direct: bool) -> io::Result<Box<dyn Backing>> {
-        let is_there = self.exists(name)?;
-        if access == Access::Create {
-            if !self.lock().files.get(name).is_some_and(|file| file.is_fixed) {
-                self.lock().do_change(name, Change::Length(0))?;
-            }
-        } else if !is_there {
-            return Err(ErrorKind::NotFound.into());
+        match (self.exists(name)?, access == Access::Create) {
+            (true, true) => return Err(ErrorKind::AlreadyExists.into()),
+            (false, true) => self.lock().do_change(name, Change::Length(0))?,
+            (true, false) => {}
+            (false, false) => return Err(ErrorKind::NotFound.into()),
         }
         Ok(Box::new(Handle { files: Arc::clone(&self.files), name: name.into() }))
     }
@@ -346,8 +385,20 @@ impl Backing for Handle {
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let mut files = self.lock();
         let length = files.files.get(&self.name).map_or(0, |file| file.seen.len() as u64);
-        let bytes = bytes.min(length.saturating_sub(offset));
-        files.do_change(&self.name, Change::Write { offset, data: vec![0; bytes as usize] })
+        let within = bytes.min(length.saturating_sub(offset));
+        files.do_change(&self.name, Change::Write { offset, data: vec![0; within as usize] })?;
+        files.give_room(&self.name, offset, bytes);
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let mut files = self.lock();
+        match files.count_change()? {
+            None => files.take_room(&self.name, offset, bytes),
+            Some(Fault::Full) => Err(ErrorKind::StorageFull.into()),
+            Some(Fault::Io) => Err(ErrorKind::Other.into()),
+            Some(Fault::Crash) => Err(crashed()),
+        }
     }
 
     fn length(&self) -> io::Result<u64> {
@@ -360,6 +411,20 @@ impl Backing for Handle {
 
     fn is_fixed(&self) -> bool {
         self.lock().files.get(&self.name).is_some_and(|file| file.is_fixed)
+    }
+
+    fn occupant(&self) -> io::Result<Option<String>> {
+        let files = self.lock();
+        let holds = files.files.get(&self.name).is_some_and(|file| file.seen.iter().any(|&byte| byte != 0));
+        Ok(holds.then(|| "data".to_owned()))
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        if self.is_fixed() {
+            let zeros = vec![0; self.length()? as usize];
+            return self.write_at(0, &zeros);
+        }
+        self.set_len(0)
     }
 }
 
@@ -387,6 +452,23 @@ mod tests {
         }
         assert!(seen.iter().all(|state| state[0] != 3 && state[1] != 0), "{seen:?}");
         assert_eq!(seen.len(), 2 * 3 * 2, "{seen:?}");
+    }
+
+    #[test]
+    fn what_is_punched_makes_room() {
+        let storage = CrashStorage::new();
+        let file = storage.open("f", Access::Create, false).unwrap();
+        file.write_at(100, &[1; 5000]).unwrap();
+        storage.set_room(Some(2 * ROOM_BYTES));
+        let full = |done: io::Result<()>| done.is_err_and(|error| error.kind() == ErrorKind::StorageFull);
+        file.allocate(3 * ROOM_BYTES, 1).unwrap();
+        assert!(full(file.write_at(4 * ROOM_BYTES, &[2; 5000])));
+        file.write_at(3 * ROOM_BYTES, &[2; 4096]).unwrap();
+        file.punch(0, 6000).unwrap();
+        file.write_at(4 * ROOM_BYTES, &[2; 5000]).unwrap();
+        assert!(full(file.write_at(0, &[3])) && full(file.allocate(9 * ROOM_BYTES, 1)));
+        file.set_len(0).unwrap();
+        file.write_at(0, &[3; 4 * ROOM_BYTES as usize]).unwrap();
     }
 
     #[test]

@@ -1,19 +1,23 @@
 //! Making a store.
 //!
-//! The superblock says from the first moment that a store is being made, and says only at the end that it is one: a store
-//! that was cut short is made again over what is there.
+//! Whatever has one of the names of its files is looked at first, all of it, and refused if it holds anything; until then
+//! nothing is changed. The superblock says from the first moment that a store is being made, and says only at the end that
+//! it is one: a store that was cut short is made again over what is there.
 
 use bimetal_core::device::{Device, Resolved};
 use bimetal_core::scheme;
 
-use super::backing::{Access, Backing, Storage};
-use super::checkpoint::CHECKPOINTS;
+use super::backing::{Access, Backing, Identity, Storage};
+use super::checkpoint::{self, CHECKPOINTS};
 use super::error::{InFile, StoreError};
+use super::files;
 use super::frame::{SECTOR, SECTORS_MAX};
 use super::home_disk::SUM_BYTES;
+use super::journal;
+use super::label::{Label, Part};
 use super::media::FileMedia;
-use super::region::Label;
-use super::superblock::{Contents, Power, SUPERBLOCK, Superblock};
+use super::region;
+use super::superblock::{self, Contents, Power, SUPERBLOCK, Superblock};
 
 /// The journal's file.
 pub const JOURNAL: &str = "journal";
@@ -33,19 +37,22 @@ pub struct CreateOptions {
     /// For some regions, by their names in the device: the file or block device that they are in. Others are in files of
     /// the store's directory.
     pub regions: Vec<(String, String)>,
-    /// The file or block device of the home disk, if it is not to be in the store's directory. A block device should be
-    /// empty: what is on it counts as never written.
+    /// The file or block device of the home disk, if it is not to be in the store's directory.
     pub disk: Option<String>,
-    /// Whether the store may be larger than what is free now: a write that finds no room makes the device read-only.
+    /// Whether files take room as they are written to, and may together be larger than what is free: a write that finds no
+    /// room is refused then. Otherwise all room is taken at once.
     pub sparse: bool,
-    /// Number of the store, which no other should have; drawn by the system if there is none.
+    /// Whether what files and block devices hold may be lost. Those that are in use are refused all the same.
+    pub force: bool,
+    /// Number of the store, and of the state in which it is made, which no other should have; drawn by the system if there is
+    /// none.
     pub number: Option<u64>,
 }
 
 /// Makes a store for a device.
 ///
 /// # Errors
-/// A store that is there, a device that cannot be, files that cannot be made, or too little room.
+/// A store or anything else is there, a device that cannot be, files that cannot be made, or too little room.
 pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -> Result<(), StoreError> {
     let resolved = device.resolve()?;
     // What the scheme has to say against the device it says before there are any files.
@@ -56,10 +63,12 @@ pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -
             format!("a store has less than 2^47 sectors, not {}", resolved.shape.logical_sectors),
         ));
     }
-    refuse_existing(storage)?;
     let contents = contents(&resolved, options)?;
-    check_room(storage, &resolved, &contents, options)?;
+    let mut site = Site::examine(storage, &resolved, &contents, options)?;
+    check_room(storage, &site.planned, &contents, options)?;
     let number = options.number.map_or_else(random_number, Ok)?;
+    let opening = options.number.map_or_else(random_number, Ok)?;
+    let superblock_file = site.take(storage, SUPERBLOCK)?;
     let mut superblock = Superblock {
         is_complete: false,
         store: number,
@@ -69,16 +78,17 @@ pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -
         checkpoint: None,
         scheme_version: scheme::find(&resolved.device.scheme)?.version,
         power: Power { is_off: true, ..Power::default() },
+        openings: [opening; 2],
+        home: files::home(superblock_file.as_ref())?,
         contents: None,
     };
-    let superblock_file = storage.open(SUPERBLOCK, Access::Create, false).in_file(SUPERBLOCK)?;
-    superblock_file.lock(false).map_err(|_| StoreError::InUse)?;
     superblock.write(superblock_file.as_ref()).in_file(SUPERBLOCK)?;
     storage.sync().in_file(".")?;
-    make_files(storage, &resolved, &contents, number)?;
+    site.make(storage, &contents, number, opening)?;
     storage.sync().in_file(".")?;
     superblock.is_complete = true;
     superblock.contents = Some(contents);
+    superblock::take_room(superblock_file.as_ref()).in_file(SUPERBLOCK)?;
     // Both copies, so that one that is damaged is not the only one.
     for generation in [1, 2] {
         superblock.generation = generation;
@@ -91,31 +101,15 @@ fn unsuitable(file: &str, what: impl Into<String>) -> StoreError {
     StoreError::Unsuitable { file: file.into(), what: what.into() }
 }
 
-fn random_number() -> Result<u64, StoreError> {
+/// A number that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+pub fn random_number() -> Result<u64, StoreError> {
     let mut bytes = [0; 8];
     let drawn = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     drawn.map_err(std::io::Error::from).in_file("the system's random numbers")?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// A store that was never completed may be made again; anything else stays.
-fn refuse_existing(storage: &dyn Storage) -> Result<(), StoreError> {
-    if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
-        return Ok(());
-    }
-    let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
-    match Superblock::read(file.as_ref()) {
-        Err(StoreError::Unfinished) => {
-            let mut head = [0; SECTOR];
-            file.read_at(0, &mut head).in_file(SUPERBLOCK)?;
-            let is_ours = Superblock::read_copies(file.as_ref()).in_file(SUPERBLOCK)?.iter().any(Result::is_ok);
-            if is_ours || head.iter().all(|&byte| byte == 0) { Ok(()) } else { Err(StoreError::Exists) }
-        }
-        Err(error @ StoreError::Io { .. }) => Err(error),
-        // Who made it may have been killed before it was durable: what is said to be there has to stay.
-        Ok(_) => file.sync().in_file(SUPERBLOCK).and(Err(StoreError::Exists)),
-        Err(_) => Err(StoreError::Exists),
-    }
 }
 
 /// Names of the files.
@@ -137,58 +131,178 @@ fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, St
     Ok(Contents {
         regions: resolved.device.regions.iter().enumerate().map(file_of).collect(),
         disk,
+        sparse: options.sparse,
         device: resolved.device.clone(),
     })
 }
 
-/// Bytes that the files take when all of the store is in use, those given apart.
+/// A file that a store will have.
+struct Planned {
+    name: String,
+    /// What it is, but for superblock and checkpoints, which have no label.
+    part: Option<Part>,
+    /// Bytes that it takes when all of the store is in use, and whether it takes them at once in any case.
+    bytes: u64,
+    is_kept_ready: bool,
+}
+
+/// Every file of a store, the superblock first.
+fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreError> {
+    let sectors = resolved.shape.logical_sectors;
+    let ready = |name: &str, part, bytes| Planned { name: name.into(), part, bytes, is_kept_ready: true };
+    let mut planned = vec![ready(SUPERBLOCK, None, superblock::FILE_BYTES)];
+    for (name, part) in files::parts(contents, resolved)? {
+        let bytes = match part {
+            Part::Region { .. } => region::file_bytes(part),
+            Part::Disk { sectors } => sectors * SECTOR as u64 + Label::BYTES as u64,
+            Part::Sums => Label::BYTES as u64 + sectors * SUM_BYTES as u64,
+            Part::Journal => journal::room_bytes(sectors, contents.disk.is_some()),
+        };
+        let is_kept_ready = part == Part::Journal || !contents.sparse;
+        planned.push(Planned { name, part: Some(part), bytes, is_kept_ready });
+    }
+    planned.extend(CHECKPOINTS.map(|name| ready(name, None, checkpoint::room_bytes(sectors))));
+    Ok(planned)
+}
+
+/// Where a store is to be: its files, and those that are there, each taken alone.
+struct Site {
+    planned: Vec<Planned>,
+    existing: Vec<(String, Box<dyn Backing>)>,
+}
+
+impl Site {
+    /// Looks at everything that is there, and changes nothing.
+    fn examine(
+        storage: &dyn Storage,
+        resolved: &Resolved,
+        contents: &Contents,
+        options: &CreateOptions,
+    ) -> Result<Self, StoreError> {
+        let mut site = Self { planned: plan(resolved, contents)?, existing: Vec::new() };
+        let mut identities: Vec<(Identity, String)> = Vec::new();
+        let mut unfinished = None;
+        for Planned { name, part, bytes, .. } in &site.planned {
+            if !storage.exists(name).in_file(name)? {
+                continue;
+            }
+            let file = storage.open(name, Access::Write, false).in_file(name)?;
+            if let Some(identity) = file.identity().in_file(name)? {
+                if let Some((_, other)) = identities.iter().find(|(known, _)| *known == identity) {
+                    return Err(unsuitable(name, format!("it is the same file as `{other}`; give each its own")));
+                }
+                identities.push((identity, name.clone()));
+            }
+            let is_superblock = name == SUPERBLOCK;
+            file.claim().in_file(name).map_err(|error| match error {
+                StoreError::FileInUse { .. } if is_superblock => StoreError::InUse,
+                error => error,
+            })?;
+            if file.is_fixed() && file.length().in_file(name)? < *bytes {
+                let length = file.length().in_file(name)?;
+                return Err(unsuitable(
+                    name,
+                    format!("it has {length} bytes and {bytes} are needed; choose a larger one"),
+                ));
+            }
+            if is_superblock {
+                unfinished = examine_superblock(file.as_ref(), options.force)?;
+            } else {
+                let is_given =
+                    options.regions.iter().any(|(_, given)| given == name) || options.disk.as_ref() == Some(name);
+                let is_ours = match unfinished {
+                    None => false,
+                    Some(_) if !is_given => true,
+                    Some(store) => is_labelled(file.as_ref(), name, *part, store)?,
+                };
+                if !is_ours && !options.force {
+                    refuse_occupied(file.as_ref(), name)?;
+                }
+            }
+            site.existing.push((name.clone(), file));
+        }
+        Ok(site)
+    }
+
+    /// The file of that name, empty: the one that is there, or a new one.
+    fn take(&mut self, storage: &dyn Storage, name: &str) -> Result<Box<dyn Backing>, StoreError> {
+        match self.existing.iter().position(|(existing, _)| existing == name) {
+            Some(at) => {
+                let (_, file) = self.existing.swap_remove(at);
+                file.clear().in_file(name)?;
+                Ok(file)
+            }
+            None => {
+                let file = storage.open(name, Access::Create, false).in_file(name)?;
+                file.lock(false).in_file(name)?;
+                Ok(file)
+            }
+        }
+    }
+
+    /// Makes all files but the superblock.
+    fn make(&mut self, storage: &dyn Storage, contents: &Contents, store: u64, opening: u64) -> Result<(), StoreError> {
+        for Planned { name, part, bytes, is_kept_ready } in std::mem::take(&mut self.planned).into_iter().skip(1) {
+            let file = self.take(storage, &name)?;
+            if is_kept_ready {
+                file.allocate(0, bytes).in_file(&name)?;
+            }
+            if let Some(part) = part {
+                Label { store, opening, part }.write(file.as_ref()).in_file(&name)?;
+            }
+            file.sync().in_file(&name)?;
+        }
+        debug_assert!(self.existing.is_empty(), "{} files were looked at and not made", contents.regions.len());
+        Ok(())
+    }
+}
+
+/// A store that was never completed may be made again; anything else stays. Returns the number of one that was not completed,
+/// if it had come so far that there may be more of it.
+fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, StoreError> {
+    match Superblock::read(file) {
+        Err(StoreError::Unfinished) => {
+            let copies = Superblock::read_copies(file).in_file(SUPERBLOCK)?;
+            let begun = copies.iter().flatten().next().map(|superblock| superblock.store);
+            if begun.is_none() && !force {
+                refuse_occupied(file, SUPERBLOCK)?;
+            }
+            Ok(begun)
+        }
+        Err(error @ StoreError::Io { .. }) => Err(error),
+        _ if force => Ok(None),
+        // Who made it may have been killed before it was durable: what is said to be there has to stay.
+        Ok(_) => file.sync().in_file(SUPERBLOCK).and(Err(StoreError::Exists)),
+        Err(_) => Err(StoreError::Exists),
+    }
+}
+
+/// Whether a file that was given was already a part of a store that was cut short.
+fn is_labelled(file: &dyn Backing, name: &str, part: Option<Part>, store: u64) -> Result<bool, StoreError> {
+    let Some(part) = part else { return Ok(false) };
+    let label = Label::read(file, part.label_at()).in_file(name)?;
+    Ok(label.is_some_and(|label| label.store == store && label.part == part))
+}
+
+fn refuse_occupied(file: &dyn Backing, name: &str) -> Result<(), StoreError> {
+    match file.occupant().in_file(name)? {
+        Some(occupant) => Err(StoreError::Occupied { file: name.into(), occupant }),
+        None => Ok(()),
+    }
+}
+
+/// Holds what the files of the store's directory will take against what is free.
 fn check_room(
     storage: &dyn Storage,
-    resolved: &Resolved,
+    planned: &[Planned],
     contents: &Contents,
     options: &CreateOptions,
 ) -> Result<(), StoreError> {
-    let regions = resolved.regions.iter().zip(&contents.regions).zip(0..);
-    let in_store = regions.filter(|((_, file), _)| !options.regions.iter().any(|(_, given)| given == *file));
-    let flash: u64 = in_store.map(|((region, _), id)| Label::new(0, id, &region.geometry).file_bytes()).sum();
-    let sectors = if resolved.volumes.is_empty() { 0 } else { resolved.shape.logical_sectors };
-    let image = if options.disk.is_some() { 0 } else { sectors * SECTOR as u64 };
-    let needed = flash + image + sectors * SUM_BYTES as u64;
+    let is_outside = |file: &Planned| contents.outside().any(|outside| outside == file.name);
+    let is_taken = |file: &&Planned| !is_outside(file) && (file.is_kept_ready || !options.sparse);
+    let needed = planned.iter().filter(is_taken).map(|file| file.bytes).sum();
     match storage.free_bytes() {
-        Some(free) if free < needed && !options.sparse => Err(StoreError::NoSpace { needed, free }),
+        Some(free) if free < needed => Err(StoreError::NoSpace { needed, free, sparse: options.sparse }),
         _ => Ok(()),
     }
-}
-
-fn make_files(storage: &dyn Storage, resolved: &Resolved, contents: &Contents, number: u64) -> Result<(), StoreError> {
-    for ((region, file), id) in resolved.regions.iter().zip(&contents.regions).zip(0..) {
-        let label = Label::new(number, id, &region.geometry);
-        let backing = storage.open(file, Access::Create, false).in_file(file)?;
-        if backing.is_fixed() {
-            let (length, needed) = (backing.length().in_file(file)?, label.file_bytes());
-            if length < needed {
-                return Err(unsuitable(file, format!("it has {length} bytes and the region takes {needed}")));
-            }
-        }
-        backing.write_at(0, &label.encode()).in_file(file)?;
-        backing.sync().in_file(file)?;
-    }
-    if let Some(file) = &contents.disk {
-        let (bytes, backing) = (resolved.shape.logical_sectors * SECTOR as u64, create_file(storage, file)?);
-        if !backing.is_fixed() {
-            backing.set_len(bytes).in_file(file)?;
-        } else if backing.length().in_file(file)? < bytes {
-            return Err(unsuitable(file, format!("the home disk takes {bytes} bytes, and that is more than it has")));
-        }
-        backing.sync().in_file(file)?;
-        create_file(storage, SUMS)?.sync().in_file(SUMS)?;
-    }
-    for file in CHECKPOINTS.iter().chain([&JOURNAL]) {
-        create_file(storage, file)?.sync().in_file(file)?;
-    }
-    Ok(())
-}
-
-fn create_file(storage: &dyn Storage, file: &str) -> Result<Box<dyn Backing>, StoreError> {
-    storage.open(file, Access::Create, false).in_file(file)
 }

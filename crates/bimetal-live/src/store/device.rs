@@ -50,6 +50,8 @@ pub struct Status {
     pub counts: Counts,
     /// Why nothing is written any more, if so.
     pub failure: Option<String>,
+    /// Whether writes are refused until there is room in the file system.
+    pub is_full: bool,
     /// Bytes of memory for what is known of the device: by the scheme, if it says so, and by the store.
     pub metadata_bytes: (Option<u64>, usize),
     /// Bytes of memory for data on their way.
@@ -62,7 +64,7 @@ impl Store {
     /// # Errors
     /// There is none, another process has it, or it cannot be read.
     pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
-        let (engine, resolved, recovery) = open::load(storage, &options)?;
+        let (engine, resolved, recovery) = open::load(storage.as_ref(), &options)?;
         Ok(Self {
             resolved,
             sectors: engine.sectors,
@@ -147,6 +149,7 @@ impl Store {
             media_errors: engine.media.media_errors(),
             counts: engine.counts,
             failure: engine.media.failure().map(|failure| failure.what.clone()),
+            is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
             buffer_bytes: buffers + engine.journal.memory_bytes() + engine.pending.capacity() * 24,
             outcome: Outcome {
@@ -219,7 +222,7 @@ impl Store {
         }
         if self.options.read_only && engine.holds_too_much() {
             // What reading has changed is forgotten: the device is again as it was opened.
-            let (fresh, ..) = open::load(Arc::clone(&engine.storage), &self.options).map_err(|_| IoError::Io)?;
+            let (fresh, ..) = open::reload(&engine.files, &self.options).map_err(|_| IoError::Io)?;
             *engine = fresh;
         }
         let done = engine.timed(issue_ns, |engine| engine.read(sector, out, self.options.read_only));

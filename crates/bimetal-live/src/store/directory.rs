@@ -1,13 +1,19 @@
 //! A directory of files, and block devices beside it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fcntl_lock, statx};
+use rustix::io::Errno;
 
-use super::backing::{Access, Backing, Storage};
+use super::backing::{Access, Backing, Identity, Storage, is_full};
+use super::existing::{self, END_BYTES};
+
+/// What nobody but the user may do with a file of a store, or look into its directory.
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// A directory that holds a store. A name that is an absolute path is that file or block device.
 #[derive(Clone, Debug)]
@@ -21,33 +27,58 @@ impl Directory {
         Self { path: path.to_owned() }
     }
 
-    /// Makes the directory if it is not there.
+    /// Makes the directory if it is not there, for this user alone.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn make(path: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(path)?;
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
+            // Whatever the umask.
+            Ok(()) => fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
+            Err(error) => return Err(error),
+        }
         Ok(Self::new(path))
     }
 }
 
 impl Storage for Directory {
     fn open(&self, name: &str, access: Access, direct: bool) -> io::Result<Box<dyn Backing>> {
+        let path = self.path.join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(access != Access::Read);
+        // Should it become a FIFO meanwhile, nobody is waited for.
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         if access == Access::Create {
-            options.create(true).truncate(true);
+            options.create_new(true).mode(FILE_MODE);
+        } else {
+            let found = fs::metadata(&path)?;
+            existing::check_kind(&found)?;
+            // No file system can be mounted on it then, nor is one.
+            flags.set(OFlags::EXCL, found.file_type().is_block_device() && access == Access::Write);
         }
-        if direct {
-            options.custom_flags(OFlags::DIRECT.bits() as i32);
+        flags.set(OFlags::DIRECT, direct);
+        let opened = options.custom_flags(flags.bits() as i32).open(&path);
+        let file = opened.map_err(|error| busy(error, &path))?;
+        let found = file.metadata()?;
+        existing::check_kind(&found)?;
+        if access == Access::Create {
+            // Whatever the umask.
+            file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
-        let file = options.open(self.path.join(name))?;
-        let is_fixed = file.metadata()?.file_type().is_block_device();
-        Ok(Box::new(OpenFile { file, is_fixed }))
+        Ok(Box::new(OpenFile { file, is_fixed: found.file_type().is_block_device() }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
-        self.path.join(name).try_exists()
+        // A link that leads nowhere is there.
+        match fs::symlink_metadata(self.path.join(name)) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -60,6 +91,15 @@ impl Storage for Directory {
     }
 }
 
+/// Says who uses a block device that cannot be taken.
+fn busy(error: io::Error, path: &Path) -> io::Error {
+    if error.kind() != ErrorKind::ResourceBusy {
+        return error;
+    }
+    let user = fs::metadata(path).ok().and_then(|file| existing::user(&file));
+    io::Error::new(ErrorKind::ResourceBusy, user.unwrap_or_else(|| "another program has it open".into()))
+}
+
 /// An open file, such as one that an image is rescued to.
 pub fn image(file: File) -> Box<dyn Backing> {
     Box::new(OpenFile { file, is_fixed: false })
@@ -69,6 +109,19 @@ pub fn image(file: File) -> Box<dyn Backing> {
 struct OpenFile {
     file: File,
     is_fixed: bool,
+}
+
+impl OpenFile {
+    fn fallocate(&self, flags: FallocateFlags, offset: u64, bytes: u64) -> io::Result<()> {
+        loop {
+            match rustix::fs::fallocate(&self.file, flags, offset, bytes) {
+                Err(Errno::INTR) => {}
+                // A file system that cannot do it keeps what is there, or takes room when it is written to.
+                Err(Errno::OPNOTSUPP) | Ok(()) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 impl Backing for OpenFile {
@@ -93,16 +146,16 @@ impl Backing for OpenFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        // What a sync had no room for may be gone: that it fails is not a lack of room any more.
+        self.file.sync_data().map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, offset, bytes) {
-            // A file system without holes keeps what is there.
-            Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.fallocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes)
+    }
+
+    fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        if self.is_fixed || bytes == 0 { Ok(()) } else { self.fallocate(FallocateFlags::KEEP_SIZE, offset, bytes) }
     }
 
     fn length(&self) -> io::Result<u64> {
@@ -123,5 +176,52 @@ impl Backing for OpenFile {
             TryLockError::WouldBlock => ErrorKind::WouldBlock.into(),
             TryLockError::Error(error) => error,
         })
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        let found: Metadata = self.file.metadata()?;
+        if self.is_fixed {
+            return Ok(Some(Identity { device: found.rdev(), inode: 0, born_ns: 0 }));
+        }
+        let born = statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
+        let born = born.ok().filter(|found| found.stx_mask & StatxFlags::BTIME.bits() != 0);
+        let born_ns = born.map_or(0, |found| {
+            (found.stx_btime.tv_sec as u64).wrapping_mul(1_000_000_000) + u64::from(found.stx_btime.tv_nsec)
+        });
+        Ok(Some(Identity { device: found.dev(), inode: found.ino(), born_ns }))
+    }
+
+    fn occupant(&self) -> io::Result<Option<String>> {
+        existing::occupant(&self.file, self.length()?, self.is_fixed)
+    }
+
+    fn claim(&self) -> io::Result<()> {
+        self.lock(false)?;
+        let found = self.file.metadata()?;
+        if self.is_fixed {
+            return Ok(());
+        }
+        if let Some(user) = existing::user(&found) {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, user));
+        }
+        // QEMU and others lock ranges of their images, not the whole.
+        match fcntl_lock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::AGAIN | Errno::ACCESS) => Err(ErrorKind::WouldBlock.into()),
+            // A file system without such locks has nobody who holds one.
+            _ => Ok(()),
+        }
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        if !self.is_fixed {
+            self.file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+            return self.file.set_len(0);
+        }
+        let length = self.length()?;
+        let zeros = vec![0; END_BYTES.min(length) as usize];
+        for offset in [0, length - zeros.len() as u64] {
+            self.file.write_all_at(&zeros, offset)?;
+        }
+        Ok(())
     }
 }

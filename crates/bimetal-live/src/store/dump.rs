@@ -8,7 +8,8 @@ use super::create::JOURNAL;
 use super::error::{InFile, StoreError};
 use super::frame::Layout;
 use super::journal::Journal;
-use super::region::{LABEL_BYTES, Label};
+use super::label::{Label, Part};
+use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 
 /// What is shown of a store beside its superblock.
@@ -46,7 +47,7 @@ pub fn dump(storage: &dyn Storage, options: DumpOptions, show: &mut dyn FnMut(&s
 }
 
 fn describe(superblock: &Superblock, number: u32) -> String {
-    let Superblock { store, generation, sequence, first_batch, scheme_version, .. } = superblock;
+    let Superblock { store, generation, sequence, first_batch, scheme_version, openings, .. } = superblock;
     let checkpoint = superblock.checkpoint.map_or_else(
         || "no checkpoint".to_owned(),
         |checkpoint| {
@@ -55,8 +56,9 @@ fn describe(superblock: &Superblock, number: u32) -> String {
     );
     let complete = if superblock.is_complete { "complete" } else { "being made" };
     format!(
-        "superblock copy {number}: store {store:016x}, generation {generation}, {complete}; {checkpoint}; journal from batch \
-         {first_batch}; sequence numbers up to {sequence:#x}; scheme version {scheme_version}\n"
+        "superblock copy {number}: store {store:016x}, opening {:016x}, generation {generation}, {complete}; {checkpoint}; journal from batch \
+         {first_batch}; sequence numbers up to {sequence:#x}; scheme version {scheme_version}\n",
+        openings[0]
     )
 }
 
@@ -68,9 +70,9 @@ fn dump_journal(
 ) -> Result<(), StoreError> {
     let file = storage.open(JOURNAL, Access::Read, false).in_file(JOURNAL)?;
     let seal = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
-    let mut journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch);
+    let mut journal = Journal::new(file.into(), seal.into(), superblock.seed(), superblock.first_batch, 0);
     loop {
-        let offset = journal.bytes();
+        let offset = journal.offset();
         match journal.read_next() {
             Ok(Some(header)) => {
                 let (batch, bytes) = (header.batch, header.bytes());
@@ -102,17 +104,17 @@ fn dump_region(
     show: &mut dyn FnMut(&str),
 ) -> Result<(), StoreError> {
     let backing = storage.open(file, Access::Read, false).in_file(file)?;
-    let mut label = vec![0; LABEL_BYTES];
-    backing.read_at(0, &mut label).in_file(file)?;
-    let Some(label) = Label::decode(&label) else {
-        show(&format!("`{file}`: no label\n"));
+    let Some(Label { store, opening, part: part @ Part::Region { page_bytes, .. } }) =
+        Label::read(backing.as_ref(), 0).in_file(file)?
+    else {
+        show(&format!("`{file}`: no label of a region\n"));
         return Ok(());
     };
-    show(&format!("`{file}`: {label:?}\n"));
-    let layout = Layout::new(label.page_bytes);
+    show(&format!("`{file}`: store {store:016x}, opening {opening:016x}, {part:?}\n"));
+    let layout = Layout::new(page_bytes);
     let mut frame = Buffer::new(layout.stride());
     let (length, stride) = (backing.length().in_file(file)?, layout.stride() as u64);
-    let mut offset = LABEL_BYTES as u64;
+    let mut offset = FIRST_SLOT;
     while pages && offset + stride <= length {
         backing.read_at(offset, frame.bytes_mut()).in_file(file)?;
         if let Ok((place, sequence)) = layout.open(frame.bytes(), seed) {

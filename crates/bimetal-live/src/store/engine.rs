@@ -3,6 +3,10 @@
 //! A commit makes durable, in this order: the pages that were programmed, then the batch of events that led to them, with
 //! what they wrote to the home disk. The batch is what counts: without it the device is, after a crash, as the commit
 //! before left it. Only then are slots of erased blocks given to others, and the home disk written in place.
+//!
+//! A full file system is no failure. A write is accepted only if there is room for what it may lead to: in regions that are
+//! sparse, and in the journal. Trims use what room was kept, until the rest is needed for flushes. What there was no room for
+//! all the same is held in memory and tried again with the next write or commit, so that the device goes on by itself.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -15,8 +19,9 @@ use bimetal_core::replay::Responses;
 use bimetal_core::request::Op;
 use bimetal_core::scheme::Scheme;
 
-use super::backing::{Backing, Storage};
+use super::backing::is_full;
 use super::event::Event;
+use super::files::Files;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
@@ -31,7 +36,7 @@ pub struct Limits {
     pub events: usize,
     /// Sectors written to the home disk that force one.
     pub disk_sectors: usize,
-    /// Bytes of journal that force a checkpoint.
+    /// Bytes of journal that force a checkpoint; fewer do on a small device.
     pub journal_bytes: u64,
     /// Sectors of a read or write that are one event; larger requests are several.
     pub request_sectors: u32,
@@ -51,6 +56,20 @@ impl Default for Limits {
             trim_sectors: 131_072,
             held_bytes: 64 << 20,
         }
+    }
+}
+
+/// The part of a device's capacity that its journal has before a checkpoint, and the least that it has.
+const JOURNAL_PART: u64 = 8;
+const JOURNAL_MIN: u64 = 1 << 20;
+/// Events for which there is no room in the journal, as a multiple of those that force a commit, that are too many to wait.
+const WAITING_MAX: usize = 16;
+
+impl Limits {
+    /// Bytes of journal that force a checkpoint of a device of so many sectors.
+    pub fn journal_limit(&self, sectors: u64) -> u64 {
+        self.journal_bytes
+            .min((sectors * SECTOR as u64 / JOURNAL_PART).clamp(JOURNAL_MIN, Self::default().journal_bytes))
     }
 }
 
@@ -82,9 +101,8 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// A scheme, its media, and how they survive.
 pub struct Engine {
-    pub(super) storage: Arc<dyn Storage>,
+    pub(super) files: Arc<Files>,
     pub(super) superblock: Superblock,
-    pub(super) superblock_file: Box<dyn Backing>,
     pub(super) sectors: u64,
     pub(super) media: FileMedia,
     pub(super) scheme: Box<dyn Scheme<FileMedia>>,
@@ -92,6 +110,13 @@ pub struct Engine {
     pub(super) is_broken: bool,
     pub(super) journal: Journal,
     pub(super) limits: Limits,
+    /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
+    pub(super) journal_limit: u64,
+    pub(super) checkpoint_at: u64,
+    /// Bytes of journal that there must be room for before a write is accepted.
+    pub(super) batch_bytes: u64,
+    /// Writes are refused because the file system is full.
+    pub(super) is_full: bool,
     /// Events since the last commit, whether the host would lose something with them, the number of the first, and the last
     /// sequence number before it.
     pub(super) pending: Vec<Event>,
@@ -221,13 +246,42 @@ impl Engine {
         {
             // What forced it is not to blame for its failure; the next request that needs the files is told.
             self.commit().ok();
+            if self.pending.len() >= WAITING_MAX * self.limits.events {
+                let reason = io::Error::other(format!("{} events wait for it", self.pending.len()));
+                self.media.fail("no room for a commit", &reason);
+            }
         }
+    }
+
+    /// Makes sure that there is room for what a write may lead to.
+    pub(super) fn admit(&mut self) -> Result<(), IoError> {
+        if self.media.lacks_room() || self.journal.lacks_room(self.batch_bytes) {
+            let made = self.media.make_room().and_then(|()| self.journal.make_room(self.batch_bytes));
+            made.map_err(|error| self.told("a write", &error))?;
+        }
+        if self.is_full {
+            tracing::warn!("there is room again: writes are accepted");
+            self.is_full = false;
+        }
+        Ok(())
+    }
+
+    /// What the host is told of an error: that there is no room, or that the device has failed, which it has from then on.
+    fn told(&mut self, what: &str, error: &io::Error) -> IoError {
+        if !is_full(error) {
+            self.media.fail(what, error);
+            return IoError::Io;
+        }
+        if !self.is_full {
+            tracing::warn!("no room for {what}: {error}; writes are refused until there is some");
+            self.is_full = true;
+        }
+        IoError::NoSpace
     }
 
     /// Whether something may be written.
     pub(super) fn check_writable(&self, read_only: bool) -> Result<(), IoError> {
         match self.media.failure() {
-            Some(failure) if failure.is_full => Err(IoError::NoSpace),
             Some(_) => Err(IoError::Io),
             None if read_only => Err(IoError::ReadOnly),
             None => Ok(()),
@@ -268,6 +322,7 @@ impl Engine {
     pub(super) fn write(&mut self, mut sector: u64, data: &[u8]) -> Result<(), IoError> {
         for data in data.chunks(self.limits.request_sectors as usize * SECTOR) {
             let sectors = (data.len() / SECTOR) as u32;
+            self.admit()?;
             self.happen(Event::Request { op: Op::Write, sector, sectors }, data);
             self.check_writable(false)?;
             sector += u64::from(sectors);
@@ -280,6 +335,13 @@ impl Engine {
         let end = sector + sectors;
         while sector < end {
             let sectors = (end - sector).min(u64::from(self.limits.trim_sectors)) as u32;
+            // Schemes may move data even to forget some.
+            if self.media.is_exhausted() {
+                let admitted = self.admit();
+                if self.media.is_exhausted() {
+                    admitted?;
+                }
+            }
             self.happen(Event::Request { op: Op::Trim, sector, sectors }, &[]);
             self.check_writable(false)?;
             sector += u64::from(sectors);
@@ -287,8 +349,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Uses idle time for about so many page copies. Returns whether anything was done.
+    /// Uses idle time for about so many page copies, if there is room for them. Returns whether anything was done.
     pub(super) fn idle(&mut self, pages: u32) -> Result<bool, IoError> {
+        match self.admit() {
+            Err(IoError::NoSpace) => return Ok(false),
+            admitted => admitted?,
+        }
         self.happen(Event::Idle { pages }, &[]);
         self.check_writable(false)?;
         Ok(self.media.is_busy())
@@ -306,11 +372,10 @@ impl Engine {
             return Ok(());
         }
         if let Err(error) = self.try_commit() {
-            self.media.fail("a commit", &error);
-            return Err(IoError::Io);
+            return Err(self.told("a commit", &error));
         }
         self.counts.commits += 1;
-        if self.journal.bytes() >= self.limits.journal_bytes { self.checkpoint() } else { Ok(()) }
+        if self.journal.bytes() >= self.checkpoint_at { self.checkpoint() } else { Ok(()) }
     }
 
     fn try_commit(&mut self) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Why a store cannot be made, opened or checked: what, where, and what to do.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
@@ -20,7 +20,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// There is one already.
-    #[error("there is a store already; open it, or remove its files first")]
+    #[error("there is a store already; open it, or add `--force` if it may be lost")]
     Exists,
     /// There is none.
     #[error("there is no store; make one with `bimetal create`")]
@@ -31,13 +31,54 @@ pub enum StoreError {
     /// Another process has it open.
     #[error("the store is in use by another process; stop that first")]
     InUse,
+    /// Somebody uses a file or block device.
+    #[error("`{file}` is in use: {user}")]
+    FileInUse {
+        /// The file.
+        file: String,
+        /// Who.
+        user: String,
+    },
+    /// A file or block device that should become part of a store holds something.
+    #[error(
+        "`{file}` holds {occupant}, which would be overwritten; choose another one, or add `--force` if it may be lost"
+    )]
+    Occupied {
+        /// The file.
+        file: String,
+        /// What it holds.
+        occupant: String,
+    },
+    /// A file is a part of another store, or of this one at another time.
+    #[error("`{file}`: {what}")]
+    Foreign {
+        /// The file.
+        file: String,
+        /// Whose it is and what to do.
+        what: String,
+    },
+    /// The superblock is a copy, and files outside its directory may be those of the original.
+    #[error(
+        "the store was copied or moved to another file system, and `{file}` outside its directory may belong to the \
+         original; if the original is gone, open this one with `--moved`"
+    )]
+    Copied {
+        /// The first file outside.
+        file: String,
+    },
     /// Too little room for it.
-    #[error("the store takes {needed} bytes and {free} are free; make room, or ask for a sparse store")]
+    #[error(
+        "the store takes {needed} bytes{} and {free} are free; make room{}",
+        if *sparse { " for its journal and its checkpoints" } else { "" },
+        if *sparse { "" } else { ", or ask for a sparse store" }
+    )]
     NoSpace {
         /// Bytes that it takes when all of it is in use.
         needed: u64,
         /// Bytes that are free.
         free: u64,
+        /// Whether only what every store takes at once is counted.
+        sparse: bool,
     },
     /// A block device or file that does not suit.
     #[error("`{file}`: {what}")]
@@ -111,6 +152,12 @@ pub trait InFile<T> {
 
 impl<T> InFile<T> for io::Result<T> {
     fn in_file(self, file: &str) -> Result<T, StoreError> {
-        self.map_err(|source| StoreError::Io { file: file.into(), source })
+        self.map_err(|source| match source.kind() {
+            ErrorKind::WouldBlock => {
+                StoreError::FileInUse { file: file.into(), user: "another process has locked it".into() }
+            }
+            ErrorKind::ResourceBusy => StoreError::FileInUse { file: file.into(), user: source.to_string() },
+            _ => StoreError::Io { file: file.into(), source },
+        })
     }
 }

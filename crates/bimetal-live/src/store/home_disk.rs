@@ -4,7 +4,11 @@
 //! journal with the next commit, and is put in place only when that is durable. Recovery puts it there again. After a crash
 //! the disk is therefore exactly what the last commit says, and a scheme over it needs no recovery of its own.
 //!
-//! Each sector has 16 bytes in the file of checksums:
+//! Sectors of a batch for which the file system has no room stay in memory and in the journal, until there is some: the
+//! journal does not start again before they are in place.
+//!
+//! The image has a label behind its last sector. The file of checksums has one at its beginning; each sector has 16 bytes in
+//! it from byte 4,096 on:
 //!
 //! ```text
 //! 0   u32   CRC-32C of sector number, kind, sequence number and data, seeded with the store's number
@@ -12,11 +16,14 @@
 //! 8   u64   sequence number of the host write
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 
-use super::backing::Backing;
+use super::backing::is_full;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::files::File;
 use super::frame::{SECTOR, Tag};
+use super::label::Label;
 use super::sector_table::SectorTable;
 
 /// Bytes of a sector's checksum entry.
@@ -30,10 +37,18 @@ const DATA: u32 = 1;
 const NOTHING: u32 = 2;
 const LOST: u32 = 3;
 
+/// Where the entry of a sector is in the file of checksums.
+fn sum_at(sector: u64) -> u64 {
+    Label::BYTES as u64 + sector * SUM_BYTES as u64
+}
+
+/// A sector of a batch that there was no room for: its entry in the index, and its bytes.
+type Waiting = ([u8; INDEX_BYTES], [u8; SECTOR]);
+
 /// The disk.
 pub struct HomeDisk {
-    image: Box<dyn Backing>,
-    sums: Box<dyn Backing>,
+    image: File,
+    sums: File,
     seed: u32,
     is_dirty: bool,
     /// What was written since the last commit: the place of each sector, then number, tag and bytes by place.
@@ -43,11 +58,13 @@ pub struct HomeDisk {
     bytes: Buffer,
     order: Vec<u32>,
     entries: Vec<u8>,
+    /// Sectors that are durable in the journal only.
+    waiting: BTreeMap<u64, Waiting>,
 }
 
 impl HomeDisk {
     /// A disk in these files.
-    pub fn new(image: Box<dyn Backing>, sums: Box<dyn Backing>, seed: u32) -> Self {
+    pub fn new(image: File, sums: File, seed: u32) -> Self {
         Self {
             image,
             sums,
@@ -59,7 +76,14 @@ impl HomeDisk {
             bytes: Buffer::default(),
             order: Vec::new(),
             entries: Vec::new(),
+            waiting: BTreeMap::new(),
         }
+    }
+
+    /// Whether sectors wait for room to be put in place.
+    #[inline]
+    pub fn lacks_room(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Sectors written since the last commit.
@@ -74,12 +98,16 @@ impl HomeDisk {
     pub fn read(&mut self, sector: u64, bytes: &mut [u8], tags: &mut [Tag]) -> io::Result<()> {
         self.image.read_at(sector * SECTOR as u64, bytes)?;
         self.entries.resize(tags.len() * SUM_BYTES, 0);
-        self.sums.read_at(sector * SUM_BYTES as u64, &mut self.entries)?;
+        self.sums.read_at(sum_at(sector), &mut self.entries)?;
         let entries = self.entries.chunks_exact(SUM_BYTES);
         for (((tag, bytes), entry), sector) in
             tags.iter_mut().zip(bytes.chunks_exact_mut(SECTOR)).zip(entries).zip(sector..)
         {
             *tag = self.verify(sector, entry, bytes);
+            if let Some((entry, waiting)) = self.waiting.get(&sector) {
+                *tag = tag_of(entry);
+                bytes.copy_from_slice(waiting);
+            }
             if *tag == Tag::NONE {
                 bytes.fill(0);
             }
@@ -149,33 +177,27 @@ impl HomeDisk {
 
     /// Whether the index of a batch can be that of a disk of so many sectors: what is read from a file may be anything.
     pub fn can_be(index: &[u8], sectors: u64) -> bool {
-        index.chunks_exact(INDEX_BYTES).all(|entry| u64_at(entry, 0) & ((1 << KIND_SHIFT) - 1) < sectors)
+        index.chunks_exact(INDEX_BYTES).all(|entry| numbered(entry, 0).0 < sectors)
     }
 
-    /// Puts the sectors of a batch in place. What is pending is among them, or there is none.
+    /// Puts the sectors of a batch in place, or lets those wait for which there is no room. What is pending is among them, or
+    /// there is none.
     ///
     /// # Errors
     /// The files cannot be written.
     pub fn apply(&mut self, index: &[u8], data: &[u8]) -> io::Result<()> {
-        let entry = |at: usize| (u64_at(index, at * INDEX_BYTES), u64_at(index, at * INDEX_BYTES + 8));
-        let number = |at: usize| entry(at).0 & ((1 << KIND_SHIFT) - 1);
         let count = index.len() / INDEX_BYTES;
         let mut first = 0;
         while first < count {
-            let start = number(first);
-            let end = (first + 1..count).find(|&at| number(at) != start + (at - first) as u64).unwrap_or(count);
-            self.entries.clear();
-            for at in first..end {
-                let (numbered, sequence) = entry(at);
-                let kind = (numbered >> KIND_SHIFT) as u32;
-                let sum = self.checksum(number(at), kind, sequence, &data[at * SECTOR..(at + 1) * SECTOR]);
-                self.entries.extend(sum.to_le_bytes());
-                self.entries.extend(kind.to_le_bytes());
-                self.entries.extend(sequence.to_le_bytes());
+            let start = numbered(index, first).0;
+            let end =
+                (first + 1..count).find(|&at| numbered(index, at).0 != start + (at - first) as u64).unwrap_or(count);
+            let (index, data) = (&index[first * INDEX_BYTES..end * INDEX_BYTES], &data[first * SECTOR..end * SECTOR]);
+            match self.put(start, index, data) {
+                Ok(()) => self.waited(start, index.len() / INDEX_BYTES),
+                Err(error) if is_full(&error) => self.wait(start, index, data),
+                Err(error) => return Err(error),
             }
-            self.is_dirty = true;
-            self.image.write_at(start * SECTOR as u64, &data[first * SECTOR..end * SECTOR])?;
-            self.sums.write_at(start * SUM_BYTES as u64, &self.entries)?;
             first = end;
         }
         self.places.clear();
@@ -184,17 +206,54 @@ impl HomeDisk {
         Ok(())
     }
 
+    /// Writes sectors that follow each other to their places.
+    fn put(&mut self, start: u64, index: &[u8], data: &[u8]) -> io::Result<()> {
+        self.entries.clear();
+        for (at, data) in data.chunks_exact(SECTOR).enumerate() {
+            let (sector, kind, sequence) = numbered(index, at);
+            let sum = self.checksum(sector, kind, sequence, data);
+            self.entries.extend(sum.to_le_bytes());
+            self.entries.extend(kind.to_le_bytes());
+            self.entries.extend(sequence.to_le_bytes());
+        }
+        self.is_dirty = true;
+        self.image.write_at(start * SECTOR as u64, data)?;
+        self.sums.write_at(sum_at(start), &self.entries)
+    }
+
+    fn wait(&mut self, start: u64, index: &[u8], data: &[u8]) {
+        let sectors = index.chunks_exact(INDEX_BYTES).zip(data.chunks_exact(SECTOR)).zip(start..);
+        for ((entry, bytes), sector) in sectors {
+            let mut waiting = ([0; INDEX_BYTES], [0; SECTOR]);
+            waiting.0.copy_from_slice(entry);
+            waiting.1.copy_from_slice(bytes);
+            self.waiting.insert(sector, waiting);
+        }
+    }
+
+    /// Sectors are in place: older versions of them wait no more.
+    fn waited(&mut self, start: u64, count: usize) {
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|sector, _| !(start..start + count as u64).contains(sector));
+        }
+    }
+
+    /// Puts sectors in place that wait for room.
+    ///
+    /// # Errors
+    /// There is no room for all of them yet, or the files cannot be written.
+    pub fn place_waiting(&mut self) -> io::Result<()> {
+        while let Some((&sector, &(entry, bytes))) = self.waiting.first_key_value() {
+            self.put(sector, &entry, &bytes)?;
+            self.waiting.remove(&sector);
+        }
+        Ok(())
+    }
+
     /// Holds the sectors of a batch in memory, as if they had been written just now.
     pub fn hold(&mut self, index: &[u8], data: &[u8]) {
         for (entry, data) in index.chunks_exact(INDEX_BYTES).zip(data.chunks_exact(SECTOR)) {
-            let (numbered, sequence) = (u64_at(entry, 0), u64_at(entry, 8));
-            let sector = numbered & ((1 << KIND_SHIFT) - 1);
-            let tag = match (numbered >> KIND_SHIFT) as u32 {
-                DATA => Tag::new(sector, sequence),
-                NOTHING => Tag::NONE,
-                _ => Tag::UNREADABLE,
-            };
-            self.write(sector, data, &[tag]);
+            self.write(numbered(entry, 0).0, data, &[tag_of(entry)]);
         }
     }
 
@@ -213,7 +272,23 @@ impl HomeDisk {
 
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.sectors.capacity() * (8 + size_of::<Tag>() + 4)
+        let waiting = self.waiting.len() * size_of::<(u64, Waiting)>();
+        waiting + self.bytes.capacity() + self.sectors.capacity() * (8 + size_of::<Tag>() + 4)
+    }
+}
+
+/// Sector, kind and sequence number of an entry of an index.
+fn numbered(index: &[u8], at: usize) -> (u64, u32, u64) {
+    let (sector, sequence) = (u64_at(index, at * INDEX_BYTES), u64_at(index, at * INDEX_BYTES + 8));
+    (sector & ((1 << KIND_SHIFT) - 1), (sector >> KIND_SHIFT) as u32, sequence)
+}
+
+/// What the sector of an entry holds.
+fn tag_of(entry: &[u8]) -> Tag {
+    match numbered(entry, 0) {
+        (sector, DATA, sequence) => Tag::new(sector, sequence),
+        (_, NOTHING, _) => Tag::NONE,
+        _ => Tag::UNREADABLE,
     }
 }
 
@@ -225,7 +300,7 @@ mod tests {
 
     fn disk(storage: &CrashStorage) -> HomeDisk {
         let open = |name| storage.open(name, Access::Create, false).unwrap();
-        HomeDisk::new(open("image"), open("sums"), 5)
+        HomeDisk::new(open("image").into(), open("sums").into(), 5)
     }
 
     fn read(disk: &mut HomeDisk, sector: u64, sectors: usize) -> (Vec<u8>, Vec<Tag>) {
@@ -264,7 +339,7 @@ mod tests {
         disk.write(1, &[1; 3 * SECTOR], &[1, 2, 3].map(|sector| Tag::new(sector, 7)));
         commit(&mut disk);
         disk.image.write_at(2 * SECTOR as u64 + 100, &[0]).unwrap();
-        disk.sums.write_at(3 * SUM_BYTES as u64 + 8, &[8]).unwrap();
+        disk.sums.write_at(sum_at(3) + 8, &[8]).unwrap();
         assert_eq!(read(&mut disk, 1, 3).1, [Tag::new(1, 7), Tag::UNREADABLE, Tag::UNREADABLE]);
     }
 

@@ -16,25 +16,45 @@
 //!            the sectors, 512 bytes each
 //! ```
 //!
-//! A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. After that
+//! The file begins with a label; batches follow from byte 4,096 on. A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. After that
 //! its *seal* is written, the header alone with the magic `BMJS`, which says that it was durable: it tells a batch that was
 //! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
 //! it, so that whatever cuts the journal short leaves it alone.
+//!
+//! The file has room for all batches up to a checkpoint from the beginning, so that a full file system keeps no commit from
+//! being made.
 
 use std::io;
 
-use super::backing::{ATOMIC_BYTES, Backing};
+use super::backing::{ATOMIC_BYTES, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::engine::Limits;
 use super::event::{EVENT_BYTES, Event};
+use super::files::File;
 use super::frame::SECTOR;
 use super::home_disk::{HomeDisk, INDEX_BYTES};
+use super::label::Label;
+use super::superblock::SEAL_AT;
 
 const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
 const BLOCK: usize = ATOMIC_BYTES as usize;
-/// Where the seal is in its file.
-const SEAL_AT: u64 = 128 << 10;
+/// Where the first batch begins.
+const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
+
+/// Bytes that the file of a device of so many sectors takes: for the batches up to a checkpoint and the one that leads to it.
+pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
+    let limits = Limits::default();
+    FIRST_BATCH_AT + limits.journal_limit(sectors) + batch_bytes(&limits, sectors, has_disk)
+}
+
+/// Bytes of the largest batch, about: its last event may need more than the limits say.
+pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
+    let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
+    let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64;
+    (exact + exact / 4).next_multiple_of(1 << 16)
+}
 
 /// What a batch says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,21 +135,24 @@ pub enum JournalError {
 
 /// The journal.
 pub struct Journal {
-    file: Box<dyn Backing>,
+    file: File,
     /// The file that has the seal.
-    seal: Box<dyn Backing>,
+    seal: File,
     seed: u32,
     /// Where the next batch goes, and its number.
     offset: u64,
     next: u64,
+    /// Up to where the file has room.
+    room_end: u64,
     /// A batch, being written or read.
     batch: Buffer,
 }
 
 impl Journal {
-    /// A journal in a file, with its seal in another, that begins with the batch of that number.
-    pub fn new(file: Box<dyn Backing>, seal: Box<dyn Backing>, seed: u32, first: u64) -> Self {
-        Self { file, seal, seed, offset: 0, next: first, batch: Buffer::new(BLOCK) }
+    /// A journal in a file that has so much room, with its seal in another file, that begins with the batch of that number.
+    pub fn new(file: File, seal: File, seed: u32, first: u64, room_bytes: u64) -> Self {
+        let batch = Buffer::new(BLOCK);
+        Self { file, seal, seed, offset: FIRST_BATCH_AT, next: first, room_end: room_bytes, batch }
     }
 
     /// Number of the next batch.
@@ -137,9 +160,33 @@ impl Journal {
         self.next
     }
 
-    /// Bytes since its beginning.
+    /// Bytes of batches since its beginning.
     pub fn bytes(&self) -> u64 {
+        self.offset - FIRST_BATCH_AT
+    }
+
+    /// Where the next batch goes in the file.
+    pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Whether there is no room for a batch of so many bytes.
+    #[inline]
+    pub fn lacks_room(&self, batch_bytes: u64) -> bool {
+        self.offset + batch_bytes > self.room_end
+    }
+
+    /// Takes room for a batch of so many bytes.
+    ///
+    /// # Errors
+    /// There is too little.
+    pub fn make_room(&mut self, batch_bytes: u64) -> io::Result<()> {
+        let end = self.offset + batch_bytes;
+        if end > self.room_end {
+            self.file.allocate(self.room_end, end - self.room_end)?;
+            self.room_end = end;
+        }
+        Ok(())
     }
 
     /// Makes durable what is in the file, whoever wrote it.
@@ -153,7 +200,7 @@ impl Journal {
     /// Appends a batch and makes it durable.
     ///
     /// # Errors
-    /// It may not be durable.
+    /// It may not be durable. After one that [`is_full`] it is not, and can be appended again.
     pub fn append(
         &mut self,
         first_event: u64,
@@ -184,7 +231,10 @@ impl Journal {
         self.next += 1;
         let mut seal = [0; BLOCK];
         Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
-        self.seal.write_at(SEAL_AT, &seal)
+        // The batch is durable: to append it again would be to let its events happen twice.
+        self.seal
+            .write_at(SEAL_AT, &seal)
+            .map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
     /// Index and data of the home disk in the batch that was last written or read.
@@ -235,7 +285,7 @@ impl Journal {
         }
         const CHUNK: u64 = 1 << 20;
         self.batch.resize(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
-        let mut at = 0;
+        let mut at = FIRST_BATCH_AT;
         while at < length {
             self.file.read_at(at, self.batch.bytes_mut())?;
             let mut headers =
@@ -250,7 +300,7 @@ impl Journal {
 
     /// A checkpoint holds all that is in it: it starts again.
     pub fn restart(&mut self) {
-        self.offset = 0;
+        self.offset = FIRST_BATCH_AT;
     }
 
     /// Bytes of memory that it takes.

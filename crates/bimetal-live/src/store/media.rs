@@ -5,13 +5,13 @@
 //!
 //! What the verbs cannot say is latched. A file that cannot be read or written is a *failure*: from then on nothing is
 //! written any more, and what a scheme still programs is held in memory, so that all that was read before can still be
-//! read. A page that is damaged is a *media error*: its sectors are marked as lost, whereto they go, and a host that asks
+//! read. A page for which the file system has no room is held in memory, too, until there is some. A page that is damaged is a *media error*: its sectors are marked as lost, whereto they go, and a host that asks
 //! for one of them is told.
 
 mod frames;
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io;
 
 use bimetal_core::ledger::{Ledger, Server};
 use bimetal_core::media::{Cause, CellMode, Media, Part, SimMedia, Simulation};
@@ -51,8 +51,6 @@ pub struct Carried {
 pub struct Failure {
     /// What could not be done.
     pub what: String,
-    /// Whether there was no room.
-    pub is_full: bool,
 }
 
 /// Regions in files, over a disk in a file if there is one.
@@ -198,7 +196,7 @@ impl FileMedia {
         if self.failure.is_none() {
             let what = format!("{}: {error}", what.into());
             tracing::error!("{what}; the device is read-only from now on");
-            self.failure = Some(Failure { what, is_full: error.kind() == ErrorKind::StorageFull });
+            self.failure = Some(Failure { what });
         }
         self.io = Io::Memory;
     }
@@ -254,11 +252,40 @@ impl FileMedia {
         self.regions.iter().any(Region::wants_commit)
     }
 
+    /// Whether room must be taken before a write is accepted.
+    #[inline]
+    pub fn lacks_room(&self) -> bool {
+        !self.held.is_empty()
+            || self.regions.iter().any(Region::lacks_room)
+            || self.disk.as_ref().is_some_and(HomeDisk::lacks_room)
+    }
+
+    /// Whether what was kept for requests other than writes is used up, too.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        !self.held.is_empty() || self.regions.iter().any(Region::is_exhausted)
+    }
+
+    /// Writes what there was no room for, and takes room for what a write may lead to.
+    ///
+    /// # Errors
+    /// There is too little, or the files cannot be written.
+    pub fn make_room(&mut self) -> io::Result<()> {
+        self.place_held()?;
+        // What is kept ahead in one place does not wait for what is missing in another.
+        let mut made = self.disk.as_mut().map_or(Ok(()), HomeDisk::place_waiting);
+        for region in &mut self.regions {
+            made = region.make_room().and(made);
+        }
+        made
+    }
+
     /// Makes the pages durable that were programmed.
     ///
     /// # Errors
-    /// They may not be.
+    /// They may not be. After one that [`is_full`](super::backing::is_full) it can be done again.
     pub fn sync_pages(&mut self) -> io::Result<()> {
+        self.place_held()?;
         self.regions.iter_mut().try_for_each(Region::sync)
     }
 

@@ -10,6 +10,7 @@
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
 //! | pages in files | `frame`, `slots`, `write_buffer` |
 //! | what survives | `journal`, `checkpoint`, `superblock` |
+//! | whose files they are | `files`, `label`; `existing`: what was there before |
 //! | order of things | `engine`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
 //! | what it is kept in | `backing`: `directory`, or `crash_backing` |
@@ -30,9 +31,12 @@ mod dump;
 mod engine;
 mod error;
 mod event;
+mod existing;
+mod files;
 mod frame;
 mod home_disk;
 mod journal;
+mod label;
 mod media;
 mod open;
 mod region;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bimetal_core::device::Resolved;
-use bimetal_core::scheme;
 
-use super::backing::{Access, Backing, Storage};
+use super::backing::Storage;
 use super::checkpoint;
-use super::create::{JOURNAL, SUMS};
+use super::create::{JOURNAL, random_number};
 use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
+use super::files::{self, Described, Files};
 use super::home_disk::HomeDisk;
-use super::journal::Journal;
+use super::journal::{self, Journal};
 use super::media::{FileMedia, Io};
-use super::region::{LABEL_BYTES, Label, Region};
+use super::region::Region;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 
 /// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
@@ -29,6 +29,11 @@ pub struct OpenOptions {
     pub read_only: bool,
     /// Pages and the home disk go past the page cache.
     pub direct: bool,
+    /// The store's directory was moved to another file system, or put back from a backup, and its files outside go with it:
+    /// there is no original of it any more.
+    pub moved: bool,
+    /// Number of this opening, which no other should have; drawn by the system if there is none.
+    pub opening: Option<u64>,
     /// When it commits, and the like.
     pub limits: Limits,
 }
@@ -67,23 +72,43 @@ type Opened = (Engine, Resolved, Recovery);
 /// Opens a store: its state is that of its last commit.
 ///
 /// What its files say is checked as it is read. Should they lead to a panic all the same, that is an error like others.
-pub(super) fn load(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Opened, StoreError> {
-    catch_unwind(AssertUnwindSafe(|| load_checked(storage, options)))
+pub(super) fn load(storage: &dyn Storage, options: &OpenOptions) -> Result<Opened, StoreError> {
+    unpanicked(|| {
+        let mut recovery = Recovery::default();
+        let OpenOptions { read_only, direct, moved, .. } = *options;
+        let (files, described) =
+            recovery.step("load superblock", |_| Files::open(storage, read_only, direct, moved))?;
+        load_files(Arc::new(files), described, options, recovery)
+    })
+}
+
+/// Goes back to the last commit of a store whose files are open.
+pub(super) fn reload(files: &Arc<Files>, options: &OpenOptions) -> Result<Opened, StoreError> {
+    unpanicked(|| {
+        let superblock = Superblock::read(files.superblock.as_ref())?;
+        let contents = superblock.contents.clone().ok_or(StoreError::Unfinished)?;
+        let resolved = contents.device.resolve()?;
+        load_files(Arc::clone(files), (superblock, contents, resolved), options, Recovery::default())
+    })
+}
+
+fn unpanicked(load: impl FnOnce() -> Result<Opened, StoreError>) -> Result<Opened, StoreError> {
+    catch_unwind(AssertUnwindSafe(load))
         .unwrap_or_else(|panic| Err(StoreError::Contradiction { what: panic_text(panic.as_ref()).into() }))
 }
 
-fn load_checked(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Opened, StoreError> {
-    let mut recovery = Recovery::default();
-    let (superblock_file, superblock) =
-        recovery.step("load superblock", |_| load_superblock(storage.as_ref(), options.read_only))?;
-    let contents = superblock.contents.clone().ok_or(StoreError::Unfinished)?;
-    let resolved = contents.device.resolve()?;
+fn load_files(
+    files: Arc<Files>,
+    (superblock, contents, resolved): Described,
+    options: &OpenOptions,
+    mut recovery: Recovery,
+) -> Result<Opened, StoreError> {
     let mut engine = recovery.step("load checkpoint", |recovery| {
-        let mut media = open_media(storage.as_ref(), &superblock, &contents, &resolved, options)?;
-        let access = if options.read_only { Access::Read } else { Access::Write };
-        let file = storage.open(JOURNAL, access, false).in_file(JOURNAL)?;
-        let seal = storage.open(SUPERBLOCK, access, false).in_file(SUPERBLOCK)?;
-        let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch);
+        let mut media = open_media(&files, &superblock, &contents, &resolved)?;
+        let (sectors, limits) = (resolved.shape.logical_sectors, options.limits);
+        let room_bytes = journal::room_bytes(sectors, contents.disk.is_some());
+        let [file, seal] = [files.journal(), &files.superblock].map(Arc::clone);
+        let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch, room_bytes);
         if !options.read_only {
             // What is read may be in the page cache only: it must not be lost once something has been built on it.
             journal.sync().in_file(JOURNAL)?;
@@ -91,22 +116,26 @@ fn load_checked(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Open
         let (scheme, first_event) = match &superblock.checkpoint {
             Some(checkpoint) => {
                 recovery.checkpoint_bytes = checkpoint.bytes;
-                checkpoint::load(storage.as_ref(), &superblock, checkpoint, &resolved, &mut media)?
+                checkpoint::load(&files, &superblock, checkpoint, &resolved, &mut media)?
             }
             None => (resolved.build::<FileMedia>()?, 0),
         };
         let first_sequence = media.sequence();
+        let journal_limit = limits.journal_limit(sectors);
         Ok(Engine {
-            storage,
+            files,
             superblock,
-            superblock_file,
-            sectors: resolved.shape.logical_sectors,
+            sectors,
             media,
             scheme,
             is_broken: false,
             journal,
-            limits: options.limits,
-            pending: Vec::with_capacity(options.limits.events),
+            limits,
+            journal_limit,
+            checkpoint_at: journal_limit,
+            batch_bytes: journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
+            is_full: false,
+            pending: Vec::with_capacity(limits.events),
             changes_data: false,
             first_event,
             first_sequence,
@@ -127,71 +156,60 @@ fn load_checked(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Open
             engine.held_at_first = engine.media.held_bytes();
             return Ok(());
         }
-        let used = engine.superblock.sequence.max(engine.media.sequence());
-        engine.first_sequence = used + SEQUENCE_STEP;
-        engine.media.set_sequence(engine.first_sequence);
-        let opened = |superblock: &mut Superblock, _: u64| {
-            superblock.sequence = used + SEQUENCE_STEP;
-            superblock.power.cycles += 1;
-            superblock.power.unsafe_shutdowns += u64::from(!superblock.power.is_off);
-            superblock.power.is_off = false;
-        };
-        engine.write_superblock(opened).in_file(SUPERBLOCK)?;
+        engine.begin_opening(options.opening.map_or_else(random_number, Ok)?)?;
         engine.media.set_io(Io::Files);
+        // Room is kept from the beginning. If there is none, the first write is told.
+        engine.admit().ok();
         Ok(())
     })?;
     Ok((engine, resolved, recovery))
 }
 
-fn load_superblock(storage: &dyn Storage, read_only: bool) -> Result<(Box<dyn Backing>, Superblock), StoreError> {
-    if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
-        return Err(StoreError::Missing);
+impl Engine {
+    /// Lets an opening of that number begin: all files of the store have it from then on, and no copy of them has.
+    ///
+    /// Until the superblock names it no label does; until all labels do, the superblock names the opening before, too.
+    fn begin_opening(&mut self, opening: u64) -> Result<(), StoreError> {
+        let files = Arc::clone(&self.files);
+        let (store, [latest, before]) = (self.superblock.store, self.superblock.openings);
+        if latest != before {
+            // An opening was cut short in here, and may have left in the page cache only what says so.
+            files.superblock.sync().in_file(SUPERBLOCK)?;
+            files.label(store, latest)?;
+        }
+        let used = self.superblock.sequence.max(self.media.sequence());
+        self.first_sequence = used + SEQUENCE_STEP;
+        self.media.set_sequence(self.first_sequence);
+        let home = files::home(files.superblock.as_ref())?;
+        let opened = |superblock: &mut Superblock, _: u64| {
+            superblock.sequence = used + SEQUENCE_STEP;
+            superblock.power.cycles += 1;
+            superblock.power.unsafe_shutdowns += u64::from(!superblock.power.is_off);
+            superblock.power.is_off = false;
+            superblock.openings = [opening, latest];
+            superblock.home = home;
+        };
+        self.write_superblock(opened).in_file(SUPERBLOCK)?;
+        files.label(store, opening)?;
+        self.write_superblock(|superblock, _| superblock.openings = [opening; 2]).in_file(SUPERBLOCK)
     }
-    let access = if read_only { Access::Read } else { Access::Write };
-    let file = storage.open(SUPERBLOCK, access, false).in_file(SUPERBLOCK)?;
-    file.lock(read_only).map_err(|_| StoreError::InUse)?;
-    let superblock = Superblock::read(file.as_ref())?;
-    let device = &superblock.contents.as_ref().ok_or(StoreError::Unfinished)?.device;
-    let known = scheme::find(&device.scheme)?.version;
-    if superblock.scheme_version != known {
-        let (scheme, found) = (device.scheme.clone(), superblock.scheme_version);
-        return Err(StoreError::SchemeVersion { scheme, found, known });
-    }
-    Ok((file, superblock))
 }
 
 /// The media, erased, over the files that hold their bytes.
 fn open_media(
-    storage: &dyn Storage,
+    files: &Files,
     superblock: &Superblock,
     contents: &Contents,
     resolved: &Resolved,
-    options: &OpenOptions,
 ) -> Result<FileMedia, StoreError> {
-    let access = if options.read_only { Access::Read } else { Access::Write };
     let mut regions = Vec::with_capacity(resolved.regions.len());
-    if contents.regions.len() != resolved.regions.len() || contents.disk.is_none() != resolved.volumes.is_empty() {
-        let what = "it does not name the files that the device has".into();
-        return Err(StoreError::Damaged { file: SUPERBLOCK.into(), what });
+    for ((file, region), (id, name)) in files.regions().zip(&resolved.regions).zip((0..).zip(&contents.regions)) {
+        regions.push(Region::new(Arc::clone(file), id, region.geometry, contents.sparse).in_file(name)?);
     }
-    for ((region, file), id) in resolved.regions.iter().zip(&contents.regions).zip(0..) {
-        let backing = storage.open(file, access, options.direct).in_file(file)?;
-        let mut label = super::bytes::Buffer::new(LABEL_BYTES);
-        backing.read_at(0, label.bytes_mut()).in_file(file)?;
-        if Label::decode(label.bytes()) != Some(Label::new(superblock.store, id, &region.geometry)) {
-            let what = format!("it is not region {id} of this store, or its label is damaged");
-            return Err(StoreError::Damaged { file: file.clone(), what });
-        }
-        regions.push(Region::new(backing, id, region.geometry).in_file(file)?);
-    }
-    let disk = match &contents.disk {
-        Some(file) => {
-            let image = storage.open(file, access, options.direct).in_file(file)?;
-            let sums = storage.open(SUMS, access, false).in_file(SUMS)?;
-            Some(HomeDisk::new(image, sums, superblock.seed()))
-        }
-        None => None,
-    };
+    let disk = files.disk().map(|files| {
+        let [image, sums] = files.map(Arc::clone);
+        HomeDisk::new(image, sums, superblock.seed())
+    });
     Ok(FileMedia::new(resolved.media(), regions, disk, resolved.shape.logical_sectors, superblock.seed()))
 }
 

@@ -1,99 +1,35 @@
 //! A region of flash in a file: frames in slots.
 //!
-//! The file begins with a label, by which it is known as this region of this store:
+//! The file begins with a label. Slots follow from byte 4,096 on; a slot has a frame for each page of a block.
 //!
-//! ```text
-//! 0    u32   CRC-32C of bytes 4 to 48
-//! 4    u32   magic `BMRG`
-//! 8    u64   number of the store
-//! 16   u32   position of the region in the device
-//! 20   u32   bytes of a page
-//! 24   u32   pages of a block
-//! 28   u32   blocks
-//! 32   u32   bytes from one frame to the next
-//! 36         zeros
-//! ```
-//!
-//! Slots follow from byte 4,096 on; a slot has a frame for each page of a block.
+//! A sparse file takes room as slots come into use, and gives back that of slots that are not needed soon. Room for some slots
+//! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
 use std::io;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
-use super::backing::Backing;
-use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::files::File;
 use super::frame::{FrameError, Layout, Place};
+use super::label::{Label, Part};
 use super::slots::Slots;
 use super::state::{Reader, Writer};
 use super::write_buffer::WriteBuffer;
 
-/// Bytes in front of the first slot.
-pub const LABEL_BYTES: usize = 4096;
-
-const MAGIC: u32 = u32::from_le_bytes(*b"BMRG");
-const SUMMED: std::ops::Range<usize> = 4..48;
+/// Where the first slot begins.
+pub const FIRST_SLOT: u64 = Label::BYTES as u64;
 /// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least so many.
 const RESERVE_PART: u32 = 50;
 const RESERVE_MIN: u32 = 32;
+/// Bytes of slots for which a sparse file has room ahead, and the least number of them.
+const AHEAD_BYTES: u64 = 64 << 20;
+const AHEAD_MIN: u64 = 2;
 
-/// What the label of a region says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// Number of the store.
-    pub store: u64,
-    /// Position in the device.
-    pub region: u8,
-    /// Bytes of a page.
-    pub page_bytes: u32,
-    /// Pages of a block.
-    pub pages_per_block: u32,
-    /// Blocks.
-    pub blocks: u32,
-}
-
-impl Label {
-    /// The label of a region.
-    pub fn new(store: u64, region: u8, geometry: &Geometry) -> Self {
-        let Geometry { page_bytes, pages_per_block, blocks, .. } = *geometry;
-        Self { store, region, page_bytes, pages_per_block, blocks }
-    }
-
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; LABEL_BYTES];
-        put_u32(&mut bytes, 4, MAGIC);
-        put_u64(&mut bytes, 8, self.store);
-        put_u32(&mut bytes, 16, u32::from(self.region));
-        put_u32(&mut bytes, 20, self.page_bytes);
-        put_u32(&mut bytes, 24, self.pages_per_block);
-        put_u32(&mut bytes, 28, self.blocks);
-        put_u32(&mut bytes, 32, Layout::new(self.page_bytes).stride() as u32);
-        let sum = crc32c::crc32c(&bytes[SUMMED]);
-        put_u32(&mut bytes, 0, sum);
-        bytes
-    }
-
-    /// Reads it, if that is one.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c::crc32c(&bytes[SUMMED]) {
-            return None;
-        }
-        let (page_bytes, pages_per_block, blocks) = (u32_at(bytes, 20), u32_at(bytes, 24), u32_at(bytes, 28));
-        Geometry::new(page_bytes, pages_per_block, blocks, 1).ok()?;
-        let region = u8::try_from(u32_at(bytes, 16)).ok()?;
-        let label = Self { store: u64_at(bytes, 8), region, page_bytes, pages_per_block, blocks };
-        (u32_at(bytes, 32) == Layout::new(page_bytes).stride() as u32).then_some(label)
-    }
-
-    /// Bytes of a slot.
-    pub fn slot_bytes(&self) -> u64 {
-        Layout::new(self.page_bytes).stride() as u64 * u64::from(self.pages_per_block)
-    }
-
-    /// Bytes of a file that holds all blocks, with the reserve.
-    pub fn file_bytes(&self) -> u64 {
-        LABEL_BYTES as u64 + (u64::from(self.blocks) + u64::from(reserve(self.blocks))) * self.slot_bytes()
-    }
+/// Bytes of a file that holds all blocks of a region, with the reserve.
+pub fn file_bytes(part: Part) -> u64 {
+    let Part::Region { page_bytes, pages_per_block, blocks, .. } = part else { return 0 };
+    let slot_bytes = Layout::new(page_bytes).stride() as u64 * u64::from(pages_per_block);
+    FIRST_SLOT + (u64::from(blocks) + u64::from(reserve(blocks))) * slot_bytes
 }
 
 fn reserve(blocks: u32) -> u32 {
@@ -108,7 +44,7 @@ pub struct Region {
     pub geometry: Geometry,
     /// How a page lies in the file.
     pub layout: Layout,
-    file: Box<dyn Backing>,
+    file: File,
     waiting: WriteBuffer,
     slots: Slots,
     /// Pages of each block that are programmed, and the sequence number of the first of them.
@@ -117,6 +53,8 @@ pub struct Region {
     /// Slots that the file can have at most, and those kept beyond the blocks.
     slots_max: Option<u32>,
     reserve: u32,
+    /// Slots for which there must be room before a request is accepted; 0 if the file has all its room.
+    ahead: u32,
     slot_bytes: u64,
     is_dirty: bool,
 }
@@ -133,19 +71,21 @@ pub struct Spot {
 }
 
 impl Region {
-    /// An erased region in a file that has its label.
+    /// An erased region in a file that has its label, and all its room unless it is sparse.
     ///
     /// # Errors
     /// The length of the file cannot be found out.
-    pub fn new(file: Box<dyn Backing>, id: u8, geometry: Geometry) -> io::Result<Self> {
-        let slot_bytes = Label::new(0, id, &geometry).slot_bytes();
+    pub fn new(file: File, id: u8, geometry: Geometry, sparse: bool) -> io::Result<Self> {
+        let layout = Layout::new(geometry.page_bytes);
+        let slot_bytes = layout.stride() as u64 * u64::from(geometry.pages_per_block);
         let slots_max = if file.is_fixed() {
-            Some((file.length()?.saturating_sub(LABEL_BYTES as u64) / slot_bytes).min(u64::from(u32::MAX - 1)) as u32)
+            Some((file.length()?.saturating_sub(FIRST_SLOT) / slot_bytes).min(u64::from(u32::MAX - 1)) as u32)
         } else {
             None
         };
         let spare = slots_max.map(|slots| slots.saturating_sub(geometry.blocks));
-        let layout = Layout::new(geometry.page_bytes);
+        let reserve = spare.unwrap_or_else(|| reserve(geometry.blocks));
+        let ahead = (AHEAD_BYTES / slot_bytes).clamp(AHEAD_MIN, u64::from(reserve).max(AHEAD_MIN)) as u32;
         Ok(Self {
             id,
             geometry,
@@ -156,7 +96,8 @@ impl Region {
             programmed: vec![0; geometry.blocks as usize],
             births: vec![0; geometry.blocks as usize],
             slots_max,
-            reserve: spare.unwrap_or_else(|| reserve(geometry.blocks)),
+            reserve,
+            ahead: if sparse && slots_max.is_none() { ahead } else { 0 },
             slot_bytes,
             is_dirty: false,
         })
@@ -175,7 +116,7 @@ impl Region {
         Spot {
             place: Place { region: self.id, slot, page, block: block.0 },
             since: self.births[block.index()],
-            offset: LABEL_BYTES as u64 + u64::from(slot) * self.slot_bytes + in_slot,
+            offset: FIRST_SLOT + u64::from(slot) * self.slot_bytes + in_slot,
         }
     }
 
@@ -237,10 +178,19 @@ impl Region {
         self.waiting.put(self.file.as_ref(), spot.offset, frame)
     }
 
+    /// Writes the frame of a page to the file at once.
+    ///
+    /// # Errors
+    /// It may not have been written.
+    pub fn write_through(&mut self, offset: u64, frame: &[u8]) -> io::Result<()> {
+        self.is_dirty = true;
+        self.file.write_at(offset, frame)
+    }
+
     /// Makes durable what was written.
     ///
     /// # Errors
-    /// It may not be.
+    /// It may not be. After one that [`is_full`](super::backing::is_full) it can be done again.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
             self.waiting.write_out(self.file.as_ref())?;
@@ -255,13 +205,36 @@ impl Region {
         self.slots.parked() > self.reserve / 2
     }
 
-    /// A commit is durable: slots that wait for it are free. What is not needed soon is given back if `punches`.
+    /// Whether room must be taken before a request is accepted.
+    #[inline]
+    pub fn lacks_room(&self) -> bool {
+        self.slots.ready() < self.ahead
+    }
+
+    /// Whether so little of that room is left that a commit may find none if anything more is programmed.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        self.slots.ready() < self.ahead.div_ceil(2)
+    }
+
+    /// Takes room for the slots that the next requests will need.
+    ///
+    /// # Errors
+    /// There is too little.
+    pub fn make_room(&mut self) -> io::Result<()> {
+        let (file, slot_bytes) = (&self.file, self.slot_bytes);
+        self.slots.make_ready(self.ahead, |slot| file.allocate(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes))
+    }
+
+    /// A commit is durable: slots that wait for it are free. Room that is not needed soon is given back if `punches`, unless
+    /// the file is to keep all its room.
     pub fn release(&mut self, punches: bool) {
         let (file, slot_bytes) = (&self.file, self.slot_bytes);
+        let punches = punches && (self.ahead > 0 || self.slots_max.is_some());
         self.slots.release(self.reserve, |slot| {
             if punches {
                 // Where it cannot be given back, it stays: that costs room and nothing else.
-                file.punch(LABEL_BYTES as u64 + u64::from(slot) * slot_bytes, slot_bytes).ok();
+                file.punch(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes).ok();
             }
         });
     }

@@ -15,8 +15,9 @@ use super::device::Store;
 use super::error::{InFile, StoreError};
 use super::frame::{Layout, SECTOR, Tag};
 use super::home_disk::HomeDisk;
+use super::label::{Label, Part};
 use super::open::OpenOptions;
-use super::region::{LABEL_BYTES, Label};
+use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 
 /// Where the parts of a store are, if its superblock cannot say so.
@@ -55,7 +56,11 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
             let (sectors, lost) = written.in_file("the image")?;
             Ok(Rescued { is_state: true, sectors, lost, ..Rescued::default() })
         }
-        Err(error @ (StoreError::InUse | StoreError::Missing)) if parts.regions.is_empty() => Err(error),
+        Err(error @ (StoreError::InUse | StoreError::FileInUse { .. } | StoreError::Missing))
+            if parts.regions.is_empty() =>
+        {
+            Err(error)
+        }
         Err(error) => {
             let (newest, rescued) = (BTreeMap::new(), Rescued::default());
             let mut search = Search { storage: storage.as_ref(), image, sectors: 0, newest, rescued };
@@ -85,12 +90,10 @@ impl Search<'_> {
         let parts = self.named(parts)?;
         let mut regions = Vec::new();
         for file in &parts.regions {
-            let backing = self.storage.open(file, Access::Read, false).in_file(file)?;
-            let mut label = vec![0; LABEL_BYTES];
-            backing.read_at(0, &mut label).in_file(file)?;
-            match Label::decode(&label) {
-                Some(label) => regions.push((file, backing, label)),
-                None => {
+            let backing = self.open(file)?;
+            match Label::read(backing.as_ref(), 0).in_file(file)? {
+                Some(label) if matches!(label.part, Part::Region { .. }) => regions.push((file, backing, label)),
+                _ => {
                     self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` has no label"))
                 }
             }
@@ -98,20 +101,30 @@ impl Search<'_> {
         let Some(seed) = regions.first().map(|(_, _, label)| crc32c::crc32c(&label.store.to_le_bytes())) else {
             return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
         };
-        let room =
-            |label: &Label| u64::from(label.blocks) * u64::from(label.pages_per_block) * u64::from(label.page_bytes);
+        let room = |label: &Label| match label.part {
+            Part::Region { blocks, pages_per_block, page_bytes, .. } => {
+                u64::from(blocks) * u64::from(pages_per_block) * u64::from(page_bytes)
+            }
+            _ => 0,
+        };
         self.sectors = regions.iter().map(|(_, _, label)| room(label)).fold(0, u64::saturating_add) / SECTOR as u64;
         if let Some(file) = &parts.disk {
-            let image = self.storage.open(file, Access::Read, false).in_file(file)?;
-            self.sectors = image.length().in_file(file)? / SECTOR as u64;
-            let sums = self.storage.open(SUMS, Access::Read, false).in_file(SUMS)?;
-            self.take_disk(HomeDisk::new(image, sums, seed))?;
+            let (image, sums) = (self.open(file)?, self.open(SUMS)?);
+            self.sectors = image.length().in_file(file)?.saturating_sub(Label::BYTES as u64) / SECTOR as u64;
+            self.take_disk(HomeDisk::new(image.into(), sums.into(), seed))?;
         }
         for (file, backing, label) in regions {
             self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
         }
         self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
         Ok(())
+    }
+
+    /// A file that nobody writes to meanwhile.
+    fn open(&self, file: &str) -> Result<Box<dyn Backing>, StoreError> {
+        let backing = self.storage.open(file, Access::Read, false).in_file(file)?;
+        backing.lock(true).in_file(file)?;
+        Ok(backing)
     }
 
     /// The files: as given, as the superblock has them, or as they are called unless they are given.
@@ -155,15 +168,16 @@ impl Search<'_> {
     }
 
     fn take_region(&mut self, backing: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
-        let layout = Layout::new(label.page_bytes);
+        let Part::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
+        let layout = Layout::new(page_bytes);
         let mut frame = Buffer::new(layout.stride());
         let length = backing.length()?;
-        let mut offset = LABEL_BYTES as u64;
+        let mut offset = FIRST_SLOT;
         while offset + layout.stride() as u64 <= length {
             backing.read_at(offset, frame.bytes_mut())?;
             self.rescued.pages.0 += 1;
             if let Ok((place, _)) = layout.open(frame.bytes(), seed)
-                && place.region == label.region
+                && place.region == region
             {
                 self.rescued.pages.1 += 1;
                 for sector in 0..layout.page_sectors() {
@@ -186,9 +200,10 @@ mod tests {
     #[test]
     fn a_label_that_boasts_costs_nothing() {
         let storage = CrashStorage::new();
-        let label = Label { store: 1, region: 0, page_bytes: 64 << 10, pages_per_block: 1 << 15, blocks: 1 << 16 };
+        let part = Part::Region { region: 0, page_bytes: 64 << 10, pages_per_block: 1 << 15, blocks: 1 << 16 };
+        let label = Label { store: 1, opening: 2, part };
         for name in [SUPERBLOCK, &region_file(0)] {
-            storage.open(name, Access::Create, false).unwrap().write_at(0, &label.encode()).unwrap();
+            storage.open(name, Access::Create, false).unwrap().write_at(0, label.encode().bytes()).unwrap();
         }
         let image = storage.open("image", Access::Create, false).unwrap();
         let rescued = rescue(Arc::new(storage.clone()), &Parts::default(), image.as_ref()).unwrap();

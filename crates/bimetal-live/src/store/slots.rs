@@ -4,6 +4,8 @@
 //! there. Slots are given out in an order that depends on nothing but the operations, so that replaying them gives the
 //! same map, and none is ever written down between checkpoints.
 
+use std::io;
+
 use super::state::{Reader, Writer};
 
 const NONE: u32 = u32::MAX;
@@ -20,6 +22,8 @@ pub struct Slots {
     parked: Vec<u32>,
     /// Slots that were ever in use.
     total: u32,
+    /// Those after them for which room was taken since the store was opened.
+    ahead: u32,
 }
 
 impl Slots {
@@ -32,6 +36,7 @@ impl Slots {
             punched: 0,
             parked: Vec::with_capacity(room),
             total: 0,
+            ahead: 0,
         }
     }
 
@@ -45,6 +50,7 @@ impl Slots {
     pub fn attach(&mut self, block: usize) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.total += 1;
+            self.ahead = self.ahead.saturating_sub(1);
             self.total - 1
         });
         self.punched = self.punched.min(self.free.len() as u32);
@@ -73,6 +79,31 @@ impl Slots {
             punch(self.free[self.punched as usize]);
             self.punched += 1;
         }
+    }
+
+    /// Slots that have room in the file and can be given to blocks, in the order in which they would be.
+    #[inline]
+    pub fn ready(&self) -> u32 {
+        let unpunched = self.free.len() as u32 - self.punched;
+        // Those that were given back come before those never used.
+        if self.punched > 0 { unpunched } else { unpunched + self.ahead }
+    }
+
+    /// Makes so many slots ready. Calls `take_room` with those that need room.
+    ///
+    /// # Errors
+    /// Those of `take_room`; what it took room for is ready.
+    pub fn make_ready(&mut self, wanted: u32, mut take_room: impl FnMut(u32) -> io::Result<()>) -> io::Result<()> {
+        while self.ready() < wanted {
+            if self.punched > 0 {
+                take_room(self.free[self.punched as usize - 1])?;
+                self.punched -= 1;
+            } else {
+                take_room(self.total + self.ahead)?;
+                self.ahead += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Whether it can be the map of so many blocks: what is read from a file may be anything.

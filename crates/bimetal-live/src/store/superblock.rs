@@ -21,15 +21,19 @@
 //! 80   u64   how often it was not closed after that
 //! 88   u64   for how long it was open, in milliseconds
 //! 96   u32   1 if it is closed, else 0
-//! 100        the text: TOML with the names of the files and the device
+//! 100  u64   number of the latest opening to be written
+//! 108  u64   number that labels may have, too: of the opening before, while the labels are written, else the same
+//! 116  u64   which file the superblock is, see `Identity::lasting`; 0 if that is not known
+//! 124        the text: TOML with the names of the files and the device
 //! ```
 
 use std::io;
+use std::path::Path;
 
 use bimetal_core::device::Device;
 use serde::{Deserialize, Serialize};
 
-use super::backing::Backing;
+use super::backing::{ATOMIC_BYTES, Backing};
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
 use super::checkpoint::CHECKPOINTS;
 use super::error::{InFile, StoreError};
@@ -37,11 +41,15 @@ use super::error::{InFile, StoreError};
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
 /// The format that this program writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
-const HEAD_BYTES: usize = 100;
+const HEAD_BYTES: usize = 124;
+/// Bytes of the file: both copies, and the seal of the journal behind them.
+pub const FILE_BYTES: u64 = 2 * COPY_BYTES + ATOMIC_BYTES;
+/// Where the seal of the journal is.
+pub const SEAL_AT: u64 = 2 * COPY_BYTES;
 /// No number of what happens one after the other comes this far.
 pub const NUMBER_MAX: u64 = 1 << 62;
 const NO_CHECKPOINT: u32 = u32::MAX;
@@ -55,6 +63,9 @@ pub struct Contents {
     /// File or block device of the home disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
+    /// Whether the files take room as they are written to, and not from the beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
     /// The device, as it was resolved.
     pub device: Device,
 }
@@ -102,8 +113,20 @@ pub struct Superblock {
     pub scheme_version: u32,
     /// When it was open.
     pub power: Power,
+    /// Number of the latest opening to be written, and the one that labels may have, too.
+    pub openings: [u64; 2],
+    /// Which file the superblock is; 0 if that is not known.
+    pub home: u64,
     /// What the store consists of; nothing as long as it is being made.
     pub contents: Option<Contents>,
+}
+
+impl Contents {
+    /// Files that are named by absolute paths: a copy of the store's directory has the same ones.
+    pub fn outside(&self) -> impl Iterator<Item = &str> {
+        let files = self.regions.iter().chain(&self.disk).map(String::as_str);
+        files.filter(|file| Path::new(file).is_absolute())
+    }
 }
 
 impl Superblock {
@@ -136,6 +159,9 @@ impl Superblock {
         put_u64(&mut bytes, 80, self.power.unsafe_shutdowns);
         put_u64(&mut bytes, 88, self.power.on_ms);
         put_u32(&mut bytes, 96, u32::from(self.power.is_off));
+        put_u64(&mut bytes, 100, self.openings[0]);
+        put_u64(&mut bytes, 108, self.openings[1]);
+        put_u64(&mut bytes, 116, self.home);
         bytes.extend(text.as_bytes());
         let sum = crc32c::crc32c(&bytes[4..]);
         put_u32(&mut bytes, 0, sum);
@@ -146,13 +172,14 @@ impl Superblock {
         if u32_at(bytes, 4) != MAGIC {
             return Err(Unreadable::Foreign);
         }
-        let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
-        if end > bytes.len() || u32_at(bytes, 0) != crc32c::crc32c(&bytes[4..end]) {
-            return Err(Unreadable::Damaged);
-        }
+        // First, as another format has its checksum over other bytes.
         let format = u32_at(bytes, 8);
         if format != FORMAT {
             return Err(Unreadable::Format(format));
+        }
+        let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
+        if end > bytes.len() || u32_at(bytes, 0) != crc32c::crc32c(&bytes[4..end]) {
+            return Err(Unreadable::Damaged);
         }
         let text = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(|_| Unreadable::Damaged)?;
         let contents =
@@ -180,8 +207,15 @@ impl Superblock {
                 on_ms: u64_at(bytes, 88),
                 is_off: u32_at(bytes, 96) == 1,
             },
+            openings: [u64_at(bytes, 100), u64_at(bytes, 108)],
+            home: u64_at(bytes, 116),
             contents,
         })
+    }
+
+    /// Whether bytes begin as a superblock does.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        u32_at(bytes, 4) == MAGIC
     }
 
     /// Writes it to its place and makes it durable.
@@ -227,6 +261,15 @@ impl Superblock {
     }
 }
 
+/// Takes all the room that a new superblock's file will ever need, so that writing it never lacks any.
+///
+/// # Errors
+/// There is too little.
+pub fn take_room(file: &dyn Backing) -> io::Result<()> {
+    file.allocate(0, FILE_BYTES)?;
+    file.write_at(SEAL_AT, &[0; ATOMIC_BYTES as usize])
+}
+
 /// Why a copy cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unreadable {
@@ -255,7 +298,9 @@ mod tests {
             checkpoint: Some(CheckpointRef { file: 1, sum: 2, bytes: 3 }),
             scheme_version: 4,
             power: Power { cycles: 5, unsafe_shutdowns: 1, on_ms: 6, is_off: true },
-            contents: Some(Contents { regions: vec!["slc".into(), "mlc".into()], disk: None, device }),
+            openings: [10, 11],
+            home: 12,
+            contents: Some(Contents { regions: vec!["slc".into(), "mlc".into()], disk: None, sparse: true, device }),
         }
     }
 
@@ -279,11 +324,9 @@ mod tests {
         let storage = CrashStorage::new();
         let file = storage.open(SUPERBLOCK, Access::Create, false).unwrap();
         let mut bytes = superblock(0).encode().unwrap();
-        put_u32(&mut bytes, 8, 2);
-        let sum = crc32c::crc32c(&bytes[4..]);
-        put_u32(&mut bytes, 0, sum);
+        put_u32(&mut bytes, 8, 1);
         file.write_at(0, &bytes).unwrap();
-        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 2, known: 1 })));
+        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 1, known: 2 })));
     }
 
     #[test]

@@ -54,13 +54,17 @@ impl WriteBuffer {
     /// Takes a frame for that place in the file. What has waited long enough is written.
     ///
     /// # Errors
-    /// Some could not be written. They are still here, but this one may not be, and nothing more can be taken.
+    /// Some could not be written. They are still here, but this one may not be.
     pub fn put(&mut self, file: &dyn Backing, offset: u64, frame: &[u8]) -> io::Result<()> {
         let follows = |run: &Run| run.filled > 0 && run.end() == offset;
-        let at = match self.runs.iter().position(follows) {
+        let has_room = |run: &Run| run.filled + frame.len() <= self.run_bytes;
+        let found = self.runs.iter().position(follows);
+        let at = match found.filter(|&at| has_room(&self.runs[at])) {
             Some(at) => at,
             None => {
-                let at = self.runs.iter().position(|run| run.filled == 0).unwrap_or(self.oldest);
+                // One that is full could not be written before.
+                let empty = || self.runs.iter().position(|run| run.filled == 0);
+                let at = found.or_else(empty).unwrap_or(self.oldest);
                 let run = &mut self.runs[at];
                 run.write_out(file)?;
                 run.offset = offset;
@@ -137,6 +141,14 @@ mod tests {
         fn set_len(&self, _bytes: u64) -> io::Result<()> {
             Ok(())
         }
+
+        fn occupant(&self) -> io::Result<Option<String>> {
+            Ok(None)
+        }
+
+        fn clear(&self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]
@@ -170,6 +182,7 @@ mod tests {
         let (file, mut buffer) = (Notes { fails: true, ..Notes::default() }, WriteBuffer::new(STRIDE, 2));
         buffer.put(&file, 0, &[1; STRIDE]).unwrap();
         assert!(buffer.put(&file, 512, &[2; STRIDE]).is_err());
+        assert!(buffer.put(&file, 1024, &[3; STRIDE]).is_err(), "the run that it follows is full");
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
         assert!(buffer.write_out(&file).is_err());
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));

@@ -1,11 +1,12 @@
 //! Frames between regions and memory: the bytes of a page with their tags, read and verified, sealed and written, or held where
 //! nothing is written any more.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use bimetal_core::units::{Ppa, RegionId};
 
 use super::{FileMedia, Io};
+use crate::store::backing::is_full;
 use crate::store::frame::Tag;
 use crate::store::region::{Region, Spot};
 
@@ -64,7 +65,7 @@ impl FileMedia {
         region.layout.seal(frame, spot.place, self.sequence, self.seed);
         let written = match self.io {
             Io::Files if region.has_room(spot) => region.write(spot, frame).map(|()| true),
-            Io::Files => Err(io::Error::new(ErrorKind::StorageFull, "too few slots for one request")),
+            Io::Files => Err(io::Error::other("too few slots for one request")),
             Io::Memory | Io::Replay => Ok(false),
         };
         if let Ok(true) = written {
@@ -74,10 +75,23 @@ impl FileMedia {
         if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
             self.held_bytes -= old.len();
         }
-        if let Err(error) = written {
+        // For what there is no room now, there may be later.
+        if let Err(error) = written
+            && !is_full(&error)
+        {
             let what = format!("a page of region {} cannot be written", region.id);
             self.fail(what, &error);
         }
+    }
+
+    /// Writes the frames that are held because there was no room for them.
+    pub(super) fn place_held(&mut self) -> io::Result<()> {
+        while let Some((&(region, offset), frame)) = self.held.first_key_value() {
+            self.regions[usize::from(region)].write_through(offset, frame)?;
+            self.held_bytes -= frame.len();
+            self.held.pop_first();
+        }
+        Ok(())
     }
 
     /// Takes a page for a program; its frame is stored next.

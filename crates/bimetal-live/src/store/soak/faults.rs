@@ -11,7 +11,7 @@ use bimetal_core::scheme;
 use super::model::Model;
 use super::{TINY, Tiny, open, read_and_compare};
 use crate::block_device::{BlockDevice, IoError};
-use crate::store::crash_backing::{CrashStorage, Fault, Loss};
+use crate::store::crash_backing::{CrashStorage, Fault, Loss, ROOM_BYTES};
 use crate::store::create::{CreateOptions, create};
 use crate::store::device::Store;
 use crate::store::engine::Limits;
@@ -25,14 +25,19 @@ const LIMITS: Limits = Limits {
     held_bytes: 1 << 20,
 };
 const REQUESTS: u64 = 40;
+/// How often a file system runs full, and requests between two kills while it is.
+const FULL_CYCLES: u64 = 4;
+const FULL_REQUESTS: u64 = 60;
 
 /// What tests of faults came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Faults, each at an operation of its own, or bits that were flipped.
+    /// Faults, each at an operation of its own, or bits that were flipped, or writes that found no room.
     pub faults: u64,
-    /// How often the store refused to be opened.
+    /// How often the store refused to be opened, or a trim for lack of room.
     pub refusals: u64,
+    /// Flushes for which there was no room, as one request had moved more than room is kept for.
+    pub flushes_refused: u64,
     /// Sectors that could not be read, and how many could.
     pub unreadable: u64,
     /// Sectors that could be read.
@@ -43,6 +48,7 @@ impl std::ops::AddAssign for Faults {
     fn add_assign(&mut self, other: Self) {
         self.faults += other.faults;
         self.refusals += other.refusals;
+        self.flushes_refused += other.flushes_refused;
         self.unreadable += other.unreadable;
         self.readable += other.readable;
     }
@@ -53,11 +59,11 @@ struct Prepared {
     model: Model,
 }
 
-fn prepare(scheme: &str, tiny: &Tiny, seed: u64, limits: Limits) -> Result<Prepared, String> {
+fn prepare(scheme: &str, tiny: &Tiny, seed: u64, limits: Limits, sparse: bool) -> Result<Prepared, String> {
     let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
     let device = tiny.device(spec, seed)?;
     let storage = Arc::new(CrashStorage::new());
-    let options = CreateOptions { number: Some(2), ..CreateOptions::default() };
+    let options = CreateOptions { number: Some(2), sparse, ..CreateOptions::default() };
     create(storage.as_ref(), &device, &options).map_err(|error| error.to_string())?;
     let mut prepared = Prepared { storage, model: Model::new(device.logical.0 / 512) };
     let store = open(&prepared.storage, limits).map_err(|error| error.to_string())?;
@@ -70,12 +76,17 @@ fn prepare(scheme: &str, tiny: &Tiny, seed: u64, limits: Limits) -> Result<Prepa
     Ok(prepared)
 }
 
-/// Serves the request of that number.
-fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Result<(), IoError> {
+/// First sector, sectors and kind of the request of that number: below 5 a write, 5 a trim, 6 a read, 7 a flush.
+fn drawn(number: u64, total: u64) -> (u64, u64, u64) {
     let mut state = number;
     let sectors = 1 + below(&mut state, 30);
-    let sector = below(&mut state, model.sectors() - sectors);
-    match below(&mut state, 8) {
+    (below(&mut state, total - sectors), sectors, below(&mut state, 8))
+}
+
+/// Serves the request of that number.
+fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Result<(), IoError> {
+    let (sector, sectors, kind) = drawn(number, model.sectors());
+    match kind {
         0..5 => {
             let data = model.write(sector, sectors, store.events(), u64::from(limits.request_sectors));
             store.write(sector, &data, false)?;
@@ -99,7 +110,7 @@ fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Res
 /// # Errors
 /// The first thing that is lost or wrong, with how to repeat it.
 pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, String> {
-    let prepared = prepare(scheme, &TINY[0], first, LIMITS)?;
+    let prepared = prepare(scheme, &TINY[0], first, LIMITS, false)?;
     let mut total = Faults::default();
     for fault in [Some(Fault::Io), Some(Fault::Full), None] {
         for at in (1 + first % every as u64..).step_by(every) {
@@ -128,7 +139,12 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
         Ok(store) => {
             let mut failed = false;
             for number in 100..100 + REQUESTS {
-                failed |= request(&store, &mut model, number, LIMITS).is_err();
+                match request(&store, &mut model, number, LIMITS) {
+                    Ok(()) => {}
+                    // No room once is no failure.
+                    Err(IoError::NoSpace) => model.refused(store.events()),
+                    Err(_) => failed = true,
+                }
                 if failed && !store.read_only() {
                     return Err("a request failed and the device can still be written to".into());
                 }
@@ -154,6 +170,72 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
     Ok(happened)
 }
 
+/// Lets the file system of a sparse store run full at a random moment, kills the store and opens it again while it is, and makes
+/// room again. Meanwhile writes may be refused and nothing else, nothing that was acknowledged is lost, and as soon as there
+/// is room writes are accepted.
+///
+/// # Errors
+/// The first thing that is lost, wrong or refused, with how to repeat it.
+pub fn full_file_system(scheme: &str, seed: u64) -> Result<Faults, String> {
+    let run = || {
+        let tiny = &TINY[(seed % TINY.len() as u64) as usize];
+        let Prepared { storage, mut model } = prepare(scheme, tiny, seed, LIMITS, true)?;
+        let (mut state, mut total) = (seed, Faults::default());
+        for _ in 0..FULL_CYCLES {
+            storage.set_room(Some(below(&mut state, 40) * ROOM_BYTES));
+            let kill = |model: &mut Model, state: &mut u64| {
+                storage.restart(Loss::ALL[below(state, 5) as usize], split_mix(state));
+                let store = open(&storage, LIMITS).map_err(|error| format!("the store cannot be opened: {error}"))?;
+                model.recovered(store.events())?;
+                read_and_compare(&store, model).map(|()| store)
+            };
+            let mut store = kill(&mut model, &mut state)?;
+            for _ in 0..2 {
+                total += serve_full(&store, &mut model, &mut state)?;
+                drop(store);
+                store = kill(&mut model, &mut state)?;
+            }
+            total += serve_full(&store, &mut model, &mut state)?;
+            storage.set_room(None);
+            let (sector, data) = (model.sectors() - 1, model.write(model.sectors() - 1, 1, store.events(), 1));
+            store.write(sector, &data, true).map_err(|error| format!("there is room again: {error}"))?;
+            model.flushed();
+            read_and_compare(&store, &model)?;
+            total.readable += model.sectors();
+            if below(&mut state, 2) == 0 {
+                store.close().map_err(|error| format!("the store cannot be closed: {error}"))?;
+            }
+        }
+        Ok(total)
+    };
+    run().map_err(|what: String| format!("{what}\nrepeat with full_file_system(\"{scheme}\", {seed})"))
+}
+
+/// Requests while the file system has little room or none.
+fn serve_full(store: &Store, model: &mut Model, state: &mut u64) -> Result<Faults, String> {
+    let mut found = Faults::default();
+    for _ in 0..FULL_REQUESTS {
+        let number = split_mix(state);
+        let (.., kind) = drawn(number, model.sectors());
+        match request(store, model, number, LIMITS) {
+            Ok(()) => {}
+            Err(IoError::NoSpace) if kind <= 5 => {
+                model.refused(store.events());
+                found.faults += u64::from(kind < 5);
+                found.refusals += u64::from(kind == 5);
+            }
+            Err(IoError::NoSpace) if kind == 7 => found.flushes_refused += 1,
+            Err(error) => return Err(format!("a request of kind {kind} fails: {error}")),
+        }
+    }
+    match store.flush() {
+        Ok(()) => model.flushed(),
+        Err(IoError::NoSpace) => found.flushes_refused += 1,
+        Err(error) => return Err(format!("a flush fails: {error}")),
+    }
+    read_and_compare(store, model).map(|()| found)
+}
+
 /// Flips bits: one after the other, `count` of each file.
 ///
 /// # Errors
@@ -163,7 +245,7 @@ pub fn flipped_bits(scheme: &str, seed: u64, count: u64) -> Result<Faults, Strin
     // With everything in the journal, and with a checkpoint.
     for journal_bytes in [u64::MAX, 1] {
         let limits = Limits { journal_bytes, ..LIMITS };
-        let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], seed, limits)?;
+        let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], seed, limits, false)?;
         for (name, length) in prepared.storage.names() {
             let mut state = seed;
             for _ in 0..count.min(length as u64 * 8) {

@@ -24,7 +24,7 @@ use super::error::StoreError;
 use super::open::OpenOptions;
 use crate::block_device::{BlockDevice, IoError};
 pub use exhaustive::{Share, exhaustive};
-pub use faults::{Faults, failing_files, flipped_bits};
+pub use faults::{Faults, failing_files, flipped_bits, full_file_system};
 use model::Model;
 pub use tiny::{TINY, Tiny};
 

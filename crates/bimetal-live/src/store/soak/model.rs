@@ -53,6 +53,15 @@ impl Model {
         self.change(sector, sectors, events, sectors_per_event, 0);
     }
 
+    /// A request was refused after so many events: what would have come later did not happen.
+    pub fn refused(&mut self, events: u64) {
+        self.changes.retain(|change| change.event <= events);
+        self.now.clone_from(&self.base);
+        for change in &self.changes {
+            self.now[change.sector as usize..(change.sector + change.sectors) as usize].fill(change.version);
+        }
+    }
+
     /// All changes so far were acknowledged to be durable.
     pub fn flushed(&mut self) {
         self.acknowledged = self.changes.last().map_or(self.acknowledged, |change| change.event);

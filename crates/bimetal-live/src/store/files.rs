@@ -1,0 +1,177 @@
+//! The files of an open store: each is opened once, locked, and stays open as long as the store is.
+//!
+//! Nothing is opened by its name again, so that it does not matter to an open store what its directory is called by now, how
+//! many other files the process may open, or what else has got one of its names.
+
+use std::sync::Arc;
+
+use super::backing::{Access, Backing, Storage};
+use super::checkpoint::CHECKPOINTS;
+use super::create::{JOURNAL, SUMS};
+use super::error::{InFile, StoreError};
+use super::label::{Label, Part};
+use super::superblock::{Contents, SUPERBLOCK, Superblock};
+use bimetal_core::device::Resolved;
+use bimetal_core::scheme;
+
+/// A file that others hold, too.
+pub type File = Arc<dyn Backing>;
+
+/// A file with a label.
+struct Labelled {
+    name: String,
+    part: Part,
+    file: File,
+}
+
+/// The files.
+pub struct Files {
+    /// The superblock, with the seal of the journal.
+    pub superblock: File,
+    /// Both checkpoints.
+    pub checkpoints: [File; 2],
+    /// Regions in their order, the home disk and its checksums if there is one, the journal.
+    labelled: Vec<Labelled>,
+    regions: usize,
+}
+
+/// What the superblock says, and the device that it describes.
+pub type Described = (Superblock, Contents, Resolved);
+
+impl Files {
+    /// Opens all files of a store, each for itself or, to be read, beside other readers.
+    ///
+    /// # Errors
+    /// There is no store, somebody has a file of it, or a file is none of this store.
+    pub fn open(
+        storage: &dyn Storage,
+        read_only: bool,
+        direct: bool,
+        moved: bool,
+    ) -> Result<(Self, Described), StoreError> {
+        let access = if read_only { Access::Read } else { Access::Write };
+        let open = |name: &str, direct| {
+            let file = storage.open(name, access, direct).in_file(name)?;
+            file.lock(read_only).in_file(name)?;
+            Ok(File::from(file))
+        };
+        if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
+            return Err(StoreError::Missing);
+        }
+        let superblock_file = open(SUPERBLOCK, false).map_err(|error| match error {
+            StoreError::FileInUse { .. } => StoreError::InUse,
+            error => error,
+        })?;
+        let superblock = Superblock::read(superblock_file.as_ref())?;
+        let contents = superblock.contents.clone().ok_or(StoreError::Unfinished)?;
+        check_version(&superblock, &contents)?;
+        check_home(superblock_file.as_ref(), &superblock, &contents, moved)?;
+        let resolved = contents.device.resolve()?;
+        let mut labelled = Vec::new();
+        for (name, part) in parts(&contents, &resolved)? {
+            let is_direct = direct && matches!(part, Part::Region { .. } | Part::Disk { .. });
+            let file = open(&name, is_direct)?;
+            check_label(file.as_ref(), &name, part, &superblock)?;
+            labelled.push(Labelled { name, part, file });
+        }
+        let [first, second] = CHECKPOINTS;
+        let checkpoints = [open(first, false)?, open(second, false)?];
+        let files = Self { superblock: superblock_file, checkpoints, labelled, regions: contents.regions.len() };
+        Ok((files, (superblock, contents, resolved)))
+    }
+
+    /// The files of the regions.
+    pub fn regions(&self) -> impl Iterator<Item = &File> {
+        self.labelled[..self.regions].iter().map(|labelled| &labelled.file)
+    }
+
+    /// The home disk and its checksums, if there is one.
+    pub fn disk(&self) -> Option<[&File; 2]> {
+        match &self.labelled[self.regions..] {
+            [image, sums, _] => Some([&image.file, &sums.file]),
+            _ => None,
+        }
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &File {
+        &self.labelled[self.labelled.len() - 1].file
+    }
+
+    /// Writes the number of an opening to all labels, durably.
+    ///
+    /// # Errors
+    /// It may not be durable.
+    pub fn label(&self, store: u64, opening: u64) -> Result<(), StoreError> {
+        for Labelled { name, part, file } in &self.labelled {
+            Label { store, opening, part: *part }.write(file.as_ref()).in_file(name)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_version(superblock: &Superblock, contents: &Contents) -> Result<(), StoreError> {
+    let scheme = &contents.device.scheme;
+    let (found, known) = (superblock.scheme_version, scheme::find(scheme)?.version);
+    if found == known { Ok(()) } else { Err(StoreError::SchemeVersion { scheme: scheme.clone(), found, known }) }
+}
+
+/// A copy of a superblock must not lead to files of the original: what it says of them is as old as the copy.
+fn check_home(file: &dyn Backing, superblock: &Superblock, contents: &Contents, moved: bool) -> Result<(), StoreError> {
+    let here = home(file)?;
+    match contents.outside().next() {
+        Some(outside) if here != superblock.home && !moved => Err(StoreError::Copied { file: outside.into() }),
+        _ => Ok(()),
+    }
+}
+
+/// Which file a superblock is, as a superblock says it.
+///
+/// # Errors
+/// It cannot be found out.
+pub fn home(superblock: &dyn Backing) -> Result<u64, StoreError> {
+    Ok(superblock.identity().in_file(SUPERBLOCK)?.map_or(0, |identity| identity.lasting()))
+}
+
+/// Names of the files with labels, in the order of [`Files`], and what each is.
+///
+/// # Errors
+/// The superblock names other files than such a device has.
+pub fn parts(contents: &Contents, resolved: &Resolved) -> Result<Vec<(String, Part)>, StoreError> {
+    if contents.regions.len() != resolved.regions.len() || contents.disk.is_none() != resolved.volumes.is_empty() {
+        let what = "it does not name the files that the device has".into();
+        return Err(StoreError::Damaged { file: SUPERBLOCK.into(), what });
+    }
+    let regions = resolved.regions.iter().zip(&contents.regions).zip(0..);
+    let mut parts: Vec<_> =
+        regions.map(|((region, file), id)| (file.clone(), Part::region(id, &region.geometry))).collect();
+    if let Some(disk) = &contents.disk {
+        parts.push((disk.clone(), Part::Disk { sectors: resolved.shape.logical_sectors }));
+        parts.push((SUMS.into(), Part::Sums));
+    }
+    parts.push((JOURNAL.into(), Part::Journal));
+    Ok(parts)
+}
+
+/// Whether a file is that part of the store, as of its latest opening.
+fn check_label(file: &dyn Backing, name: &str, part: Part, superblock: &Superblock) -> Result<(), StoreError> {
+    let foreign = |what: String| StoreError::Foreign { file: name.into(), what };
+    let Some(label) = Label::read(file, part.label_at()).in_file(name)? else {
+        let what = format!("it has no label of {part}, or a damaged one");
+        return Err(StoreError::Damaged { file: name.into(), what });
+    };
+    if label.store != superblock.store || label.part != part {
+        let Label { store, part: found, .. } = label;
+        return Err(foreign(format!(
+            "it is {found} of store {store:016x}, not {part} of store {:016x}; put back the file that belongs here",
+            superblock.store
+        )));
+    }
+    if !superblock.openings.contains(&label.opening) {
+        return Err(foreign(format!(
+            "it is {part} of this store, but not as this store was last opened: one of them is an older copy, or was opened \
+             elsewhere since; put the files together that belong together"
+        )));
+    }
+    Ok(())
+}

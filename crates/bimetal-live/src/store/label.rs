@@ -1,0 +1,192 @@
+//! Labels: which part of which store a file is, and since which opening.
+//!
+//! Every file of a store but the superblock and the checkpoints, which the superblock names by their checksums, has a label
+//! of 4,096 bytes: behind the last sector of the home disk, at the beginning of the others.
+//!
+//! ```text
+//! 0    u32   CRC-32C of bytes 4 to 64
+//! 4    u32   magic `BMLB`
+//! 8    u64   number of the store
+//! 16   u64   number of the opening since which the file is the store's
+//! 24   u32   part: 0 a region, 1 the home disk, 2 its checksums, 3 the journal
+//! 28   u32   position of the region in the device
+//! 32   u32   bytes of a page
+//! 36   u32   pages of a block
+//! 40   u32   blocks
+//! 44   u32   bytes from one frame to the next
+//! 48   u64   sectors of the home disk
+//! 56         zeros
+//! ```
+//!
+//! Each opening of a store to be written draws a number at random and writes it to the superblock and to all labels. So two
+//! copies of a store are two stores as soon as one of them was opened: no part of one is taken for a part of the other,
+//! and a part that was put back from a backup is known to be old.
+
+use std::fmt;
+use std::io;
+
+use bimetal_core::units::Geometry;
+
+use super::backing::Backing;
+use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::frame::Layout;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BMLB");
+const SUMMED: std::ops::Range<usize> = 4..64;
+
+/// What a file is to its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A region of flash.
+    Region {
+        /// Position in the device.
+        region: u8,
+        /// Bytes of a page.
+        page_bytes: u32,
+        /// Pages of a block.
+        pages_per_block: u32,
+        /// Blocks.
+        blocks: u32,
+    },
+    /// The home disk.
+    Disk {
+        /// Its sectors.
+        sectors: u64,
+    },
+    /// The checksums of the home disk.
+    Sums,
+    /// The journal.
+    Journal,
+}
+
+impl Part {
+    /// A region of the device.
+    pub fn region(region: u8, geometry: &Geometry) -> Self {
+        let Geometry { page_bytes, pages_per_block, blocks, .. } = *geometry;
+        Self::Region { region, page_bytes, pages_per_block, blocks }
+    }
+
+    /// Where the label is in the file.
+    pub fn label_at(&self) -> u64 {
+        match self {
+            Self::Disk { sectors } => sectors * super::frame::SECTOR as u64,
+            Self::Region { .. } | Self::Sums | Self::Journal => 0,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Region { region, .. } => write!(f, "region {region}"),
+            Self::Disk { .. } => f.write_str("the home disk"),
+            Self::Sums => f.write_str("the checksums of the home disk"),
+            Self::Journal => f.write_str("the journal"),
+        }
+    }
+}
+
+/// A label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Number of the store.
+    pub store: u64,
+    /// Number of the opening.
+    pub opening: u64,
+    /// What the file is.
+    pub part: Part,
+}
+
+impl Label {
+    /// Bytes of a label.
+    pub const BYTES: usize = 4096;
+
+    /// Its bytes, aligned for direct access.
+    pub fn encode(&self) -> Buffer {
+        let mut buffer = Buffer::new(Self::BYTES);
+        let bytes = buffer.bytes_mut();
+        bytes.fill(0);
+        put_u32(bytes, 4, MAGIC);
+        put_u64(bytes, 8, self.store);
+        put_u64(bytes, 16, self.opening);
+        let kind = match self.part {
+            Part::Region { region, page_bytes, pages_per_block, blocks } => {
+                put_u32(bytes, 28, u32::from(region));
+                put_u32(bytes, 32, page_bytes);
+                put_u32(bytes, 36, pages_per_block);
+                put_u32(bytes, 40, blocks);
+                put_u32(bytes, 44, Layout::new(page_bytes).stride() as u32);
+                0
+            }
+            Part::Disk { sectors } => {
+                put_u64(bytes, 48, sectors);
+                1
+            }
+            Part::Sums => 2,
+            Part::Journal => 3,
+        };
+        put_u32(bytes, 24, kind);
+        let sum = crc32c::crc32c(&bytes[SUMMED]);
+        put_u32(bytes, 0, sum);
+        buffer
+    }
+
+    /// Reads it, if that is one.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c::crc32c(&bytes[SUMMED]) {
+            return None;
+        }
+        let part = match u32_at(bytes, 24) {
+            0 => {
+                let (page_bytes, pages_per_block, blocks) = (u32_at(bytes, 32), u32_at(bytes, 36), u32_at(bytes, 40));
+                Geometry::new(page_bytes, pages_per_block, blocks, 1).ok()?;
+                if u32_at(bytes, 44) != Layout::new(page_bytes).stride() as u32 {
+                    return None;
+                }
+                let region = u8::try_from(u32_at(bytes, 28)).ok()?;
+                Part::Region { region, page_bytes, pages_per_block, blocks }
+            }
+            1 => Part::Disk { sectors: u64_at(bytes, 48) },
+            2 => Part::Sums,
+            3 => Part::Journal,
+            _ => return None,
+        };
+        Some(Self { store: u64_at(bytes, 8), opening: u64_at(bytes, 16), part })
+    }
+
+    /// Reads the label that is there in a file, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(file: &dyn Backing, at: u64) -> io::Result<Option<Self>> {
+        let mut label = Buffer::new(Self::BYTES);
+        file.read_at(at, label.bytes_mut())?;
+        Ok(Self::decode(label.bytes()))
+    }
+
+    /// Writes it to its place in a file and makes it durable.
+    ///
+    /// # Errors
+    /// It may not be durable.
+    pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
+        file.write_at(self.part.label_at(), self.encode().bytes())?;
+        file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_come_back_and_damaged_ones_do_not() {
+        let region = Part::Region { region: 1, page_bytes: 4096, pages_per_block: 64, blocks: 12 };
+        for part in [region, Part::Disk { sectors: 99 }, Part::Sums, Part::Journal] {
+            let label = Label { store: 7, opening: 9, part };
+            let mut bytes = label.encode().bytes().to_vec();
+            assert_eq!(Label::decode(&bytes), Some(label));
+            bytes[17] ^= 1;
+            assert_eq!(Label::decode(&bytes), None);
+        }
+    }
+}
