@@ -53,6 +53,37 @@ fn a_store_that_is_said_to_be_there_stays() {
     assert!(told > 1);
 }
 
+/// A store that was cut short while it was made is made again over the block device that it had begun to take; over the same device
+/// with anything else on it, it is not.
+#[test]
+fn a_store_that_was_cut_short_is_made_again_and_takes_nothing_else() {
+    let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
+    let regions = vec![(device.regions[0].name.clone(), "/dev/flash".to_owned())];
+    let options = CreateOptions { regions, ..CreateOptions::default() };
+    for operation in 1.. {
+        let storage = CrashStorage::new();
+        storage.add_fixed("/dev/flash", 4 << 20);
+        storage.set_fault(operation, Fault::Crash);
+        let made = create(&storage, &device, &options);
+        let crashed = storage.is_crashed();
+        storage.restart(Loss::ALL[(operation % 5) as usize], operation);
+        let other = storage.clone();
+        other.open("/dev/flash", Access::Write, false).unwrap().write_at(0, &[9; 4096]).unwrap();
+        let refused = create(&other, &device, &options);
+        assert!(matches!(refused, Err(StoreError::Occupied { .. } | StoreError::Exists)), "operation {operation}");
+        match create(&storage, &device, &options) {
+            Ok(()) => assert!(made.is_err(), "operation {operation}"),
+            // It was complete, or said so.
+            Err(StoreError::Exists) => {}
+            Err(error) => panic!("operation {operation}: {error}"),
+        }
+        assert!(Store::open(Arc::new(storage), OpenOptions::default()).is_ok(), "operation {operation}");
+        if !crashed {
+            break;
+        }
+    }
+}
+
 /// What looks like a batch that a crash has torn may be one that was acknowledged. Going back to the one before would mix old
 /// sectors with new ones, as slots and the home disk were given to the later ones by then.
 #[test]
