@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bimetal_live::endpoint::Endpoint;
 use bimetal_live::health::Health;
-use bimetal_live::nbd::{Address, Export, Options, Server, Stop, TlsServer};
+use bimetal_live::nbd::{Address, Export, Options, Remote, Server, Stop, TlsServer};
 use bimetal_live::pace::Paced;
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_study::number::thousands;
@@ -43,7 +43,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     };
     let server = Server::bind(&address, export, server_options(args)?).map_err(Failure::failed)?;
     let _stat = stat(args, &store)?;
-    let stats = args.stats.as_ref().map(|address| stats(address, args.remote, &store)).transpose()?;
+    let stats = args.stats.as_ref().map(|address| stats(address, remote(args), &store)).transpose()?;
     stop_at_signals(server.stop())?;
     inform(&recovered(store.recovery()));
     if let Some(stats) = &stats {
@@ -79,11 +79,12 @@ fn stat(args: &ServeArgs, store: &Arc<Store>) -> Result<Endpoint, Failure> {
         let answer = stat::answer(&Health::of(&store), &String::from_utf8_lossy(question));
         answer.unwrap_or_default().into_bytes()
     };
-    Endpoint::open(&Address::Unix(args.store.join(STAT_SOCKET)), false, b"\n", answer).map_err(Failure::failed)
+    Endpoint::open(&Address::Unix(args.store.join(STAT_SOCKET)), Remote::Refused, b"\n", answer)
+        .map_err(Failure::failed)
 }
 
 /// Answers whoever collects figures over HTTP.
-fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint, Failure> {
+fn stats(address: &Address, remote: Remote, store: &Arc<Store>) -> Result<Endpoint, Failure> {
     let store = Arc::clone(store);
     let answer = move |question: &[u8]| {
         let (status, body) = match Health::of(&store).openmetrics() {
@@ -151,7 +152,11 @@ fn server_options(args: &ServeArgs) -> Result<Options, Failure> {
         _ => None,
     };
     let poll = Duration::from_micros(args.poll.into());
-    Ok(Options { connections: args.connections.into(), poll, remote: args.remote, tls, ..Options::default() })
+    Ok(Options { connections: args.connections.into(), poll, remote: remote(args), tls, ..Options::default() })
+}
+
+fn remote(args: &ServeArgs) -> Remote {
+    if args.remote { Remote::Plaintext } else { Remote::Refused }
 }
 
 /// Stops the server at the first signal; a second one ends the process as if there were no handler.
