@@ -20,7 +20,7 @@ const OWN_BYTES_MAX: usize = 4 << 20;
 const OWN_BYTES_MIN: usize = 1 << 20;
 /// The least that a server may use: half of it is for connections, and the other must have room for the largest request.
 pub const MEMORY_BYTES_MIN: usize = 96 << 20;
-/// What comes before the data of a message or a reply. It is accounted to the connection, so that loans are of whole MiB.
+/// What comes before the data of a message or a reply. It is not counted with them: data of a whole number of MiB need no more.
 const HEADER_BYTES: usize = 64;
 
 const _: () = assert!(MEMORY_BYTES_MIN / 2 > MAX_PAYLOAD_BYTES);
@@ -100,7 +100,7 @@ impl Pool {
             loans: Vec::new(),
             is_closed: false,
         };
-        let own = Own { input: own_bytes / 8 * 3, output: own_bytes / 2 };
+        let own = Own { input: own_bytes / 8 * 3 + HEADER_BYTES, output: own_bytes / 2 + HEADER_BYTES };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), own, patience: options.loan })
     }
 
@@ -200,8 +200,8 @@ mod tests {
             let options = Options { connections, memory_bytes: mib * MIB, ..Options::default() };
             Pool::new(&options).map(|pool| (pool.own(), pool.lock().free / MIB))
         };
-        assert_eq!(of(32, 256).unwrap(), (Own { input: 3 * MIB / 2, output: 2 * MIB }, 128));
-        assert_eq!(of(48, 96).unwrap(), (Own { input: 384 << 10, output: 512 << 10 }, 48));
+        assert_eq!(of(32, 256).unwrap(), (Own { input: 3 * MIB / 2 + 64, output: 2 * MIB + 64 }, 128));
+        assert_eq!(of(48, 96).unwrap(), (Own { input: (384 << 10) + 64, output: (512 << 10) + 64 }, 48));
         assert_eq!(of(1, 96).unwrap().1, 92);
         for (connections, mib, needed) in [(49, 96, 98), (1, 95, 96), (1000, 256, 2000)] {
             let error = of(connections, mib).unwrap_err();
