@@ -242,7 +242,7 @@ fn clients_do_not_take_the_descriptors_of_the_store() {
     let asking: Vec<_> = (0..20).map(|_| UnixStream::connect(bench.path("s/stat.sock")).unwrap()).collect();
     // Enough for commits and checkpoints.
     for round in 0..64_u64 {
-        let data = [&request(WRITE, round % 8 << 20, 1 << 20)[..], &vec![round as u8; 1 << 20]].concat();
+        let data = [&request(WRITE, (round % 8) << 20, 1 << 20)[..], &vec![round as u8; 1 << 20]].concat();
         assert!(answered(&mut first, &data, 0) && answered(&mut first, &request(FLUSH, 0, 0), 0), "round {round}");
     }
     assert_eq!(bench.json(&["stat", "s"])["store"]["failure"], serde_json::Value::Null);

@@ -163,7 +163,7 @@ fn pace(text: &str) -> Result<f64, String> {
 }
 
 fn memory(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error| format!("{error}"))?;
+    let size: ByteSize = text.parse()?;
     if size.0 < MEMORY_BYTES_MIN as u64 {
         return Err("connections need at least 96MiB".into());
     }
