@@ -51,6 +51,10 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
                     left = later;
                 }
                 Next::Send => assert!(!idle, "no progress"),
+                Next::Room { bytes } => {
+                    assert!(bytes <= (device.sectors() * 512) as usize + 28, "room for more than there is");
+                    output.grow(bytes);
+                }
                 Next::StartTls => connection.tls_established(),
                 Next::Close(_) => {
                     closed = true;

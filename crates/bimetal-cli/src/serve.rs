@@ -1,24 +1,28 @@
 //! `bimetal serve`: a store for clients of the network block device protocol.
 
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+mod machine;
+mod stopping;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bimetal_live::endpoint::Endpoint;
+use bimetal_live::endpoint::{CONVERSATIONS, Endpoint};
 use bimetal_live::health::Health;
-use bimetal_live::nbd::{Address, Export, Options, Server, Stop, TlsServer};
+use bimetal_live::nbd::{Address, Export, ListenError, Options, Remote, Server, TlsServer};
 use bimetal_live::pace::Paced;
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_study::number::thousands;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use tempfile::TempDir;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::{inform, output, stat};
+use crate::{inform, output, stat, warn};
+use stopping::Stopping;
 
 /// Where clients connect, and where `bimetal stat` asks, unless it is said: in the store's directory.
 const SOCKET: &str = "nbd.sock";
@@ -31,22 +35,22 @@ const IDLE_PAGES: u32 = 64;
 
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Clients that misbehave and files that fail are told of as it happens.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(LevelFilter::WARN).with_target(false).init();
+    tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(LevelFilter::WARN).with_target(false).init();
+    let mut server_options = server_options(args)?;
+    refuse_at_once(args, &server_options)?;
+    let files_before = machine::raise_open_files()?;
     let options =
         OpenOptions { read_only: args.read_only, direct: args.direct, moved: args.moved, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), options);
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);
-    let address = args.listen.clone().unwrap_or_else(|| Address::Unix(args.store.join(SOCKET)));
-    let export = Export {
-        name: args.export.clone(),
-        description: format!("`{}` by Bimetal", store.resolved().device.scheme),
-        read_only: args.read_only,
-    };
-    let server = Server::bind(&address, export, server_options(args)?).map_err(Failure::failed)?;
     let _stat = stat(args, &store)?;
-    let stats = args.stats.as_ref().map(|address| stats(address, args.remote, &store)).transpose()?;
-    stop_at_signals(server.stop())?;
+    let stats = args.stats.as_ref().map(|address| stats(address, remote(args), &store)).transpose()?;
+    let endpoints = 1 + usize::from(stats.is_some());
+    machine::limit_connections(&mut server_options, endpoints * CONVERSATIONS)?;
+    let (server, _folder) = listen(args, &store, &server_options)?;
+    let stopping = Stopping::at_signals(server.stop())?;
     inform(&recovered(store.recovery()));
+    warn_of_others(args, &server.address(), stats.as_ref().map(Endpoint::address));
     if let Some(stats) = &stats {
         inform(&format!("figures at {}", stats.address()));
     }
@@ -54,7 +58,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if args.run.is_none() {
         output::print(&format!("{uri}\n"))?;
     }
-    let served = serve(args, server, &store, &uri);
+    let served = serve(args, server, &store, &stopping, &uri, files_before);
     // Whatever ended it: what clients were told is durable stays so, and the next start has nothing to recover.
     let closed = store.close();
     let ran = served?;
@@ -73,18 +77,119 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// Answers `bimetal stat`.
-fn stat(args: &ServeArgs, store: &Arc<Store>) -> Result<Endpoint, Failure> {
+/// Refuses what the arguments alone show to be wrong, before the store is touched.
+fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
+    options.check().map_err(|error| Failure::usage(format!("`--connections`, `--memory`: {error}")))?;
+    let encrypted = args.tls_cert.is_some();
+    for (option, address, encrypted) in [("--listen", &args.listen, encrypted), ("--stats", &args.stats, false)] {
+        if let Some(address) = address {
+            let refused = |error| Failure::usage(format!("`{option}`: {}", with_hint(error)));
+            address.check(options.remote, encrypted).map_err(refused)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the error says, and which option says otherwise.
+fn with_hint(error: ListenError) -> String {
+    match error {
+        ListenError::Remote { .. } => format!("{error} (`--remote`)"),
+        ListenError::Plaintext { .. } => format!("{error} (`--plaintext`)"),
+        error => error.to_string(),
+    }
+}
+
+fn unheard(error: ListenError) -> Failure {
+    Failure::failed(with_hint(error))
+}
+
+/// Says who can get at what, where that is not only this machine.
+fn warn_of_others(args: &ServeArgs, address: &Address, stats: Option<&Address>) {
+    let what = if args.read_only { "read" } else { "read and write" };
+    if address.is_remote() && args.tls_cert.is_none() {
+        warn(&format!(
+            "anyone who reaches `{address}` can {what} everything: nothing is encrypted, nobody is asked who they are"
+        ));
+    } else if address.is_remote() && args.tls_clients.is_none() {
+        warn(&format!(
+            "connections to `{address}` are encrypted, but any client may connect and {what} everything; \
+             `--tls-clients` asks for certificates"
+        ));
+    }
+    if let Some(stats) = stats.filter(|stats| stats.is_remote()) {
+        warn(&format!(
+            "anyone who reaches `{stats}` can read the figures: nothing is encrypted, nobody is asked who they are"
+        ));
+    }
+}
+
+/// The server, and the folder of its socket if that cannot be in the store's directory.
+fn listen(args: &ServeArgs, store: &Store, options: &Options) -> Result<(Server, Option<TempDir>), Failure> {
+    let export = Export {
+        name: args.export.clone(),
+        description: format!("`{}` by Bimetal", store.resolved().device.scheme),
+        read_only: args.read_only,
+    };
+    let bind = |address: &Address| Server::bind(address, export.clone(), options.clone());
+    if let Some(address) = &args.listen {
+        return Ok((bind(address).map_err(unheard)?, None));
+    }
+    match bind(&Address::Unix(args.store.join(SOCKET))) {
+        Ok(server) => Ok((server, None)),
+        Err(error) if args.read_only && is_unwritable(&error) => {
+            let elsewhere = socket_folder().and_then(|folder| {
+                let server = bind(&Address::Unix(folder.path().join(SOCKET)));
+                Ok((server.map_err(io::Error::other)?, Some(folder)))
+            });
+            elsewhere.map_err(|other| {
+                Failure::failed(format!("{error}, and for a socket elsewhere: {other}; say where with `--listen`"))
+            })
+        }
+        Err(error) => Err(unheard(error)),
+    }
+}
+
+/// Whether nothing can be written where the socket should be.
+fn is_unwritable(error: &ListenError) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error, ListenError::System { source, .. } if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+}
+
+/// A folder for a socket that only this user can look into.
+fn socket_folder() -> io::Result<TempDir> {
+    use std::os::unix::fs::PermissionsExt;
+    let own = std::fs::Permissions::from_mode(0o700);
+    let make = |parent: PathBuf| {
+        let folder = tempfile::Builder::new().prefix("bimetal-").permissions(own.clone()).tempdir_in(parent)?;
+        // The umask may have taken some of it.
+        std::fs::set_permissions(folder.path(), own.clone())?;
+        Ok(folder)
+    };
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|runtime| !runtime.is_empty()) {
+        Some(runtime) => make(runtime.into()).or_else(|_: io::Error| make(std::env::temp_dir())),
+        None => make(std::env::temp_dir()),
+    }
+}
+
+/// Answers `bimetal stat`. Where nothing can be written, `bimetal stat` opens the store itself.
+fn stat(args: &ServeArgs, store: &Arc<Store>) -> Result<Option<Endpoint>, Failure> {
     let store = Arc::clone(store);
     let answer = move |question: &[u8]| {
         let answer = stat::answer(&Health::of(&store), &String::from_utf8_lossy(question));
         answer.unwrap_or_default().into_bytes()
     };
-    Endpoint::open(&Address::Unix(args.store.join(STAT_SOCKET)), false, b"\n", answer).map_err(Failure::failed)
+    match Endpoint::open(&Address::Unix(args.store.join(STAT_SOCKET)), Remote::Refused, b"\n", answer) {
+        Ok(endpoint) => Ok(Some(endpoint)),
+        Err(error) if args.read_only => {
+            warn(&format!("{error}; `bimetal stat` opens the store itself"));
+            Ok(None)
+        }
+        Err(error) => Err(Failure::failed(error)),
+    }
 }
 
 /// Answers whoever collects figures over HTTP.
-fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint, Failure> {
+fn stats(address: &Address, remote: Remote, store: &Arc<Store>) -> Result<Endpoint, Failure> {
     let store = Arc::clone(store);
     let answer = move |question: &[u8]| {
         let (status, body) = match Health::of(&store).openmetrics() {
@@ -99,20 +204,19 @@ fn stats(address: &Address, remote: bool, store: &Arc<Store>) -> Result<Endpoint
         )
         .into_bytes()
     };
-    Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(Failure::failed)
+    Endpoint::open(address, remote, b"\r\n\r\n", answer).map_err(unheard)
 }
 
 /// Serves until it is stopped; returns how the command ended, if there is one.
-fn serve(args: &ServeArgs, server: Server, store: &Arc<Store>, uri: &str) -> Result<Option<ExitStatus>, Failure> {
-    let stop = server.stop();
-    let runner = args.run.clone().map(|command| {
-        let (uri, stop) = (uri.to_owned(), stop.clone());
-        thread::spawn(move || {
-            let ended = Command::new("sh").args(["-c", &command]).env("uri", uri).status();
-            stop.stop();
-            ended
-        })
-    });
+fn serve(
+    args: &ServeArgs,
+    server: Server,
+    store: &Arc<Store>,
+    stopping: &Stopping,
+    uri: &str,
+    open_files: Option<u64>,
+) -> Result<Option<ExitStatus>, Failure> {
+    let running = args.run.as_ref().map(|command| stopping.run(command, uri, open_files, server.stop())).transpose()?;
     if !args.read_only {
         let store = Arc::clone(store);
         thread::spawn(move || idle(&store));
@@ -121,10 +225,7 @@ fn serve(args: &ServeArgs, server: Server, store: &Arc<Store>, uri: &str) -> Res
         Some(factor) => server.run(&Paced::new(Arc::clone(store), factor)),
         None => server.run(store.as_ref()),
     }?;
-    match runner.map(thread::JoinHandle::join) {
-        Some(Ok(ended)) => Ok(Some(ended?)),
-        _ => Ok(None),
-    }
+    running.map_or(Ok(None), |running| stopping.ended(&running))
 }
 
 /// Gives the scheme the time that the host does not need, as long as it does something with it.
@@ -151,24 +252,25 @@ fn server_options(args: &ServeArgs) -> Result<Options, Failure> {
         }
         _ => None,
     };
-    let poll = Duration::from_micros(args.poll.into());
-    Ok(Options { connections: args.connections.into(), poll, remote: args.remote, tls, ..Options::default() })
+    let per_address = args.connections_per_address.unwrap_or((args.connections / 2).max(1));
+    Ok(Options {
+        connections: args.connections.into(),
+        connections_per_address: per_address.into(),
+        memory_bytes: usize::try_from(args.memory.0).unwrap_or(usize::MAX),
+        idle: Duration::from_secs(args.idle_timeout.into()),
+        poll: Duration::from_micros(args.poll.into()),
+        remote: remote(args),
+        tls,
+        ..Options::default()
+    })
 }
 
-/// Stops the server at the first signal; a second one ends the process as if there were no handler.
-fn stop_at_signals(stop: Stop) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    thread::spawn(move || {
-        let mut arrived = signals.forever();
-        if arrived.next().is_some() {
-            inform("stopping");
-            stop.stop();
-        }
-        if let Some(signal) = arrived.next() {
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-        }
-    });
-    Ok(())
+fn remote(args: &ServeArgs) -> Remote {
+    match (args.remote, args.plaintext) {
+        (false, _) => Remote::Refused,
+        (true, false) => Remote::Encrypted,
+        (true, true) => Remote::Plaintext,
+    }
 }
 
 fn recovered(recovery: &Recovery) -> String {

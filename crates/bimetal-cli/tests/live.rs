@@ -158,7 +158,7 @@ fn what_is_no_store_is_said() {
     bench.fail(&["create", "s", "--scheme", "chang", "--set", "mlc.colour=red"], 2, &["mlc.colour"]);
     bench.succeed(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"]);
     bench.fail(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"], 1, &["s: ", "there is a store already"]);
-    bench.fail(&["serve", "s", "--listen", "tcp:0.0.0.0:0"], 1, &["other machines"]);
+    bench.fail(&["serve", "s", "--listen", "tcp:0.0.0.0:0"], 2, &["other machines", "`--remote`"]);
     bench.fail(&["serve", "s", "--listen", "nowhere"], 2, &["unix:PATH"]);
     let ran = bench.run(&["serve", "s", "--run", "exit 3"]);
     assert!(

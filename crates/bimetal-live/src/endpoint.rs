@@ -1,22 +1,23 @@
 //! A small server beside the device: one question, one answer, and the connection is closed.
 //!
-//! `bimetal stat` asks here, and whoever collects figures over HTTP. One client is served at a time, within seconds: what
-//! comes late or is too long is not answered.
+//! `bimetal stat` asks here, and whoever collects figures over HTTP. Each client has a few seconds for all of it, in a thread
+//! of its own: what comes late or is too long is not answered. If there are too many, the oldest one goes.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-
-use crate::nbd::{Address, ListenError, Listener, Stop, next_client};
+use crate::clients::{Client, Clients};
+use crate::nbd::{Address, Arrival, ListenError, Listener, Remote, Stop, Timed, next_arrival};
 
 /// Bytes of a question, at most.
 const QUESTION_BYTES: usize = 8 << 10;
-/// How long a client may take to ask, and to take its answer.
+/// How long a client may take to ask and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Clients at once.
+pub const CONVERSATIONS: usize = 16;
 
 /// A server of answers. It stops when it is dropped.
 #[derive(Debug)]
@@ -27,37 +28,27 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at `address`, beyond the loopback only if `remote`, and answers questions that end with `end`.
+    /// Listens at `address`, beyond the loopback only as `remote` says, and answers questions that end with `end`. Nothing is
+    /// encrypted.
     ///
     /// # Errors
     /// Nothing can listen there.
     pub fn open(
         address: &Address,
-        remote: bool,
+        remote: Remote,
         end: &'static [u8],
-        answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static,
+        answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
-        let listener = Listener::bind(address, remote)?;
+        let listener = Listener::bind(address, remote, false)?;
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         let (stop, woken) = Stop::new().map_err(system)?;
         let (address, stopped) = (listener.address(), stop.clone());
         let serve = move || {
-            loop {
-                match next_client(&listener, &woken, &stopped) {
-                    Ok(Some(client)) => {
-                        if let Err(error) = converse(client, end, &answer) {
-                            tracing::debug!(%error, "a question was not answered");
-                        }
-                    }
-                    Ok(None) => break,
-                    Err(error) => {
-                        tracing::warn!(%error, "no more questions are answered");
-                        break;
-                    }
-                }
+            if let Err(error) = serve(listener, &woken, &stopped, end, &answer) {
+                tracing::warn!(%error, "no more questions are answered");
             }
         };
-        let thread = std::thread::Builder::new().name("endpoint".into()).spawn(serve).map_err(system)?;
+        let thread = thread::Builder::new().name("endpoint".into()).spawn(serve).map_err(system)?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
@@ -76,14 +67,50 @@ impl Drop for Endpoint {
     }
 }
 
-fn converse(client: OwnedFd, end: &[u8], answer: impl Fn(&[u8]) -> Vec<u8>) -> io::Result<()> {
-    set_socket_timeout(&client, Timeout::Recv, Some(PATIENCE))?;
-    set_socket_timeout(&client, Timeout::Send, Some(PATIENCE))?;
-    let mut client = File::from(client);
+/// Answers until it is stopped. Then those who have no answer yet do not get one.
+fn serve(
+    listener: Listener,
+    woken: &OwnedFd,
+    stop: &Stop,
+    end: &[u8],
+    answer: &(impl Fn(&[u8]) -> Vec<u8> + Sync),
+) -> io::Result<()> {
+    let clients = Clients::new(CONVERSATIONS, CONVERSATIONS);
+    thread::scope(|scope| {
+        let ended = loop {
+            let client = match next_arrival(&listener, woken, stop, None) {
+                Ok(Arrival::Client(socket, address)) => Arc::new(Client::new(socket, address)),
+                Ok(Arrival::Time) => continue,
+                Ok(Arrival::Stop) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            let now = Instant::now();
+            let Ok(place) = clients.enter(&client, |other| Some(other.age(now))) else { continue };
+            let converse = move || {
+                let _place = place;
+                let outcome = converse(&client, end, answer);
+                if let Some(reason) = client.dropped() {
+                    tracing::warn!(reason, "a question was not answered");
+                } else if let Err(error) = outcome {
+                    tracing::debug!(%error, "a question was not answered");
+                }
+            };
+            if let Err(error) = thread::Builder::new().name("answer".into()).spawn_scoped(scope, converse) {
+                tracing::warn!(%error, "a question was not answered: no thread for it");
+            }
+        };
+        drop(listener);
+        clients.dismiss(Duration::ZERO);
+        ended
+    })
+}
+
+fn converse(client: &Arc<Client>, end: &[u8], answer: impl Fn(&[u8]) -> Vec<u8>) -> io::Result<()> {
+    let mut socket = Timed::new(Arc::clone(client), Instant::now() + PATIENCE, Duration::ZERO);
     let mut question = Vec::new();
     let mut piece = [0; 1024];
     while !question.ends_with(end) {
-        match client.read(&mut piece)? {
+        match socket.read(&mut piece)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             bytes => question.extend(&piece[..bytes]),
         }
@@ -91,7 +118,7 @@ fn converse(client: OwnedFd, end: &[u8], answer: impl Fn(&[u8]) -> Vec<u8>) -> i
             return Err(io::ErrorKind::InvalidData.into());
         }
     }
-    client.write_all(&answer(&question))
+    socket.write_all(&answer(&question))
 }
 
 #[cfg(test)]
@@ -104,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let shout = |question: &[u8]| question.to_ascii_uppercase();
-        let endpoint = Endpoint::open(&Address::Unix(path.clone()), false, b"\n", shout).unwrap();
+        let endpoint = Endpoint::open(&Address::Unix(path.clone()), Remote::Refused, b"\n", shout).unwrap();
         for question in ["one\n", "two\n"] {
             let mut client = UnixStream::connect(&path).unwrap();
             client.write_all(question.as_bytes()).unwrap();
@@ -119,5 +146,56 @@ mod tests {
         assert_eq!(client.read(&mut [0; 8]).unwrap_or(0), 0);
         drop(endpoint);
         assert!(UnixStream::connect(&path).is_err() && !path.exists());
+    }
+    #[test]
+    fn nobody_waits_for_another_and_the_oldest_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let echo = |question: &[u8]| question.to_vec();
+        let endpoint = Endpoint::open(&Address::Unix(path.clone()), Remote::Refused, b"\n", echo).unwrap();
+        let ask = || {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(b"here\n").unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert_eq!(answer, "here\n");
+        };
+        let start = Instant::now();
+        let mut slow = Vec::new();
+        for _ in 0..CONVERSATIONS + 3 {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(b"h").unwrap();
+            slow.push(client);
+            ask();
+        }
+        assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+        for client in &mut slow[..3] {
+            assert_eq!(client.read(&mut [0; 8]).unwrap_or(0), 0, "it had to go");
+        }
+        let last = slow.last_mut().unwrap();
+        last.write_all(b"i\n").unwrap();
+        assert_eq!(last.read(&mut [0; 8]).unwrap(), 3);
+        // Those who are in the middle of it do not keep it from stopping.
+        let start = Instant::now();
+        drop(endpoint);
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+
+    /// A byte now and then gives nobody more time.
+    #[test]
+    fn a_conversation_has_one_deadline() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let client = Arc::new(Client::new(ours.into(), None));
+        let start = Instant::now();
+        let mut socket = Timed::new(client, start + Duration::from_millis(100), Duration::ZERO);
+        let ended = loop {
+            theirs.write_all(b"h").unwrap();
+            if let Err(error) = socket.read(&mut [0; 8]) {
+                break error;
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        assert!(start.elapsed() < Duration::from_secs(2));
     }
 }

@@ -9,6 +9,7 @@
 //! it; [`MemoryDevice`] is the plainest one, for tests and benchmarks.
 
 mod block_device;
+mod clients;
 pub mod endpoint;
 pub mod health;
 mod memory;

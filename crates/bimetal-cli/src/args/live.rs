@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bimetal_core::units::ByteSize;
-use bimetal_live::nbd::Address;
+use bimetal_live::nbd::{Address, MEMORY_BYTES_MIN};
 use clap::{Args, Subcommand};
 
 use super::{JsonArgs, setting};
@@ -48,9 +48,12 @@ pub struct ServeArgs {
     /// Where clients connect; by default the Unix socket `nbd.sock` in the store's directory
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub listen: Option<Address>,
-    /// Let other machines connect, if the address can be reached by them
+    /// Let other machines connect, if the address can be reached by them and every client must use TLS
     #[arg(long)]
     pub remote: bool,
+    /// Let other machines connect without encryption or authentication
+    #[arg(long, requires = "remote")]
+    pub plaintext: bool,
     /// Refuse writes, and leave the files as they are
     #[arg(long)]
     pub read_only: bool,
@@ -64,6 +67,15 @@ pub struct ServeArgs {
     /// Clients at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
+    /// Clients at once of one address over TCP; by default half of all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections_per_address: Option<u16>,
+    /// Memory for all connections together, 96MiB at least
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
+    pub memory: ByteSize,
+    /// Drop a client that asks for nothing for so long; 0 never does
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    pub idle_timeout: u32,
     /// Read and write the files past the page cache (`O_DIRECT`)
     #[arg(long)]
     pub direct: bool,
@@ -156,6 +168,14 @@ pub struct BenchNbdArgs {
 fn pace(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (1e-3..=1e3).contains(factor));
     factor.ok_or_else(|| "a factor is a number from 0.001 to 1000".to_owned())
+}
+
+fn memory(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse()?;
+    if size.0 < MEMORY_BYTES_MIN as u64 {
+        return Err("connections need at least 96MiB".into());
+    }
+    Ok(size)
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -1,9 +1,18 @@
-//! The two buffers of a connection. Both keep what they once grew to, so that a warm connection allocates nothing.
+//! The two buffers of a connection. Both keep what they once grew to, so that a warm connection allocates nothing; for a
+//! large message a larger one takes their place, and goes with it.
+
+use super::MAX_PAYLOAD_BYTES;
+
+/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB is mapped by itself: only
+/// what is written to takes memory, and all of it goes back to the system at once.
+const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 
 /// Bytes received and not yet consumed.
 #[derive(Debug)]
 pub struct Input {
     bytes: Vec<u8>,
+    /// The buffer that is kept, while there is a larger one.
+    kept: Option<Vec<u8>>,
     start: usize,
     end: usize,
 }
@@ -12,7 +21,7 @@ impl Input {
     /// An empty buffer with room for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a buffer that takes nothing");
-        Self { bytes: vec![0; capacity], start: 0, end: 0 }
+        Self { bytes: vec![0; capacity], kept: None, start: 0, end: 0 }
     }
 
     /// What was received and not consumed.
@@ -30,7 +39,8 @@ impl Input {
     }
 
     /// Room to receive into, never empty, while the message at the head is `message_bytes` long and incomplete. A long
-    /// message does not get its room at once: the buffer doubles as bytes arrive, so that announcing costs nothing.
+    /// message does not get its room at once: the buffer doubles as bytes arrive, so that announcing costs nothing. A large
+    /// buffer takes no more than the message that it is for.
     pub fn room(&mut self, message_bytes: usize) -> &mut [u8] {
         debug_assert!(message_bytes > self.end - self.start, "the message is complete");
         if self.start > 0 {
@@ -41,7 +51,38 @@ impl Input {
             let doubled = self.bytes.len() * 2;
             self.bytes.resize(doubled.min(message_bytes.max(self.end + 1)), 0);
         }
-        &mut self.bytes[self.end..]
+        let end = if self.is_large() { message_bytes } else { self.bytes.len() };
+        &mut self.bytes[self.end..end]
+    }
+
+    /// Whether the message at the head, `message_bytes` long, has filled a buffer that may not become longer than `keep`
+    /// bytes, and needs a large one.
+    pub(super) fn is_outgrown(&self, message_bytes: usize, keep: usize) -> bool {
+        message_bytes > keep && self.end - self.start == self.bytes.len()
+    }
+
+    /// Whether there is a large buffer.
+    pub(super) fn is_large(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Takes a large buffer for the message at the head.
+    pub(super) fn enlarge(&mut self) {
+        let mut large = vec![0; LARGE_BYTES];
+        let held = self.end - self.start;
+        large[..held].copy_from_slice(self.bytes());
+        (self.start, self.end) = (0, held);
+        self.kept = Some(std::mem::replace(&mut self.bytes, large));
+    }
+
+    /// Gives the large buffer back, if there is one and its message was consumed; whether there is none now.
+    pub(super) fn shrink(&mut self) -> bool {
+        if self.start == self.end
+            && let Some(kept) = self.kept.take()
+        {
+            self.bytes = kept;
+        }
+        !self.is_large()
     }
 
     /// `count` bytes of the room were filled.
@@ -63,13 +104,15 @@ impl Input {
 pub struct Output {
     /// Initialised throughout, so that a read need not clear what it is about to fill.
     bytes: Vec<u8>,
+    /// The buffer that is kept, while there is a larger one.
+    kept: Option<Vec<u8>>,
     filled: usize,
 }
 
 impl Output {
     /// An empty buffer with room for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        Self { bytes: vec![0; capacity], filled: 0 }
+        Self { bytes: vec![0; capacity], kept: None, filled: 0 }
     }
 
     /// Grows to `capacity` bytes.
@@ -77,6 +120,32 @@ impl Output {
         if capacity > self.bytes.len() {
             self.bytes.resize(capacity, 0);
         }
+    }
+
+    /// Bytes that there is still room for.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.filled
+    }
+
+    /// Whether there is a large buffer.
+    pub(super) fn is_large(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Takes a large buffer for the next reply. Everything before it was sent.
+    pub(super) fn enlarge(&mut self) {
+        debug_assert!(self.filled == 0 && self.kept.is_none(), "a large buffer is for one reply");
+        self.kept = Some(std::mem::replace(&mut self.bytes, vec![0; LARGE_BYTES]));
+    }
+
+    /// Gives the large buffer back, if there is one and everything was sent; whether there is none now.
+    pub(super) fn shrink(&mut self) -> bool {
+        if self.filled == 0
+            && let Some(kept) = self.kept.take()
+        {
+            self.bytes = kept;
+        }
+        !self.is_large()
     }
 
     /// What is to be sent.
@@ -137,6 +206,35 @@ mod tests {
         assert_eq!(input.room(1 << 20).len(), 26, "what is left moved to the front");
         input.received(26);
         assert_eq!(input.room(40).len(), 8, "no more than the message needs");
+    }
+
+    #[test]
+    fn a_large_buffer_is_for_one_message() {
+        let mut input = Input::new(16);
+        assert!(!input.is_outgrown(100, 64));
+        input.room(100)[..16].copy_from_slice(&[7; 16]);
+        input.received(16);
+        assert!(input.is_outgrown(100, 64) && !input.is_outgrown(64, 64));
+        let memory = input.bytes.as_ptr();
+        input.enlarge();
+        assert_eq!((input.bytes(), input.is_large()), (&[7; 16][..], true));
+        assert_eq!(input.room(100).len(), 84, "nothing of the next message");
+        input.received(84);
+        assert!(!input.shrink());
+        input.consume(100);
+        assert!(input.shrink());
+        assert_eq!((input.room(1).len(), input.bytes.as_ptr()), (16, memory));
+
+        let mut output = Output::new(16);
+        output.put(b"ab");
+        assert_eq!(output.left(), 14);
+        output.clear();
+        output.enlarge();
+        assert!(output.left() > MAX_PAYLOAD_BYTES && output.is_large());
+        output.put(b"ab");
+        assert!(!output.shrink());
+        output.clear();
+        assert!(output.shrink() && output.left() == 16);
     }
 
     #[test]

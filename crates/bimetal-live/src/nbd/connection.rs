@@ -18,6 +18,11 @@ pub enum Next {
     },
     /// Send the output, then come back: enough has been put together, or what comes next takes a while.
     Send,
+    /// The output is empty. Give it room for `bytes` bytes, then come back: the next reply is that long.
+    Room {
+        /// Bytes of the reply.
+        bytes: usize,
+    },
     /// Send the output, then start TLS; what was received after the wish for it is not to be trusted.
     StartTls,
     /// Send the output, then close.
@@ -41,6 +46,7 @@ pub struct Connection<'d> {
     /// As they were when the client came: what the device refuses later, it refuses itself.
     geometry: Geometry,
     phase: Phase,
+    messages: u64,
 }
 
 enum Phase {
@@ -61,12 +67,22 @@ impl<'d> Connection<'d> {
     pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool, out: &mut Output) -> Self {
         let tls = if tls { Tls::Required } else { Tls::Off };
         let geometry = Geometry::of(device, export);
-        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)) }
+        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)), messages: 0 }
     }
 
     /// Whether the client still has to say what it wants.
     pub fn negotiating(&self) -> bool {
         matches!(self.phase, Phase::Negotiating(_))
+    }
+
+    /// Whether the data of a request that was refused are still coming.
+    pub fn discarding(&self) -> bool {
+        matches!(self.phase, Phase::Discarding { .. })
+    }
+
+    /// Requests that were done or refused so far.
+    pub fn messages(&self) -> u64 {
+        self.messages
     }
 
     /// What arrives from now on was protected by TLS.
@@ -93,6 +109,7 @@ impl<'d> Connection<'d> {
                         Some(Next::Receive { message_bytes: 1 })
                     } else {
                         Replies { out, cookie, structured: agreement.structured }.refuse(refusal);
+                        self.messages += 1;
                         self.phase = Phase::Transmitting(agreement);
                         None
                     }
@@ -131,7 +148,12 @@ impl<'d> Connection<'d> {
                 if command.waits() && !out.bytes().is_empty() {
                     return Some(Next::Send);
                 }
+                let bytes = command.reply_bytes(agreement.structured);
+                if bytes > out.left() {
+                    return Some(if out.bytes().is_empty() { Next::Room { bytes } } else { Next::Send });
+                }
                 execute(command, self.device, Replies { out, cookie, structured: agreement.structured });
+                self.messages += 1;
                 input.consume(used);
             }
             Received::Refused { used, cookie, refusal, data } => {
@@ -191,6 +213,7 @@ mod tests {
                         input.received(now.len());
                         left = later;
                     }
+                    Next::Room { bytes } => output.grow(bytes),
                     next => assert_eq!(next, Next::Send),
                 }
             }

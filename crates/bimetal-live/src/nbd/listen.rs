@@ -2,18 +2,32 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 64;
+/// Mode of a Unix socket: only the user who serves may connect.
+const SOCKET_MODE: u32 = 0o600;
+/// A peer that has said nothing for so long is asked whether it is still there,
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// so often,
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// and so many times.
+const KEEPALIVE_PROBES: u32 = 6;
+/// Bytes of replies that the system keeps for a client; it may make it twice as many. With as many as it would keep by itself, a
+/// client that reads slowly looks for seconds like one that does not read.
+const SEND_BUFFER_BYTES: usize = 208 << 10;
+/// What was sent and is not acknowledged for so long ends the connection.
+const UNACKNOWLEDGED_MS: u32 = 60_000;
 
 /// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +62,50 @@ impl fmt::Display for Address {
     }
 }
 
+impl Address {
+    /// Refuses what is known to be refused without asking for the address of a name.
+    ///
+    /// # Errors
+    /// Other machines can reach the address, and `remote` does not allow that.
+    pub fn check(&self, remote: Remote, encrypted: bool) -> Result<(), ListenError> {
+        match self {
+            Self::Tcp(text) => text.parse().map_or(Ok(()), |found| remote.check(text, &[found], encrypted)),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
+    /// Whether other machines can reach an address that is listened at.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Self::Tcp(text) => text.parse().is_ok_and(|found: SocketAddr| !found.ip().is_loopback()),
+            Self::Unix(_) => false,
+        }
+    }
+}
+
+/// Whether other machines may connect over TCP, where the address lets them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remote {
+    /// They may not.
+    #[default]
+    Refused,
+    /// If what they send is encrypted.
+    Encrypted,
+    /// In any case: without TLS, whoever reaches the address may do everything.
+    Plaintext,
+}
+
+impl Remote {
+    fn check(self, address: &str, found: &[SocketAddr], encrypted: bool) -> Result<(), ListenError> {
+        let Some(&found) = found.iter().find(|found| !found.ip().is_loopback()) else { return Ok(()) };
+        match self {
+            Self::Refused => Err(ListenError::Remote { address: address.into(), found }),
+            Self::Encrypted if !encrypted => Err(ListenError::Plaintext { address: address.into(), found }),
+            Self::Encrypted | Self::Plaintext => Ok(()),
+        }
+    }
+}
+
 /// Why nothing listens at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -70,6 +128,27 @@ pub enum ListenError {
         address: String,
         /// What it stands for.
         found: SocketAddr,
+    },
+    /// The address is reached from other machines, and nothing is encrypted.
+    #[error(
+        "`{address}` is {found}, which other machines can reach, and nothing would be encrypted; use TLS, or say that \
+         plaintext is wanted"
+    )]
+    Plaintext {
+        /// What was asked for.
+        address: String,
+        /// What it stands for.
+        found: SocketAddr,
+    },
+    /// So many connections do not fit into that memory.
+    #[error("{connections} connections need at least {} MiB of memory, and {} are given", needed >> 20, given >> 20)]
+    Memory {
+        /// Connections at once.
+        connections: usize,
+        /// Bytes that they need.
+        needed: usize,
+        /// Bytes that they may use.
+        given: usize,
     },
     /// The system refused.
     #[error("cannot listen at `{address}`: {source}")]
@@ -96,8 +175,8 @@ enum Bound {
 }
 
 impl Listener {
-    /// Listens at `address`; beyond the loopback only if `remote`.
-    pub fn bind(address: &Address, remote: bool) -> Result<Self, ListenError> {
+    /// Listens at `address`; beyond the loopback only as `remote` says, `encrypted` or not.
+    pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         match address {
             Address::Unix(path) => {
@@ -106,9 +185,7 @@ impl Listener {
             }
             Address::Tcp(text) => {
                 let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(system)?.collect();
-                if let Some(&found) = found.iter().find(|found| !remote && !found.ip().is_loopback()) {
-                    return Err(ListenError::Remote { address: text.clone(), found });
-                }
+                remote.check(text, &found, encrypted)?;
                 let listener = TcpListener::bind(&found[..]).map_err(system)?;
                 listener.set_nonblocking(true).map_err(system)?;
                 let at = Bound::Tcp(listener.local_addr().map_err(system)?);
@@ -125,14 +202,20 @@ impl Listener {
         }
     }
 
-    /// Takes a client that is waiting; an error of the kind `WouldBlock` if there is none.
-    pub fn accept(&self) -> io::Result<OwnedFd> {
-        let socket = rustix::net::accept_with(&self.fd, SocketFlags::CLOEXEC)?;
-        if let Bound::Tcp(_) = self.at {
-            rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
-            rustix::net::sockopt::set_socket_keepalive(&socket, true)?;
+    /// Takes a client that is waiting, and where it comes from; an error of the kind `WouldBlock` if there is none.
+    pub fn accept(&self) -> io::Result<(OwnedFd, Option<IpAddr>)> {
+        let (socket, peer) = rustix::net::acceptfrom_with(&self.fd, SocketFlags::CLOEXEC)?;
+        if let Bound::Unix(..) = self.at {
+            return Ok((socket, None));
         }
-        Ok(socket)
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+        sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_PROBES)?;
+        sockopt::set_tcp_user_timeout(&socket, UNACKNOWLEDGED_MS)?;
+        Ok((socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok()).map(|peer| peer.ip())))
     }
 }
 
@@ -158,12 +241,29 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     // Before it has a path, so that nobody else can connect in between.
-    rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::fchmod(&fd, Mode::from_raw_mode(SOCKET_MODE))?;
     rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
     let ours = inode(path)?;
     let listener = Listener { fd, at: Bound::Unix(path.into(), ours) };
+    restore_mode(path, ours)?;
     rustix::net::listen(&listener.fd, BACKLOG)?;
     Ok(listener)
+}
+
+/// Gives the socket at `path` back what the process's umask has taken from its mode. Whatever else is there by now is left
+/// alone.
+fn restore_mode(path: &Path, ours: (u64, u64)) -> io::Result<()> {
+    let held = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let found = rustix::fs::fstat(&held)?;
+    if (found.st_dev, found.st_ino) != ours {
+        return Err(io::Error::other("something else has taken its place"));
+    }
+    if found.st_mode & 0o777 == SOCKET_MODE {
+        return Ok(());
+    }
+    // What a descriptor of this kind names can be changed by this path only.
+    let held_path = format!("/proc/self/fd/{}", held.as_raw_fd());
+    std::fs::set_permissions(held_path, std::fs::Permissions::from_mode(SOCKET_MODE))
 }
 
 /// Removes the socket of a server that did not get to it.
@@ -199,6 +299,10 @@ mod tests {
         Address::Unix(path.into())
     }
 
+    fn bind(address: &Address) -> Result<Listener, ListenError> {
+        Listener::bind(address, Remote::Refused, false)
+    }
+
     #[test]
     fn addresses_are_read_as_they_are_written() {
         for text in ["unix:/run/x:y.sock", "unix:rel.sock", "tcp:localhost:10809", "tcp:[::1]:0", "tcp:127.0.0.1:1"] {
@@ -215,7 +319,7 @@ mod tests {
     fn only_its_user_may_connect_and_the_path_goes_with_the_listener() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let listener = Listener::bind(&unix(&path), false).unwrap();
+        let listener = bind(&unix(&path)).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(listener.address(), unix(&path));
         drop(listener);
@@ -228,32 +332,58 @@ mod tests {
         let path = folder.path().join("s");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "what a killed server leaves");
-        let first = Listener::bind(&unix(&path), false).unwrap();
-        assert!(matches!(Listener::bind(&unix(&path), false), Err(ListenError::InUse(_))));
+        let first = bind(&unix(&path)).unwrap();
+        assert!(matches!(bind(&unix(&path)), Err(ListenError::InUse(_))));
         // Another one that was put in its place is left alone.
         std::fs::remove_file(&path).unwrap();
-        let second = Listener::bind(&unix(&path), false).unwrap();
+        let second = bind(&unix(&path)).unwrap();
         drop(first);
         assert!(path.exists());
         drop(second);
         std::fs::write(&path, "text").unwrap();
-        assert!(matches!(Listener::bind(&unix(&path), false), Err(ListenError::NotSocket(_))));
+        assert!(matches!(bind(&unix(&path)), Err(ListenError::NotSocket(_))));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         let long = folder.path().join("x".repeat(120));
-        assert!(matches!(Listener::bind(&unix(&long), false), Err(ListenError::System { .. })));
+        assert!(matches!(bind(&unix(&long)), Err(ListenError::System { .. })));
     }
 
     #[test]
     fn other_machines_connect_only_if_that_is_said() {
         for address in ["tcp:0.0.0.0:0", "tcp:[::]:0"] {
-            let error = Listener::bind(&address.parse().unwrap(), false).unwrap_err();
-            assert!(matches!(error, ListenError::Remote { .. }), "{error}");
+            let address: Address = address.parse().unwrap();
+            for encrypted in [false, true] {
+                let error = Listener::bind(&address, Remote::Refused, encrypted).unwrap_err();
+                assert!(matches!(error, ListenError::Remote { .. }), "{error}");
+                assert!(matches!(address.check(Remote::Refused, encrypted), Err(ListenError::Remote { .. })));
+                assert!(address.check(Remote::Plaintext, encrypted).is_ok());
+            }
+            let error = Listener::bind(&address, Remote::Encrypted, false).unwrap_err();
+            assert!(matches!(error, ListenError::Plaintext { .. }), "{error}");
+            assert!(matches!(address.check(Remote::Encrypted, false), Err(ListenError::Plaintext { .. })));
+            assert!(address.check(Remote::Encrypted, true).is_ok());
         }
-        assert!(Listener::bind(&"tcp:0.0.0.0:0".parse().unwrap(), true).is_ok());
-        let local = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let wide = "tcp:0.0.0.0:0".parse().unwrap();
+        assert!(Listener::bind(&wide, Remote::Encrypted, true).unwrap().address().is_remote());
+        assert!(Listener::bind(&wide, Remote::Plaintext, false).is_ok());
+        let local = bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
         assert!(
             matches!(local.address(), Address::Tcp(text) if text.starts_with("127.0.0.1:") && !text.ends_with(":0"))
         );
+        assert!(!local.address().is_remote());
         assert_eq!(local.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_peer_that_vanishes_is_missed() {
+        let listener = bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+        let Address::Tcp(address) = listener.address() else { panic!("not TCP") };
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let (socket, peer) = listener.accept().unwrap();
+        assert_eq!(peer, Some("127.0.0.1".parse().unwrap()));
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&socket).unwrap(), Duration::from_secs(60));
+        assert_eq!(sockopt::tcp_keepintvl(&socket).unwrap(), Duration::from_secs(10));
+        assert_eq!(sockopt::tcp_keepcnt(&socket).unwrap(), 6);
+        assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 60_000);
     }
 }

@@ -8,11 +8,14 @@
 //! The text of the protocol is `proto.md` of the NetworkBlockDevice project; what of it is offered, its limits and its
 //! errors are in `docs/design/nbd.md`.
 
+mod accept;
 mod buffer;
 mod connection;
 mod execute;
 mod listen;
 mod negotiation;
+mod options;
+mod pool;
 pub mod proto;
 mod reply;
 mod server;
@@ -23,12 +26,16 @@ mod transmission;
 
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
 
+pub use accept::Stop;
+pub(crate) use accept::{Arrival, next_arrival};
 pub use buffer::{Input, Output};
 pub use connection::{Close, Connection, Next};
 pub(crate) use listen::Listener;
-pub use listen::{Address, ListenError};
-pub(crate) use server::next_client;
-pub use server::{Options, Server, Stop};
+pub use listen::{Address, ListenError, Remote};
+pub use options::Options;
+pub use pool::MEMORY_BYTES_MIN;
+pub use server::Server;
+pub(crate) use socket::Timed;
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsServer};
 

@@ -1,34 +1,23 @@
 //! The socket of one client, plain or under TLS.
 
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::clients::Client;
 
 #[cfg(feature = "tls")]
 use super::tls::{TlsServer, TlsStream};
 
-/// A socket that one thread uses and another may shut down.
+/// The socket of a client, until when the client has time, and how it is waited for.
 #[derive(Debug)]
-pub struct Socket(pub OwnedFd);
-
-impl Socket {
-    /// Lets what waits for the client go on without it.
-    pub fn shutdown(&self, how: Shutdown) {
-        // A client that has gone already is what this is for.
-        let _ = shutdown(&self.0, how);
-    }
-}
-
-/// A socket, until when the client has time, and how it is waited for.
-#[derive(Debug)]
-pub struct Timed {
-    socket: Arc<Socket>,
+pub(crate) struct Timed {
+    client: Arc<Client>,
     deadline: Option<Instant>,
     polling: Polling,
 }
@@ -52,6 +41,11 @@ impl Polling {
 }
 
 impl Timed {
+    /// A client that has until `deadline`, and that is polled for so long.
+    pub fn new(client: Arc<Client>, deadline: Instant, poll: Duration) -> Self {
+        Self { client, deadline: Some(deadline), polling: Polling { most: poll, is_on: false } }
+    }
+
     /// Gives the client the time that is left.
     fn limit(&self, timeout: Timeout) -> io::Result<()> {
         let Some(deadline) = self.deadline else { return Ok(()) };
@@ -59,13 +53,16 @@ impl Timed {
         if left < Duration::from_millis(1) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        Ok(set_socket_timeout(&self.socket.0, timeout, Some(left))?)
+        Ok(set_socket_timeout(&self.client.socket, timeout, Some(left))?)
     }
 
-    fn without_limit(&mut self) -> io::Result<()> {
+    /// Whoever waits too long for the client shuts it down. So that others see how much it has taken, sending looks after it
+    /// at least so often.
+    fn without_deadline(&mut self, look: Duration) -> io::Result<()> {
         self.deadline = None;
-        set_socket_timeout(&self.socket.0, Timeout::Recv, None)?;
-        Ok(set_socket_timeout(&self.socket.0, Timeout::Send, None)?)
+        let look = look.max(Duration::from_millis(1));
+        set_socket_timeout(&self.client.socket, Timeout::Recv, None)?;
+        Ok(set_socket_timeout(&self.client.socket, Timeout::Send, Some(look))?)
     }
 }
 
@@ -78,16 +75,19 @@ impl Read for Timed {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.limit(Timeout::Recv)?;
         let begun = Instant::now();
+        self.client.waits(begun);
         loop {
             let polls = self.polling.is_on && begun.elapsed() < self.polling.most;
             let flags = if polls { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-            match recv(&self.socket.0, &mut *room, flags) {
+            match recv(&self.client.socket, &mut *room, flags) {
                 Err(Errno::INTR) => {}
                 // Whoever else has something to do, such as a client on the same processor, goes first.
                 Err(Errno::AGAIN) if polls => thread::yield_now(),
                 received => {
                     self.polling.waited(begun.elapsed());
-                    return received.map(|(_, bytes)| bytes).map_err(timed_out);
+                    let (_, bytes) = received.map_err(timed_out)?;
+                    self.client.moved(bytes);
+                    return Ok(bytes);
                 }
             }
         }
@@ -98,9 +98,14 @@ impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.limit(Timeout::Send)?;
         loop {
-            match send(&self.socket.0, bytes, SendFlags::NOSIGNAL) {
+            match send(&self.client.socket, bytes, SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
-                sent => return sent.map_err(timed_out),
+                Err(Errno::AGAIN) if self.deadline.is_none() => {}
+                sent => {
+                    let bytes = sent.map_err(timed_out)?;
+                    self.client.moved(bytes);
+                    return Ok(bytes);
+                }
             }
         }
     }
@@ -121,8 +126,8 @@ pub enum Transport {
 
 impl Transport {
     /// The socket as it is, for a client that has until `deadline` to say what it wants, and that is polled for so long.
-    pub fn new(socket: Arc<Socket>, deadline: Instant, poll: Duration) -> Self {
-        Self::Plain(Timed { socket, deadline: Some(deadline), polling: Polling { most: poll, is_on: false } })
+    pub fn new(client: Arc<Client>, deadline: Instant, poll: Duration) -> Self {
+        Self::Plain(Timed::new(client, deadline, poll))
     }
 
     /// The same socket under TLS, once both sides have agreed on how.
@@ -134,12 +139,12 @@ impl Transport {
         }
     }
 
-    /// The client has said what it wants, and has all the time from now on.
-    pub fn without_limit(&mut self) -> io::Result<()> {
+    /// The client has said what it wants, and has no deadline from now on; sending looks after it so often.
+    pub fn without_deadline(&mut self, look: Duration) -> io::Result<()> {
         match self {
-            Self::Plain(socket) => socket.without_limit(),
+            Self::Plain(socket) => socket.without_deadline(look),
             #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.sock.without_limit(),
+            Self::Tls(stream) => stream.sock.without_deadline(look),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::negotiation::Agreement;
 use super::proto::*;
-use super::reply::Refusal;
+use super::reply::{DATA_HEADER_BYTES, Refusal, SIMPLE_REPLY_BYTES};
 use super::{Geometry, MAX_PAYLOAD_BYTES};
 use crate::block_device::SECTOR_BYTES;
 
@@ -36,6 +36,15 @@ impl Command<'_> {
             Self::Flush => true,
             Self::Write { fua, .. } | Self::Trim { fua, .. } | Self::WriteZeroes { fua, .. } => fua,
             Self::Read { .. } | Self::Cache { .. } | Self::BlockStatus { .. } => false,
+        }
+    }
+
+    /// Bytes of the reply, if there are data in it. The other replies are short.
+    pub fn reply_bytes(&self, structured: bool) -> usize {
+        match *self {
+            Self::Read { bytes, .. } if structured => DATA_HEADER_BYTES + bytes,
+            Self::Read { bytes, .. } => SIMPLE_REPLY_BYTES + bytes,
+            _ => 0,
         }
     }
 }

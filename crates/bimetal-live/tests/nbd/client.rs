@@ -102,6 +102,10 @@ impl<'d> Talk<'d> {
             }
             match next {
                 Next::Send => {}
+                Next::Room { bytes } => {
+                    assert!(bytes > 64, "there is room for so much");
+                    self.output.grow(bytes);
+                }
                 Next::Receive { .. } if bytes.is_empty() => return End::Waiting,
                 Next::Receive { message_bytes } => {
                     let room = self.input.room(message_bytes);

@@ -1,0 +1,322 @@
+//! `bimetal serve` as a process: who may connect, what clients can take from others, and how it ends.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::Bench;
+use common::machine::can_mount;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+const LARGE: u32 = 32 << 20;
+
+/// A server that does not outlive its test.
+struct Served {
+    child: Child,
+    /// What it says, line by line.
+    said: BufReader<std::process::ChildStdout>,
+    uri: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Served {
+    /// Runs a script that becomes a server of store `s`, and waits until clients can connect.
+    fn start(bench: &Bench, script: &str) -> Self {
+        let path = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
+        let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("PATH", path).current_dir(bench.path("")).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut uri = String::new();
+        said.read_line(&mut uri).unwrap();
+        let mut served = Self { child, said, uri: uri.trim_end().to_owned() };
+        if served.uri.is_empty() {
+            panic!("no server: {}", served.errors());
+        }
+        served
+    }
+
+    fn of(bench: &Bench, arguments: &str) -> Self {
+        Self::start(bench, &format!("exec bimetal serve s {arguments}"))
+    }
+
+    fn socket(&self) -> PathBuf {
+        PathBuf::from(self.uri.split_once("?socket=").unwrap().1)
+    }
+
+    fn signal(&self, signal: &str) {
+        let told = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+    }
+
+    /// Sends the signal; how it ended, and after how long.
+    fn stop(&mut self, signal: &str) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        self.signal(signal);
+        let status = self.child.wait().unwrap();
+        (status, start.elapsed())
+    }
+
+    /// What it wrote to the standard error, once it has ended.
+    fn errors(&mut self) -> String {
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+/// A client that has negotiated, if it is let in.
+fn client(socket: &Path) -> Option<UnixStream> {
+    let mut client = UnixStream::connect(socket).ok()?;
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let hello = [&3_u32.to_be_bytes()[..], b"IHAVEOPT", &1_u32.to_be_bytes(), &0_u32.to_be_bytes()].concat();
+    client.write_all(&hello).ok()?;
+    client.read_exact(&mut [0; 28]).ok()?;
+    Some(client)
+}
+
+fn request(kind: u16, offset: u64, bytes: u32) -> Vec<u8> {
+    let head = [&0x2560_9513_u32.to_be_bytes()[..], &[0, 0], &kind.to_be_bytes(), &[7; 8]].concat();
+    [&head[..], &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
+}
+
+/// Whether the request is answered, with `bytes` bytes of data.
+fn answered(client: &mut UnixStream, request: &[u8], bytes: usize) -> bool {
+    let mut reply = vec![0; 16 + bytes];
+    client.write_all(request).is_ok() && client.read_exact(&mut reply).is_ok() && reply[4..8] == [0; 4]
+}
+
+fn store(bench: &Bench, capacity: &str) {
+    bench.succeed(&["create", "s", "--scheme", "pagemap", "--capacity", capacity, "--sparse"]);
+}
+
+#[test]
+fn other_machines_connect_without_tls_only_if_that_is_said() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let wide = ["serve", "s", "--listen", "tcp:0.0.0.0:0"];
+    let with = |more: &[&'static str]| [&wide[..], more].concat();
+    bench.fail(&wide, 2, &["`--listen`", "other machines can reach", "`--remote`"]);
+    bench.fail(&with(&["--remote"]), 2, &["nothing would be encrypted", "`--plaintext`"]);
+    bench.fail(&with(&["--plaintext"]), 2, &["--remote"]);
+    bench.fail(&["serve", "s", "--stats", "tcp:[::]:0"], 2, &["`--stats`", "`--remote`"]);
+    bench.fail(&["serve", "s", "--stats", "tcp:[::]:0", "--remote"], 2, &["`--stats`", "`--plaintext`"]);
+    // Refused before the store was touched.
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["power_cycles"], 0);
+    let ran = bench.succeed(&with(&["--remote", "--plaintext", "--run", "true"]));
+    assert!(ran.stderr.contains("warning: anyone who reaches `tcp:0.0.0.0:"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("can read and write everything"), "{}", ran.stderr);
+    let ran = bench.succeed(&with(&["--remote", "--plaintext", "--read-only", "--run", "true"]));
+    assert!(ran.stderr.contains("can read everything"), "{}", ran.stderr);
+    let stats = ["serve", "s", "--stats", "tcp:0.0.0.0:0", "--remote", "--plaintext", "--run", "true"];
+    let ran = bench.succeed(&stats);
+    assert!(ran.stderr.contains("can read the figures") && !ran.stderr.contains("everything"), "{}", ran.stderr);
+    let ran = bench.succeed(&["serve", "s", "--listen", "tcp:127.0.0.1:0", "--run", "true"]);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    bench.fail(&["serve", "s", "--connections", "200"], 2, &["200 connections need at least 400 MiB"]);
+    bench.fail(&["serve", "s", "--memory", "90MiB"], 2, &["--memory", "96MiB"]);
+}
+
+#[test]
+fn sockets_are_for_their_user_whatever_the_umask() {
+    for umask in ["0", "0777", "022"] {
+        let bench = Bench::new();
+        store(&bench, "16MiB");
+        let served = Served::start(&bench, &format!("umask {umask}; exec bimetal serve s --stats unix:figures"));
+        for socket in ["s/nbd.sock", "s/stat.sock", "figures"] {
+            let mode = std::fs::metadata(bench.path(socket)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{socket} under umask {umask}");
+        }
+        assert!(client(&served.socket()).is_some());
+    }
+}
+
+/// Clients that do nothing, ask for what they do not read, or are in the middle of a message, one that asks for figures a byte
+/// at a time, and a command that runs on.
+#[test]
+fn nobody_keeps_it_from_stopping() {
+    let bench = Bench::new();
+    store(&bench, "64MiB");
+    let mut served =
+        Served::of(&bench, "--stats unix:figures --run 'echo \"$uri\"; trap \"\" TERM; sleep 5 & wait; wait'");
+    let mut clients: Vec<_> = (0..12).map(|_| client(&served.socket()).unwrap()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        match number % 4 {
+            0 => client.write_all(&request(READ, 0, LARGE)).unwrap(),
+            1 => client.write_all(&request(WRITE, 0, 8192)).unwrap(),
+            2 => client.write_all(&[&request(WRITE, 0, LARGE)[..], &vec![1; 1 << 20]].concat()).unwrap(),
+            _ => {}
+        }
+    }
+    let mut asks = UnixStream::connect(bench.path("figures")).unwrap();
+    let trickle = thread::spawn(move || {
+        while asks.write_all(b"G").is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    thread::sleep(Duration::from_millis(200));
+    let (status, took) = served.stop("TERM");
+    println!("stopped in {took:?}");
+    assert!(status.success() && took < Duration::from_secs(2), "{status} {took:?}");
+    trickle.join().unwrap();
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
+}
+
+/// A command is told to stop with the server, and that is no failure.
+#[test]
+fn the_command_ends_with_the_server() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let mut served = Served::of(&bench, "--run 'echo \"$uri\"; trap \"echo told; exit 7\" TERM; sleep 60 & wait'");
+    let (status, took) = served.stop("TERM");
+    assert!(status.success() && took < Duration::from_secs(2), "{status} {took:?}");
+    let mut last = String::new();
+    served.said.read_line(&mut last).unwrap();
+    assert_eq!(last, "told\n");
+    let ran = bench.run(&["serve", "s", "--run", "exit 7"]);
+    assert!(ran.status == 1 && ran.stderr.contains("exit status: 7"), "{ran:?}");
+}
+
+#[test]
+fn the_end_of_the_terminal_stops_it_as_it_should_be() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let mut served = Served::of(&bench, "");
+    let mut writes = client(&served.socket()).unwrap();
+    assert!(answered(&mut writes, &[&request(WRITE, 0, 4096)[..], &[1; 4096]].concat(), 0));
+    let (status, _) = served.stop("HUP");
+    assert!(status.success(), "{status}: {}", served.errors());
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
+    let mut served = Served::start(&bench, "exec nohup bimetal serve s");
+    served.signal("HUP");
+    thread::sleep(Duration::from_millis(100));
+    assert!(client(&served.socket()).is_some() && served.child.try_wait().unwrap().is_none());
+    assert!(served.stop("TERM").0.success());
+}
+
+#[test]
+fn a_slow_reader_of_figures_keeps_nobody_waiting() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let served = Served::of(&bench, "--stats unix:figures");
+    for socket in ["figures", "s/stat.sock"] {
+        let slow: Vec<_> = (0..20).map(|_| UnixStream::connect(bench.path(socket)).unwrap()).collect();
+        let start = Instant::now();
+        bench.json(&["stat", "s"]);
+        let mut asks = UnixStream::connect(bench.path("figures")).unwrap();
+        asks.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        asks.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("# EOF\n") && start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        drop(slow);
+    }
+    drop(served);
+}
+
+/// Few open files are allowed, and clients take all that they can get: the store goes on.
+#[test]
+fn clients_do_not_take_the_descriptors_of_the_store() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let mut served = Served::start(&bench, "ulimit -n 64; exec bimetal serve s --connections 60");
+    let mut first = client(&served.socket()).unwrap();
+    let others: Vec<_> = (0..60).filter_map(|_| client(&served.socket())).collect();
+    assert!((3..40).contains(&others.len()), "{}", others.len());
+    let asking: Vec<_> = (0..20).map(|_| UnixStream::connect(bench.path("s/stat.sock")).unwrap()).collect();
+    // Enough for commits and checkpoints.
+    for round in 0..64_u64 {
+        let data = [&request(WRITE, (round % 8) << 20, 1 << 20)[..], &vec![round as u8; 1 << 20]].concat();
+        assert!(answered(&mut first, &data, 0) && answered(&mut first, &request(FLUSH, 0, 0), 0), "round {round}");
+    }
+    assert_eq!(bench.json(&["stat", "s"])["store"]["failure"], serde_json::Value::Null);
+    drop((others, asking));
+    assert!(served.stop("TERM").0.success());
+    let told = served.errors();
+    assert!(told.contains("of 60 connections are served") && told.contains("ulimit -n"), "{told}");
+    let ran = bench.command(&[]).get_program().to_owned();
+    let script = format!("ulimit -n 30; exec {} serve s --run true", ran.display());
+    let ran = Command::new("sh").args(["-c", &script]).current_dir(bench.path("")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("raise the limit (`ulimit -n`)"), "{ran:?}");
+}
+
+/// A store where nothing can be written is served read-only, at a socket elsewhere.
+#[test]
+fn a_store_that_cannot_be_written_is_served_read_only() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let mount = "mkdir ro run && mount -t tmpfs none ro && cp -a s ro/s && mount -o remount,ro ro";
+    assert!(Command::new("sh").args(["-c", mount]).current_dir(bench.path("")).status().unwrap().success());
+    let script = "XDG_RUNTIME_DIR=$PWD/run exec bimetal serve ro/s --read-only";
+    let outcome = std::panic::catch_unwind(|| {
+        let mut served = Served::start(&bench, script);
+        let socket = served.socket();
+        assert!(socket.starts_with(bench.path("run")), "{socket:?}");
+        let folder = socket.parent().unwrap();
+        assert_eq!(std::fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        let mut reads = client(&socket).unwrap();
+        assert!(answered(&mut reads, &request(READ, 0, 4096), 4096));
+        assert_eq!(bench.json(&["stat", "ro/s"])["scheme"], "pagemap");
+        assert!(served.stop("TERM").0.success());
+        assert!(!folder.exists(), "it goes with the server");
+        let told = served.errors();
+        assert!(told.contains("`bimetal stat` opens the store itself"), "{told}");
+    });
+    let tidy = Command::new("umount").arg(bench.path("ro")).status().unwrap();
+    outcome.unwrap();
+    assert!(tidy.success());
+}
+
+/// Most bytes of memory that a process has had.
+fn peak_bytes(process: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// 31 clients ask for the longest replies and read nothing; one that reads gets its own.
+#[test]
+fn unread_replies_have_a_bound_over_all_clients() {
+    let bench = Bench::new();
+    store(&bench, "64MiB");
+    let served = Served::of(&bench, "--memory 128MiB");
+    let mut reads = client(&served.socket()).unwrap();
+    let before = peak_bytes(&served.child);
+    let greedy: Vec<_> = (0..31)
+        .map(|_| {
+            let mut greedy = client(&served.socket()).unwrap();
+            greedy.write_all(&request(READ, 0, LARGE)).unwrap();
+            greedy
+        })
+        .collect();
+    let start = Instant::now();
+    assert!(answered(&mut reads, &request(READ, 0, 1 << 20), 1 << 20));
+    let small = start.elapsed();
+    // Some of the others give up, so that the test need not wait until all are dropped.
+    drop(greedy.into_iter().skip(4).collect::<Vec<_>>());
+    assert!(answered(&mut reads, &request(READ, 0, LARGE), LARGE as usize));
+    let (large, peak) = (start.elapsed(), peak_bytes(&served.child));
+    println!("{} MiB before, at most {} MiB; answers after {small:?} and {large:?}", before >> 20, peak >> 20);
+    assert!(small < Duration::from_secs(2) && large < Duration::from_secs(30));
+    assert!(peak < before + (128 << 20) + (16 << 20), "{} MiB", peak >> 20);
+}

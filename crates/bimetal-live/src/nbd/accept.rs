@@ -1,0 +1,103 @@
+//! Waiting for clients, and for the end.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::listen::Listener;
+
+/// How long to wait for others to close something when there are too many open files.
+const EXHAUSTED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Stops a server, from any thread.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<Stopping>);
+
+#[derive(Debug)]
+struct Stopping {
+    wanted: AtomicBool,
+    wake: OwnedFd,
+}
+
+impl Stop {
+    /// One, and what becomes readable when it is used.
+    pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
+        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok((Self(Arc::new(Stopping { wanted: AtomicBool::new(false), wake })), woken))
+    }
+
+    /// The server takes no more clients, ends what it is at, flushes the device and returns.
+    pub fn stop(&self) {
+        self.0.wanted.store(true, Ordering::Release);
+        // One byte is enough, and there is room for it.
+        let _ = rustix::io::write(&self.0.wake, &[0]);
+    }
+
+    pub(super) fn wanted(&self) -> bool {
+        self.0.wanted.load(Ordering::Acquire)
+    }
+}
+
+/// What was waited for.
+pub(crate) enum Arrival {
+    /// A client, and where it comes from.
+    Client(OwnedFd, Option<IpAddr>),
+    /// The time.
+    Time,
+    /// The wish to stop.
+    Stop,
+}
+
+/// Waits for a client, or until that time, if there is one.
+pub(crate) fn next_arrival(
+    listener: &Listener,
+    woken: &OwnedFd,
+    stop: &Stop,
+    until: Option<Instant>,
+) -> io::Result<Arrival> {
+    loop {
+        if stop.wanted() {
+            return Ok(Arrival::Stop);
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(Arrival::Time);
+        }
+        let mut wait = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+        match poll(&mut wait, left.map(timespec).as_ref()) {
+            Err(Errno::INTR) => continue,
+            polled => polled?,
+        };
+        if wait[0].revents().is_empty() {
+            continue;
+        }
+        let error = match listener.accept() {
+            Ok((socket, address)) => return Ok(Arrival::Client(socket, address)),
+            Err(error) => error,
+        };
+        match Errno::from_io_error(&error) {
+            // The client has gone again.
+            Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED | Errno::INVAL | Errno::CONNRESET) => {}
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                tracing::warn!(%error, "a client has to wait");
+                match poll(&mut [PollFd::new(woken, PollFlags::IN)], Some(&EXHAUSTED)) {
+                    Err(Errno::INTR) => {}
+                    polled => drop(polled?),
+                }
+            }
+            _ => return Err(error),
+        }
+    }
+}
+
+/// A time as the system has it. One so long that it cannot be said is not needed.
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().min(i32::MAX as u64) as i64, tv_nsec: time.subsec_nanos().into() }
+}
