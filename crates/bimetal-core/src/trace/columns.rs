@@ -5,7 +5,7 @@
 //! as aligned as 256 KiB throughout. Milliseconds have decimals; nanoseconds and microseconds have none and large gaps.
 
 use super::detect::Sample;
-use super::lines::{Fields, whole};
+use super::lines::{Fields, Lines, whole};
 
 /// A way to read five columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,61 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     }
 }
 
+/// Requests before one that it may continue: several streams run side by side.
+const STREAMS: usize = 16;
+/// Lines of a file that are looked at for requests that continue others.
+const CONTINUED_LINES: usize = 20_000;
+/// Requests that must continue others before that decides anything, and by how much one reading must be ahead.
+const CONTINUED_MIN: u64 = 50;
+const CONTINUED_TIMES: u64 = 8;
+/// 512-byte blocks of a page of 4 KiB.
+const PAGE_BLOCKS: u64 = 8;
+
+/// How many requests begin where one of the 16 before them ends, and only in that reading: with sizes in 512-byte blocks, and in
+/// pages of 4 KiB. Addresses are blocks in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Continued {
+    pub blocks: u64,
+    pub pages: u64,
+}
+
+impl Continued {
+    /// Counts over requests: first block, and the size as it is written.
+    pub(super) fn of(requests: impl Iterator<Item = (u64, u64)>) -> Self {
+        let (mut found, mut ends, mut next) = (Self::default(), [(u64::MAX, u64::MAX); STREAMS], 0);
+        for (block, count) in requests {
+            let as_blocks = ends.iter().any(|end| end.0 == block);
+            let as_pages = ends.iter().any(|end| end.1 == block);
+            found.blocks += u64::from(as_blocks && !as_pages);
+            found.pages += u64::from(as_pages && !as_blocks);
+            ends[next] = (block.saturating_add(count), block.saturating_add(count.saturating_mul(PAGE_BLOCKS)));
+            next = (next + 1) % STREAMS;
+        }
+        found
+    }
+
+    /// Whether the sizes are pages beyond doubt.
+    pub(super) fn are_pages(&self) -> bool {
+        self.pages >= CONTINUED_MIN && self.pages >= CONTINUED_TIMES * self.blocks
+    }
+
+    /// Whether they may well be.
+    pub(super) fn may_be_pages(&self) -> bool {
+        self.pages >= 2 * self.blocks.max(1)
+    }
+}
+
+/// Whether a file of five columns gives its sizes in pages of 4 KiB and its addresses in 512-byte blocks, as FlashSim does.
+pub(super) fn counts_pages(sample: &Sample<'_>) -> bool {
+    let requests = Lines::new(sample.bytes).take(CONTINUED_LINES).filter_map(|(_, line)| {
+        let mut fields = Fields::blanks(line);
+        let mut field = || fields.optional().unwrap_or_default();
+        let (_, _, block, count) = (field(), field(), field(), field());
+        Some((whole(block, "").ok()?, whole(count, "").ok()?))
+    });
+    Continued::of(requests).are_pages()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::detect;
@@ -96,5 +151,25 @@ mod tests {
         let error = name("0.5 0 77 10001 1\n0.9 0 10078 12345 1\n").unwrap_err();
         assert!(error.contains("`disksim`, `replayer`"), "{error}");
         assert_eq!(name("0.5 0 512 512 1\n0.9 0 1536 1024 1\n"), Ok("replayer"));
+    }
+
+    #[test]
+    fn sizes_in_pages_are_known_by_requests_that_continue_others() {
+        use std::fmt::Write;
+        // Two streams in turns, each of requests that follow one another, with sizes that differ.
+        let text = |unit: u64| {
+            let (mut text, mut streams) = (String::new(), [1000, 900_000]);
+            for number in 0..200u64 {
+                let count = 1 + number % 3;
+                let at = &mut streams[(number % 2) as usize];
+                writeln!(text, "{}.5 0 {at} {count} 0", number * 7).unwrap();
+                *at += count * unit;
+            }
+            text
+        };
+        assert_eq!(name(&text(8)), Ok("flashsim"));
+        assert_eq!(name(&text(1)), Ok("disksim"));
+        let few: String = text(8).lines().take(40).map(|line| format!("{line}\n")).collect();
+        assert_eq!(name(&few), Ok("disksim"), "forty requests decide nothing");
     }
 }

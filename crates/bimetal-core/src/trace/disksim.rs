@@ -3,11 +3,12 @@
 //! `time devno blkno bcount flags`, scanned by DiskSim as `"%lf %d %lld %d %x"`: decimal milliseconds, 512-byte blocks,
 //! and **hexadecimal** flags whose bit 0 is set for a read (DiskSim 4.0, disksim_iotrace.c).
 //!
-//! Trap: FlashSim's files look the same but give the size in 4-KiB **pages** while the address stays in 512-byte blocks.
-//! Nothing in the bytes tells them apart for certain, so that dialect is never detected: it must be named.
+//! Trap: FlashSim's files look the same but give the size in 4-KiB **pages** while the address stays in 512-byte blocks. What
+//! tells them apart is where requests continue others: in one reading they do, thousands of times, and in the other hardly ever.
+//! Where that does not decide, sizes are taken as blocks, with a warning if they may be pages.
 
 use super::collect::Row;
-use super::columns::{self, Reading};
+use super::columns::{self, Continued, Reading};
 use super::detect::{self, Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
@@ -31,15 +32,17 @@ pub static FORMAT: Format = Format {
 pub static FLASHSIM: Format = Format {
     name: "flashsim",
     aliases: &[],
-    summary: "FlashSim ASCII: DiskSim with sizes in 4-KiB pages (never detected, only by name)",
+    summary: "FlashSim ASCII: DiskSim with sizes in 4-KiB pages",
     layout: "time device block pages flags: milliseconds, 512-byte blocks, 4-KiB pages, hexadecimal flags with bit 0 = read",
     time_unit: Some(TimeUnit::Milliseconds),
     has_actions: false,
     shared: Shared::Nothing,
-    probe: |_| Likeness::No,
+    probe: probe_flashsim,
     decode: decode_flashsim,
 };
 
+/// Bytes of a page of FlashSim's.
+const PAGE_BYTES: u64 = 4096;
 /// A request of fewer blocks than this on average is hardly one: the sizes are rather pages.
 const SMALL_MEAN_BYTES: u64 = 4 * SECTOR_BYTES;
 
@@ -71,28 +74,52 @@ fn hexadecimal(text: &[u8]) -> Parsed<u64> {
     value.ok_or_else(|| Fault::field(ErrorKind::Field, "flags", "is not a hexadecimal number of 32 bits", text))
 }
 
-fn probe(sample: &Sample<'_>) -> Likeness {
+fn probe_any(sample: &Sample<'_>) -> Likeness {
     if !columns::allow(sample, Reading::MillisecondsAndSectors) {
         return Likeness::No;
     }
     detect::probe(sample, "", |line| row(line, TimeUnit::Milliseconds, SECTOR_BYTES))
 }
 
+fn probe(sample: &Sample<'_>) -> Likeness {
+    let likeness = probe_any(sample);
+    if likeness == Likeness::All && columns::counts_pages(sample) { Likeness::No } else { likeness }
+}
+
+fn probe_flashsim(sample: &Sample<'_>) -> Likeness {
+    let likeness = probe_any(sample);
+    if likeness == Likeness::All && columns::counts_pages(sample) { likeness } else { Likeness::No }
+}
+
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
     let mut trace = lines::decode(input, "", |line| row(line, unit, SECTOR_BYTES))?.finish(input)?;
     let requests = trace.requests.len() as u64;
-    if requests >= 100 && (trace.read_bytes + trace.write_bytes) / requests < SMALL_MEAN_BYTES {
-        let what =
-            "requests are below 2 KiB on average: if the sizes are FlashSim's 4-KiB pages, use `--format flashsim`";
-        trace.warnings.push(what.to_owned());
+    let is_small = requests >= 100 && (trace.read_bytes + trace.write_bytes) / requests < SMALL_MEAN_BYTES;
+    let continued = Continued::of(trace.requests.iter().map(|request| (request.sector, request.sectors.into())));
+    if is_small || requests >= 100 && continued.may_be_pages() {
+        let Continued { blocks, pages } = continued;
+        trace.warnings.push(format!(
+            "sizes are taken as 512-byte blocks ({blocks} requests continue an earlier one), and may be FlashSim's 4-KiB pages \
+             ({pages} do): if they are, use `--format flashsim`"
+        ));
     }
     Ok(trace)
 }
 
 fn decode_flashsim(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    lines::decode(input, "", |line| row(line, unit, 4096))?.finish(input)
+    let mut trace = lines::decode(input, "", |line| row(line, unit, PAGE_BYTES))?.finish(input)?;
+    if input.options.format.is_none() {
+        let blocks_of_page = (PAGE_BYTES / SECTOR_BYTES) as u32;
+        let requests = trace.requests.iter().map(|request| (request.sector, (request.sectors / blocks_of_page).into()));
+        let Continued { blocks, pages } = Continued::of(requests);
+        trace.warnings.push(format!(
+            "sizes are taken as FlashSim's 4-KiB pages ({pages} requests continue an earlier one), not as DiskSim's 512-byte \
+             blocks ({blocks} would): if they are blocks, use `--format disksim`"
+        ));
+    }
+    Ok(trace)
 }
 
 #[cfg(test)]
@@ -116,7 +143,7 @@ mod tests {
         let trace = read_as(&FLASHSIM, b"26.214000\t0\t303574\t2\t0\n");
         assert_eq!((trace.requests[0].sector, trace.requests[0].sectors), (303_574, 16));
         let small = read_as(&FORMAT, "26.214000\t0\t303574\t2\t0\n".repeat(100).as_bytes());
-        assert!(small.warnings.iter().any(|warning| warning.contains("`--format flashsim`")));
+        assert!(small.warnings.iter().any(|warning| warning.contains("use `--format flashsim`")));
     }
 
     #[test]
