@@ -1,6 +1,8 @@
 //! `bimetal convert`: traces from one format to another.
 
-use std::path::Path;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use bimetal_core::trace::Trace;
 use bimetal_study::writer;
@@ -12,6 +14,7 @@ use crate::{output, setup, warn};
 /// Runs the command.
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     check(&args.output, &args.target)?;
+    keep_inputs(&args.output, &args.inputs)?;
     let mut trace = setup::trace(&args.inputs, &args.options)?;
     for warning in &trace.warnings {
         warn(warning);
@@ -30,6 +33,20 @@ pub fn check(path: &Path, target: &TargetArgs) -> Result<(), Failure> {
         return Err(Failure::failed(format!("{}: the file exists; hint: add `--force` to replace it", path.display())));
     }
     Ok(())
+}
+
+/// Refuses to write to a file that is read, whatever its name there: the source is lost if anything about the result is wrong.
+fn keep_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| (found.dev(), found.ino()));
+    let written = file(output);
+    match inputs.iter().find(|input| written.is_some() && file(input) == written) {
+        Some(input) => Err(Failure::usage(format!(
+            "{}: this is the input `{}`; hint: write to another file",
+            output.display(),
+            input.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Writes a trace in the chosen format and says what was written.

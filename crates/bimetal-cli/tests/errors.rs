@@ -162,6 +162,10 @@ fn files_are_not_overwritten_unless_told() {
     bench.succeed(&["convert", &trace, "out.bimetal"]);
     bench.fail(&["convert", &trace, "out.bimetal"], 1, &["out.bimetal", "--force"]);
     bench.succeed(&["convert", &trace, "out.bimetal", "--force"]);
+    std::os::unix::fs::symlink("out.bimetal", bench.path("link.bimetal")).unwrap();
+    for output in ["out.bimetal", "link.bimetal"] {
+        bench.fail(&["convert", "out.bimetal", output, "--force"], 2, &[output, "this is the input `out.bimetal`"]);
+    }
     bench.fail(&["convert", &trace, "out.xyz"], 2, &["--to", "bimetal, spc, msr"]);
     bench.fail(&["convert", &trace, "out", "--to", "xyz"], 2, &["`xyz`", "bimetal, spc, msr"]);
     bench.fail(&["convert", &trace], 2, &["required"]);
