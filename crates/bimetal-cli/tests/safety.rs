@@ -272,8 +272,9 @@ fn directories_may_be_renamed_while_they_are_served() {
     }
     let mut servers = ["a", "b"].map(|store| Server::start(&bench, store, &[]));
     succeed(&bench, "mv a t; mv b a; mv t b");
+    // Not as much to one as to the other, or their checkpoints could be mistaken for one another.
     for (byte, store) in [(1, "b"), (2, "a")] {
-        let io = format!("-c 'write -P {byte} 0 1M' -c flush 'nbd+unix:///?socket={store}/nbd.sock'");
+        let io = format!("-c 'write -P {byte} 0 {byte}M' -c flush 'nbd+unix:///?socket={store}/nbd.sock'");
         succeed(&bench, &format!("qemu-io -f raw {io}"));
     }
     // Each writes its checkpoint.
