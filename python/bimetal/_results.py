@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import json
 import os
 import textwrap
@@ -381,9 +382,7 @@ class Comparison(Record):
     @classmethod
     def _of(cls, core: _core.Comparison, command: str) -> Self:
         made = cls._from_dict(json.loads(core.json()))
-        shown = _Shown(
-            core.verdict(), core.headline(), core.lines(), core.remarks(), core.operations(), core.wear()
-        )
+        shown = _Shown(core.verdict(), core.headline(), core.lines(), core.remarks(), core.operations(), core.wear())
         made.__dict__.update(_core=core, _command=command, _shown=shown)
         return made
 
@@ -440,9 +439,9 @@ class Comparison(Record):
     def __repr__(self) -> str:
         """Return the table of ``bimetal compare``."""
         shown: _Shown = self.__dict__["_shown"]
-        lines = (f"  {line}" for line in shown.verdict)
-        remarks = (f"  {line}" for remark in shown.remarks for line in textwrap.wrap(remark, 78, break_on_hyphens=False))
-        return "\n".join([self._title(), *lines, *shown.lines, *remarks])
+        remarks = (textwrap.wrap(remark, 78, break_on_hyphens=False) for remark in shown.remarks)
+        verdict, legend = ([f"  {line}" for line in lines] for lines in (shown.verdict, itertools.chain(*remarks)))
+        return "\n".join([self._title(), *verdict, *shown.lines, *legend])
 
     def _repr_html_(self) -> str:
         shown: _Shown = self.__dict__["_shown"]

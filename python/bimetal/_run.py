@@ -88,9 +88,9 @@ def compare(
 ) -> Comparison:
     """Run several schemes on the same requests, ``all`` that the device allows if none is named.
 
-    The first is the one that others are compared with. ``seeds`` above 1 replays each with that many seeds, from that of the
-    device on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are processors; the
-    other parameters are those of :func:`replay`.
+    The first is the one that others are compared with. ``seeds`` above 1 replays each with that many seeds, from the
+    device's own on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are
+    processors; the other parameters are those of :func:`replay`.
     """
     names = [schemes] if isinstance(schemes, str) else list(schemes)
     if not names:

@@ -85,7 +85,7 @@ def test_importing_takes_no_library_that_is_not_asked_for() -> None:
 def test_the_text_is_the_table_of_the_command(
     compared: bimetal.Comparison, replayed: bimetal.Replay, small: Path
 ) -> None:
-    command = [BINARY, "compare", small, "--schemes", "pagemap,chang,opfcl"]
+    command = [str(BINARY), "compare", str(small), "--schemes", "pagemap,chang,opfcl"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n\n")
     lines = repr(compared).splitlines()
     assert lines[0].startswith("small.bimetal: 6,000 requests")

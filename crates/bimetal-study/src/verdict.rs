@@ -72,8 +72,9 @@ impl Verdict {
     /// The verdict in at most two lines.
     pub fn lines(&self) -> Vec<String> {
         let fits = |clauses: &[String]| broken(&clauses.join("; "), LINE).len() <= LINES_MAX;
-        let styles = STYLES.iter().map(|style| self.clauses(*style));
-        let mut clauses = styles.clone().find(|clauses| fits(clauses)).or_else(|| styles.last()).unwrap_or_default();
+        let mut styles = STYLES.iter().map(|style| self.clauses(*style));
+        let shortest = || self.clauses(STYLES[STYLES.len() - 1]);
+        let mut clauses = styles.find(|clauses| fits(clauses)).unwrap_or_else(shortest);
         while clauses.len() > 1 && !fits(&clauses) {
             clauses.pop();
         }
