@@ -95,12 +95,12 @@ def test_the_text_is_the_table_of_the_command(
     assert " ".join(shown.split()) == " ".join([*printed[1].split(), *printed[2].split()])
     assert max(map(len, lines)) <= 80
     fastest = min(compared.results[:2], key=lambda result: result.response_us.mean)
-    assert f"fastest: {fastest.scheme}, " in shown
+    assert f"fastest flash: {fastest.scheme}, " in shown
     for text, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
         assert text.count("<table>") == text.count("</table>") == tables
     assert "flash cache over a disk</th>" in compared._repr_html_()
-    assert "fastest: " in compared._repr_html_()
-    assert "fastest: " not in repr(replayed)
+    assert "fastest flash: " in compared._repr_html_()
+    assert "fastest" not in repr(replayed)
     assert "host" in replayed._repr_html_()
     assert repr(compared["chang"]).startswith("<Result 'chang', mean ")
     with pytest.raises(KeyError):
