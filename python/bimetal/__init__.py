@@ -90,6 +90,7 @@ from bimetal._results import (
     Responses,
     Result,
     Speed,
+    Spread,
     Wear,
 )
 from bimetal._run import compare, replay
@@ -182,6 +183,7 @@ __all__ = [
     "SizeClass",
     "SlcMode",
     "Speed",
+    "Spread",
     "StudyError",
     "Sweep",
     "SweepFigures",

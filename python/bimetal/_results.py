@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import json
 import os
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +16,7 @@ from bimetal import _core
 from bimetal._device import Device
 from bimetal._errors import BimetalError
 from bimetal._record import OMITTED, Record
-from bimetal._tables import Columns, Table, columns, html_table, numbered, text_table, to_arrow, to_pandas
+from bimetal._tables import Columns, Table, columns, html_table, numbered, to_arrow, to_pandas
 from bimetal._trace import TraceFacts
 
 if TYPE_CHECKING:
@@ -255,6 +258,20 @@ class Relative(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Spread(Record):
+    """The mean response over several seeds: that of the device, the next one, and so on."""
+
+    #: How many seeds were run.
+    seeds: int
+    #: Lowest mean response, in microseconds.
+    min_us: float
+    #: Highest mean response, in microseconds.
+    max_us: float
+    #: Mean of the mean responses, in microseconds.
+    mean_us: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Speed(Record):
     """How fast the simulation was: the only figures that differ from run to run."""
 
@@ -320,6 +337,8 @@ class Result(Record):
     notes: tuple[str, ...]
     #: How fast the simulation was.
     speed: Speed
+    #: How the mean response differs from seed to seed, where more than one was run.
+    spread: Spread | None = dataclasses.field(default=None, metadata=OMITTED)
 
     def __repr__(self) -> str:
         """Scheme, mean response and write amplification."""
@@ -327,11 +346,17 @@ class Result(Record):
         return f"<Result {self.scheme!r}, {figures}>"
 
 
+def _divisions(texts: Iterable[str]) -> str:
+    return "".join(f"<div>{html.escape(text)}</div>" for text in texts)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Shown:
     """The tables of a comparison as people read them."""
 
+    verdict: list[str]
     headline: Table
+    lines: list[str]
     remarks: list[str]
     operations: list[Table]
     wear: list[Table]
@@ -351,13 +376,13 @@ class Comparison(Record):
     replay: ReplayFacts
     #: What to know before trusting a figure.
     warnings: tuple[str, ...]
-    #: One entry for each scheme.
+    #: One entry for each scheme, in the order in which they were asked for; what is shown has the best first.
     results: tuple[Result, ...]
 
     @classmethod
     def _of(cls, core: _core.Comparison, command: str) -> Self:
         made = cls._from_dict(json.loads(core.json()))
-        shown = _Shown(core.headline(), core.remarks(), core.operations(), core.wear())
+        shown = _Shown(core.verdict(), core.headline(), core.lines(), core.remarks(), core.operations(), core.wear())
         made.__dict__.update(_core=core, _command=command, _shown=shown)
         return made
 
@@ -414,12 +439,14 @@ class Comparison(Record):
     def __repr__(self) -> str:
         """Return the table of ``bimetal compare``."""
         shown: _Shown = self.__dict__["_shown"]
-        return "\n".join([self._title(), text_table(shown.headline), *shown.remarks])
+        remarks = (textwrap.wrap(remark, 78, break_on_hyphens=False) for remark in shown.remarks)
+        verdict, legend = ([f"  {line}" for line in lines] for lines in (shown.verdict, itertools.chain(*remarks)))
+        return "\n".join([self._title(), *verdict, *shown.lines, *legend])
 
     def _repr_html_(self) -> str:
         shown: _Shown = self.__dict__["_shown"]
-        notes = "".join(f"<div>{html.escape(text)}</div>" for text in [*shown.remarks, *self.warnings])
-        return f"<div>{html.escape(self._title())}</div>{html_table(shown.headline)}{notes}"
+        before = _divisions(filter(None, [self._title(), " ".join(shown.verdict)]))
+        return f"{before}{html_table(shown.headline)}{_divisions([*shown.remarks, *self.warnings])}"
 
     def _title(self) -> str:
         trace, replay = self.trace, self.replay

@@ -68,7 +68,7 @@ def replay(
     if name == "all":
         raise SchemeError("`replay` runs one scheme; hint: use `compare` for several")
     plan = _plan(arrivals, repeat, measure, fill, intervals)
-    return _run(Replay, "replay", _trace(trace), [name], found, _settings(set, seed), plan, 1)
+    return _run(Replay, "replay", _trace(trace), [name], found, _settings(set, seed), plan, 1, 1)
 
 
 def compare(
@@ -83,21 +83,26 @@ def compare(
     measure: int | None = None,
     fill: bool = True,
     intervals: int = 0,
+    seeds: int = 1,
     jobs: int | None = None,
 ) -> Comparison:
     """Run several schemes on the same requests, ``all`` that the device allows if none is named.
 
-    The first is the one that others are compared with. ``jobs`` is how many run at once, by default as many as there
-    are processors; the other parameters are those of :func:`replay`.
+    The first is the one that others are compared with. ``seeds`` above 1 replays each with that many seeds, from the
+    device's own on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are
+    processors; the other parameters are those of :func:`replay`.
     """
     names = [schemes] if isinstance(schemes, str) else list(schemes)
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
     if jobs is not None and jobs < 1:
         raise SettingError(f"`jobs` is {jobs}: at least one scheme runs at once")
+    if not 1 <= seeds <= 100:
+        raise SettingError(f"`seeds` is {seeds}: it is from 1 to 100")
     plan = _plan(arrivals, repeat, measure, fill, intervals)
     chosen = None if "all" in names else names
-    return _run(Comparison, "compare", _trace(trace), chosen, _device(device), _settings(set, seed), plan, jobs or 0)
+    settings = _settings(set, seed)
+    return _run(Comparison, "compare", _trace(trace), chosen, _device(device), settings, plan, seeds, jobs or 0)
 
 
 _Plan = tuple[str, int, int, bool, int]
@@ -111,9 +116,10 @@ def _run(
     device: Device,
     settings: dict[str, str],
     plan: _Plan,
+    seeds: int,
     jobs: int,
 ) -> _Result:
-    core = _core.compare_schemes(trace._requests, schemes, device._file, list(settings.items()), *plan, jobs)
+    core = _core.compare_schemes(trace._requests, schemes, device._file, list(settings.items()), *plan, seeds, jobs)
     arrivals, repeat, measure, fill, intervals = plan
     options = {
         "device": None if device._file is None else device.name,
@@ -123,6 +129,7 @@ def _run(
         "measure": None if measure == repeat else measure,
         "fill": None if fill else False,
         "intervals": intervals or None,
+        "seeds": None if seeds == 1 else seeds,
     }
     of_schemes = {"scheme": schemes[0]} if kind is Replay and schemes else {"schemes": schemes}
     command = call(f"bimetal.{function}", _Literal(trace._origin), **of_schemes, **options)

@@ -77,7 +77,7 @@ def to_pandas(columns: Columns) -> pandas.DataFrame:
 
 
 def _is_text(heads: list[str], rows: list[list[str]], column: int) -> bool:
-    cells = [row[column] for row in rows]
+    cells = [row[column] for row in rows if len(row) > 1]
     return column == 0 or not any(cell[:1].isdigit() for cell in cells)
 
 
@@ -98,11 +98,14 @@ def text_table(table: Table) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Return a table as HTML: names to the left, figures to the right."""
+    """Return a table as HTML: names to the left, figures to the right; a row of one cell is the title of a group."""
     heads, rows = table
     left = [_is_text(heads, rows, column) for column in range(len(heads))]
 
     def line(tag: str, cells: list[str]) -> str:
+        if len(cells) == 1 < len(heads):
+            title = f'<th colspan="{len(heads)}" style="text-align: left">{html.escape(cells[0])}</th>'
+            return f"<tr>{title}</tr>"
         made = (
             f'<{tag} style="text-align: {"left" if text else "right"}">{html.escape(cell)}</{tag}>'
             for cell, text in zip(cells, left, strict=True)

@@ -21,6 +21,19 @@ def test_compare_has_what_the_command_writes(
     assert found.to_dict()["results"][0]["speed"].keys() == expected["results"][0]["speed"].keys()
 
 
+def test_seeds_spread_as_on_the_command_line(cli: Cli, small: Path, trace: bimetal.Trace) -> None:
+    settings: dict[str, str | int] = {"mlc.program_fail_ppm": 20000, "mlc.replacement_blocks": 100000}
+    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    found = bimetal.compare(trace, ["pagemap", "chang"], set=settings, seeds=3)
+    expected = cli("compare", small, "--schemes", "pagemap,chang", "--seeds", 3, *words)
+    assert without_speed(found.to_dict()) == without_speed(expected)
+    spread = found["pagemap"].spread
+    assert spread is not None
+    assert (spread.seeds, spread.min_us < spread.max_us) == (3, True)
+    assert " ± " in repr(found)
+    assert bimetal.compare(trace, ["pagemap", "chang"]).results[0].spread is None
+
+
 @pytest.mark.parametrize("scheme", [scheme.name for scheme in bimetal.schemes()])
 def test_replay_has_what_the_command_writes(cli: Cli, small: Path, trace: bimetal.Trace, scheme: str) -> None:
     found = bimetal.replay(trace, scheme, repeat=2)

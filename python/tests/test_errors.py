@@ -83,6 +83,7 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
         (lambda: bimetal.replay(trace, "chang", repeat=0), bimetal.SettingError, "at least 1"),
         (lambda: bimetal.replay(trace, "chang", intervals=-1), bimetal.SettingError, "`intervals` is -1"),
         (lambda: bimetal.compare(trace, jobs=0), bimetal.SettingError, "`jobs` is 0"),
+        (lambda: bimetal.compare(trace, seeds=0), bimetal.SettingError, "`seeds` is 0"),
         (lambda: trace.profile(sample=0), bimetal.TraceError, "`sample` is 0"),
     ]
     for work, kind, message in cases:

@@ -1,6 +1,7 @@
 """Tables, diagrams and reports."""
 
 import builtins
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Cli
+from conftest import BINARY, Cli
 
 import bimetal
 
@@ -74,8 +75,6 @@ def test_what_is_not_installed_is_said(
 
 
 def test_importing_takes_no_library_that_is_not_asked_for() -> None:
-    import subprocess
-
     check = (
         "import sys, bimetal; bimetal.schemes(); print({'numpy', 'pandas', 'pyarrow', 'matplotlib'} & {*sys.modules})"
     )
@@ -83,15 +82,25 @@ def test_importing_takes_no_library_that_is_not_asked_for() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_the_text_is_the_table_of_the_command(compared: bimetal.Comparison, replayed: bimetal.Replay) -> None:
-    text = repr(compared)
-    lines = text.splitlines()
+def test_the_text_is_the_table_of_the_command(
+    compared: bimetal.Comparison, replayed: bimetal.Replay, small: Path
+) -> None:
+    command = [str(BINARY), "compare", str(small), "--schemes", "pagemap,chang,opfcl"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n\n")
+    lines = repr(compared).splitlines()
     assert lines[0].startswith("small.bimetal: 6,000 requests")
-    assert lines[1].split()[0] == "scheme"
-    assert [line.split()[0] for line in lines[2:5]] == ["pagemap", "chang", "opfcl"]
-    assert f"{compared.results[0].cost_usd:.3f}" in lines[2]
-    for shown, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
-        assert shown.count("<table>") == shown.count("</table>") == tables
+    # The verdict, then the table with what there is to know of it; the terminal may be wider.
+    shown = "\n".join(lines[1:])
+    assert shown.startswith(printed[1])
+    assert " ".join(shown.split()) == " ".join([*printed[1].split(), *printed[2].split()])
+    assert max(map(len, lines)) <= 80
+    fastest = min(compared.results[:2], key=lambda result: result.response_us.mean)
+    assert f"fastest flash: {fastest.scheme}, " in shown
+    for text, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
+        assert text.count("<table>") == text.count("</table>") == tables
+    assert "flash cache over a disk</th>" in compared._repr_html_()
+    assert "fastest flash: " in compared._repr_html_()
+    assert "fastest" not in repr(replayed)
     assert "host" in replayed._repr_html_()
     assert repr(compared["chang"]).startswith("<Result 'chang', mean ")
     with pytest.raises(KeyError):

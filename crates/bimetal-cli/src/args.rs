@@ -12,7 +12,8 @@ use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Format, TimeUnit};
 use bimetal_study::arrivals;
 use bimetal_study::paper::lab::Scale;
-use clap::builder::NonEmptyStringValueParser;
+use bimetal_study::ranking::Sort;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use live::{BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CreateArgs, DumpArgs, ServeArgs, StatArgs};
 pub use sweep::SweepArgs;
@@ -201,7 +202,27 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub jobs: Option<u16>,
-    /// Add all that was counted: devices, wear, energy, every operation by region and cause
+    /// Replay each scheme with N seeds, from that of the device on, and show the mean response over them with half of the range
+    /// between the lowest and the highest. A seed decides which operations fail; without failures it makes no difference
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u8).range(2..=100),
+        allow_negative_numbers = true,
+        help_heading = "Replay options"
+    )]
+    pub seeds: Option<u8>,
+    /// What the table is sorted by, the best first; `listed` is the order of `--schemes`. Results in JSON are always in that
+    /// one
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = Sort::ALL[0].0,
+        value_parser = PossibleValuesParser::new(Sort::ALL.map(|(name, _, _)| name)).try_map(|name| name.parse::<Sort>()),
+        help_heading = "Output options"
+    )]
+    pub sort: Sort,
+    /// Also print devices, wear, energy, every operation by region and cause, and the speed of the simulation
     #[arg(long, help_heading = "Output options")]
     pub details: bool,
 }

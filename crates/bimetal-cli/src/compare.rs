@@ -1,19 +1,22 @@
 //! `bimetal compare`: schemes side by side.
 //!
-//! One screen: a line for each scheme with what it comes down to, and what its page operations were for. `--details` adds
-//! all that was counted.
+//! One screen: which scheme is best, a line for each with what it comes down to, and what its page operations were for.
+//! `--details` adds all that was counted.
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
 use bimetal_study::compare::{self, Comparison, Entry};
 use bimetal_study::describe;
 use bimetal_study::headline::{self, Column};
+use bimetal_study::listing::Sheet;
 use bimetal_study::prepare::{Schemes, prepare};
+use bimetal_study::ranking::Ranking;
+use bimetal_study::verdict::Verdict;
 
 use crate::args::CompareArgs;
 use crate::failure::Failure;
-use crate::number::{NOTHING, RATES, SIZES, thousands, with_unit};
+use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use crate::progress::Bars;
-use crate::table::{plain, remark, right_aligned};
+use crate::table::{bold, remark, sheet};
 use crate::{details, header, output, setup, warn};
 
 /// Runs the command.
@@ -26,16 +29,19 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
-    let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * u64::from(plan.passes));
-    let comparison = compare::run(&prepared, &plan, usize::from(args.jobs.unwrap_or(0)), &bars)?;
+    let seeds = args.seeds.map_or(1, u32::from);
+    let replays = u64::from(plan.passes) * u64::from(seeds);
+    let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * replays);
+    let comparison = compare::run(&prepared, &plan, seeds, usize::from(args.jobs.unwrap_or(0)), &bars)?;
     for warning in &comparison.warnings {
         warn(warning);
     }
-    output::write_report(&run.html, &comparison, profile.as_ref())?;
-    output::emit(&run.json, &comparison, || text(&comparison, args.details))
+    output::write_report(&run.html, &comparison, args.sort, profile.as_ref())?;
+    let ranking = Ranking::of(&comparison.results, args.sort);
+    output::emit(&run.json, &comparison, || text(&comparison, &ranking, args.details))
 }
 
-fn text(comparison: &Comparison, with_details: bool) -> String {
+fn text(comparison: &Comparison, ranking: &Ranking, with_details: bool) -> String {
     let mut text = header::replay(comparison);
     let entries = &comparison.results;
     if let Some(entry) = entries.first() {
@@ -44,34 +50,20 @@ fn text(comparison: &Comparison, with_details: bool) -> String {
     }
     text.push_str(&header::remarks(&describe::notes(entries)));
     text.push('\n');
-    text.push_str(&summary(entries));
-    text.push_str(&header::remarks(&headline::overload_remarks(entries)));
+    if let Some(verdict) = Verdict::of(entries, ranking) {
+        text.extend(verdict.lines().iter().map(|line| format!("  {line}\n")));
+        text.push('\n');
+    }
+    text.push_str(&sheet(&headline::sheet(entries, ranking)));
+    text.push_str(&header::remarks(&headline::remarks(entries, ranking)));
     text.push('\n');
-    text.push_str(&page_operations(entries));
+    let (unit, operations) = page_operations(entries, ranking);
+    text.push_str(&format!("  {}\n{}", bold(&format!("Page operations{unit}")), sheet(&operations)));
     if with_details {
         text.push('\n');
-        text.push_str(&details::text(entries));
+        text.push_str(&details::text(&ranking.arranged(entries)));
     }
     text
-}
-
-/// A line for each scheme.
-fn lines(entries: &[Entry], columns: Vec<Column>) -> String {
-    let heads: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|(head, _)| head.as_str())).collect();
-    let row = |(index, entry): (usize, &Entry)| {
-        std::iter::once(entry.report.scheme.clone())
-            .chain(columns.iter().map(|(_, values)| values[index].clone()))
-            .collect()
-    };
-    plain(&right_aligned(&heads, 1), entries.iter().enumerate().map(row).collect())
-}
-
-/// What each scheme comes down to, and how fast it was simulated.
-fn summary(entries: &[Entry]) -> String {
-    let mut columns = headline::columns(entries);
-    let speed = |entry: &Entry| with_unit(RATES, entry.speed.requests_per_s);
-    columns.push(("requests/s".into(), entries.iter().map(speed).collect()));
-    lines(entries, columns)
 }
 
 /// What page reads and programs are for.
@@ -82,33 +74,45 @@ const PURPOSES: &[(&str, &[Cause])] = &[
     ("other", &[Cause::WearLevel, Cause::Scan, Cause::Meta]),
 ];
 
-/// What the page operations of each scheme were for; the purposes add up to all. Accesses to disks are none of them.
-fn page_operations(entries: &[Entry]) -> String {
+/// Units of counts, with the words for them behind a title.
+const COUNTS: [(&str, f64); 4] = [("", 1.0), (", thousands", 1e3), (", millions", 1e6), (", billions", 1e9)];
+/// Counts from here on are shown in a larger unit: seven columns are enough for any.
+const COUNT_MAX: f64 = 1e6;
+
+/// What the page operations of each scheme were for, and their unit; the purposes add up to all. Accesses to disks are none of
+/// them.
+fn page_operations(entries: &[Entry], ranking: &Ranking) -> (&'static str, Sheet) {
     let count = |entry: &Entry, causes: &[Cause]| -> u64 {
         let pages = [FlashOp::Read, FlashOp::Program].map(FlashOp::name);
         let counted = entry.report.ops.iter().filter(|row| pages.contains(&row.op) && !entry.is_disk(&row.region));
         counted.filter(|row| causes.iter().any(|cause| cause.name() == row.cause)).map(|row| row.count).sum()
     };
+    let most = entries.iter().map(|entry| count(entry, &Cause::ALL)).max().unwrap_or(0) as f64;
+    let fits = |(_, size): &&(&str, f64)| most / size < COUNT_MAX;
+    let (unit, size) = *COUNTS.iter().find(fits).unwrap_or(&COUNTS[0]);
+    let shown = |count: u64| if size > 1.0 { significant(count as f64 / size) } else { thousands(count) };
     let column = |head: &str, causes: &[Cause]| {
-        (head.to_owned(), entries.iter().map(|entry| thousands(count(entry, causes))).collect())
+        (head.to_owned(), entries.iter().map(|entry| shown(count(entry, causes))).collect())
     };
     let mut columns: Vec<Column> = PURPOSES.iter().map(|&(head, causes)| column(head, causes)).collect();
-    columns.push(column("= page operations", &Cause::ALL));
+    columns.push(column("= all", &Cause::ALL));
     if entries.iter().any(|entry| !entry.disks.is_empty()) {
-        let accesses = |op: DiskOp| entries.iter().map(|entry| accesses(entry, op)).collect();
-        columns.push(("disk reads".into(), accesses(DiskOp::Read)));
-        columns.push(("writes".into(), accesses(DiskOp::Write)));
+        let of_disks =
+            |op: DiskOp| entries.iter().map(|entry| accesses(entry, op).map_or_else(nothing, shown)).collect();
+        columns.push(("disk\nreads".into(), of_disks(DiskOp::Read)));
+        columns.push(("disk\nwrites".into(), of_disks(DiskOp::Write)));
     }
-    lines(entries, columns)
+    (unit, headline::grouped(ranking, |place| entries[place].report.scheme.clone(), columns))
+}
+
+fn nothing() -> String {
+    NOTHING.to_owned()
 }
 
 /// How often the disks of a scheme that has them were read or written.
-fn accesses(entry: &Entry, op: DiskOp) -> String {
-    if entry.disks.is_empty() {
-        return NOTHING.to_owned();
-    }
+fn accesses(entry: &Entry, op: DiskOp) -> Option<u64> {
     let of_disks = entry.report.ops.iter().filter(|row| row.op == op.name() && entry.is_disk(&row.region));
-    thousands(of_disks.map(|row| row.count).sum())
+    (!entry.disks.is_empty()).then(|| of_disks.map(|row| row.count).sum())
 }
 
 #[cfg(test)]

@@ -127,12 +127,14 @@ fn responses(grid: &mut Grid, entries: &[Entry]) {
 
 /// A ratio of every scheme to the first, which is 1.
 fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl Fn(&Relative) -> Option<f64>) {
-    let Some((first, [_, ..])) = entries.split_first() else { return };
+    let Some(first) = entries.iter().find_map(|entry| entry.relative.as_ref()).map(|relative| &relative.to) else {
+        return;
+    };
     let shown = |entry: &Entry| {
         let value = entry.relative.as_ref().map_or(Some(1.0), &ratio);
         value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.2} x"))
     };
-    grid.row(format!("{label} {}", first.report.scheme), entries.iter().map(shown).collect());
+    grid.row(format!("{label} {first}"), entries.iter().map(shown).collect());
 }
 
 fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {

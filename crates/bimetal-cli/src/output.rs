@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bimetal_core::profile::Profile;
 use bimetal_study::compare::Comparison;
+use bimetal_study::ranking::Sort;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -26,9 +27,14 @@ pub fn write_html(html: &HtmlArgs, page: impl FnOnce() -> String) -> Result<(), 
 }
 
 /// Writes the report of a comparison where it was asked for; the profile is there if it was.
-pub fn write_report(html: &HtmlArgs, comparison: &Comparison, profile: Option<&Profile>) -> Result<(), Failure> {
+pub fn write_report(
+    html: &HtmlArgs,
+    comparison: &Comparison,
+    sort: Sort,
+    profile: Option<&Profile>,
+) -> Result<(), Failure> {
     let Some(profile) = profile else { return Ok(()) };
-    write_html(html, || bimetal_study::html::comparison(comparison, profile, &command_line()))
+    write_html(html, || bimetal_study::html::comparison(comparison, sort, profile, &command_line()))
 }
 
 /// The command line as it would be typed.

@@ -3,6 +3,7 @@
 use bimetal_study::compare::{self, Comparison};
 use bimetal_study::describe;
 use bimetal_study::prepare::{Schemes, prepare};
+use bimetal_study::ranking::Sort;
 
 use bimetal_core::scheme::SCHEMES;
 
@@ -38,11 +39,11 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
     let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * u64::from(plan.passes));
-    let comparison = compare::run(&prepared, &plan, 1, &bars)?;
+    let comparison = compare::run(&prepared, &plan, 1, 1, &bars)?;
     for warning in &comparison.warnings {
         warn(warning);
     }
-    output::write_report(&run.html, &comparison, profile.as_ref())?;
+    output::write_report(&run.html, &comparison, Sort::default(), profile.as_ref())?;
     output::emit(&run.json, &comparison, || text(&comparison))
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use anstyle::Style;
+pub use bimetal_study::listing::broken;
+use bimetal_study::listing::{Line, Sheet, chars};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 /// Narrower output than this is not attempted.
@@ -10,9 +12,11 @@ const WIDTH_MIN: usize = 60;
 /// Wider lines than this are hard to read.
 const WIDTH_MAX: usize = 100;
 
-/// Columns that a line may take.
+/// Columns that a line may take: those of `COLUMNS`, as other programs have it, or of the terminal.
 pub fn width() -> usize {
-    terminal_size::terminal_size().map_or(WIDTH_MAX, |(width, _)| usize::from(width.0)).clamp(WIDTH_MIN, WIDTH_MAX)
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    asked.or_else(terminal).unwrap_or(WIDTH_MAX).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 
 /// Text that stands out.
@@ -33,19 +37,19 @@ pub fn remark(text: &str) -> String {
     lines.iter().enumerate().map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " })).collect()
 }
 
-/// Text in lines of at most `width` columns, unless a word is longer.
-pub fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+/// Rows in groups, as wide as they are.
+pub fn sheet(sheet: &Sheet) -> String {
+    let line = |line: Line| match line {
+        Line::Head(text) | Line::Title(text) => bold_words(&text),
+        Line::Row(text) => text,
+    };
+    sheet.lines().into_iter().map(|each| line(each) + "\n").collect()
+}
+
+/// A line that stands out; what it is indented by does not.
+fn bold_words(line: &str) -> String {
+    let words = line.trim_start();
+    format!("{}{}", &line[..line.len() - words.len()], bold(words))
 }
 
 /// Figures side by side: a label for each row, a column for each thing compared.
@@ -132,10 +136,6 @@ impl Grid {
         align(&mut table, |column| column > 0);
         push_trimmed(&table, text);
     }
-}
-
-fn chars(text: &str) -> usize {
-    text.chars().count()
 }
 
 /// Which side the entries of a column keep to.

@@ -88,7 +88,7 @@ fn check(bench: &Bench, report: &str, plots: u64) {
 fn a_comparison_of_all_schemes_is_readable() {
     let bench = Bench::new();
     let ran = bench.succeed(&["compare", "--limit", "30000", "--html", "all.html"]);
-    assert!(ran.stdout.contains("page operations"), "the table is printed too");
+    assert!(ran.stdout.contains("Page operations"), "the table is printed too");
     check(&bench, "all.html", 20);
 }
 

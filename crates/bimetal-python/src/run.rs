@@ -5,6 +5,8 @@ use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::Plan;
 use bimetal_study::listing::{self, Listing};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
+use bimetal_study::ranking::{Ranking, Sort};
+use bimetal_study::verdict::Verdict;
 use bimetal_study::{StudyError, arrivals, compare, headline, html};
 use pyo3::prelude::*;
 
@@ -34,25 +36,30 @@ impl Comparison {
     fn html(&self, py: Python<'_>, command: &str) -> PyResult<String> {
         interruptible(py, |_| {
             let profile = Profile::of(&self.workload.requests, &CurvePlan::default());
-            html::comparison(&self.comparison, &profile, command)
+            html::comparison(&self.comparison, Sort::default(), &profile, command)
         })
     }
 
-    /// What each scheme comes down to.
-    fn headline(&self) -> Table {
-        let entries = &self.comparison.results;
-        let columns = headline::columns(entries);
-        let row = |(index, entry): (usize, &compare::Entry)| {
-            let values = columns.iter().map(|(_, values)| values[index].clone());
-            std::iter::once(entry.report.scheme.clone()).chain(values).collect()
-        };
-        let rows = entries.iter().enumerate().map(row).collect();
-        (std::iter::once("scheme".to_owned()).chain(columns.iter().map(|(head, _)| head.clone())).collect(), rows)
+    /// What it comes down to, in at most two lines; none for one scheme.
+    fn verdict(&self) -> Vec<String> {
+        Verdict::of(&self.comparison.results, &self.ranking()).map_or_else(Vec::new, |verdict| verdict.lines())
     }
 
-    /// What the marks in that table mean.
+    /// What each scheme comes down to, the best first; the title of a group is a row of one cell.
+    fn headline(&self) -> Table {
+        let sheet = headline::sheet(&self.comparison.results, &self.ranking());
+        (sheet.flat_heads(), sheet.flat_rows())
+    }
+
+    /// The same as lines of text.
+    fn lines(&self) -> Vec<String> {
+        let sheet = headline::sheet(&self.comparison.results, &self.ranking());
+        sheet.lines().iter().map(|line| line.text().to_owned()).collect()
+    }
+
+    /// What is to be known to read that table.
     fn remarks(&self) -> Vec<String> {
-        headline::overload_remarks(&self.comparison.results)
+        headline::remarks(&self.comparison.results, &self.ranking())
     }
 
     /// Operations of each scheme.
@@ -66,13 +73,19 @@ impl Comparison {
     }
 }
 
+impl Comparison {
+    fn ranking(&self) -> Ranking {
+        Ranking::of(&self.comparison.results, Sort::default())
+    }
+}
+
 pub fn table(listing: Listing) -> Table {
     (listing.heads, listing.rows)
 }
 
 /// Runs schemes, all that the device allows if none is named, on the device of a device file or one fitted to the trace.
 #[pyfunction]
-#[pyo3(signature = (trace, schemes, device, settings, arrivals, repeat, measure, fill, intervals, jobs))]
+#[pyo3(signature = (trace, schemes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place, by name")]
 fn compare_schemes(
     py: Python<'_>,
@@ -85,6 +98,7 @@ fn compare_schemes(
     measure: u32,
     fill: bool,
     intervals: u32,
+    seeds: u32,
     jobs: usize,
 ) -> PyResult<Comparison> {
     let plan = Plan {
@@ -101,7 +115,7 @@ fn compare_schemes(
     let workload = trace.workload.clone();
     let run = |workload: Workload, stop: &_| -> Result<compare::Comparison, StudyError> {
         let prepared = prepare(workload, device, &schemes, &settings)?;
-        compare::run(&prepared, &plan, jobs, stop)
+        compare::run(&prepared, &plan, seeds, jobs, stop)
     };
     let comparison = interruptible(py, |stop| run(workload, stop))?.map_err(|error| error.raise(py))?;
     Ok(Comparison { comparison, workload: trace.workload.clone() })

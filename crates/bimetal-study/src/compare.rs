@@ -16,7 +16,7 @@ use bimetal_core::units::Nanos;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::prepare::{Addresses, Prepared};
+use crate::prepare::{Addresses, Prepared, Workload};
 use crate::{StudyError, arrivals, memory};
 
 /// What `compare` and `replay` write as JSON.
@@ -73,12 +73,50 @@ pub struct Entry {
     pub notes: Vec<String>,
     /// How fast the simulation was.
     pub speed: Speed,
+    /// How the mean response differs from seed to seed, where more than one was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 impl Entry {
+    /// The mean response, over all seeds that were run; none where responses only say how long the trace is.
+    pub fn mean_us(&self) -> Option<f64> {
+        let mean_us = self.spread.map_or(self.report.response_us.mean, |spread| spread.mean_us);
+        (self.report.load.overload != Overload::Growing).then_some(mean_us)
+    }
+
     /// Whether a row of the report's operations is one of a disk.
     pub fn is_disk(&self, region: &str) -> bool {
         self.disks.iter().any(|disk| disk.name == region)
+    }
+}
+
+/// The mean response over several seeds: those of the device, the next one, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// How many seeds were run.
+    pub seeds: u32,
+    /// Lowest mean response.
+    pub min_us: f64,
+    /// Highest mean response.
+    pub max_us: f64,
+    /// Mean of the mean responses.
+    pub mean_us: f64,
+}
+
+impl Spread {
+    fn of(means_us: &[f64]) -> Self {
+        Self {
+            seeds: means_us.len() as u32,
+            min_us: means_us.iter().copied().fold(f64::INFINITY, f64::min),
+            max_us: means_us.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean_us: means_us.iter().sum::<f64>() / means_us.len() as f64,
+        }
+    }
+
+    /// Half of the range from the lowest to the highest.
+    pub fn half_range_us(&self) -> f64 {
+        (self.max_us - self.min_us) / 2.0
     }
 }
 
@@ -190,11 +228,18 @@ impl Progress for Quiet {
     fn done(&self, _run: usize) {}
 }
 
-/// Runs every prepared device, at most `jobs` at once; 0 is as many as there are processors.
+/// Runs every prepared device with so many seeds, at most `jobs` at once; 0 is as many as there are processors. Figures are
+/// those of the device's own seed; more seeds than one add how the mean response spreads.
 ///
 /// # Errors
 /// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
-pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progress) -> Result<Comparison, StudyError> {
+pub fn run(
+    prepared: &Prepared,
+    plan: &Plan,
+    seeds: u32,
+    jobs: usize,
+    progress: &dyn Progress,
+) -> Result<Comparison, StudyError> {
     let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
     memory::check(&prepared.runs, jobs)?;
     let workload = &prepared.workload;
@@ -202,8 +247,7 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
         if progress.served(index, 0).is_break() {
             return Err(StudyError::Stopped);
         }
-        let served = &mut |served| progress.served(index, served);
-        let result = entry(resolved, &workload.requests, &workload.facts, plan, served);
+        let result = with_seeds(resolved, workload, plan, seeds, |served| progress.served(index, served));
         progress.done(index);
         result
     };
@@ -231,6 +275,33 @@ pub fn run(prepared: &Prepared, plan: &Plan, jobs: usize, progress: &dyn Progres
         warnings,
         results,
     })
+}
+
+/// Runs one device with its own seed, and with those that follow for how its mean response spreads.
+fn with_seeds(
+    resolved: &Resolved,
+    workload: &Workload,
+    plan: &Plan,
+    seeds: u32,
+    progress: impl Fn(u64) -> ControlFlow<()>,
+) -> Result<Entry, StudyError> {
+    let (requests, facts) = (&workload.requests, &workload.facts);
+    let mut first = entry(resolved, requests, facts, plan, &mut |served| progress(served))?;
+    if seeds < 2 {
+        return Ok(first);
+    }
+    let of_one_seed = requests.len() as u64 * u64::from(plan.passes);
+    let only_sums = Plan { intervals: 0, ..plan.clone() };
+    let mut means_us = vec![first.report.response_us.mean];
+    for number in 1..u64::from(seeds) {
+        let mut other = resolved.clone();
+        other.device.seed = resolved.device.seed.wrapping_add(number);
+        other.shape.seed = other.device.seed;
+        let served = &mut |served| progress(number * of_one_seed + served);
+        means_us.push(entry(&other, requests, facts, &only_sums, served)?.report.response_us.mean);
+    }
+    first.spread = Some(Spread::of(&means_us));
+    Ok(first)
 }
 
 /// Each scheme but the first is put beside the first.
@@ -311,6 +382,7 @@ pub(crate) fn entry(
         spare: resolved.spare(),
         notes: resolved.notes.clone(),
         speed,
+        spread: None,
     })
 }
 
@@ -372,10 +444,56 @@ fn are(entries: &[&Entry], all: usize) -> String {
     }
 }
 
+/// Results that were not replayed, for the tests of what shows them.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{Entry, Overload, Quiet, Relative, run};
+    use crate::prepare::{Schemes, Workload, prepare};
+    use bimetal_core::replay::Plan;
+
+    /// What a result is to say.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Sketch {
+        pub scheme: &'static str,
+        pub mean_us: f64,
+        pub years: Option<f64>,
+        pub usd: f64,
+        pub disk: bool,
+        pub growing: bool,
+    }
+
+    /// Results that say so: those of small devices with other figures.
+    pub fn entries(sketches: &[Sketch]) -> Vec<Entry> {
+        let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
+        let schemes = Schemes::named(&["pagemap".to_owned(), "opfcl".to_owned()]).unwrap();
+        let prepared = prepare(Workload::of(trace, None), None, &schemes, &[]).unwrap();
+        let [flash, over_disk] = run(&prepared, &Plan::default(), 1, 1, &Quiet).unwrap().results.try_into().unwrap();
+        let entry = |sketch: &Sketch| {
+            let mut entry = if sketch.disk { over_disk.clone() } else { flash.clone() };
+            let report = &mut entry.report;
+            report.scheme = sketch.scheme.to_owned();
+            (report.response_us.mean, report.response_us.p99) = (sketch.mean_us, sketch.mean_us * 9.0);
+            (report.lifetime_years, report.lifetime_host_bytes) =
+                (sketch.years, sketch.years.map(|years| years * 1e12));
+            report.cost_usd = sketch.usd;
+            report.load.overload = if sketch.growing { Overload::Growing } else { Overload::None };
+            entry.relative = None;
+            entry
+        };
+        let mut entries: Vec<Entry> = sketches.iter().map(entry).collect();
+        if let Some((first, others)) = entries.split_first_mut() {
+            for other in others {
+                other.relative = Some(Relative::of(&first.report, &other.report));
+            }
+        }
+        entries
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prepare::{Schemes, Workload, prepare};
+    use crate::prepare::{Schemes, prepare};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Goes on so many times.
@@ -398,8 +516,31 @@ mod tests {
         let prepared = prepare(Workload::of(trace, None), None, &Schemes::all(), &[]).unwrap();
         for (jobs, patience) in [(1, 0), (1, 2), (3, 5)] {
             let progress = Impatient(AtomicUsize::new(patience));
-            let stopped = run(&prepared, &Plan::default(), jobs, &progress);
+            let stopped = run(&prepared, &Plan::default(), 1, jobs, &progress);
             assert!(matches!(stopped, Err(StudyError::Stopped)), "{jobs} {patience}");
         }
+    }
+
+    #[test]
+    fn seeds_spread_only_what_is_random() {
+        let trace = crate::generate::trace("zipf", &[("requests".into(), "3000".into())], 1).unwrap();
+        let workload = Workload::of(trace, None);
+        let spread = |settings: &[(&str, &str)], seeds| {
+            let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+            let schemes = Schemes::named(&["pagemap".to_owned()]).unwrap();
+            let prepared = prepare(workload.clone(), None, &schemes, &settings).unwrap();
+            let entry = run(&prepared, &Plan::default(), seeds, 1, &Quiet).unwrap().results.remove(0);
+            (entry.report.response_us.mean, entry.spread)
+        };
+        let faults = [("mlc.program_fail_ppm", "20000"), ("mlc.replacement_blocks", "100000")];
+        assert_eq!(spread(&faults, 1).1, None);
+        let (first, of_three) = spread(&faults, 3);
+        let of_three = of_three.unwrap();
+        let means: Vec<f64> =
+            ["1", "2", "3"].iter().map(|&seed| spread(&[&faults[..], &[("seed", seed)]].concat(), 1).0).collect();
+        assert_eq!((first, of_three), (means[0], Spread::of(&means)));
+        assert!(of_three.half_range_us() > 0.0 && of_three.seeds == 3);
+        let (mean, unmoved) = spread(&[], 3);
+        assert_eq!(unmoved.map(|spread| (spread.min_us, spread.max_us)), Some((mean, mean)));
     }
 }

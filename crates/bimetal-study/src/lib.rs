@@ -18,8 +18,10 @@ mod memory;
 pub mod number;
 pub mod paper;
 pub mod prepare;
+pub mod ranking;
 pub mod sample;
 pub mod sweep;
+pub mod verdict;
 pub mod writer;
 
 pub use error::StudyError;

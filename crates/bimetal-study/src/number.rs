@@ -5,7 +5,9 @@ pub const NOTHING: &str = "–";
 /// What a figure of the responses of an overloaded device is shown as: it would say how long the trace is.
 pub const OVERLOAD: &str = "overload";
 /// In front of a figure of the responses of a device that is overloaded in bursts.
-pub const IN_BURSTS: &str = "*";
+pub const IN_BURSTS: &str = "!";
+/// Behind the name of a scheme that no other one of its group is better than.
+pub const ON_FRONT: &str = "*";
 
 /// `1,234,567`.
 pub fn thousands(count: u64) -> String {
@@ -32,9 +34,14 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// An amount of dollars: to the cent, or below one with three significant digits.
+/// An amount of dollars: to the cent, below one with three significant digits, and from ten thousand on without cents.
 pub fn dollars(usd: f64) -> String {
-    if usd.abs() < 0.995 { significant(usd) } else { format!("{usd:.2}") }
+    if (0.995..9_999.995).contains(&usd.abs()) { format!("{usd:.2}") } else { significant(usd) }
+}
+
+/// The value of a number that is shown so.
+pub fn as_shown(text: &str) -> f64 {
+    text.replace(',', "").parse().unwrap_or(f64::NAN)
 }
 
 /// A count as it is, any other figure with three significant digits.
@@ -108,13 +115,21 @@ mod tests {
             (1e18, "1.00e18"),
         ] {
             assert_eq!(significant(value), text);
+            assert_eq!(significant(as_shown(text)), text);
         }
         for (value, text) in
             [(1_234_567.0, "1,234,567"), (-2.0, "-2"), (0.5, "0.500"), (99.99, "100"), (1e18, "1.00e18")]
         {
             assert_eq!(plain(value), text);
         }
-        for (usd, text) in [(0.0, "0"), (0.0561, "0.056"), (0.468, "0.468"), (0.999, "1.00"), (1234.5, "1234.50")] {
+        for (usd, text) in [
+            (0.0, "0"),
+            (0.0561, "0.056"),
+            (0.468, "0.468"),
+            (0.999, "1.00"),
+            (1234.5, "1234.50"),
+            (98_765.4, "98,765"),
+        ] {
             assert_eq!(dollars(usd), text);
         }
         assert_eq!(thousands(100), "100");

@@ -10,11 +10,15 @@ use super::{Named, configuration, over_time, workload};
 use crate::compare::{Comparison, Entry};
 use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::number::{IN_BURSTS, LIVES, SIZES, common_unit, with_unit};
+use crate::ranking::{Ranking, Sort};
+use crate::verdict::Verdict;
 use crate::{describe, headline};
 
 /// A page of a comparison, or of one scheme; `profile` is that of its trace, and `command` makes the page again.
-pub fn comparison(comparison: &Comparison, profile: &Profile, command: &str) -> String {
-    let entries = comparison.results.as_slice();
+pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, command: &str) -> String {
+    let ranking = Ranking::of(&comparison.results, sort);
+    let arranged = ranking.arranged(&comparison.results);
+    let entries = arranged.as_slice();
     let what = match entries {
         [entry] => entry.report.scheme.clone(),
         _ => format!("{} schemes", entries.len()),
@@ -23,14 +27,9 @@ pub fn comparison(comparison: &Comparison, profile: &Profile, command: &str) -> 
     let mut page = Page::new(&format!("{what} on {}", comparison.trace.name), schemes);
     head(&mut page, comparison, command);
     page.section("At a glance");
-    let columns = headline::columns(entries);
-    let heads = std::iter::once("scheme".to_owned()).chain(columns.iter().map(|(head, _)| head.clone())).collect();
-    let row = |(index, entry): (usize, &Entry)| {
-        let values = columns.iter().map(|(_, values)| values[index].clone());
-        std::iter::once(entry.report.scheme.clone()).chain(values).collect()
-    };
-    page.table(&Table::new(heads, entries.iter().enumerate().map(row).collect()));
-    page.list("facts", &headline::overload_remarks(entries));
+    page.paragraph(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
+    page.table(&Table::of_sheet(&headline::sheet(&comparison.results, &ranking)));
+    page.list("facts", &headline::remarks(&comparison.results, &ranking));
     page.section("Response");
     left_out(&mut page, entries);
     page.plots(&responses(entries));

@@ -2,7 +2,7 @@
 
 use super::page::escape;
 use crate::figure::{Described, Origin, Plot, PlotKind, Points, Series};
-use crate::listing::Listing;
+use crate::listing::{Listing, Sheet};
 use crate::number::{NOTHING, plain};
 
 /// A table.
@@ -10,7 +10,7 @@ use crate::number::{NOTHING, plain};
 pub(super) struct Table {
     /// One for each column.
     pub heads: Vec<String>,
-    /// Values of each row, its label first.
+    /// Values of each row, its label first; a row of a label alone is the title of those that follow.
     pub rows: Vec<Vec<String>>,
     /// So many columns are text and keep to the left; the others are figures.
     pub text_columns: usize,
@@ -29,6 +29,11 @@ impl Table {
         Self { heads, rows, text_columns, is_prose: false }
     }
 
+    /// The table of groups of rows.
+    pub fn of_sheet(sheet: &Sheet) -> Self {
+        Self::new(sheet.flat_heads(), sheet.flat_rows())
+    }
+
     /// The table in a box of its own that scrolls where it is too narrow.
     pub fn html(&self) -> String {
         let side = |column: usize| if column < self.text_columns { " class=\"text\"" } else { "" };
@@ -40,6 +45,11 @@ impl Table {
             _ => format!("<td{}>{}</td>", side(column), escape(value)),
         };
         let row = |row: &Vec<String>| {
+            if let ([title], [_, _, ..]) = (row.as_slice(), self.heads.as_slice()) {
+                let span = self.heads.len();
+                let title = escape(title);
+                return format!("<tr class=\"group\"><th class=\"text\" colspan=\"{span}\">{title}</th></tr>\n");
+            }
             let cells: String = row.iter().enumerate().map(cell).collect();
             format!("<tr>{cells}</tr>\n")
         };

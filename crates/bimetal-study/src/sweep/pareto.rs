@@ -62,16 +62,40 @@ impl FromStr for Goal {
     }
 }
 
+/// The figures that goals are about, in units of one's own that are the same for all that is compared. Responses of a device
+/// that falls behind more and more are none.
+#[derive(Clone, Copy, Debug)]
+pub struct Aims {
+    /// Price.
+    pub cost_usd: f64,
+    /// Mean response.
+    pub mean: Option<f64>,
+    /// 99th percentile of the responses.
+    pub p99: Option<f64>,
+    /// Life: for one trace bytes are the same as years.
+    pub life: Option<f64>,
+}
+
+impl Aims {
+    fn of_figures(figures: &Figures) -> Self {
+        let judged = figures.is_judged().then_some(figures.response_us);
+        Self {
+            cost_usd: figures.cost_usd,
+            mean: judged.map(|response| response.mean),
+            p99: judged.map(|response| response.p99),
+            life: figures.lifetime_host_bytes,
+        }
+    }
+}
+
 impl Goal {
-    /// What is to be small. Responses of a device that falls behind more and more are none; what is never worn out lives for ever.
-    fn of(self, figures: &Figures) -> f64 {
+    /// What is to be small: no number where there is no response. What is never worn out lives for ever.
+    pub fn of(self, aims: &Aims) -> f64 {
         match self {
-            Self::Cost => figures.cost_usd,
-            Self::Mean | Self::P99 if !figures.is_judged() => f64::NAN,
-            Self::Mean => figures.response_us.mean,
-            Self::P99 => figures.response_us.p99,
-            // For one trace the same as in years.
-            Self::Life => -figures.lifetime_host_bytes.unwrap_or(f64::INFINITY),
+            Self::Cost => aims.cost_usd,
+            Self::Mean => aims.mean.unwrap_or(f64::NAN),
+            Self::P99 => aims.p99.unwrap_or(f64::NAN),
+            Self::Life => -aims.life.unwrap_or(f64::INFINITY),
         }
     }
 }
@@ -100,8 +124,8 @@ pub fn of_rows(rows: &[Row], goals: &[Goal]) -> Vec<usize> {
 /// Those of a group.
 pub fn of_group(rows: &[Row], group: &[usize], goals: &[Goal]) -> Vec<usize> {
     let of = |&at: &usize| {
-        let figures = rows[at].figures.as_ref()?;
-        Some((at, goals.iter().map(|goal| goal.of(figures)).collect()))
+        let aims = Aims::of_figures(rows[at].figures.as_ref()?);
+        Some((at, goals.iter().map(|goal| goal.of(&aims)).collect()))
     };
     let (places, points): (Vec<usize>, Vec<Goals>) = group.iter().filter_map(of).unzip();
     front(&points).into_iter().map(|at| places[at]).collect()

@@ -1,0 +1,275 @@
+//! In which order schemes are shown, in which groups, and which of them no other of their group is better than.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use bimetal_core::report::Overload;
+
+use crate::compare::Entry;
+use crate::headline::Scale;
+use crate::number::{self, dollars, significant};
+use crate::sweep::pareto::{self, Aims};
+
+/// What schemes are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Mean response.
+    #[default]
+    Response,
+    /// 99th percentile of the responses.
+    P99,
+    /// Bytes programmed per byte that the host writes.
+    WriteAmplification,
+    /// Life at the rate of the trace, the longest first.
+    Life,
+    /// Price.
+    Cost,
+    /// Name.
+    Name,
+    /// The order in which they were asked for: for all schemes that of the registry.
+    Listed,
+}
+
+impl Sort {
+    /// What orders are called on a command line, and in a sentence.
+    pub const ALL: [(&'static str, Self, &'static str); 7] = [
+        ("response", Self::Response, "by mean response, best first"),
+        ("p99", Self::P99, "by the 99th percentile of the response, best first"),
+        ("write-amplification", Self::WriteAmplification, "by write amplification, lowest first"),
+        ("life", Self::Life, "by life, longest first"),
+        ("cost", Self::Cost, "by cost, cheapest first"),
+        ("name", Self::Name, "by name"),
+        ("listed", Self::Listed, "in the order asked for"),
+    ];
+
+    /// The order in a sentence, behind "sorted".
+    pub fn phrase(self) -> &'static str {
+        Self::ALL.iter().find(|(_, sort, _)| *sort == self).map_or("", |&(_, _, phrase)| phrase)
+    }
+
+    /// The figure, the smaller the better.
+    fn key(self, entry: &Entry) -> Option<f64> {
+        let report = &entry.report;
+        match self {
+            Self::Response => entry.mean_us(),
+            Self::P99 => Some(report.response_us.p99),
+            Self::WriteAmplification => report.write_amplification,
+            Self::Life => report.lifetime_years.map(|years| -years),
+            Self::Cost => Some(report.cost_usd),
+            Self::Name | Self::Listed => None,
+        }
+    }
+
+    /// Devices that fall behind come last by any figure, and before them those without the figure.
+    fn order(self, a: &Entry, b: &Entry) -> Ordering {
+        match self {
+            Self::Listed => Ordering::Equal,
+            Self::Name => a.report.scheme.cmp(&b.report.scheme),
+            _ => {
+                let (key_a, key_b) = (self.key(a), self.key(b));
+                let known = key_a.is_none().cmp(&key_b.is_none());
+                let values = key_a.zip(key_b).map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b));
+                falls_behind(a).cmp(&falls_behind(b)).then(known).then(values)
+            }
+        }
+    }
+}
+
+impl FromStr for Sort {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _, _)| *known == name);
+        found.map(|&(_, sort, _)| sort).ok_or_else(|| {
+            format!("there is no order `{name}`; there are: {}", Self::ALL.map(|(known, _, _)| known).join(", "))
+        })
+    }
+}
+
+fn falls_behind(entry: &Entry) -> bool {
+    entry.report.load.overload == Overload::Growing
+}
+
+/// What data are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Flash, and nothing else.
+    Flash,
+    /// Disks, with flash as their cache.
+    OverDisk,
+}
+
+impl Kind {
+    /// Above the schemes of that kind.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Flash => "flash only",
+            Self::OverDisk => "flash cache over a disk",
+        }
+    }
+
+    /// In a sentence, for all schemes of that kind.
+    pub fn together(self) -> &'static str {
+        match self {
+            Self::Flash => "all without a disk",
+            Self::OverDisk => "all over a disk",
+        }
+    }
+}
+
+/// Schemes whose devices are of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The kind.
+    pub kind: Kind,
+    /// Its title, where there is more than one.
+    pub title: Option<&'static str>,
+    /// Places of the schemes among the results, in the order in which they are shown.
+    pub places: Vec<usize>,
+}
+
+/// How the results of a comparison are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranking {
+    /// What they are sorted by.
+    pub sort: Sort,
+    /// The groups; none of them is empty.
+    pub groups: Vec<Group>,
+    /// Places of those that are on the front of their group.
+    front: Vec<usize>,
+}
+
+impl Ranking {
+    /// Of these results. A flash cache over a disk is another device than flash alone, so that the two are apart.
+    pub fn of(entries: &[Entry], sort: Sort) -> Self {
+        let (flash, over_disk): (Vec<usize>, Vec<usize>) =
+            (0..entries.len()).partition(|&at| entries[at].disks.is_empty());
+        let several = !flash.is_empty() && !over_disk.is_empty();
+        let group = |(kind, mut places): (Kind, Vec<usize>)| {
+            places.sort_by(|&a, &b| sort.order(&entries[a], &entries[b]));
+            Group { kind, title: several.then_some(kind.title()), places }
+        };
+        let kinds = [(Kind::Flash, flash), (Kind::OverDisk, over_disk)];
+        let groups: Vec<Group> = kinds.into_iter().filter(|(_, places)| !places.is_empty()).map(group).collect();
+        let scale = Scale::of(entries);
+        let front = groups.iter().flat_map(|group| front(entries, group, &scale)).collect();
+        Self { sort, groups, front }
+    }
+
+    /// Whether no other scheme of its group is at least as good in cost, response and life, and better in one. One that is
+    /// alone in its group has no other to be held against.
+    pub fn is_on_front(&self, place: usize) -> bool {
+        self.front.contains(&place)
+    }
+
+    /// Whether any scheme is on a front.
+    pub fn has_front(&self) -> bool {
+        !self.front.is_empty()
+    }
+
+    /// The results in the order in which they are shown.
+    pub fn arranged(&self, entries: &[Entry]) -> Vec<Entry> {
+        self.groups.iter().flat_map(|group| &group.places).map(|&at| entries[at].clone()).collect()
+    }
+}
+
+/// Places of those on the front. Figures are compared as they are shown: one that is better by less than the digits that are
+/// shown is no better.
+fn front(entries: &[Entry], group: &Group, scale: &Scale) -> Vec<usize> {
+    if group.places.len() < 2 {
+        return Vec::new();
+    }
+    let point = |&at: &usize| {
+        let aims = aims(&entries[at], scale);
+        pareto::USUAL.iter().map(|goal| goal.of(&aims)).collect()
+    };
+    let points: Vec<pareto::Goals> = group.places.iter().map(point).collect();
+    pareto::front(&points).into_iter().map(|at| group.places[at]).collect()
+}
+
+fn aims(entry: &Entry, scale: &Scale) -> Aims {
+    let report = &entry.report;
+    let in_time = |us: f64| number::as_shown(&significant(us / scale.time.1));
+    let mean = entry.mean_us();
+    Aims {
+        cost_usd: number::as_shown(&dollars(report.cost_usd)),
+        mean: mean.map(in_time),
+        p99: mean.map(|_| in_time(report.response_us.p99)),
+        // Without a duration of the trace no life is shown, and its bytes tell lives apart.
+        life: (report.lifetime_years.map(|years| number::as_shown(&significant(years / scale.life.1))))
+            .or(report.lifetime_host_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::{Sketch, entries};
+
+    const FLASH: Sketch = Sketch { scheme: "a", mean_us: 5.0, years: Some(1.0), usd: 8.0, disk: false, growing: false };
+
+    fn shown(sketches: &[Sketch], sort: Sort) -> Vec<Vec<&'static str>> {
+        let ranking = Ranking::of(&entries(sketches), sort);
+        ranking.groups.iter().map(|group| group.places.iter().map(|&at| sketches[at].scheme).collect()).collect()
+    }
+
+    #[test]
+    fn the_best_comes_first_and_what_is_missing_last() {
+        let sketches = [
+            Sketch { scheme: "slow", mean_us: 9.0, years: None, usd: 7.0, ..FLASH },
+            Sketch { scheme: "behind", mean_us: 1.0, years: Some(9.0), usd: 1.0, growing: true, ..FLASH },
+            Sketch { scheme: "fast", mean_us: 2.0, usd: 9.0, ..FLASH },
+            Sketch { scheme: "equal", mean_us: 2.0, years: Some(2.0), usd: 9.0, ..FLASH },
+        ];
+        for (sort, expected) in [
+            (Sort::Response, ["fast", "equal", "slow", "behind"]),
+            (Sort::P99, ["fast", "equal", "slow", "behind"]),
+            (Sort::Life, ["equal", "fast", "slow", "behind"]),
+            (Sort::Cost, ["slow", "fast", "equal", "behind"]),
+            (Sort::Name, ["behind", "equal", "fast", "slow"]),
+            (Sort::Listed, ["slow", "behind", "fast", "equal"]),
+        ] {
+            assert_eq!(shown(&sketches, sort), [expected], "{sort:?}");
+        }
+    }
+
+    #[test]
+    fn a_cache_over_a_disk_is_in_a_group_of_its_own() {
+        let disk = Sketch { scheme: "over", disk: true, mean_us: 1.0, ..FLASH };
+        let other = Sketch { scheme: "b", mean_us: 4.0, ..FLASH };
+        assert_eq!(shown(&[disk, FLASH, other], Sort::Response), [vec!["b", "a"], vec!["over"]]);
+        let titles = |sketches: &[Sketch]| -> Vec<_> {
+            Ranking::of(&entries(sketches), Sort::Response).groups.iter().map(|group| group.title).collect()
+        };
+        assert_eq!(titles(&[disk, FLASH]), [Some("flash only"), Some("flash cache over a disk")]);
+        assert_eq!((titles(&[disk]), titles(&[FLASH, other]), titles(&[])), (vec![None], vec![None], vec![]));
+    }
+
+    #[test]
+    fn a_front_is_that_of_its_group() {
+        let sketches = [
+            FLASH,
+            Sketch { scheme: "worse", mean_us: 6.0, ..FLASH },
+            Sketch { scheme: "dear and fast", mean_us: 1.0, usd: 9.0, ..FLASH },
+            Sketch { scheme: "behind", usd: 0.0, growing: true, ..FLASH },
+            Sketch { scheme: "over", disk: true, mean_us: 0.5, usd: 0.1, ..FLASH },
+        ];
+        let ranking = Ranking::of(&entries(&sketches), Sort::Response);
+        let front: Vec<bool> = (0..sketches.len()).map(|at| ranking.is_on_front(at)).collect();
+        // The one over a disk is better in everything, and alone in its group.
+        assert_eq!(front, [true, false, true, false, false]);
+        assert!(!Ranking::of(&entries(&[FLASH]), Sort::Response).has_front());
+        // Better in response by less than is shown, and worse in life.
+        let alike = [Sketch { mean_us: 5.0001, years: Some(2.0), ..FLASH }, FLASH];
+        let ranking = Ranking::of(&entries(&alike), Sort::Response);
+        assert_eq!([0, 1].map(|at| ranking.is_on_front(at)), [true, false]);
+    }
+
+    #[test]
+    fn orders_have_names() {
+        for (name, sort, phrase) in Sort::ALL {
+            assert_eq!((name.parse(), sort.phrase()), (Ok(sort), phrase));
+        }
+        assert!("price".parse::<Sort>().unwrap_err().contains("response, p99, write-amplification, life"));
+    }
+}
