@@ -66,12 +66,17 @@ impl Served {
         assert!(told.success());
     }
 
-    /// Sends the signal; how it ended, and after how long.
+    /// Sends the signal, which must end it; how it ended, and after how long.
     fn stop(&mut self, signal: &str) -> (ExitStatus, Duration) {
         let start = Instant::now();
         self.signal(signal);
-        let status = self.child.wait().unwrap();
-        (status, start.elapsed())
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status, start.elapsed());
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "SIG{signal} did not end it");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// What it wrote to the standard error, once it has ended.
@@ -198,7 +203,8 @@ fn the_command_ends_with_the_server() {
 fn the_end_of_the_terminal_stops_it_as_it_should_be() {
     let bench = Bench::new();
     store(&bench, "16MiB");
-    let mut served = Served::of(&bench, "");
+    // Whether or not these tests run under `nohup`.
+    let mut served = Served::start(&bench, "exec env --default-signal=HUP bimetal serve s");
     let mut writes = client(&served.socket()).unwrap();
     assert!(answered(&mut writes, &[&request(WRITE, 0, 4096)[..], &[1; 4096]].concat(), 0));
     let (status, _) = served.stop("HUP");
