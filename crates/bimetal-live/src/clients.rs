@@ -1,4 +1,4 @@
-//! Who is connected: a place for each client, what it is at, and who has to go.
+//! Connected clients: a place for each, its state and progress, and which one is dropped when a limit is reached.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ pub(crate) const PROGRESS_BYTES: u64 = 64 << 10;
 /// How long a new client waits for the place of one that has to go.
 const PLACE_WAIT: Duration = Duration::from_secs(1);
 
-/// What the thread of a client is at.
+/// State of a client's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Doing {
@@ -62,22 +62,22 @@ impl Client {
         }
     }
 
-    /// Its thread waits for it from now on.
+    /// Records when its thread began to wait for data.
     pub fn waits(&self, now: Instant) {
         self.waits_since.store(now.saturating_duration_since(self.came).as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// So many bytes came from it or went to it.
+    /// Adds to the bytes received from and sent to the client.
     pub fn moved(&self, bytes: usize) {
         self.moved.store(self.moved.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
-    /// So many of its messages were done by now.
+    /// Sets the number of requests completed so far.
     pub fn served(&self, messages: u64) {
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// What its thread is at from now on.
+    /// Sets the state of its thread.
     pub fn set_doing(&self, doing: Doing) {
         self.doing.store(doing as u8, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ impl Client {
         self.doing.load(Ordering::Relaxed) == doing as u8
     }
 
-    /// How long it has asked for nothing, if its thread waits for a request.
+    /// Time since its last request, if the connection is idle.
     pub fn idle(&self, now: Instant) -> Option<Duration> {
         let since = self.came + Duration::from_millis(self.waits_since.load(Ordering::Relaxed));
         self.is_doing(Doing::Idle).then(|| now.saturating_duration_since(since))
@@ -97,7 +97,7 @@ impl Client {
         now.saturating_duration_since(self.came)
     }
 
-    /// Lets what waits for the client go on without it.
+    /// Shuts the socket down, so that a blocked receive or send returns.
     pub fn shutdown(&self, how: Shutdown) {
         // A client that has gone already is what this is for.
         let _ = shutdown(&self.socket, how);
@@ -123,7 +123,7 @@ fn origin(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Since when a client has made no progress.
+/// Tracks when a client last made progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     since: Instant,
@@ -132,13 +132,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A client that has time from `now` on.
+    /// Starts the clock at `now`.
     pub fn new(client: &Client, now: Instant) -> Self {
         let (moved, messages) = (client.moved.load(Ordering::Relaxed), client.messages.load(Ordering::Relaxed));
         Self { since: now, moved, messages }
     }
 
-    /// Whether others have waited so long for the client, and neither a message was done nor enough of it came or went.
+    /// Whether `patience` has passed while the server waited for the client, without a completed message or enough bytes moved.
     pub fn is_stuck(&mut self, client: &Client, now: Instant, patience: Duration) -> bool {
         let latest = Self::new(client, now);
         let waited_for = client.is_doing(Doing::Receiving) || client.is_doing(Doing::Sending);
@@ -149,12 +149,12 @@ impl Progress {
     }
 }
 
-/// When clients that waste their place are dropped.
+/// Time limits after which a client is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// With a message that is not completed, and replies that are not taken.
+    /// Without progress in an incomplete message or an unread reply.
     pub stall: Duration,
-    /// With one that asks for nothing; zero is for ever.
+    /// Without a request; zero means no limit.
     pub idle: Duration,
 }
 
@@ -208,7 +208,7 @@ fn free(places: &[Option<Taken>]) -> Option<usize> {
 }
 
 impl Clients {
-    /// Room for so many clients, and so many of one address.
+    /// A table of `places` connections, of which at most `per_address` come from one address.
     pub fn new(places: usize, per_address: usize) -> Self {
         let places = std::iter::repeat_with(|| None).take(places).collect();
         Self { places: Mutex::new(places), left: Condvar::new(), per_address }
@@ -218,7 +218,7 @@ impl Clients {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a new client a place. If there is none, the client for which `gives_way` has the most to say has to go.
+    /// Gives a new client a place. If all are taken, the client with the largest `gives_way` value is dropped first.
     pub fn enter<W: Ord>(
         &self,
         client: &Arc<Client>,
@@ -243,7 +243,7 @@ impl Clients {
         Ok(Place { clients: self, index })
     }
 
-    /// Drops those who waste their place.
+    /// Drops clients that are stalled or have been idle too long.
     pub fn look(&self, patience: Patience) {
         let now = Instant::now();
         for Taken { client, progress } in self.lock().iter_mut().flatten() {

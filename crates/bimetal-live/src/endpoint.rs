@@ -1,7 +1,7 @@
 //! A small server beside the device: one question, one answer, and the connection is closed.
 //!
-//! `bimetal stat` asks here, and whoever collects figures over HTTP. Each client has a few seconds for all of it, in a thread
-//! of its own: what comes late or is too long is not answered. If there are too many, the oldest one goes.
+//! Clients are `bimetal stat` and collectors of metrics over HTTP. Each has a thread and one deadline of a few seconds for the
+//! whole conversation; late or overlong questions are not answered. Beyond the maximum number of clients the oldest is dropped.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::nbd::{Address, Arrival, ListenError, Listener, Remote, Stop, Timed, n
 
 /// Bytes of a question, at most.
 const QUESTION_BYTES: usize = 8 << 10;
-/// How long a client may take to ask and to take its answer.
+/// Deadline for a whole conversation.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
 pub const CONVERSATIONS: usize = 16;

@@ -6,9 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::failure::Failure;
 use crate::warn;
 
-/// Open files that are kept for the store, whoever connects.
+/// File descriptors reserved for the store; connections cannot use them.
 const RESERVE: usize = 16;
-/// Open files that the server itself will have: its socket, what wakes it, signals, the command.
+/// File descriptors of the server itself: listening socket, wake-up pipe, signal pipe, the command of `--run`.
 const OWN: usize = 8;
 
 /// Raises the limit of open files as far as this process may; what it was before.

@@ -1,4 +1,4 @@
-//! Waiting for clients, and for the end.
+//! Waiting for new connections, timeouts and the request to stop.
 
 use std::io;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ struct Stopping {
 }
 
 impl Stop {
-    /// One, and what becomes readable when it is used.
+    /// A stop handle, and a pipe that becomes readable when it is used.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok((Self(Arc::new(Stopping { wanted: AtomicBool::new(false), wake })), woken))
@@ -45,13 +45,13 @@ impl Stop {
     }
 }
 
-/// What was waited for.
+/// Why waiting ended.
 pub(crate) enum Arrival {
     /// A client, and where it comes from.
     Client(OwnedFd, Option<IpAddr>),
-    /// The time.
+    /// The time limit.
     Time,
-    /// The wish to stop.
+    /// The server is to stop.
     Stop,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn next_arrival(
     }
 }
 
-/// A time as the system has it. One so long that it cannot be said is not needed.
+/// Converts a duration for `poll`, capped at 2^31 seconds.
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().min(i32::MAX as u64) as i64, tv_nsec: time.subsec_nanos().into() }
 }

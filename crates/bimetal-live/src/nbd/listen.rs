@@ -17,16 +17,16 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 const BACKLOG: i32 = 64;
 /// Mode of a Unix socket: only the user who serves may connect.
 const SOCKET_MODE: u32 = 0o600;
-/// A peer that has said nothing for so long is asked whether it is still there,
+/// Silence on a TCP connection before the first keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// so often,
+/// Time between keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// and so many times.
+/// Unanswered keepalive probes before the connection is closed.
 const KEEPALIVE_PROBES: u32 = 6;
-/// Bytes of replies that the system keeps for a client; it may make it twice as many. With as many as it would keep by itself, a
-/// client that reads slowly looks for seconds like one that does not read.
+/// Send buffer of a TCP connection in the kernel, which doubles it. With the kernel's own, larger choice a slow reader shows no
+/// progress for seconds, and could not be told from a client that does not read.
 const SEND_BUFFER_BYTES: usize = 208 << 10;
-/// What was sent and is not acknowledged for so long ends the connection.
+/// Time after which unacknowledged data close the connection.
 const UNACKNOWLEDGED_MS: u32 = 60_000;
 
 /// An address to listen at.
@@ -63,7 +63,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Refuses what is known to be refused without asking for the address of a name.
+    /// Checks a literal IP address against `remote` without resolving names.
     ///
     /// # Errors
     /// Other machines can reach the address, and `remote` does not allow that.
@@ -83,15 +83,15 @@ impl Address {
     }
 }
 
-/// Whether other machines may connect over TCP, where the address lets them.
+/// Whether connections from other machines are allowed on TCP addresses that they can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Remote {
-    /// They may not.
+    /// Not at all.
     #[default]
     Refused,
-    /// If what they send is encrypted.
+    /// Only with TLS.
     Encrypted,
-    /// In any case: without TLS, whoever reaches the address may do everything.
+    /// With or without TLS. Without it, anyone who can reach the address has full access.
     Plaintext,
 }
 
@@ -140,7 +140,7 @@ pub enum ListenError {
         /// What it stands for.
         found: SocketAddr,
     },
-    /// So many connections do not fit into that memory.
+    /// The memory limit is too small for the number of connections.
     #[error("{connections} connections need at least {} MiB of memory, and {} are given", needed >> 20, given >> 20)]
     Memory {
         /// Connections at once.

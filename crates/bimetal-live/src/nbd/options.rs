@@ -9,29 +9,29 @@ use crate::clients::Patience;
 /// How a server treats its clients.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Clients at once; one more is turned away, or takes the place of one that is idle.
+    /// Maximum number of connections. One more is refused, or replaces the one idle longest, see `gives_way_after`.
     pub connections: usize,
-    /// Clients at once of one address over TCP: of one IPv4 address, or of one /64 of IPv6.
+    /// Maximum number of TCP connections from one IPv4 address or one IPv6 /64.
     pub connections_per_address: usize,
-    /// Memory for all connections together, in bytes: for their buffers, and for what they do not read.
+    /// Memory limit for the buffers of all connections together, unread replies included, in bytes.
     pub memory_bytes: usize,
-    /// Time for a client to say what it wants.
+    /// Time limit for the negotiation.
     pub negotiation: Duration,
-    /// Time for a client to complete a message, or to take its replies, or at least 64 KiB of them.
+    /// Time in which a client must complete a message, read a reply, or move at least 64 KiB of either.
     pub stall: Duration,
-    /// Time for a client to do the same with a message or a reply so large that others have to wait for its memory.
+    /// The same for a message or reply whose memory other connections wait for.
     pub loan: Duration,
-    /// How long a client may ask for nothing; zero is for ever.
+    /// Time without a request after which a client is dropped; zero means no limit.
     pub idle: Duration,
-    /// After how long a client that asks for nothing gives way to a new one if all places are taken.
+    /// Idle time after which a client is replaced by a new one when all places are taken.
     pub gives_way_after: Duration,
-    /// Time for a client to take its replies when the server is to stop.
+    /// Time for clients to read their replies when the server stops.
     pub farewell: Duration,
-    /// How long a client that asks often is polled before its thread sleeps; zero never polls.
+    /// Time for which the socket of a busy client is polled before its thread sleeps; zero never polls.
     pub poll: Duration,
-    /// Whether other machines may connect, where the address allows it.
+    /// Whether connections from other machines are allowed.
     pub remote: Remote,
-    /// With what every client must be protected.
+    /// TLS configuration; if set, every client must use TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<super::TlsServer>,
 }
@@ -57,10 +57,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether a server can have these options.
+    /// Checks that the memory limit suffices for the number of connections.
     ///
     /// # Errors
-    /// So many connections do not fit into that memory.
+    /// [`ListenError::Memory`]: it does not.
     pub fn check(&self) -> Result<(), ListenError> {
         Pool::new(self).map(drop)
     }
@@ -81,7 +81,7 @@ impl Options {
         Patience { stall: self.stall, idle: self.idle }
     }
 
-    /// After how long an idle client gives way. One that would be dropped anyway does so before.
+    /// Idle time after which a client is replaced, at most the limit after which it is dropped anyway.
     pub(super) fn gives_way_after(&self) -> Duration {
         if self.idle.is_zero() { self.gives_way_after } else { self.gives_way_after.min(self.idle) }
     }

@@ -1,10 +1,9 @@
-//! Memory over all connections: what each has of its own, and a pool for the data of large requests.
+//! Memory limit over all connections: a fixed allotment for each, and a shared pool for large requests.
 //!
-//! A connection has its own part from the start, in which all small requests are served without a lock. A request with more
-//! data borrows room for all of them from the pool before there is any buffer for them, and gives it back when its message
-//! is consumed or its reply is sent. Nobody borrows twice at once, so that all loans end; the pool is given out in order, so
-//! that a large request is not passed by small ones for ever. Who borrows and then keeps the others waiting, because its
-//! client neither sends nor takes data, is dropped.
+//! Requests that fit the allotment of their connection are served without a lock. A larger one borrows memory for all its data
+//! from the pool before the buffer is allocated, and returns it when the message is consumed or the reply is sent. A connection
+//! has at most one loan, so that loans cannot deadlock. Loans are granted first come, first served, so that small requests
+//! cannot starve a large one. While others wait, a borrower whose client neither sends nor reads is dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,22 +14,22 @@ use super::listen::ListenError;
 use super::{MAX_PAYLOAD_BYTES, Options};
 use crate::clients::{Client, Progress};
 
-/// What a connection may have of its own, at most and at least, in bytes.
+/// Largest and smallest allotment of a connection, in bytes.
 const OWN_BYTES_MAX: usize = 4 << 20;
 const OWN_BYTES_MIN: usize = 1 << 20;
-/// The least that a server may use: half of it is for connections, and the other must have room for the largest request.
+/// Smallest memory limit: half of it is for allotments, and the largest request must fit the other half.
 pub const MEMORY_BYTES_MIN: usize = 96 << 20;
-/// What comes before the data of a message or a reply. It is not counted with them: data of a whole number of MiB need no more.
+/// Largest header of a message or reply, not counted with the data: four 32-MiB requests fit a pool of 128 MiB.
 const HEADER_BYTES: usize = 64;
 
 const _: () = assert!(MEMORY_BYTES_MIN / 2 > MAX_PAYLOAD_BYTES);
 
-/// What a connection has of its own, in bytes. What is left of it is for TLS.
+/// Allotment of a connection, in bytes; the rest of it is for TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Own {
-    /// Of the buffer that it receives into.
+    /// Receive buffer.
     pub input: usize,
-    /// Of the buffer that it sends from.
+    /// Send buffer.
     pub output: usize,
 }
 
