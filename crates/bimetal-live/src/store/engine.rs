@@ -5,8 +5,9 @@
 //! before left it. Only then are slots of erased blocks given to others, and the home disk written in place.
 //!
 //! A full file system is no failure. A write is accepted only if there is room for what it may lead to: in regions that are
-//! sparse, and in the journal. Trims use what room was kept, until the rest is needed for flushes. What there was no room for
-//! all the same is held in memory and tried again with the next write or commit, so that the device goes on by itself.
+//! sparse, and in the journal. Trims use that room until half of it is left for commits; then the scheme is not told of them, and
+//! their sectors read as zeros all the same. Pages for which there is no room in spite of this are held in memory and written with
+//! the next write or commit that finds some, so that the device goes on by itself.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -166,9 +167,14 @@ impl Engine {
                 media.begin(&request, payload, issue_ns);
                 scheme.serve(media, &request);
                 media.end();
-            } else if let Event::Idle { pages } = *event {
-                media.begin_idle();
-                scheme.idle(media, pages);
+            }
+            match *event {
+                Event::Idle { pages } => {
+                    media.begin_idle();
+                    scheme.idle(media, pages);
+                }
+                Event::Forget { sector, sectors } => media.forget(sector, sectors),
+                Event::Request { .. } => {}
             }
             media.now_ns()
         });
@@ -335,14 +341,16 @@ impl Engine {
         let end = sector + sectors;
         while sector < end {
             let sectors = (end - sector).min(u64::from(self.limits.trim_sectors)) as u32;
-            // Schemes may move data even to forget some.
             if self.media.is_exhausted() {
-                let admitted = self.admit();
-                if self.media.is_exhausted() {
-                    admitted?;
-                }
+                self.admit().ok();
             }
-            self.happen(Event::Request { op: Op::Trim, sector, sectors }, &[]);
+            // A scheme may program pages for a trim. The room that is left is for commits.
+            let event = if self.media.is_exhausted() {
+                Event::Forget { sector, sectors }
+            } else {
+                Event::Request { op: Op::Trim, sector, sectors }
+            };
+            self.happen(event, &[]);
             self.check_writable(false)?;
             sector += u64::from(sectors);
         }

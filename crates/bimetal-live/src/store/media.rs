@@ -164,6 +164,12 @@ impl FileMedia {
         self.now_ns = self.sim.end();
     }
 
+    /// Sectors that the host trimmed read as zeros, whatever the scheme has of them.
+    pub fn forget(&mut self, sector: u64, sectors: u32) {
+        self.host.add(&Request { arrival_ns: 0, sector, sectors, op: Op::Trim });
+        self.written.set(sector, u64::from(sectors), false);
+    }
+
     /// When the last request ended on the modelled device, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
@@ -260,7 +266,7 @@ impl FileMedia {
             || self.disk.as_ref().is_some_and(HomeDisk::lacks_room)
     }
 
-    /// Whether what was kept for requests other than writes is used up, too.
+    /// Whether the room kept for requests other than writes is used up, but for that of commits.
     #[inline]
     pub fn is_exhausted(&self) -> bool {
         !self.held.is_empty() || self.regions.iter().any(Region::is_exhausted)
