@@ -114,6 +114,9 @@ pub struct Geometry {
     pub blocks: u32,
     /// Dies that the blocks are striped over: block `b` lies on die `b % dies`.
     pub dies: u32,
+    /// Consecutive pages that are placed on one die before the next takes its turn: those that a die reads together, 1 where it
+    /// reads them one by one.
+    pub stripe_pages: u32,
     page_bits: u32,
     /// `ceil(2^63 / page_sectors)`: makes the division of an address by the page size a multiplication.
     reciprocal: u64,
@@ -147,7 +150,13 @@ impl Geometry {
             ));
         }
         let reciprocal = (1u64 << 63).div_ceil(u64::from(page_bytes / 512));
-        Ok(Self { page_bytes, pages_per_block, blocks, dies, page_bits, reciprocal })
+        Ok(Self { page_bytes, pages_per_block, blocks, dies, stripe_pages: 1, page_bits, reciprocal })
+    }
+
+    /// The same with `stripe_pages` consecutive pages, at least 1, on a die before the next takes its turn.
+    #[must_use]
+    pub fn striped(self, stripe_pages: u32) -> Self {
+        Self { stripe_pages: stripe_pages.max(1), ..self }
     }
 
     /// Host sectors of a page.
