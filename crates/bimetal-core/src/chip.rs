@@ -2,7 +2,11 @@
 //!
 //! Times are array times where a bus rate is given (the channel's time is added per page) and end-to-end times where
 //! the source, usually a paper, has the bus in them (`bus_mb_per_s` 0).
+//!
+//! Dies of today have several planes, which read, program and erase together, and program all pages of a wordline at once. Their
+//! array times are those of the whole operation: a read of the pages of all planes takes as long as that of one.
 
+mod dies;
 mod parts;
 pub mod prices;
 
@@ -79,6 +83,19 @@ pub struct Chip {
     /// in it. Without it, or where it is 0, copies go through the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copyback_us: Option<f64>,
+    /// Planes of a die: their pages at the same place are read together, and their blocks are programmed and erased together.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub planes: u32,
+    /// Pages of a plane that one program operation writes: the bits of a cell where a wordline is programmed at once. In SLC mode
+    /// it is one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub program_pages: u32,
+    /// Pages of different planes that a die reads at once, each at a place of its own: 1 where all planes read at the same place.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub independent_reads: u32,
+    /// Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend_us: Option<f64>,
     /// Program/erase cycles that a block lasts.
     pub endurance: u32,
     /// Supply voltage.
@@ -95,7 +112,15 @@ pub struct Chip {
 }
 
 /// Figures that not every part has.
-pub const OPTIONAL_FIGURES: [&str; 1] = ["copyback_us"];
+pub const OPTIONAL_FIGURES: [&str; 5] = ["copyback_us", "planes", "program_pages", "independent_reads", "suspend_us"];
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
 
 impl Cell {
     /// All kinds, from few bits to many.
@@ -146,6 +171,42 @@ impl Chip {
         }
     }
 
+    /// Pages that a die reads together.
+    pub fn read_group(&self) -> u32 {
+        self.planes
+    }
+
+    /// Pages that a die programs together in a mode.
+    pub fn program_group(&self, mode: CellMode) -> u32 {
+        match (mode, &self.slc_mode) {
+            (CellMode::Slc, Some(_)) => self.planes,
+            _ => self.planes * self.program_pages,
+        }
+    }
+
+    /// The part as a scheme sees it that maps `unit_bytes` at a time: a page is a unit, and a block is the blocks of all planes.
+    ///
+    /// # Errors
+    /// A unit that is no part of a page, or a block of too many units.
+    pub fn in_units(&self, unit_bytes: u32) -> Result<Self, String> {
+        if unit_bytes == 0 || !self.page_bytes.is_multiple_of(unit_bytes) || !unit_bytes.is_multiple_of(512) {
+            return Err(format!("{unit_bytes} bytes are no part of a page of {}", self.page_bytes));
+        }
+        let factor = (self.page_bytes / unit_bytes).checked_mul(self.planes).filter(|&factor| factor > 0);
+        let units = |pages: u32| factor.and_then(|factor| pages.checked_mul(factor));
+        let too_many =
+            || format!("a block of {} pages in {} planes has too many units", self.pages_per_block, self.planes);
+        let mut chip = self.clone();
+        chip.page_bytes = unit_bytes;
+        chip.spare_bytes = self.spare_bytes / (self.page_bytes / unit_bytes);
+        chip.planes = factor.ok_or_else(too_many)?;
+        chip.pages_per_block = units(self.pages_per_block).ok_or_else(too_many)?;
+        if let Some(slc) = &mut chip.slc_mode {
+            slc.pages_per_block = units(slc.pages_per_block).ok_or_else(too_many)?;
+        }
+        Ok(chip)
+    }
+
     /// Cycles a block lasts in a mode.
     pub fn endurance(&self, mode: CellMode) -> u32 {
         match (mode, &self.slc_mode) {
@@ -157,12 +218,13 @@ impl Chip {
 
 /// The part of that name.
 pub fn find(name: &str) -> Option<Chip> {
-    parts::PARTS.iter().find(|part| part.name == name).map(parts::Part::chip)
+    catalogue().into_iter().find(|chip| chip.name == name)
 }
 
 /// The year of [`prices`] whose price a part of the catalogue has.
 pub fn priced_in(name: &str) -> Option<u16> {
-    parts::PARTS.iter().find(|part| part.name == name).map(|part| part.priced_in)
+    let part = parts::PARTS.iter().find(|part| part.name == name).map(|part| part.priced_in);
+    part.or_else(|| dies::DIES.iter().any(|die| die.name == name).then_some(dies::PRICED_IN))
 }
 
 /// Whether a part of the catalogue is one of a paper, whose figures were chosen for an experiment.
@@ -175,7 +237,7 @@ pub fn is_of_paper(name: &str) -> bool {
 /// Where a source gives no supply and current, those of Chang (2010, section 5.1) stand in: 3.3 V and 15 mA during every
 /// operation. Prices are those of the list of [`prices`], each of a year that suits the part: override them.
 pub fn catalogue() -> Vec<Chip> {
-    parts::PARTS.iter().map(parts::Part::chip).collect()
+    parts::PARTS.iter().map(parts::Part::chip).chain(dies::DIES.iter().map(dies::Die::chip)).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,20 @@
 //! gc_free_blocks = 2
 //! ```
 //!
+//! A drive of today has a controller in front of `[[region]]`, and maps parts of a page:
+//!
+//! ```toml
+//! [controller]
+//! link_mb_per_s = 3500                                   # host link, protocol included
+//! buffer = "8MiB"                                        # write buffer; all fields: `controller::Settings`
+//!
+//! [[region]]
+//! name = "tlc"
+//! chip = "tlc-3d-2019"
+//! mapping_unit = "4KiB"
+//! # ...
+//! ```
+//!
 //! A cache has one region and, in front of `[parameters]`, the disks that are the home of its data:
 //!
 //! ```toml
@@ -40,6 +54,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::controller;
 use crate::media::Faults;
 use crate::scheme::BuildError;
 use crate::units::ByteSize;
@@ -69,6 +84,9 @@ pub struct Device {
     /// Whether it does one operation at a time, on whatever region and die.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
+    /// Host link, write buffer and firmware of a drive of today; the papers' devices have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<controller::Settings>,
     /// The fast region first, the slow one last.
     #[serde(rename = "region")]
     pub regions: Vec<Region>,
@@ -109,6 +127,9 @@ pub struct Region {
     /// Dies on each channel.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub dies_per_channel: u32,
+    /// Bytes that an entry of the map is about: a page, or a part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_unit: Option<ByteSize>,
     /// Injected failures.
     #[serde(default, skip_serializing_if = "is_faultless")]
     pub faults: Faults,

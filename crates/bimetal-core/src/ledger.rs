@@ -15,6 +15,8 @@ pub struct Counts {
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Of the reads, and as many of the programs: copies within a die.
     copybacks: [u64; Cause::ALL.len()],
+    /// Of the reads: pages that were sensed together with another one.
+    sensed_together: [u64; Cause::ALL.len()],
 }
 
 impl Counts {
@@ -38,6 +40,18 @@ impl Counts {
         self.copybacks[cause as usize] += count;
     }
 
+    /// A page read that was sensed together with the one before it.
+    #[inline]
+    pub fn add_sensed_together(&mut self, cause: Cause) {
+        self.add(FlashOp::Read, cause);
+        self.sensed_together[cause as usize] += 1;
+    }
+
+    /// How many of the reads because of `cause` took no array time of their own.
+    pub fn sensed_together(&self, cause: Cause) -> u64 {
+        self.sensed_together[cause as usize]
+    }
+
     /// How many of the reads and programs because of `cause` were copies within a die.
     pub fn copybacks(&self, cause: Cause) -> u64 {
         self.copybacks[cause as usize]
@@ -57,23 +71,58 @@ impl Counts {
 /// The duration of each operation of a region in one cell mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Array time of a page read.
+    /// Array time of a page read, and of those that are read together with it.
     pub read: Nanos,
-    /// Array time of a page program.
+    /// Array time of a page program: its share where pages are programmed together.
     pub program: Nanos,
+    /// The same for data that are moved from a fast region or a cache in SLC mode to the slow cells.
+    pub fold: Nanos,
     /// Array time of a block erase.
     pub erase: Nanos,
     /// Channel time of one page; 0 where the array times include it.
     pub transfer: Nanos,
     /// A page's copy within its die, where that is possible.
     pub copyback: Option<Nanos>,
+    /// Pages that a die reads together.
+    pub read_group: u32,
+    /// How long a die is taken by a page read, and by each one that is sensed together with it: planes read by themselves where
+    /// they can.
+    pub read_share: [Nanos; 2],
+    /// Pages that a die programs together.
+    pub program_group: u32,
+    /// Time to suspend a program or an erase for a read of the host, where that is possible.
+    pub suspend: Option<Nanos>,
 }
 
 impl Timing {
     /// The times of a chip in one mode.
     pub fn of(chip: &Chip, mode: CellMode) -> Self {
         let (read, program, erase) = chip.times(mode);
-        Self { read, program, erase, transfer: chip.transfer(), copyback: chip.copyback(mode) }
+        let (read_group, program_group) = (chip.read_group(), chip.program_group(mode));
+        let program = Nanos(program.0 / u64::from(program_group));
+        let suspend = chip.suspend_us.map(|us| Nanos((us * 1000.0).round() as u64));
+        let (transfer, copyback) = (chip.transfer(), chip.copyback(mode));
+        let first = Nanos(read.0 / u64::from(chip.independent_reads));
+        let further = Nanos((read - first).0 / u64::from(read_group).saturating_sub(1).max(1));
+        let read_share = [first, further];
+        Self { read, program, fold: program, erase, transfer, copyback, read_group, read_share, program_group, suspend }
+    }
+
+    /// The same where folding takes the share `efficiency` of what the cells could do.
+    #[must_use]
+    pub fn folding_at(self, efficiency: f64) -> Self {
+        Self { fold: Nanos((self.program.0 as f64 / efficiency).round() as u64), ..self }
+    }
+
+    /// Array time of a page program for a cause.
+    #[inline]
+    pub fn program_for(&self, cause: Cause) -> Nanos {
+        if cause == Cause::MigrateDown { self.fold } else { self.program }
+    }
+
+    /// Whether its die reads or programs pages together.
+    pub fn is_grouped(&self) -> bool {
+        self.program_group > 1
     }
 
     /// Array and channel time of one operation, copies within a die apart.
@@ -110,7 +159,13 @@ impl Row {
         let of_copyback = match (op, self.timing.copyback) {
             (FlashOp::Read, Some(_)) => self.timing.read,
             (FlashOp::Program, Some(copyback)) => copyback - self.timing.read,
-            _ => return self.timing.of_op(op) * count,
+            (FlashOp::Read, None) => {
+                let [first, further] = self.timing.read_share;
+                let together = self.counts.sensed_together(cause);
+                return self.timing.transfer * count + first * (count - together) + further * together;
+            }
+            (FlashOp::Program, None) => return (self.timing.program_for(cause) + self.timing.transfer) * count,
+            (FlashOp::Erase, _) => return self.timing.of_op(op) * count,
         };
         self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
     }
@@ -120,6 +175,11 @@ impl Row {
         let copybacks: u64 = Cause::ALL.iter().map(|&cause| self.counts.copybacks(cause)).sum();
         let pages = self.counts.total(FlashOp::Read) + self.counts.total(FlashOp::Program);
         self.timing.transfer * (pages - 2 * copybacks)
+    }
+
+    /// Time for which they held a die: dies with registers do something else while pages are on the channel.
+    pub fn on_die(&self) -> Nanos {
+        if self.timing.is_grouped() { self.busy() - self.on_channel() } else { self.busy() }
     }
 
     /// Time of all operations.
@@ -270,6 +330,9 @@ impl Ledger {
         let (mut sum, mut time) = (0_u128, 0_u128);
         for Row { region, timing, counts, .. } in &self.rows {
             for cause in Cause::ALL {
+                if counts.get(FlashOp::Read, cause) < counts.sensed_together(cause) {
+                    return Err(format!("region {region} has sensed more pages together than it has read"));
+                }
                 if FlashOp::ALL[..2].iter().any(|&op| counts.get(op, cause) < counts.copybacks(cause)) {
                     return Err(format!(
                         "region {region} has copied more pages within dies than it has read or programmed"
@@ -278,7 +341,9 @@ impl Ledger {
                 for op in FlashOp::ALL {
                     let count = u128::from(counts.get(op, cause));
                     sum += count;
-                    time += count * u128::from(timing.of_op(op).0.max(timing.copyback.unwrap_or_default().0));
+                    let longest =
+                        timing.of_op(op).max(timing.fold + timing.transfer).max(timing.copyback.unwrap_or_default());
+                    time += count * u128::from(longest.0);
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! The pure core of Bimetal: what flash is, how schemes manage it, and what that costs.
 //!
 //! ```text
-//! trace ─▶ requests ─▶ Scheme ─▶ media operations ─▶ SimMedia ─▶ Ledger ─▶ Report
+//! trace ─▶ requests ─▶ Controller ─▶ Scheme ─▶ media operations ─▶ SimMedia ─▶ Ledger ─▶ Report
 //! ```
 //!
 //! One direction, no back edge. Nothing here opens a file or a socket, reads a clock or starts a thread.
 
 pub mod chip;
 pub mod compact;
+pub mod controller;
 pub mod device;
 pub mod drive;
 pub mod hit_rates;

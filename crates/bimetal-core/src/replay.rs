@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 pub use outcome::{HostCounts, Interval, Outcome, STRETCHES, Stretch};
 pub use responses::Responses;
 
+use crate::controller::{self, Controller};
 use crate::ledger::Ledger;
 use crate::media::{DiskOp, FlashOp, Simulation};
 use crate::request::{Op, Request};
@@ -54,6 +55,8 @@ pub struct Plan {
     pub fill: bool,
     /// Number of intervals that the measured passes are cut into for figures over time; 0 for none.
     pub intervals: u32,
+    /// The controller in front of the scheme, on a device that has one.
+    pub controller: Option<controller::Spec>,
     /// Open loop: the host is idle once nothing has arrived for this long after the device went quiet.
     pub idle_after_ns: u64,
 }
@@ -67,6 +70,7 @@ impl Default for Plan {
             measured_passes: 1,
             fill: true,
             intervals: 0,
+            controller: None,
             idle_after_ns: 10_000_000,
         }
     }
@@ -124,6 +128,7 @@ pub fn run<M: Simulation>(
 
 struct Driver<'a> {
     plan: &'a Plan,
+    controller: Option<Controller>,
     outcome: Outcome,
     served: u64,
     /// Requests of an interval and of a stretch, and until the current ones are full.
@@ -169,6 +174,7 @@ impl<'a> Driver<'a> {
         };
         Self {
             plan,
+            controller: plan.controller.as_ref().map(Controller::new),
             outcome: Outcome {
                 ledger: Ledger::default(),
                 reads: Responses::new(),
@@ -181,6 +187,7 @@ impl<'a> Driver<'a> {
                 stretches: Vec::with_capacity(STRETCHES),
                 servers: Vec::new(),
                 metrics: Metrics::default(),
+                controller: Metrics::default(),
                 fixed_slc_blocks: scheme.fixed_slc_blocks(),
                 intervals: Vec::with_capacity(plan.intervals as usize + 1),
             },
@@ -204,6 +211,9 @@ impl<'a> Driver<'a> {
 
     fn start_measuring<M: Simulation>(&mut self, media: &mut M) {
         media.reset_counts();
+        if let Some(controller) = &mut self.controller {
+            controller.reset_counts();
+        }
         self.outcome.reads.clear();
         self.outcome.writes.clear();
         self.outcome.host = HostCounts::default();
@@ -283,6 +293,9 @@ impl<'a> Driver<'a> {
 
     /// Idle time allows as much background work as fits into it.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
+        if let Some(controller) = &mut self.controller {
+            controller.idle(media, scheme, self.latest_ns + self.plan.idle_after_ns);
+        }
         let budget_pages = media.background_pages(idle_ns).min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
@@ -297,9 +310,14 @@ impl<'a> Driver<'a> {
         arrival_ns: u64,
         issue_ns: u64,
     ) -> u64 {
-        media.begin(request, issue_ns);
-        scheme.serve(media, request);
-        let completion = media.end();
+        let completion = match &mut self.controller {
+            Some(controller) => controller.serve(media, scheme, request, issue_ns),
+            None => {
+                media.begin(request, issue_ns);
+                scheme.serve(media, request);
+                media.end()
+            }
+        };
         let response_ns = completion - arrival_ns;
         match request.op {
             Op::Read => self.outcome.reads.record(response_ns),
@@ -390,7 +408,12 @@ impl<'a> Driver<'a> {
         self.start_interval();
     }
 
-    fn finish<M: Simulation>(mut self, media: &mut M, scheme: &dyn Scheme<M>) -> Outcome {
+    fn finish<M: Simulation>(mut self, media: &mut M, scheme: &mut dyn Scheme<M>) -> Outcome {
+        if let Some(controller) = &mut self.controller {
+            // Data that are still in the buffer belong to what was measured.
+            controller.drain(media, scheme, self.latest_ns);
+            controller.metrics(&mut self.outcome.controller);
+        }
         self.mark(media, scheme);
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);

@@ -41,6 +41,7 @@ fn replayed(
 /// Steady state: the second of two passes.
 const STEADY: Plan = Plan { passes: 2, measured_passes: 1, ..PLAN };
 const PLAN: Plan = Plan {
+    controller: None,
     arrivals: replay::Arrivals::Closed { depth: 1 },
     passes: 1,
     measured_passes: 1,

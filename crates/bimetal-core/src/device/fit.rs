@@ -51,6 +51,7 @@ impl Template {
             capacity: Capacity::Percent(percent),
             channels: 1,
             dies_per_channel: 1,
+            mapping_unit: None,
             faults: Faults::default(),
         };
         let device = Device {
@@ -60,6 +61,7 @@ impl Template {
             logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
             seed: 1,
             serial: false,
+            controller: None,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
             disks: vec![home_disk()],
             parameters: Default::default(),
@@ -213,7 +215,7 @@ fn chips(device: &Device) -> Result<Vec<Chip>, DeviceError> {
 
 /// At least 1, so that it can be divided by.
 fn block_bytes(chip: &Chip) -> u64 {
-    (u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)).max(1)
+    (u64::from(chip.page_bytes) * u64::from(chip.pages_per_block) * u64::from(chip.planes)).max(1)
 }
 
 /// Shares of the logical capacity become whole blocks, rounded up, at least one on each die.

@@ -174,6 +174,28 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
             chip.read_us
         ));
     }
+    let wordlines = chip.planes.saturating_mul(chip.program_pages);
+    if !(1..=64).contains(&wordlines) {
+        return Err(format!(
+            "planes = {} times program_pages = {} is not within 1 to 64 pages that a die programs together",
+            chip.planes, chip.program_pages
+        ));
+    }
+    if !chip.pages_per_block.is_multiple_of(chip.program_pages) {
+        return Err(format!(
+            "a block of {} pages is no multiple of program_pages = {}",
+            chip.pages_per_block, chip.program_pages
+        ));
+    }
+    if !(1..=chip.planes).contains(&chip.independent_reads) {
+        return Err(format!(
+            "independent_reads = {} is not within 1 to planes = {}",
+            chip.independent_reads, chip.planes
+        ));
+    }
+    if chip.suspend_us.is_some_and(|us| !(0.0..=LONGEST_US).contains(&us)) {
+        return Err("suspend_us is not a time from 0 to an hour, in microseconds".into());
+    }
     let others = [
         ("bus_mb_per_s", chip.bus_mb_per_s, 1e6),
         ("supply_v", chip.supply_v, 1e3),

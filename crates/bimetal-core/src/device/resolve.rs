@@ -1,7 +1,8 @@
 //! From the description of a device to what a scheme and a simulated medium are made from.
 
 use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, toml_value};
-use crate::chip::Chip;
+use crate::chip::{CellMode, Chip};
+use crate::controller;
 use crate::drive::Drive;
 use crate::media::{Media, SimMedia, SimRegion, Volume};
 use crate::report::{DiskDescription, RegionDescription};
@@ -20,6 +21,8 @@ pub struct Resolved {
     pub regions: Vec<SimRegion>,
     /// The home disks that it is simulated with.
     pub volumes: Vec<Volume>,
+    /// The controller in front of its scheme, if it has one.
+    pub controller: Option<controller::Spec>,
     /// Every parameter of the scheme.
     pub settings: Vec<(String, String)>,
     /// What was rounded or adapted, one line each.
@@ -41,8 +44,8 @@ impl Device {
         let mut device = self.clone();
         let mut regions = Vec::with_capacity(self.regions.len());
         for (region, configured) in self.regions.iter().zip(&mut device.regions) {
-            let made = self.resolve_region(region, &mut notes)?;
-            configured.chip = PartChoice::of(&made.chip);
+            let (chip, made) = self.resolve_region(region, &mut notes)?;
+            configured.chip = PartChoice::of(&chip);
             configured.capacity = Capacity::Bytes(ByteSize(made.geometry.capacity_bytes()));
             regions.push(made);
         }
@@ -66,7 +69,25 @@ impl Device {
             disks: volumes.iter().map(|volume| volume.drive.clone()).collect(),
             seed: self.seed,
         };
-        Ok(Resolved { device, shape, regions, volumes, settings, notes })
+        let controller = self.resolve_controller(regions.last())?;
+        Ok(Resolved { device, shape, regions, volumes, controller, settings, notes })
+    }
+
+    /// The controller in front of a slow region.
+    fn resolve_controller(&self, slow: Option<&SimRegion>) -> Result<Option<controller::Spec>, DeviceError> {
+        let (Some(settings), Some(slow)) = (&self.controller, slow) else { return Ok(None) };
+        settings.check().map_err(|(field, what)| self.wrong(format!("controller.{field}"), what))?;
+        if self.serial {
+            let what = "a serial device does one operation at a time and has no controller; remove one of the two";
+            return Err(self.wrong("serial", what));
+        }
+        let mapping_sectors = slow.geometry.page_sectors();
+        Ok(Some(controller::Spec {
+            settings: settings.clone(),
+            wordline_sectors: slow.chip.program_group(CellMode::Native) * mapping_sectors,
+            mapping_sectors,
+            logical_sectors: self.logical.0 / SECTOR_BYTES,
+        }))
     }
 
     fn check_regions(&self, spec: &SchemeSpec) -> Result<(), DeviceError> {
@@ -139,9 +160,13 @@ impl Device {
         Ok(volumes)
     }
 
-    fn resolve_region(&self, region: &Region, notes: &mut Vec<String>) -> Result<SimRegion, DeviceError> {
+    /// The chip of a region, and the region, whose chip has mapping units for pages.
+    fn resolve_region(&self, region: &Region, notes: &mut Vec<String>) -> Result<(Chip, SimRegion), DeviceError> {
         let wrong = |field: &str, what: String| self.wrong(format!("{}.{field}", region.name), what);
-        let chip: Chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
+        let whole: Chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
+        let unit = region.mapping_unit.map_or(u64::from(whole.page_bytes), |unit| unit.0);
+        let unit = u32::try_from(unit).unwrap_or(u32::MAX);
+        let chip = whole.in_units(unit).map_err(|what| wrong("mapping_unit", what))?;
         if region.channels == 0 || region.dies_per_channel == 0 {
             return Err(wrong("channels", "a region has at least 1 channel with 1 die".into()));
         }
@@ -158,7 +183,8 @@ impl Device {
         let blocks = u32::try_from(bytes / block)
             .map_err(|_| wrong("capacity", format!("{} is more than 2^32 blocks; lower it", region.capacity)))?;
         let geometry = Geometry::new(chip.page_bytes, chip.pages_per_block, blocks, dies)
-            .map_err(|what| wrong("capacity", format!("{} is not possible: {what}", region.capacity)))?;
+            .map_err(|what| wrong("capacity", format!("{} is not possible: {what}", region.capacity)))?
+            .striped(chip.read_group());
         if geometry.capacity_bytes() != bytes && matches!(region.capacity, Capacity::Bytes(_)) {
             notes.push(format!(
                 "`{}.capacity`: {} is no multiple of its {} blocks and was rounded down to {blocks} blocks",
@@ -167,7 +193,7 @@ impl Device {
                 ByteSize(block)
             ));
         }
-        Ok(SimRegion { chip, geometry, channels: region.channels, faults })
+        Ok((whole, SimRegion { chip, geometry, channels: region.channels, faults }))
     }
 }
 
@@ -195,6 +221,10 @@ impl Resolved {
     /// Makes the simulated medium.
     pub fn media(&self) -> SimMedia {
         let media = SimMedia::new(&self.regions, self.device.seed).with_disks(&self.volumes);
+        let media = match &self.controller {
+            Some(controller) => media.folding_at(controller.settings.fold_efficiency),
+            None => media,
+        };
         if self.device.serial { media.serial() } else { media }
     }
 

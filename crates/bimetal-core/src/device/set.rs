@@ -5,6 +5,7 @@ use toml::{Table, Value};
 use super::part_choice::figures;
 use super::{Capacity, Device, DeviceError, Disk, Part, PartChoice, Region, parse_percent, toml_value};
 use crate::chip::Chip;
+use crate::controller;
 use crate::drive::Drive;
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
@@ -18,12 +19,14 @@ pub fn is_device_key(key: &str) -> bool {
 pub const DEVICE_KEYS: [&str; 3] = ["logical", "seed", "serial"];
 /// More dies than any region can have.
 const DIES_MAX: u64 = 4096;
-const REGION_KEYS: [&str; 5] = ["capacity", "spare", "chip", "channels", "dies_per_channel"];
+const REGION_KEYS: [&str; 6] = ["capacity", "spare", "chip", "channels", "dies_per_channel", "mapping_unit"];
+/// Whose fields are set as `controller.FIELD`.
+const CONTROLLER: &str = "controller";
 const DISK_KEYS: [&str; 2] = ["capacity", "drive"];
 
 impl Device {
     /// Sets one field: `logical`, `seed`, `serial`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
-    /// the field is one of the region or of its chip. `spare` sets the capacity of the slow region. `DISK.FIELD` sets one of a disk
+    /// the field is one of the region or of its chip. `controller.FIELD` sets one of the controller. `spare` sets the capacity of the slow region. `DISK.FIELD` sets one of a disk
     /// or of its drive, where the disks are together called `disk`. Returns the region.
     ///
     /// # Errors
@@ -31,6 +34,7 @@ impl Device {
     pub fn set(&mut self, key: &str, value: &str) -> Result<Option<usize>, DeviceError> {
         let result = match key.split_once('.') {
             None => self.set_top(key, value).map(|()| None),
+            Some((CONTROLLER, field)) => self.set_controller(field, value).map(|()| None),
             Some((region, field)) => match self.region_index(region) {
                 Some(index) => self.set_region(index, field, value).map(|()| Some(index)),
                 None => self.set_disks(region, field, value).map(|()| None),
@@ -87,6 +91,7 @@ impl Device {
                 region.chip = PartChoice::Named(value.into());
                 region.chip.resolve::<Chip>().map_err(Refused::Value)?;
             }
+            "mapping_unit" => region.mapping_unit = Some(value.parse().map_err(Refused::Value)?),
             "channels" => region.channels = whole(value, 1, DIES_MAX)? as u32,
             "dies_per_channel" => region.dies_per_channel = whole(value, 1, DIES_MAX)? as u32,
             _ if fault_rates(region).contains_key(field) => {
@@ -96,6 +101,19 @@ impl Device {
             }
             _ => set_figure::<Chip>(&mut region.chip, field, value)?,
         }
+        Ok(())
+    }
+
+    fn set_controller(&mut self, field: &str, value: &str) -> Result<(), Refused> {
+        let mut table = match &self.controller {
+            Some(controller) => Table::try_from(controller).unwrap_or_default(),
+            None if field == "link_mb_per_s" => Table::new(),
+            None => return Err(Refused::Value("it has no controller; set controller.link_mb_per_s first".into())),
+        };
+        table.insert(field.into(), toml_value(value));
+        let controller: controller::Settings = Value::Table(table).try_into().map_err(refused)?;
+        controller.check().map_err(|(_, what)| Refused::Value(what))?;
+        self.controller = Some(controller);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cause, CellMode, Media, Part, Simulation};
 use crate::ledger::{Ledger, Server};
+use crate::operation::FlashOp;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
@@ -241,6 +242,10 @@ impl<M: Simulation> Simulation for Checked<M> {
     fn begin_background(&mut self) {
         self.in_flight.clear();
         self.inner.begin_background();
+    }
+
+    fn access_map(&mut self, op: FlashOp, map_page: u32, at_ns: u64) -> u64 {
+        self.inner.access_map(op, map_page, at_ns)
     }
 
     fn background_pages(&self, idle_ns: u64) -> u64 {

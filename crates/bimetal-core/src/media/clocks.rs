@@ -2,6 +2,10 @@
 //!
 //! What is ready starts when its die is free, and takes the channel for its transfer when that is. Background work is a
 //! backlog of its die and is worked off while the die is idle.
+//!
+//! Dies that read and program pages together have registers: for the pages that were sensed, which leave over the channel while
+//! the die does something else, and for the next wordline, which arrives while the array programs the one before it. A read of
+//! the host comes before what else its die and channel have to do, and suspends a program or an erase.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +36,17 @@ impl Die {
         self.work_off(ready)
     }
 
+    /// Whether background work is left when a read comes at `now` that need not wait for it. Idle time up to then goes into it.
+    #[inline]
+    fn is_behind(&mut self, now: u64) -> bool {
+        if self.backlog_ns > 0 && now > self.free_at {
+            self.backlog_ns = self.backlog_ns.saturating_sub(now - self.free_at);
+            self.backlog_op_ns = if self.backlog_ns == 0 { 0 } else { self.backlog_op_ns };
+            self.free_at = now;
+        }
+        self.backlog_ns > 0
+    }
+
     #[cold]
     fn work_off(&mut self, ready: u64) -> u64 {
         if ready <= self.free_at {
@@ -52,6 +67,51 @@ impl Die {
     }
 }
 
+/// The registers of a die that reads and programs pages together.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Registers {
+    /// The group of pages that was sensed last, for what, and when they were in the registers; 0 if never.
+    sensed_group: u32,
+    sensed_for: u64,
+    sensed_at: u64,
+    /// When all that was sensed has left.
+    sent_at: u64,
+    /// When the reads of the host that suspended other operations have ended.
+    reads_end: u64,
+    /// When the pages of the wordline that is being loaded have arrived.
+    loaded_at: u64,
+    /// From when on the next wordline can be loaded.
+    free_at: u64,
+}
+
+impl Registers {
+    /// Whether a group of pages is there that was sensed for the same.
+    #[inline]
+    fn has_sensed(&self, group: u32, sensed_for: u64) -> bool {
+        group != NO_GROUP && self.sensed_group == group && self.sensed_for == sensed_for && self.sensed_at > 0
+    }
+
+    fn sense(&mut self, group: u32, sensed_for: u64, sensed_at: u64) {
+        (self.sensed_group, self.sensed_for, self.sensed_at) = (group, sensed_for, sensed_at);
+    }
+
+    /// When pages can be sensed before anything else that the die has to do, which goes on when the die was taken for `share_ns`.
+    fn start_first(&mut self, die: &mut Die, now: u64, suspend_ns: u64, share_ns: u64) -> u64 {
+        let turn = now.max(self.reads_end);
+        let is_busy = die.free_at > turn || die.is_behind(turn);
+        let start = if is_busy { turn + suspend_ns } else { turn };
+        self.reads_end = start + share_ns;
+        die.free_at = if die.free_at > turn { die.free_at + (self.reads_end - turn) } else { self.reads_end };
+        start
+    }
+}
+
+/// In place of a group: pages that are sensed alone.
+pub(super) const NO_GROUP: u32 = u32::MAX;
+
+/// In place of a moment: the pages were sensed in the background.
+const IN_BACKGROUND: u64 = u64::MAX;
+
 /// The clocks of a device. Moments are in nanoseconds; a foreground operation returns the one at which it ends.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clocks {
@@ -60,6 +120,11 @@ pub(super) struct Clocks {
     /// When the last transfer over each channel ends.
     #[serde(with = "crate::save::table")]
     channels: Vec<u64>,
+    /// The same for reads of the host, which come first, on channels of dies with registers.
+    #[serde(with = "crate::save::table")]
+    read_channels: Vec<u64>,
+    #[serde(with = "crate::save::sized")]
+    registers: Vec<Registers>,
 }
 
 impl Clocks {
@@ -67,6 +132,8 @@ impl Clocks {
     pub(super) fn add(&mut self, dies: u32, channels: u32) -> u32 {
         let (first_die, first_channel) = (self.dies.len() as u32, self.channels.len() as u32);
         self.channels.extend((0..channels).map(|_| 0));
+        self.read_channels.resize(self.channels.len(), 0);
+        self.registers.resize(self.dies.len() + dies as usize, Registers::default());
         self.dies.extend((0..dies).map(|die| Die { channel: first_channel + die % channels, ..Die::default() }));
         first_die
     }
@@ -108,6 +175,78 @@ impl Clocks {
         end
     }
 
+    /// A page read by a die that senses the pages of a group together. Returns when the page is in the controller, and whether
+    /// it was sensed together with the one before it. A read of the host comes first.
+    pub(super) fn read_grouped(&mut self, die: u16, now: u64, group: u32, host: bool, timing: &Timing) -> (u64, bool) {
+        let (die, registers) = (&mut self.dies[usize::from(die)], &mut self.registers[usize::from(die)]);
+        let together = registers.has_sensed(group, now);
+        let [first, further] = timing.read_share;
+        let suspend = timing.suspend.filter(|_| host);
+        if together {
+            die.free_at += further.0;
+            registers.reads_end += if suspend.is_some() { further.0 } else { 0 };
+        } else {
+            let start = match suspend {
+                Some(suspend) => registers.start_first(die, now, suspend.0, first.0),
+                None => {
+                    let start = die.start(now);
+                    die.free_at = start + first.0;
+                    start
+                }
+            };
+            registers.sense(group, now, (start + timing.read.0).max(registers.sent_at));
+        }
+        let (transfer, sensed, channel) = (timing.transfer.0, registers.sensed_at, die.channel as usize);
+        let queue = &mut self.channels[channel];
+        *queue = (*queue).max(now) + transfer;
+        let end = if host {
+            // Nothing can be there sooner than one sensing from now.
+            let reads = &mut self.read_channels[channel];
+            *reads = (*reads).max(now + timing.read.0) + transfer;
+            (sensed + transfer).max(*reads)
+        } else {
+            (sensed + transfer).max(*queue)
+        };
+        registers.sent_at = registers.sent_at.max(end);
+        (end, together)
+    }
+
+    /// A page is loaded into the registers of a die, and the wordline programmed in `array_time` if it is the `last` one of it.
+    /// Returns when that has happened.
+    ///
+    /// A channel does not wait for a page that cannot be loaded yet: what can is moved first.
+    pub(super) fn program_grouped(
+        &mut self,
+        die: u16,
+        (now, ready): (u64, u64),
+        last: bool,
+        (transfer, array_time): (Nanos, Nanos),
+    ) -> u64 {
+        let (die, registers) = (&mut self.dies[usize::from(die)], &mut self.registers[usize::from(die)]);
+        let queue = &mut self.channels[die.channel as usize];
+        *queue = (*queue).max(now) + transfer.0;
+        let loaded = (ready.max(registers.free_at) + transfer.0).max(*queue);
+        registers.loaded_at = registers.loaded_at.max(loaded);
+        if !last {
+            return loaded;
+        }
+        let start = die.start(registers.loaded_at);
+        registers.free_at = start;
+        die.free_at = start + array_time.0;
+        die.free_at
+    }
+
+    /// Puts a page read of the background on a die's backlog; whether it is sensed together with the one before it.
+    pub(super) fn defer_read_grouped(&mut self, die: u16, group: u32, timing: &Timing) -> bool {
+        let registers = &mut self.registers[usize::from(die)];
+        let together = registers.has_sensed(group, IN_BACKGROUND);
+        if !together {
+            registers.sense(group, IN_BACKGROUND, 1);
+        }
+        self.defer(die, if together { timing.transfer } else { timing.read + timing.transfer });
+        together
+    }
+
     /// Puts a background operation on a die's backlog.
     #[inline]
     pub(super) fn defer(&mut self, die: u16, time: Nanos) {
@@ -138,11 +277,16 @@ impl Clocks {
     /// What is wrong.
     pub(super) fn check(&self, far_ns: u64) -> Result<(), String> {
         let near = |moment: &u64| *moment <= far_ns;
+        let are_near = |registers: &Registers| {
+            let Registers { sensed_at, sent_at, reads_end, loaded_at, free_at, .. } = registers;
+            [sensed_at, sent_at, reads_end, loaded_at, free_at].into_iter().all(near)
+        };
         let is_sound =
             |die: &Die| near(&die.free_at) && near(&die.backlog_ns) && (die.backlog_ns == 0 || die.backlog_op_ns > 0);
         match self.dies.iter().position(|die| !is_sound(die)) {
             Some(die) => Err(format!("the clock of die {die} has run away")),
-            None if self.channels.iter().all(near) => Ok(()),
+            None if !self.registers.iter().all(are_near) => Err("the registers of a die have run away".into()),
+            None if self.channels.iter().chain(&self.read_channels).all(near) => Ok(()),
             None => Err("the clock of a channel has run away".into()),
         }
     }
@@ -153,6 +297,8 @@ impl Clocks {
             *die = Die { channel: die.channel, ..Die::default() };
         }
         self.channels.fill(0);
+        self.read_channels.fill(0);
+        self.registers.fill(Registers::default());
     }
 }
 

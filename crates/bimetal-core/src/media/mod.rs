@@ -103,6 +103,10 @@ pub trait Simulation: Media {
     /// What follows is background work: it takes place in the idle time of its dies and yields to host work.
     fn begin_background(&mut self);
 
+    /// Reads or programs a page of the map for the controller, which keeps the map's pages spread over the dies of the slow
+    /// region. Returns when that has ended.
+    fn access_map(&mut self, op: FlashOp, map_page: u32, at_ns: u64) -> u64;
+
     /// How many page copies, or destages to the home disk if there is one, fit into so much idle time.
     fn background_pages(&self, idle_ns: u64) -> u64;
 

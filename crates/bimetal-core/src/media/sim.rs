@@ -11,11 +11,12 @@
 //! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
 //! earlier waits for the background operation in progress and for no more.
 
+mod grouped;
 mod saved;
 
 use serde::{Deserialize, Serialize};
 
-use super::clocks::Clocks;
+use super::clocks::{Clocks, NO_GROUP};
 use super::disk::{Destage, SimDisks, Volume};
 use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
 use crate::chip::Chip;
@@ -66,6 +67,9 @@ struct Flash {
     on_one_die: bool,
     #[serde(with = "crate::save::fixed")]
     has_copyback: bool,
+    /// Whether its dies read or program pages together.
+    #[serde(with = "crate::save::fixed")]
+    is_grouped: bool,
     faults: Option<Box<super::faults::Injector>>,
 }
 
@@ -119,15 +123,17 @@ impl SimMedia {
             .map(|block| SimBlock { die: (first_die + geometry.die_of(BlockId(block))) as u16, mode: 0 })
             .collect();
         let native = self.add_row(index, &region.chip, CellMode::Native);
+        let is_grouped = Timing::of(&region.chip, CellMode::Native).is_grouped();
         self.regions.push(Flash {
             geometry,
             channels: region.channels,
-            timing: [Timing::of(&region.chip, CellMode::Native), Timing::of(&region.chip, CellMode::Slc)],
+            timing: [CellMode::Native, CellMode::Slc].map(|mode| Timing::of(&region.chip, mode)),
             rows: [native; 2],
             blocks,
             slc_blocks: 0,
-            on_one_die: geometry.dies == 1,
-            has_copyback: region.chip.copyback(CellMode::Native).is_some(),
+            on_one_die: geometry.dies == 1 && !is_grouped,
+            has_copyback: region.chip.copyback(CellMode::Native).is_some() && !is_grouped,
+            is_grouped,
             faults: None,
         });
     }
@@ -145,13 +151,24 @@ impl SimMedia {
         self
     }
 
+    /// The same device with a controller that folds data into the slow cells at a share of what these could do, above 0 and up to
+    /// 1.
+    #[must_use]
+    pub fn folding_at(mut self, efficiency: f64) -> Self {
+        let rows = self.ledger.rows.iter_mut().map(|row| &mut row.timing);
+        for timing in rows.chain(self.regions.iter_mut().flat_map(|flash| &mut flash.timing)) {
+            *timing = timing.folding_at(efficiency);
+        }
+        self
+    }
+
     /// The same device doing one operation at a time, whatever its dies and disks: the papers that add operation times up
     /// know no other.
     #[must_use]
     pub fn serial(mut self) -> Self {
         self.serial = true;
         for flash in &mut self.regions {
-            flash.on_one_die = true;
+            flash.on_one_die = !flash.is_grouped;
             for block in &mut flash.blocks {
                 block.die = SERIAL_DIE;
             }
@@ -160,9 +177,12 @@ impl SimMedia {
     }
 
     #[inline(always)]
-    fn read_page(&mut self, region: RegionId, block: BlockId, cause: Cause) -> u64 {
+    fn read_page(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
         let flash = &self.regions[region.index()];
-        let SimBlock { die, mode } = flash.blocks[block.index()];
+        if flash.is_grouped {
+            return self.read_grouped(region, page, cause);
+        }
+        let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
         if self.background {
@@ -175,9 +195,12 @@ impl SimMedia {
     }
 
     #[inline(always)]
-    fn program_page(&mut self, region: RegionId, block: BlockId, ready: u64, cause: Cause) {
+    fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
         let flash = &self.regions[region.index()];
-        let SimBlock { die, mode } = flash.blocks[block.index()];
+        if flash.is_grouped {
+            return self.program_grouped(region, page, ready, cause);
+        }
+        let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Program, cause);
         if self.background {
@@ -270,11 +293,12 @@ impl SimMedia {
     /// replacement"). The replacement takes the failed block's place and address.
     #[cold]
     fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64) {
-        for _ in 0..page {
-            let data = self.read_page(region, block, Cause::Meta);
-            self.program_page(region, block, data, Cause::Meta);
+        let geometry = self.regions[region.index()].geometry;
+        for copied in 0..page {
+            let data = self.read_page(region, geometry.ppa(block, copied), Cause::Meta);
+            self.program_page(region, geometry.ppa(block, copied), data, Cause::Meta);
         }
-        self.program_page(region, block, ready, Cause::Meta);
+        self.program_page(region, geometry.ppa(block, page), ready, Cause::Meta);
         self.ledger.erases[region.index()][block.index()] = 0;
     }
 }
@@ -311,15 +335,13 @@ impl Media for SimMedia {
 
     #[inline(always)]
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        let block = self.regions[region.index()].geometry.block_of(page);
-        self.read_page(region, block, cause)
+        self.read_page(region, page, cause)
     }
 
     #[inline(always)]
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
         let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
-        let block = self.regions[region.index()].geometry.block_of(page);
-        self.program_page(region, block, ready, cause);
+        self.program_page(region, page, ready, cause);
         if self.regions[region.index()].faults.is_some() {
             self.try_program(region, page, ready);
         }
@@ -432,6 +454,19 @@ impl Simulation for SimMedia {
         self.background = true;
     }
 
+    fn access_map(&mut self, op: FlashOp, map_page: u32, at_ns: u64) -> u64 {
+        let Some(flash) = self.regions.last() else { return at_ns };
+        // Block `d` lies on die `d`.
+        let SimBlock { die, .. } = flash.blocks[(map_page % flash.geometry.dies) as usize];
+        let timing = &flash.timing[CellMode::Native as usize];
+        self.ledger.rows[flash.rows[CellMode::Native as usize]].counts.add(op, Cause::Meta);
+        match op {
+            FlashOp::Read if flash.is_grouped => self.clocks.read_grouped(die, at_ns, NO_GROUP, true, timing).0,
+            FlashOp::Read => self.clocks.read(die, at_ns, timing),
+            FlashOp::Program | FlashOp::Erase => self.clocks.work(die, at_ns, timing.of_op(op)),
+        }
+    }
+
     fn background_pages(&self, idle_ns: u64) -> u64 {
         if let Some(pages) = self.disks.background_writes(idle_ns) {
             return pages;
@@ -458,7 +493,7 @@ impl Simulation for SimMedia {
         for (region, flash) in self.regions.iter().enumerate() {
             let rows = || self.ledger.rows.iter().filter(|row| row.region == region);
             let (dies, channels) = (flash.geometry.dies, flash.channels);
-            let (worked, moved) = (rows().map(Row::busy).sum(), rows().map(Row::on_channel).sum());
+            let (worked, moved) = (rows().map(Row::on_die).sum(), rows().map(Row::on_channel).sum());
             servers.push(Server { kind: ServerKind::Dies(region), count: dies, busy: worked });
             servers.push(Server { kind: ServerKind::Channels(region), count: channels, busy: moved });
         }

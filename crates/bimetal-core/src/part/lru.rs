@@ -57,6 +57,13 @@ impl Lists {
         (first != NONE).then_some(first)
     }
 
+    /// The one after an index in its list.
+    #[inline]
+    pub fn after(&self, index: u32) -> Option<u32> {
+        let next = self.links[index as usize].next;
+        (next != NONE).then_some(next)
+    }
+
     /// The last of a list.
     #[inline]
     pub fn back(&self, list: usize) -> Option<u32> {
@@ -111,10 +118,7 @@ impl Lists {
 
     /// The indices of a list from front to back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(self.front(list), |&index| {
-            let next = self.links[index as usize].next;
-            (next != NONE).then_some(next)
-        })
+        std::iter::successors(self.front(list), |&index| self.after(index))
     }
 
     /// Checks that every list leads from its first index to its last and back, and that no index is in two.

@@ -41,6 +41,8 @@ struct Open {
 struct Die {
     free: VecDeque<u32>,
     open: [Open; 2],
+    /// The victim that is being collected, and the page to go on from.
+    victim: Option<Open>,
     valid_pages: u32,
     /// Valid pages may not exceed this.
     valid_limit: u32,
@@ -66,6 +68,8 @@ pub struct PageMap {
     #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
     next_die: u32,
+    /// Pages that the die before it still takes: those of a stripe go to one die.
+    stripe_left: u32,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -120,7 +124,7 @@ impl PageMap {
                 }
                 let valid_limit = (free.len() as u32).saturating_sub(RESERVED_BLOCKS) * pages;
                 let open = [Open { block: NONE, page: pages }; 2];
-                Die { free, open, valid_pages: 0, valid_limit, first, end }
+                Die { free, open, victim: None, valid_pages: 0, valid_limit, first, end }
             })
             .collect();
         let limit: u64 = dies.iter().map(|die| u64::from(die.valid_limit)).sum();
@@ -139,6 +143,7 @@ impl PageMap {
             places,
             dies,
             next_die: 0,
+            stripe_left: 0,
         })
     }
 
@@ -213,18 +218,32 @@ impl PageMap {
         }
     }
 
-    /// The die that takes the next host page: in turn, past those that are full of valid data. There must be one.
+    /// The die that takes the next host page: in turn, a stripe each, past those that are full of valid data. There must be one.
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
         debug_assert!(self.occupied() < self.room(), "the region is full of valid data");
-        loop {
-            let die = self.next_die;
-            self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
-            let space = &self.dies[die as usize];
-            if space.valid_pages < space.valid_limit {
+        if self.stripe_left > 0 {
+            let die = if self.next_die == 0 { self.geometry().dies } else { self.next_die } - 1;
+            self.stripe_left -= 1;
+            if self.has_room(die) {
                 return die;
             }
         }
+        self.stripe_left = self.geometry().stripe_pages - 1;
+        loop {
+            let die = self.next_die;
+            self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
+            if self.has_room(die) {
+                return die;
+            }
+        }
+    }
+
+    /// Whether a die has room for another valid page.
+    #[inline(always)]
+    fn has_room(&self, die: u32) -> bool {
+        let space = &self.dies[die as usize];
+        space.valid_pages < space.valid_limit
     }
 
     /// Erased blocks of a die, open ones not counted.
@@ -273,18 +292,19 @@ impl PageMap {
         self.counts.valid_pages(self.places[block.index()].count as usize)
     }
 
-    /// Moves valid pages of a victim from page `page` on to consecutive pages of its die's open `Gc` block, as many as a
-    /// run and that block hold. Puts their old places into `run`; returns the first new place and the page to go on from,
-    /// or nothing if no valid page is left.
+    /// Moves valid pages of a die's victim to consecutive pages of the die's open `Gc` block, as many as a run and that block
+    /// hold. Puts their old places into `run`; returns the first new place, or nothing if no valid page is left.
     #[inline]
-    pub fn relocate(&mut self, victim: BlockId, page: u32, die: u32, run: &mut Run) -> Option<(Ppa, u32)> {
-        let pages = self.table.valid_word(victim, page)?;
+    pub fn relocate(&mut self, die: u32, run: &mut Run) -> Option<Ppa> {
+        let Open { block, page } = self.dies[die as usize].victim?;
+        let pages = self.table.valid_word(BlockId(block), page)?;
         let to = self.open_gc(die);
         let room = self.data_pages - self.geometry().page_of(to);
         self.table.move_run(pages, to, room, run);
-        self.moved(victim, run.pages().len(), die);
+        self.moved(BlockId(block), run.pages().len(), die);
         let last = run.pages()[run.pages().len() - 1];
-        Some((to, self.geometry().page_of(last) + 1))
+        self.dies[die as usize].victim = Some(Open { block, page: self.geometry().page_of(last) + 1 });
+        Some(to)
     }
 
     /// The next page of a die's open `Gc` block.
@@ -309,15 +329,27 @@ impl PageMap {
         }
     }
 
-    /// Takes a victim out of the candidates before its pages are moved.
-    pub fn unseal(&mut self, block: BlockId) {
+    /// Takes the [`victim`](Self::victim) of a die out of the candidates: its pages are moved from now on.
+    pub fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
+        debug_assert!(self.collecting(die).is_none());
+        let block = self.victim(die)?;
         self.counts.unseal(self.places[block.index()].count as usize);
+        self.dies[die as usize].victim = Some(Open { block: block.0, page: 0 });
+        Some(block)
     }
 
-    /// An emptied victim is erased and free again.
-    pub fn release(&mut self, die: u32, block: BlockId) {
-        debug_assert_eq!(self.valid_pages(block), 0);
-        self.dies[die as usize].free.push_back(block.0);
+    /// The victim of a die whose pages are being moved.
+    #[inline]
+    pub fn collecting(&self, die: u32) -> Option<BlockId> {
+        self.dies[die as usize].victim.map(|victim| BlockId(victim.block))
+    }
+
+    /// The emptied victim of a die is erased and free again.
+    pub fn end_collecting(&mut self, die: u32) {
+        let space = &mut self.dies[die as usize];
+        if let Some(victim) = space.victim.take() {
+            space.free.push_back(victim.block);
+        }
     }
 
     /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
@@ -397,6 +429,13 @@ impl PageMap {
         let used =
             || open.clone().map(|open| (open.block, open.page)).chain(space.free.iter().map(|&block| (block, 0)));
         let mut is_used = vec![false; space.end - space.first];
+        if let Some(Open { block, page }) = space.victim {
+            let place = self.places.get(block as usize).filter(|place| place.die == die && page <= self.data_pages);
+            match place.map(|place| place.count as usize).filter(|&place| !self.counts.is_sealed(place)) {
+                Some(place) => is_used[place - space.first] = true,
+                None => return Err(format!("block {block} of die {die} cannot be the one that is collected")),
+            }
+        }
         for (block, pages) in used() {
             let place = self.places.get(block as usize).filter(|place| place.die == die && pages < self.data_pages);
             let place = place.map(|place| place.count as usize).filter(|&place| !self.counts.is_sealed(place));
@@ -413,7 +452,7 @@ impl PageMap {
         if held > 0 || lent * self.data_pages + space.valid_limit != most {
             return Err(format!("{lent} blocks of die {die} are lent, with {held} valid pages, or not as many"));
         }
-        if space.free.is_empty() {
+        if space.free.is_empty() && space.victim.is_none() {
             return Err(format!("die {die} has no erased block"));
         }
         Ok(())
@@ -425,7 +464,8 @@ impl PageMap {
             self.places.iter().map(|place| self.counts.is_sealed(place.count as usize)).collect();
         for die in &self.dies {
             let open = die.open.iter().filter(|open| open.page != self.data_pages).map(|open| &open.block);
-            for &block in die.free.iter().chain(open) {
+            let victim = die.victim.as_ref().map(|victim| &victim.block);
+            for &block in die.free.iter().chain(open).chain(victim) {
                 if let Some(is_ours) = is_ours.get_mut(block as usize) {
                     *is_ours = true;
                 }
@@ -489,17 +529,25 @@ mod tests {
             pages.place(logical, 0, Stream::Host);
         }
         pages.invalidate(2);
-        let victim = pages.victim(0).unwrap();
-        pages.unseal(victim);
+        let victim = pages.begin_collecting(0).unwrap();
+        pages.check().unwrap();
         let mut run = Run::default();
-        let (to, _) = pages.relocate(victim, 0, 0, &mut run).unwrap();
+        let to = pages.relocate(0, &mut run).unwrap();
         let from: Vec<u32> = run.pages().iter().map(|&ppa| pages.geometry().page_of(ppa)).collect();
         assert_eq!(from, [0, 1, 3]);
         assert_eq!(pages.lookup(3), Some(Ppa(to.0 + 2)));
         assert_eq!((pages.valid_pages(victim), pages.free_blocks(0)), (0, 3));
-        pages.release(0, victim);
-        assert_eq!(pages.free_blocks(0), 4);
+        assert_eq!(pages.collecting(0), Some(victim));
+        pages.end_collecting(0);
+        assert_eq!((pages.free_blocks(0), pages.collecting(0)), (4, None));
         pages.check().unwrap();
+    }
+
+    #[test]
+    fn a_die_takes_a_stripe_before_the_next_one() {
+        let mut pages = PageMap::new(Geometry::new(4096, 8, 12, 2).unwrap().striped(4), 40).unwrap();
+        let dies: Vec<u32> = (0..10).map(|_| pages.next_die()).collect();
+        assert_eq!(dies, [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]);
     }
 
     #[test]

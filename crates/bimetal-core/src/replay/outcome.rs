@@ -103,6 +103,8 @@ pub struct Outcome {
     pub servers: Vec<Server>,
     /// The scheme's own figures.
     pub metrics: Metrics,
+    /// The controller's figures; none on a device without one.
+    pub controller: Metrics,
     /// Blocks that stay in SLC mode for good, the first of the last region.
     pub fixed_slc_blocks: u32,
     /// Figures over time.

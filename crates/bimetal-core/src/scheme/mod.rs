@@ -79,7 +79,7 @@ impl Metrics {
 }
 
 /// A part of a whole, as metrics give it; 0 of nothing.
-fn ratio(part: u64, whole: u64) -> f64 {
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 

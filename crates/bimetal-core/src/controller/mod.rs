@@ -1,0 +1,339 @@
+//! The controller of a drive of today, between the host and the scheme.
+//!
+//! ```text
+//!  host ──link──▶ command ──▶ write buffer ──whole wordlines──▶ scheme ──▶ flash
+//!                    └─ read: what the buffer does not have ──────▲
+//! ```
+//!
+//! A write is acknowledged when it is in the buffer. Sectors that are overwritten there never reach the flash. Half of the buffer
+//! holds data that wait for it, the other half data on their way to the flash; when all of it is full, writes wait. A buffer that
+//! is protected against power cuts keeps its data as long as it has room; one that is not is written out as soon as a wordline can
+//! be filled, and emptied when the host is idle.
+//!
+//! The papers' devices have no controller: their requests go to the scheme as they come.
+
+mod link;
+mod map_cache;
+mod write_buffer;
+
+use serde::{Deserialize, Serialize};
+
+use self::link::Link;
+use self::map_cache::MapCache;
+use self::write_buffer::{UNIT_SECTORS, WriteBuffer};
+use crate::media::Simulation;
+use crate::request::{Op, Request};
+use crate::scheme::{Metrics, Scheme, ratio};
+use crate::units::ByteSize;
+
+/// A controller, as a device file has it: `[controller]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Rate of the host link in each direction, in MB/s (10^6 bytes), protocol included.
+    pub link_mb_per_s: f64,
+    /// Whether the link moves data in one direction at a time, as SATA does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub half_duplex: bool,
+    /// Time for which a command occupies the controller, in microseconds: its reciprocal bounds the requests a second.
+    #[serde(default)]
+    pub command_us: f64,
+    /// Latency of a read beyond that, its flash and its transfers, in microseconds: host, link and firmware.
+    #[serde(default)]
+    pub read_latency_us: f64,
+    /// The same of a write, to its acknowledgement.
+    #[serde(default)]
+    pub write_latency_us: f64,
+    /// Write buffer; 0: writes are acknowledged when the flash has them.
+    #[serde(default)]
+    pub buffer: ByteSize,
+    /// Whether the buffer survives a power cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub power_protected: bool,
+    /// Memory for the map, where it is not all of it: a page of the map that is not there is read from flash first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<ByteSize>,
+    /// Share of what the slow cells could do that folding into them reaches, above 0 and up to 1: the rest goes into firmware.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub fold_efficiency: f64,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn is_all(share: &f64) -> bool {
+    *share == 1.0
+}
+
+/// Latencies and times beyond this are a mistake: a second.
+const TIME_MAX_US: f64 = 1e6;
+/// More than any drive has, and what its tables can number.
+const BUFFER_MAX: u64 = 64 << 30;
+
+impl Settings {
+    /// Checks each figure.
+    ///
+    /// # Errors
+    /// The field that cannot be, and why.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if !(self.link_mb_per_s > 0.0 && self.link_mb_per_s <= 1e6) {
+            return Err(("link_mb_per_s", format!("{} is not within 1 to 1000000 MB/s", self.link_mb_per_s)));
+        }
+        let times = [
+            ("command_us", self.command_us),
+            ("read_latency_us", self.read_latency_us),
+            ("write_latency_us", self.write_latency_us),
+        ];
+        if let Some(&(field, us)) = times.iter().find(|(_, us)| !(0.0..=TIME_MAX_US).contains(us)) {
+            return Err((field, format!("{us} is not within 0 to {TIME_MAX_US} microseconds")));
+        }
+        if !(self.fold_efficiency > 0.0 && self.fold_efficiency <= 1.0) {
+            return Err(("fold_efficiency", format!("{} is not above 0 and up to 1", self.fold_efficiency)));
+        }
+        for (field, bytes) in [("buffer", self.buffer), ("map_cache", self.map_cache.unwrap_or_default())] {
+            if bytes.0 > BUFFER_MAX {
+                return Err((field, format!("{bytes} is more than {}", ByteSize(BUFFER_MAX))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A controller as a replay needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its figures.
+    pub settings: Settings,
+    /// Sectors of a wordline of the slow cells: what is written out of the buffer at once.
+    pub wordline_sectors: u32,
+    /// Sectors that an entry of the map is about.
+    pub mapping_sectors: u32,
+    /// Sectors that the host sees.
+    pub logical_sectors: u64,
+}
+
+/// What it did since measuring started.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    written_sectors: u64,
+    overwritten_sectors: u64,
+    read_sectors: u64,
+    hit_sectors: u64,
+    waited_ns: u64,
+    wordlines: u64,
+}
+
+/// The state of a controller during a replay.
+#[derive(Debug)]
+pub struct Controller {
+    link: Link,
+    command_ns: u64,
+    read_latency_ns: u64,
+    write_latency_ns: u64,
+    /// Until when commands occupy it.
+    busy_until_ns: u64,
+    buffer: Option<WriteBuffer>,
+    /// When the buffer had room for the sectors that came last: data do not overtake each other.
+    admitted_ns: u64,
+    is_protected: bool,
+    map_cache: Option<MapCache>,
+    counts: Counts,
+}
+
+impl Controller {
+    /// A controller with an empty buffer.
+    pub fn new(spec: &Spec) -> Self {
+        let Spec { settings, wordline_sectors, mapping_sectors, logical_sectors } = spec;
+        let ns = |us: f64| (us * 1000.0).round() as u64;
+        let units = (settings.buffer.0 / (u64::from(UNIT_SECTORS) * 512)) as u32;
+        let wordline_units = wordline_sectors.div_ceil(UNIT_SECTORS).clamp(1, (units / 2).max(1));
+        // What may be overwritten in it before it is written out: half of it if its data are safe there.
+        let kept_units = if settings.power_protected { (units / 2).max(wordline_units) } else { wordline_units };
+        Self {
+            link: Link::new(settings.link_mb_per_s, settings.half_duplex),
+            command_ns: ns(settings.command_us),
+            read_latency_ns: ns(settings.read_latency_us),
+            write_latency_ns: ns(settings.write_latency_us),
+            busy_until_ns: 0,
+            buffer: (units > 0).then(|| WriteBuffer::new(units, wordline_units, kept_units)),
+            admitted_ns: 0,
+            is_protected: settings.power_protected,
+            map_cache: settings.map_cache.map(|bytes| MapCache::new(bytes, *mapping_sectors, *logical_sectors)),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Serves a request that the host issues at `issue_ns`. Returns when it is completed.
+    pub fn serve<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        request: &Request,
+        issue_ns: u64,
+    ) -> u64 {
+        let start_ns = issue_ns.max(self.busy_until_ns) + self.command_ns;
+        self.busy_until_ns = start_ns;
+        match request.op {
+            Op::Read => self.read(media, scheme, request, start_ns),
+            Op::Write => self.write(media, scheme, request, start_ns),
+            Op::Trim => {
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.forget(request);
+                }
+                self.pass_on(media, scheme, request, start_ns)
+            }
+        }
+    }
+
+    /// The host is idle from `at_ns` on: a buffer that a power cut would empty is written out.
+    pub fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
+        if !self.is_protected {
+            self.drain(media, scheme, at_ns);
+        }
+    }
+
+    /// Writes out all of the buffer.
+    pub fn drain<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
+        while self.buffer.as_ref().is_some_and(|buffer| buffer.waiting() > 0) {
+            self.write_out(media, scheme, at_ns);
+        }
+    }
+
+    /// Forgets counts.
+    pub fn reset_counts(&mut self) {
+        self.counts = Counts::default();
+        if let Some(cache) = &mut self.map_cache {
+            cache.reset_counts();
+        }
+    }
+
+    /// Its figures since measuring started.
+    pub fn metrics(&self, metrics: &mut Metrics) {
+        let Counts { written_sectors, overwritten_sectors, read_sectors, hit_sectors, waited_ns, wordlines } =
+            self.counts;
+        metrics.push("buffer_overwrite_ratio", ratio(overwritten_sectors, written_sectors));
+        metrics.push("buffer_read_hit_ratio", ratio(hit_sectors, read_sectors));
+        metrics.push("buffer_wait_s", waited_ns as f64 / 1e9);
+        metrics.count("buffer_wordlines", wordlines);
+        if let Some(cache) = &self.map_cache {
+            metrics.push("map_cache_hit_ratio", cache.hit_ratio());
+        }
+    }
+
+    fn read<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        request: &Request,
+        start_ns: u64,
+    ) -> u64 {
+        self.counts.read_sectors += u64::from(request.sectors);
+        let Some(buffer) = &mut self.buffer else {
+            let ready_ns = self.pass_on(media, scheme, request, start_ns);
+            return self.link.to_host(request, start_ns, ready_ns) + self.read_latency_ns;
+        };
+        buffer.retire(start_ns);
+        let (mut ready_ns, mut sector) = (start_ns, request.sector);
+        while sector < request.end() {
+            let buffer = self.buffer.as_ref();
+            let (is_hit, end) = buffer.map_or((false, request.end()), |buffer| buffer.run(sector, request.end()));
+            let sectors = (end - sector) as u32;
+            if is_hit {
+                self.counts.hit_sectors += u64::from(sectors);
+            } else {
+                let missed = Request { sector, sectors, ..*request };
+                ready_ns = ready_ns.max(self.pass_on(media, scheme, &missed, start_ns));
+            }
+            sector = end;
+        }
+        self.link.to_host(request, start_ns, ready_ns) + self.read_latency_ns
+    }
+
+    fn write<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        request: &Request,
+        start_ns: u64,
+    ) -> u64 {
+        self.counts.written_sectors += u64::from(request.sectors);
+        if self.buffer.is_none() {
+            let there_ns = self.link.from_host(request.sectors, start_ns);
+            return self.pass_on(media, scheme, request, there_ns) + self.write_latency_ns;
+        }
+        let (mut there_ns, mut sector) = (start_ns, request.sector);
+        while sector < request.end() {
+            let in_unit = (sector % u64::from(UNIT_SECTORS)) as u32;
+            let sectors = (UNIT_SECTORS - in_unit).min((request.end() - sector) as u32);
+            there_ns = self.link.from_host(sectors, there_ns);
+            there_ns = self.wait_for_room(media, scheme, sector, there_ns);
+            if let Some(buffer) = &mut self.buffer {
+                self.counts.overwritten_sectors += u64::from(buffer.put(sector, sectors));
+            }
+            while self.buffer.as_ref().is_some_and(WriteBuffer::is_due) {
+                self.write_out(media, scheme, there_ns);
+            }
+            sector += u64::from(sectors);
+        }
+        there_ns + self.write_latency_ns
+    }
+
+    /// When the buffer has room for a sector that has arrived at `at_ns`.
+    fn wait_for_room<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        sector: u64,
+        at_ns: u64,
+    ) -> u64 {
+        let mut now_ns = at_ns.max(self.admitted_ns);
+        while let Some(buffer) = self.buffer.as_mut().filter(|buffer| !buffer.has_room_for(sector)) {
+            match buffer.next_room_ns() {
+                Some(room_ns) => {
+                    now_ns = now_ns.max(room_ns);
+                    buffer.retire(now_ns);
+                }
+                None => self.write_out(media, scheme, now_ns),
+            }
+        }
+        self.counts.waited_ns += now_ns - at_ns;
+        self.admitted_ns = now_ns;
+        now_ns
+    }
+
+    /// Writes the oldest wordline of data in the buffer to the flash.
+    fn write_out<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
+        let Some(mut batch) = self.buffer.as_mut().map(WriteBuffer::take_batch) else { return };
+        let mut end_ns = at_ns;
+        while let Some((sector, sectors)) = self.buffer.as_mut().and_then(|buffer| buffer.next_run(&mut batch)) {
+            let request = Request { arrival_ns: at_ns, sector, sectors, op: Op::Write };
+            end_ns = end_ns.max(self.pass_on(media, scheme, &request, at_ns));
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.is_written(batch, end_ns);
+        }
+        self.counts.wordlines += 1;
+    }
+
+    /// Gives a request to the scheme once its part of the map is there. Returns when the flash has served it.
+    #[inline]
+    fn pass_on<M: Simulation>(
+        &mut self,
+        media: &mut M,
+        scheme: &mut dyn Scheme<M>,
+        request: &Request,
+        at_ns: u64,
+    ) -> u64 {
+        let at_ns = match &mut self.map_cache {
+            Some(cache) => cache.load(media, request, at_ns),
+            None => at_ns,
+        };
+        media.begin(request, at_ns);
+        scheme.serve(media, request);
+        media.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;
