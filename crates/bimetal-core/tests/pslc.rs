@@ -83,9 +83,10 @@ fn fresh(intervals: u32) -> Plan {
 fn a_fresh_drive_is_fast_until_its_cache_is_full() {
     let writes = sequential(LOGICAL, 1, 0);
     for dies in [1, 4] {
-        // Folding in steps begins before the last blocks are opened, one on each die at most: in the fourth interval.
+        // Folding in steps begins when the last blocks are opened, one on each die: on four dies, that is a whole interval.
+        let in_steps = if dies == 4 { CACHE * 3 / 4 } else { CACHE };
         for (when_full, fold_in_steps, full) in
-            [("fold", "false", CACHE), ("fold", "true", CACHE * 3 / 4), ("direct", "true", CACHE)]
+            [("fold", "false", CACHE), ("fold", "true", in_steps), ("direct", "true", CACHE)]
         {
             let settings = [("budget", BUDGET), ("when_full", when_full), ("fold_in_steps", fold_in_steps)];
             // 3072 requests, 256 of which fill the cache: the fifth interval begins with the cliff.

@@ -104,7 +104,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         if is_least && (!waits || erased >= reserve) {
             return false;
         }
-        let slack = if DYNAMIC { self.slack_pages(self.ahead_pages()) } else { 0 };
+        let slack = if DYNAMIC { self.growth_pages() } else { 0 };
         if is_least && slack < self.native_pages() {
             return erased + i64::from(self.fold_page) < reserve;
         }

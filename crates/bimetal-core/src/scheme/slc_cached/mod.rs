@@ -11,16 +11,31 @@
 //! in it down together with all others of its slow page that the cache holds; what is missing is read from the old slow
 //! page.
 //!
-//! The cache may have `least` blocks, and a dynamic one also as many as the data that the host has not written would
-//! take: `least + logical blocks - ceil(mapped pages / pages per block)`, where a logical page is mapped if either area
-//! has any of it, and no more than a share of all blocks. So the usual spare area, which neither may take, remains for
-//! garbage collection.
+//! The policies, by the names that they go by:
+//!
+//! - **Static cache** (TurboWrite of the 840 EVO, WriteBooster with a dedicated buffer): `least` blocks, for ever.
+//! - **Dynamic cache** ("dynamic SLC", "Intelligent TurboWrite"): `least` blocks, and such as hold no data, as a [`Curve`] of
+//!   how full the drive is allows. The curve is published for the Intel 660p. By default it has all blocks until their data
+//!   fill them in SLC mode, and falls in a straight line to `least` on a full drive. The usual spare area is never taken.
+//! - **Fold first** (`when_full=fold`: Crucial T500, Intel 600p): all writes go to the cache; while it is full, each waits for
+//!   folding. Of `bits` folded blocks one goes to the main area for their data, the others are written again.
+//! - **Direct** (`direct`: 840 EVO, WD SN550): a full cache is passed by. With a fixed cache there are two levels of speed.
+//! - **Direct, then fold** (`direct-then-fold`: drives with Maxio and InnoGrit controllers): three levels. x blocks in SLC mode
+//!   and y native ones are written until there is none left; then folding the cache makes room. `direct` differs in that a
+//!   dynamic cache above its curve is folded down to it before that.
+//! - **Folding in steps** (`fold_in_steps`): no request waits for a whole block. The tail block is folded page by page, as
+//!   fast as the host's writes use up the erased blocks and the room that are left ([`fold`]).
+//! - **Flush in idle time** (WriteBooster's flush during hibernation): begins where more than `idle_fold_start_percent` of the
+//!   cache has data, since WriteBooster asks for a flush when little of its buffer is available, and goes on down to
+//!   `idle_fold_percent`. Breaks of less than `idle_fold_min_pages` page copies are left alone. Without it data stay for reads.
+//! - **Overwritten data** are never folded.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
-//! ([`crate::region::page_map::RESERVED_BLOCKS`]). `blocks - least - logical blocks >= 3 dies` is asked of the device, and
-//! `lent` never exceeds the above; so there is room for every mapped page at all times, be it in the cache or not. A
-//! write that maps pages makes the cache smaller before any of its data is placed; meanwhile only pages are folded that
-//! were mapped before, for which there was room before.
+//! ([`crate::region::page_map::RESERVED_BLOCKS`]), and `blocks - least - logical blocks >= 3 dies` is asked of the device: with
+//! `least` blocks lent every logical page fits. A larger cache always leaves room for what the main area holds and for
+//! folding the tail block: two pages for each page of it, since a page holds units of one write, or all pages that are in the
+//! cache only if those are fewer. Folding a block gives back more than that, so the next one can be folded as well. A write
+//! that takes room makes the cache smaller before its data are placed.
 //!
 //! A block changes modes by being erased: in SLC mode when it comes to the cache, natively when it goes back. Blocks that
 //! the cache has from the beginning come erased natively and are erased once more when they are first used.

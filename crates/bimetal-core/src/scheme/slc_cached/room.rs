@@ -48,14 +48,19 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         i64::from(self.blocks - self.least) * self.native_pages()
     }
 
-    /// Native pages by which the cache may grow; negative: by which it is too large. `ahead_pages` are left alone.
+    /// Native pages of the room that the cache leaves; negative: by which it is too large. `ahead_pages` are left alone.
     pub(super) fn slack_pages(&self, ahead_pages: i64) -> i64 {
         let free = self.free_pages();
         let limit = match self.settings.when_full {
             WhenFull::DirectThenFold => free,
             WhenFull::Fold | WhenFull::Direct => free.min(self.curve.line_pages(self.mapped_pages)),
         };
-        (limit - ahead_pages).min(i64::from(self.curve.most_pages)) - self.held_pages()
+        limit - ahead_pages - self.held_pages()
+    }
+
+    /// Native pages that the cache may still take, were it as large as ever; see [`Self::slack_pages`].
+    pub(super) fn growth_pages(&self) -> i64 {
+        self.slack_pages(self.ahead_pages()).min(i64::from(self.curve.most_pages) - self.held_pages())
     }
 
     /// Native pages of room from which on the cache is folded ahead of need: those of a block.
@@ -99,9 +104,8 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
     /// Takes a further block from the main area, if the cache may have one.
     pub(super) fn grow<M: Media>(&mut self, media: &mut M) -> bool {
         let block = self.native_pages();
-        let may_grow = DYNAMIC
-            && self.slack_pages(self.ahead_pages()) >= block
-            && self.curve.pages(self.mapped_pages) - self.held_pages() >= block;
+        let may_grow =
+            DYNAMIC && self.growth_pages() >= block && self.curve.pages(self.mapped_pages) - self.held_pages() >= block;
         may_grow && self.borrow(media)
     }
 

@@ -157,7 +157,7 @@ fn a_full_cache_is_passed_by_and_given_room_by_what_is_overwritten() {
 
 #[test]
 fn idle_time_empties_the_cache_as_far_as_it_lasts_and_as_is_wanted() {
-    let mut device = fixed(&[("idle_fold_percent", "50")]);
+    let mut device = fixed(&[("idle_fold_percent", "50"), AT_ONCE]);
     device.write(0, 14);
     device.idle(3);
     assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (3, 0));
@@ -165,11 +165,11 @@ fn idle_time_empties_the_cache_as_far_as_it_lasts_and_as_is_wanted() {
     assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (6, 1));
     device.idle(100);
     assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (8, 2), "half of the blocks may hold data");
-    let mut device = fixed(&[("idle_fold", "false")]);
+    let mut device = fixed(&[("idle_fold", "false"), AT_ONCE]);
     device.write(0, 14);
     device.idle(100);
     assert_eq!(device.folded(), (0, 0, 0));
-    let mut device = fixed(&[]);
+    let mut device = fixed(&[AT_ONCE]);
     device.write(0, 14);
     device.idle(100);
     assert_eq!((device.folded().2, device.metric("cache_free_blocks")), (12, 3), "a block that is open is left alone");
@@ -268,7 +268,7 @@ fn folding_in_steps_keeps_up_with_writing() {
 #[test]
 fn a_dynamic_cache_shrinks_in_steps() {
     for when_full in ["fold", "direct", "direct-then-fold"] {
-        let mut device = dynamic_on(&shape_of(4), &[("when_full", when_full), ("budget", "768KiB")]);
+        let mut device = dynamic_on(&shape_of(4), &[("when_full", when_full), ("budget", "1536KiB")]);
         let folded: Vec<u64> = (0..2 * 384)
             .map(|page| {
                 let before = device.folded().2;
@@ -276,8 +276,12 @@ fn a_dynamic_cache_shrinks_in_steps() {
                 device.folded().2 - before
             })
             .collect();
-        let most = *folded[..384].iter().max().unwrap();
-        assert!((1..=3).contains(&most), "{when_full}: {most} {folded:?}");
+        // Three pages of the cache make room for two natively.
+        let most = *folded[..300].iter().max().unwrap();
+        assert!((1..=2).contains(&most), "{when_full}: {folded:?}");
+        if when_full == "fold" {
+            assert_eq!(folded[384..].iter().max(), Some(&1), "the drive is full, and the cache has its least");
+        }
     }
 }
 
