@@ -46,6 +46,7 @@ mod fit;
 mod part_choice;
 mod presets;
 mod resolve;
+mod scale;
 mod set;
 
 use std::collections::BTreeMap;

@@ -289,6 +289,13 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
     ),
+    // Blocks folded at once, past the cache until none is erased, a cache that shrinks early, breaks too short to fold.
+    ("pslc-static", &[("fold_in_steps", "false"), ("idle_fold_start_percent", "75"), ("idle_fold_min_pages", "20")]),
+    ("pslc-dynamic", &[("fold_in_steps", "false"), ("exchange_period", "2"), ("idle_fold_min_pages", "20")]),
+    ("pslc-dynamic", &[("when_full", "direct-then-fold"), ("usual_spare_percent", "40"), ("idle_fold", "false")]),
+    ("pslc-dynamic", &[("when_full", "direct-then-fold"), ("fold_in_steps", "false"), ("cache_percent_max", "60")]),
+    ("pslc-dynamic", &[("when_full", "direct"), ("shrink_to_percent", "50"), ("usual_spare_percent", "40")]),
+    ("pslc-dynamic", &[("shrink_from_percent", "20"), ("shrink_to_percent", "90"), ("idle_fold_start_percent", "75")]),
     // Sizes that change all the time and a map that is written all the time; nothing and everything past the cache.
     ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
     ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),

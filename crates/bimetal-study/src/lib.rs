@@ -7,6 +7,7 @@ pub mod columns;
 pub mod command;
 pub mod compare;
 pub mod describe;
+pub mod drives;
 mod error;
 pub mod figure;
 pub mod generate;

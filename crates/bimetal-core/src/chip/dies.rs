@@ -121,6 +121,7 @@ const fn qlc(name: &'static str, source: &'static str) -> Die {
     }
 }
 
+/// Every die, by maker and age.
 pub(super) static DIES: &[Die] = &[
     Die {
         planes: 2,
@@ -128,52 +129,110 @@ pub(super) static DIES: &[Die] = &[
         read_us: 58.0,
         program_mb_per_s: 57.0,
         bus_mb_per_s: 533.0,
-        ..tlc(
-            "bics4-tlc",
-            "Toshiba/SanDisk BiCS4, 96 layers, 2018 (A): 57 MB/s, 58 us, 2 planes, blocks of 18 MB, 533 Mb/s a pin",
-        )
+        ..tlc("bics4-tlc", "Toshiba/SanDisk BiCS4, 96 layers, 2018 (A): 57 MB/s, 58 us, 2 planes, blocks of 18 MB, 533 Mb/s a pin")
     },
     Die {
         read_us: 56.0,
         program_mb_per_s: 132.0,
         bus_mb_per_s: 1066.0,
-        ..tlc(
-            "bics5-tlc",
-            "Kioxia/WD BiCS5, 112 layers, 2019 (A): 132 MB/s, 56 us, 4 planes, blocks of 24 MB, 1,066 Mb/s a pin",
-        )
+        ..tlc("bics5-tlc", "Kioxia/WD BiCS5, 112 layers, 2019 (A): 132 MB/s, 56 us, 4 planes, blocks of 24 MB, 1,066 Mb/s a pin")
     },
     Die {
+        independent_reads: 4,
         program_mb_per_s: 160.0,
         bus_mb_per_s: 2000.0,
-        ..tlc(
-            "bics6-tlc",
-            "Kioxia/WD BiCS6, 162 layers, 2021 (A): 160 MB/s, 50 us, 4 planes, 2,000 Mb/s a pin; block assumed",
-        )
+        ..tlc("bics6-tlc", "Kioxia/WD BiCS6, 162 layers, 2021 (A): 160 MB/s, 50 us, 4 planes, 2,000 Mb/s a pin; block assumed")
+    },
+    Die {
+        planes: 2,
+        read_us: 60.0,
+        program_mb_per_s: 40.0,
+        bus_mb_per_s: 800.0,
+        ..tlc("samsung-v4-tlc", "Samsung V4, 64 layers, 2017: 40 MB/s fitted to the 970 EVO of 500 GB with 16 dies; the rest assumed")
     },
     Die {
         planes: 2,
         read_us: 45.0,
         program_mb_per_s: 82.0,
         bus_mb_per_s: 1200.0,
-        ..tlc(
-            "samsung-v6-tlc",
-            "Samsung V6, 128 layers, 2019 (A): 82 MB/s, 45 us, 2 planes, 1,200 Mb/s a pin; block assumed",
-        )
+        ..tlc("samsung-v6-tlc", "Samsung V6, 128 layers, 2019 (A): 82 MB/s, 45 us, 2 planes, 1,200 Mb/s a pin; block assumed")
     },
     Die {
+        independent_reads: 4,
         read_us: 40.0,
         program_mb_per_s: 184.0,
         bus_mb_per_s: 2000.0,
-        ..tlc(
-            "samsung-v7-tlc",
-            "Samsung V7, 176 layers, 2021 (A): 184 MB/s, 40 us, 2,000 Mb/s a pin; planes and block assumed",
-        )
+        ..tlc("samsung-v7-tlc", "Samsung V7, 176 layers, 2021 (A): 184 MB/s, 40 us, 2,000 Mb/s a pin; planes and block assumed")
     },
     Die {
+        program_mb_per_s: 120.0,
+        bus_mb_per_s: 1200.0,
+        ..tlc("hynix-v6-tlc", "SK hynix V6, 128 layers, 2019: 120 MB/s fitted to the Gold P31 of 1 TB with 16 dies; the rest assumed")
+    },
+    Die {
+        independent_reads: 4,
         program_mb_per_s: 168.0,
-        ..tlc(
-            "hynix-v7-tlc",
-            "SK hynix V7, 176 layers, 2021 (A): 168 MB/s, 50 us, 4 planes, 1,600 Mb/s a pin; block assumed",
-        )
+        ..tlc("hynix-v7-tlc", "SK hynix V7, 176 layers, 2021 (A): 168 MB/s, 50 us, 4 planes, 1,600 Mb/s a pin; block assumed")
+    },
+    Die {
+        planes: 2,
+        read_us: 70.0,
+        program_mb_per_s: 32.0,
+        bus_mb_per_s: 400.0,
+        ..tlc("intel-32-tlc", "Intel/Micron, 32 layers, 2016: 40 MB/s as an early die of 3D TLC, assumed; pins 400 MT/s")
+    },
+    Die {
+        program_mb_per_s: 64.0,
+        bus_mb_per_s: 667.0,
+        ..tlc("micron-96-tlc", "Micron B27A, 96 layers, 2019: 4 planes, 666 MT/s (flash ID of a Phison E12 drive); 64 MB/s assumed")
+    },
+    Die {
+        independent_reads: 4,
+        program_mb_per_s: 110.0,
+        ..tlc("micron-b47r-tlc", "Micron B47R, 176 layers, 2020 (C): 4 planes, 1,600 MT/s; 110 MB/s fitted to an E18 drive of 2 TB that \
+              writes 3.5 GB/s past its cache on 32 dies; 50 us and block assumed")
+    },
+    Die {
+        planes: 6,
+        pages_per_block: 1152,
+        independent_reads: 6,
+        program_mb_per_s: 220.0,
+        bus_mb_per_s: 2400.0,
+        ..tlc("micron-b58r-tlc", "Micron B58R, 232 layers, 2022 (C): 6 planes, 2,400 MT/s, twice the writing speed of B47R; block assumed")
+    },
+    Die {
+        independent_reads: 4,
+        program_mb_per_s: 160.0,
+        bus_mb_per_s: 2400.0,
+        ..tlc("ymtc-232-tlc", "YMTC, 232 layers, 2022: 2,400 MT/s (C); 160 MB/s as other dies of 2021 and 2022, 4 planes and block assumed")
+    },
+    Die {
+        program_mb_per_s: 20.0,
+        bus_mb_per_s: 667.0,
+        ..qlc("intel-64-qlc", "Intel/Micron N18A, 64 layers, 2018: 1 Tbit, 4 planes; 20 MB/s between the dies of B of 64 and 92 layers")
+    },
+    Die {
+        program_mb_per_s: 40.0,
+        bus_mb_per_s: 1200.0,
+        ..qlc("intel-144-qlc", "Intel/Solidigm, 144 layers, 2020: 1 Tbit, 4 planes; 40 MB/s as SK hynix 2020 (30 MB/s) and newer, assumed")
+    },
+    Die {
+        planes: 2,
+        program_mb_per_s: 18.0,
+        ..qlc("samsung-v5-qlc", "Samsung V5, 92 layers, 2019 (B): 1 Tbit, 18 MB/s; 2 planes assumed")
+    },
+    Die {
+        program_mb_per_s: 30.0,
+        ..qlc("micron-96-qlc", "Micron N28A, 96 layers, 2019 (B): 1 Tbit, 30 MB/s; 4 planes (C)")
+    },
+    Die {
+        program_mb_per_s: 45.0,
+        bus_mb_per_s: 1600.0,
+        ..qlc("solidigm-192-qlc", "Solidigm, 192 layers, 2023: 45 MB/s, 4 planes, 1,600 MT/s, all assumed from 144 layers")
+    },
+    Die {
+        program_mb_per_s: 60.0,
+        bus_mb_per_s: 2400.0,
+        ..qlc("ymtc-232-qlc", "YMTC, 232 layers, 2022: 2,400 MT/s (C); 60 MB/s and 4 planes assumed")
     },
 ];

@@ -38,6 +38,10 @@ pub struct Settings {
     /// Time for which a command occupies the controller, in microseconds: its reciprocal bounds the requests a second.
     #[serde(default)]
     pub command_us: f64,
+    /// Time for each 4 KiB of a command, in microseconds, in which the controller moves and maps them: with one command at a time it
+    /// adds to the transfer, with several these overlap.
+    #[serde(default)]
+    pub us_per_4kib: f64,
     /// Latency of a read beyond that, its flash and its transfers, in microseconds: host, link and firmware.
     #[serde(default)]
     pub read_latency_us: f64,
@@ -82,6 +86,7 @@ impl Settings {
         }
         let times = [
             ("command_us", self.command_us),
+            ("us_per_4kib", self.us_per_4kib),
             ("read_latency_us", self.read_latency_us),
             ("write_latency_us", self.write_latency_us),
         ];
@@ -129,6 +134,7 @@ struct Counts {
 pub struct Controller {
     link: Link,
     command_ns: u64,
+    sector_ps: u64,
     read_latency_ns: u64,
     write_latency_ns: u64,
     /// Until when commands occupy it.
@@ -153,6 +159,7 @@ impl Controller {
         Self {
             link: Link::new(settings.link_mb_per_s, settings.half_duplex),
             command_ns: ns(settings.command_us),
+            sector_ps: (settings.us_per_4kib * 1e6 / f64::from(UNIT_SECTORS)).round() as u64,
             read_latency_ns: ns(settings.read_latency_us),
             write_latency_ns: ns(settings.write_latency_us),
             busy_until_ns: 0,
@@ -174,9 +181,10 @@ impl Controller {
     ) -> u64 {
         let start_ns = issue_ns.max(self.busy_until_ns) + self.command_ns;
         self.busy_until_ns = start_ns;
+        let moving_ns = u64::from(request.sectors) * self.sector_ps / 1000;
         match request.op {
-            Op::Read => self.read(media, scheme, request, start_ns),
-            Op::Write => self.write(media, scheme, request, start_ns),
+            Op::Read => self.read(media, scheme, request, start_ns) + moving_ns,
+            Op::Write => self.write(media, scheme, request, start_ns) + moving_ns,
             Op::Trim => {
                 if let Some(buffer) = &mut self.buffer {
                     buffer.forget(request);

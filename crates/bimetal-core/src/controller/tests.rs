@@ -57,6 +57,7 @@ fn parts(change: impl FnOnce(&mut Settings)) -> (SimMedia, Recorder, Controller)
         link_mb_per_s: 512.0,
         half_duplex: false,
         command_us: 1.0,
+        us_per_4kib: 0.0,
         read_latency_us: 20.0,
         write_latency_us: 10.0,
         buffer: ByteSize(64 << 10),
@@ -80,6 +81,9 @@ fn a_write_is_acknowledged_when_it_is_in_the_buffer() {
     let (mut media, mut scheme, mut controller) = parts(|_| ());
     let end = controller.serve(&mut media, &mut scheme, &request(Op::Write, 0, 8), 0);
     assert_eq!(end, (1 + 8 + 10) * 1000, "command, eight sectors at 1 us each, latency");
+    let (mut media, mut scheme, mut controller) = parts(|settings| settings.us_per_4kib = 3.0);
+    let end = controller.serve(&mut media, &mut scheme, &request(Op::Write, 0, 16), 0);
+    assert_eq!(end, (1 + 16 + 2 * 3 + 10) * 1000, "and the time for each 4 KiB");
     let (mut media, mut scheme, mut controller) = parts(|settings| settings.buffer = ByteSize(0));
     let end = controller.serve(&mut media, &mut scheme, &request(Op::Write, 0, 8), 0);
     assert_eq!(end, (1 + 8 + 200 + 10) * 1000, "without one, when the flash has it");

@@ -4,7 +4,7 @@
 //! Drives of TLC and QLC have worked so since about 2015; none of their makers says how. What this scheme does is a
 //! reading: see [`super::slc_cached`].
 
-use super::slc_cached::{Settings, Size, SlcCached, WhenFull};
+use super::slc_cached::{IdleFold, Settings, Size, SlcCached, WhenFull};
 use super::space::PageSettings;
 use super::{Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
@@ -16,7 +16,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "drives with a dynamic SLC cache",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {
@@ -30,13 +30,27 @@ crate::parameters! {
         pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
         /// Blocks that the cache takes at most, in percent of all blocks; it has those of `budget` in any case.
         pub cache_percent_max: f64 = 100.0, in 0.0..=100.0;
-        /// What a write does that finds the cache full: fold the oldest block first, or go past the cache as in the 840
-        /// EVO.
+        /// Logical pages with data, in percent, from which on the cache shrinks from `cache_percent_max`. With
+        /// `shrink_to_percent` 0, too: from when the data fill all blocks in SLC mode.
+        pub shrink_from_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Logical pages with data, in percent, at which it has shrunk to `budget`, in a straight line. It never takes blocks
+        /// with data. 0: a full drive.
+        pub shrink_to_percent: f64 = 0.0, in 0.0..=100.0;
+        /// What a write does that finds the cache full: wait until the oldest data are folded, go past the cache as in the 840 EVO,
+        /// or go past it until no erased block is left and wait from then on.
         pub when_full: WhenFull = WhenFull::Fold;
-        /// Whether idle time is used to fold the cache.
+        /// Whether data are folded a page at a time, ahead of need, so that no request waits for a whole block; `false`: a block
+        /// at once when one is needed.
+        pub fold_in_steps: bool = true;
+        /// Whether idle time is used to fold the cache; `false`: data stay for reads until the space is needed.
         pub idle_fold: bool = true;
         /// Blocks with data at or below which it is not, in percent of those that the cache may have.
         pub idle_fold_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Blocks with data above which idle time is used to fold, down to `idle_fold_percent`: WriteBooster's flush is asked for
+        /// where little of its buffer is available. In percent of those that the cache may have; 0: as `idle_fold_percent`.
+        pub idle_fold_start_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Page copies for which there must be time: the drive does not begin to fold in shorter breaks.
+        pub idle_fold_min_pages: u32 = 0, in 0..=1_000_000;
         /// Blocks that are folded from one that is exchanged for a block of the main area to the next, so that all blocks
         /// wear alike; 0: never.
         pub exchange_period: u32 = 64, in 0..=1_000_000;
@@ -57,11 +71,17 @@ impl PslcDynamic {
     /// No such mode, or too few blocks.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let Parameters { budget, usual_spare_percent, cache_percent_max: most_percent, .. } = parameters;
-        let size = Size { budget, usual_spare_percent, most_percent };
+        let shrink_percent = (parameters.shrink_from_percent, parameters.shrink_to_percent);
+        let size = Size { budget, usual_spare_percent, most_percent, shrink_percent };
         let settings = Settings {
             when_full: parameters.when_full,
-            idle_fold: parameters.idle_fold,
-            idle_fold_percent: parameters.idle_fold_percent,
+            fold_in_steps: parameters.fold_in_steps,
+            idle: IdleFold {
+                is_on: parameters.idle_fold,
+                from_percent: parameters.idle_fold_start_percent,
+                to_percent: parameters.idle_fold_percent,
+                min_pages: parameters.idle_fold_min_pages,
+            },
             exchange_period: parameters.exchange_period,
             collection: PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
         };

@@ -25,7 +25,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {

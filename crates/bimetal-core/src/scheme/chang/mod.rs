@@ -42,7 +42,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 /// Units of the largest write that can be small.

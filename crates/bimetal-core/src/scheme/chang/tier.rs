@@ -71,7 +71,7 @@ impl Tier {
         };
         let hash = ProbedHash::new(entries.max(3), fast.blocks, parameters.hash_probing, parameters.hash_probes);
         let slots = SlotTable::new(fast, fast.pages_per_block, fast.page_sectors() / unit_sectors)?;
-        let mut ring = Ring::new(0..fast.blocks, fast.blocks, fast.pages_per_block, 1);
+        let mut ring = Ring::new(0..fast.blocks, fast.blocks, fast.pages_per_block, 1, 1);
         ring.open_block();
         Ok(Self {
             region: RegionId(0),

@@ -58,7 +58,7 @@ impl Partitions {
         }
         let share = (u64::from(blocks) * u64::from(hot_percent)).div_ceil(100) as u32;
         let hot = if is_one { blocks } else { share.clamp(least, blocks - least) };
-        let ring = |range| Ring::new(range, blocks, pages_per_block, 1);
+        let ring = |range| Ring::new(range, blocks, pages_per_block, 1, 1);
         Ok(Self {
             rings: [ring(0..hot), ring(hot..blocks)],
             blocks: [hot, blocks - hot],

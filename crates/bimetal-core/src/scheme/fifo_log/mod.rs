@@ -131,7 +131,7 @@ impl<A: Admission> FifoLog<A> {
         let wear = RelativeWear::new((log.blocks, fast.chip.endurance), (slow_geometry.blocks, slow.chip.endurance));
         Ok(Self {
             tiers: Tiers::new(tier, space)?,
-            ring: Ring::new(0..log.blocks, log.blocks, log.pages_per_block, 1),
+            ring: Ring::new(0..log.blocks, log.blocks, log.pages_per_block, 1, 1),
             wear,
             settings,
             admission,

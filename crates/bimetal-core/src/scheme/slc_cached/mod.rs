@@ -11,16 +11,31 @@
 //! in it down together with all others of its slow page that the cache holds; what is missing is read from the old slow
 //! page.
 //!
-//! The cache may have `least` blocks, and a dynamic one also as many as the data that the host has not written would
-//! take: `least + logical blocks - ceil(mapped pages / pages per block)`, where a logical page is mapped if either area
-//! has any of it, and no more than a share of all blocks. So the usual spare area, which neither may take, remains for
-//! garbage collection.
+//! The policies, by the names that they go by:
+//!
+//! - **Static cache** (TurboWrite of the 840 EVO, WriteBooster with a dedicated buffer): `least` blocks, for ever.
+//! - **Dynamic cache** ("dynamic SLC", "Intelligent TurboWrite"): `least` blocks, and such as hold no data, as a [`Curve`] of
+//!   how full the drive is allows. The curve is published for the Intel 660p. By default it has all blocks until their data
+//!   fill them in SLC mode, and falls in a straight line to `least` on a full drive. The usual spare area is never taken.
+//! - **Fold first** (`when_full=fold`: Crucial T500, Intel 600p): all writes go to the cache; while it is full, each waits for
+//!   folding. Of `bits` folded blocks one goes to the main area for their data, the others are written again.
+//! - **Direct** (`direct`: 840 EVO, WD SN550): a full cache is passed by. With a fixed cache there are two levels of speed.
+//! - **Direct, then fold** (`direct-then-fold`: drives with Maxio and InnoGrit controllers): three levels. x blocks in SLC mode
+//!   and y native ones are written until there is none left; then folding the cache makes room. `direct` differs in that a
+//!   dynamic cache above its curve is folded down to it before that.
+//! - **Folding in steps** (`fold_in_steps`): no request waits for a whole block. The tail block is folded page by page, as
+//!   fast as the host's writes use up the erased blocks and the room that are left ([`fold`]).
+//! - **Flush in idle time** (WriteBooster's flush during hibernation): begins where more than `idle_fold_start_percent` of the
+//!   cache has data, since WriteBooster asks for a flush when little of its buffer is available, and goes on down to
+//!   `idle_fold_percent`. Breaks of less than `idle_fold_min_pages` page copies are left alone. Without it data stay for reads.
+//! - **Overwritten data** are never folded.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
-//! ([`crate::region::page_map::RESERVED_BLOCKS`]). `blocks - least - logical blocks >= 3 dies` is asked of the device, and
-//! `lent` never exceeds the above; so there is room for every mapped page at all times, be it in the cache or not. A
-//! write that maps pages makes the cache smaller before any of its data is placed; meanwhile only pages are folded that
-//! were mapped before, for which there was room before.
+//! ([`crate::region::page_map::RESERVED_BLOCKS`]), and `blocks - least - logical blocks >= 3 dies` is asked of the device: with
+//! `least` blocks lent every logical page fits. A larger cache always leaves room for what the main area holds and for
+//! folding the tail block: two pages for each page of it, since a page holds units of one write, or all pages that are in the
+//! cache only if those are fewer. Folding a block gives back more than that, so the next one can be folded as well. A write
+//! that takes room makes the cache smaller before its data are placed.
 //!
 //! A block changes modes by being erased: in SLC mode when it comes to the cache, natively when it goes back. Blocks that
 //! the cache has from the beginning come erased natively and are erased once more when they are first used.
@@ -28,34 +43,22 @@
 //! Blocks of a fixed cache wear by themselves. A dynamic one exchanges a block now and then even if its size stays the
 //! same, so that the wear of both modes is shared by all blocks.
 
+mod fold;
+mod room;
 mod settings;
 
 use serde::{Deserialize, Serialize};
 
-pub use settings::{Size, WhenFull};
+use settings::Curve;
+pub use settings::{IdleFold, Settings, Size, WhenFull};
 
-use super::space::{PageSettings, PageSpace, Space};
+use super::space::{PageSpace, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::ring::Ring;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
-
-/// Choices for the drive.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    /// What a write does that finds the cache full.
-    pub when_full: WhenFull,
-    /// Whether idle time is used to empty the cache.
-    pub idle_fold: bool,
-    /// Until how much of the cache has data at most, in percent.
-    pub idle_fold_percent: f64,
-    /// Blocks of a dynamic cache that are folded from one that is exchanged to the next; 0 exchanges none.
-    pub exchange_period: u32,
-    /// Collection of the main area.
-    pub collection: PageSettings,
-}
 
 /// What happened so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -79,9 +82,9 @@ pub struct SlcCached<const DYNAMIC: bool> {
     /// Blocks that the cache has at least.
     #[serde(with = "crate::save::fixed")]
     least: u32,
-    /// Blocks that it has at most.
+    /// How many more it may have, by how full the drive is.
     #[serde(with = "crate::save::fixed")]
-    most: u32,
+    curve: Curve,
     /// Blocks that it has.
     blocks: u32,
     /// Erased blocks in front of the ring that have never been used, so that they are not in SLC mode yet.
@@ -97,6 +100,8 @@ pub struct SlcCached<const DYNAMIC: bool> {
     lending_die: u32,
     /// Blocks to be folded until one is exchanged.
     until_exchange: u32,
+    /// Whether idle time is used to fold until few enough blocks have data.
+    is_idle_folding: bool,
     counts: Counts,
 }
 
@@ -118,17 +123,20 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let slow = PageSpace::lending(id, geometry, logical_pages, settings.collection, least)?;
         // A cache of fixed size has the first blocks for good: no table need be larger.
         let known = if DYNAMIC { geometry.blocks } else { least };
-        let most = (f64::from(geometry.blocks) * size.most_percent / 100.0) as u32;
+        let curve = size.curve(&geometry, slow.logical_pages(), least, mode.pages_per_block)?;
         let table = Geometry::new(geometry.page_bytes, geometry.pages_per_block, known, 1)?;
         let unit_bytes = unit_bytes(geometry.page_bytes, geometry.page_bytes);
         let fast = FastTier::new(id, table, (CellMode::Slc, mode.pages_per_block), unit_bytes)?;
-        let width = geometry.dies.min(least);
+        // A dynamic cache is written on more dies when it has grown.
+        let mut ring =
+            Ring::new(0..least, known, mode.pages_per_block, geometry.dies.min(known), geometry.stripe_pages);
+        ring.set_width(least);
         Ok(Self {
             tiers: Tiers::new(fast, slow)?,
-            ring: Ring::new(0..least, known, mode.pages_per_block, width),
+            ring,
             settings,
             least,
-            most: most.max(least),
+            curve,
             blocks: least,
             unused: least,
             fold_page: 0,
@@ -136,17 +144,9 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             logical_blocks: logical_pages.div_ceil(u64::from(geometry.pages_per_block)) as u32,
             lending_die: least % geometry.dies,
             until_exchange: settings.exchange_period,
+            is_idle_folding: false,
             counts: Counts::default(),
         })
-    }
-
-    /// Blocks that the cache may have.
-    fn allowed_blocks(&self) -> u32 {
-        if !DYNAMIC {
-            return self.least;
-        }
-        let mapped_blocks = self.mapped_pages.div_ceil(self.tiers.slow.geometry().pages_per_block);
-        (self.least + self.logical_blocks - mapped_blocks).min(self.most)
     }
 
     /// Whether either area has anything of a logical page.
@@ -163,18 +163,6 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             pages += u32::from(!self.is_mapped(logical));
         });
         pages
-    }
-
-    /// Counts the pages that a write is going to map, and gives back blocks that they may need.
-    #[inline]
-    fn make_room<M: Media>(&mut self, media: &mut M, request: &Request) {
-        if self.mapped_pages == self.tiers.slow.logical_pages() {
-            return;
-        }
-        self.mapped_pages += self.unmapped_pages(request);
-        while self.blocks > self.allowed_blocks() {
-            self.give_back(media);
-        }
     }
 
     fn trim(&mut self, request: &Request) {
@@ -201,8 +189,14 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
                 self.counts.rewritten_units += u64::from(piece.count - added);
             } else {
                 let Some(piece) = run.take_group(self.tiers.units_per_slow_page(), unit_sectors) else { return };
+                if DYNAMIC {
+                    self.make_room_beside(media, piece.unit);
+                }
                 self.tiers.write_slow(media, &piece, Cause::Host);
                 self.counts.direct_pages += 1;
+            }
+            if self.settings.fold_in_steps {
+                self.fold_ahead(media);
             }
         }
     }
@@ -218,15 +212,22 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
     }
 
     fn open_block<M: Media>(&mut self, media: &mut M) -> Option<()> {
-        if self.ring.erased() == 0 && !self.grow(media) {
-            if self.settings.when_full == WhenFull::Direct {
+        if DYNAMIC && self.ring.begins_round() {
+            self.ring.set_width(self.tiers.slow.geometry().dies.min(self.allowed_blocks()));
+        }
+        while self.ring.erased() == 0 && !self.grow(media) {
+            // Pages that other open blocks still have come first.
+            if self.ring.skip_full() {
+                return Some(());
+            }
+            if self.settings.when_full != WhenFull::Fold {
                 self.skip_invalid_pages();
                 if !self.tail_is_folded() {
                     return None;
                 }
             }
             self.fold_tail(media);
-            self.recycle_tail(media);
+            self.finish_tail(media);
         }
         let block = self.ring.open_block();
         if self.unused > 0 {
@@ -234,136 +235,6 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             self.erase_for_cache(media, block);
         }
         Some(())
-    }
-
-    /// Takes a further block from the main area.
-    fn grow<M: Media>(&mut self, media: &mut M) -> bool {
-        if !DYNAMIC || self.blocks >= self.allowed_blocks() {
-            return false;
-        }
-        let dies = self.tiers.slow.geometry().dies;
-        for _ in 0..dies {
-            let die = self.lending_die;
-            self.lending_die = if die + 1 == dies { 0 } else { die + 1 };
-            if let Some(block) = self.tiers.slow.lend(media, die) {
-                self.erase_for_cache(media, block);
-                self.ring.add_erased(block);
-                self.blocks += 1;
-                return true;
-            }
-        }
-        false
-    }
-
-    fn erase_for_cache<M: Media>(&mut self, media: &mut M, block: BlockId) {
-        self.tiers.fast.erase(media, block, Cause::Gc);
-        self.counts.mode_changes += 1;
-    }
-
-    /// Gives an erased block of the cache back to the main area, or else the oldest one after folding it.
-    fn give_back<M: Media>(&mut self, media: &mut M) {
-        match self.ring.remove_erased() {
-            Some(block) if self.unused > 0 => {
-                self.unused -= 1;
-                self.blocks -= 1;
-                self.tiers.slow.give_back(block);
-            }
-            Some(block) => self.erase_for_main(media, block),
-            // There are more blocks than are open at once, so the oldest is full.
-            None => {
-                self.fold_tail(media);
-                self.give_back_tail(media);
-            }
-        }
-    }
-
-    fn give_back_tail<M: Media>(&mut self, media: &mut M) {
-        self.fold_page = 0;
-        let tail = self.ring.remove_tail();
-        self.erase_for_main(media, tail);
-    }
-
-    fn erase_for_main<M: Media>(&mut self, media: &mut M, block: BlockId) {
-        media.erase(self.tiers.fast.region(), block, CellMode::Native, Cause::Gc);
-        self.counts.mode_changes += 1;
-        self.blocks -= 1;
-        self.tiers.slow.give_back(block);
-    }
-
-    /// Whether nothing of the tail block is valid any more.
-    #[inline]
-    fn tail_is_folded(&self) -> bool {
-        self.fold_page == self.tiers.fast.slots().pages_per_block()
-    }
-
-    /// The page of the tail block that is folded next.
-    #[inline]
-    fn next_fold_page(&self) -> Option<Ppa> {
-        let tail = self.ring.tail().filter(|_| !self.tail_is_folded())?;
-        Some(self.tiers.slow.geometry().ppa(tail, self.fold_page))
-    }
-
-    /// Goes on to the next page of the tail block with valid data.
-    fn skip_invalid_pages(&mut self) {
-        while self.next_fold_page().is_some_and(|page| !self.tiers.fast.slots().is_valid(page)) {
-            self.fold_page += 1;
-        }
-    }
-
-    /// Folds what is left of the tail block.
-    fn fold_tail<M: Media>(&mut self, media: &mut M) {
-        while let Some(page) = self.next_fold_page() {
-            self.fold(media, page);
-        }
-    }
-
-    /// Folds a page of the tail block, the next one. Returns the number of pages programmed.
-    fn fold<M: Media>(&mut self, media: &mut M, page: Ppa) -> u32 {
-        let slots = self.tiers.fast.slots();
-        let first = slots.first_slot(page);
-        let last = Ppa(page.0 + slots.pages_per_block() - 1 - self.fold_page);
-        let end = slots.first_slot(last) + slots.slots();
-        let mut programs = 0;
-        for slot in first..first + self.tiers.fast.units_per_page() {
-            self.tiers.prefetch_emptied(slot, end, |_| true);
-            if let Some(unit) = self.tiers.fast.slots().unit(slot) {
-                let per_page = self.tiers.units_per_slow_page();
-                let was_mapped = per_page > 1 && self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some();
-                let moved = self.tiers.demote_slot(media, slot, unit);
-                self.counts.partial_folds += u64::from(was_mapped && moved < per_page);
-                self.counts.folded_units += u64::from(moved);
-                programs += 1;
-            }
-        }
-        self.counts.folded_pages += u64::from(programs);
-        self.fold_page += 1;
-        programs
-    }
-
-    /// The tail block is folded: it is erased and opened again after all that are erased already, or exchanged for another.
-    fn recycle_tail<M: Media>(&mut self, media: &mut M) {
-        if DYNAMIC && self.is_exchange_due() {
-            self.give_back_tail(media);
-            // At least the die that got a block back can spare one.
-            self.grow(media);
-        } else if let Some(tail) = self.ring.tail() {
-            self.tiers.fast.erase(media, tail, Cause::Gc);
-            self.ring.retire_tail();
-            self.fold_page = 0;
-        }
-    }
-
-    /// Counts a folded block.
-    fn is_exchange_due(&mut self) -> bool {
-        let period = self.settings.exchange_period;
-        self.until_exchange = if self.until_exchange > 1 { self.until_exchange - 1 } else { period };
-        period > 0 && self.until_exchange == period
-    }
-
-    /// Whether idle time goes into folding the tail block.
-    fn is_to_be_folded(&self) -> bool {
-        let limit = f64::from(self.allowed_blocks()) * self.settings.idle_fold_percent / 100.0;
-        f64::from(self.ring.written()) > limit && self.ring.tail_is_full()
     }
 }
 
@@ -399,18 +270,8 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {
-        let mut budget_pages = budget_pages;
-        while self.settings.idle_fold && budget_pages > 0 && self.is_to_be_folded() {
-            while budget_pages > 0
-                && let Some(page) = self.next_fold_page()
-            {
-                budget_pages = budget_pages.saturating_sub(self.fold(media, page));
-            }
-            if self.tail_is_folded() {
-                self.recycle_tail(media);
-            }
-        }
-        self.tiers.slow.idle(media, budget_pages);
+        let left_pages = self.fold_while_idle(media, budget_pages);
+        self.tiers.slow.idle(media, left_pages);
     }
 
     fn fixed_slc_blocks(&self) -> u32 {
@@ -441,8 +302,8 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         metrics.count("cache_erases", fast.erases());
         metrics.count("gc_blocks", slow.erases());
         metrics.count("gc_copied_pages", slow.copied_pages());
-        let most = if DYNAMIC { self.most } else { self.least };
-        metrics.count("metadata_bytes", slow.metadata_bytes() + fast.metadata_bytes_of(most));
+        let extra = if DYNAMIC { self.curve.most_pages / slow.geometry().pages_per_block } else { 0 };
+        metrics.count("metadata_bytes", slow.metadata_bytes() + fast.metadata_bytes_of(self.least + extra));
     }
 
     fn check(&self) -> Result<(), String> {
@@ -454,27 +315,31 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         if !self.tiers.slow.lent().eq(lent) {
             return Err("the cache has other blocks than the main area has lent".into());
         }
-        if self.fold_page > self.tiers.fast.slots().pages_per_block() || self.unused > self.ring.erased() {
-            return Err(format!("page {} is folded next, {} blocks are unused", self.fold_page, self.unused));
+        self.check_fold_page()?;
+        if self.unused > self.ring.erased() {
+            return Err(format!("{} blocks are unused and {} erased", self.unused, self.ring.erased()));
         }
         if self.lending_die >= self.tiers.slow.geometry().dies {
             return Err(format!("die {} is asked next for a block", self.lending_die));
         }
-        if self.blocks != self.ring.written() + self.ring.erased() || self.blocks > self.allowed_blocks() {
+        if self.blocks != self.ring.written() + self.ring.erased() || self.blocks < self.least {
             return Err(format!(
-                "the cache has {} blocks, {} of them with data and {} erased, and may have {}",
+                "the cache has {} blocks, {} of them with data and {} erased, and at least {}",
                 self.blocks,
                 self.ring.written(),
                 self.ring.erased(),
-                self.allowed_blocks()
+                self.least
             ));
         }
         let mapped = (0..self.tiers.slow.logical_pages()).filter(|&logical| self.is_mapped(logical)).count();
         if DYNAMIC && mapped != self.mapped_pages as usize {
             return Err(format!("{mapped} logical pages are mapped, {} were counted", self.mapped_pages));
         }
-        if (mapped as u64) > self.tiers.slow.room() {
+        if self.blocks == self.least && (mapped as u64) > self.tiers.slow.room() {
             return Err(format!("{mapped} logical pages are mapped and {} fit", self.tiers.slow.room()));
+        }
+        if DYNAMIC && self.blocks > self.least && self.free_pages() < self.held_pages() {
+            return Err(format!("the cache has {} blocks and leaves no room for folding them", self.blocks));
         }
         Ok(())
     }

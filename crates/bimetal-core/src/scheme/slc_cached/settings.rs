@@ -1,5 +1,8 @@
 //! How large the cache is, and what happens when it is full.
 
+use serde::{Deserialize, Serialize};
+
+use crate::scheme::space::PageSettings;
 use crate::units::{ByteSize, Geometry};
 
 crate::choices! {
@@ -7,9 +10,39 @@ crate::choices! {
     pub enum WhenFull {
         /// The oldest block of the cache is folded first.
         Fold = "fold",
-        /// It goes to the main area. The cache is emptied in idle time.
+        /// It goes to the main area. The cache is emptied in idle time, and as far as its size calls for.
         Direct = "direct",
+        /// It goes to the main area as long as that has erased blocks; then the cache is folded for more.
+        DirectThenFold = "direct-then-fold",
     }
+}
+
+/// Choices for the drive.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// What a write does that finds the cache full.
+    pub when_full: WhenFull,
+    /// Whether blocks are folded page by page ahead of need, or all at once when one is needed.
+    pub fold_in_steps: bool,
+    /// Idle time.
+    pub idle: IdleFold,
+    /// Blocks of a dynamic cache that are folded from one that is exchanged to the next; 0 exchanges none.
+    pub exchange_period: u32,
+    /// Collection of the main area.
+    pub collection: PageSettings,
+}
+
+/// How idle time is used to empty the cache.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct IdleFold {
+    /// Whether it is.
+    pub is_on: bool,
+    /// Share of the cache's blocks with data above which folding begins, in percent; [`Self::to_percent`] if that is more.
+    pub from_percent: f64,
+    /// Share down to which it goes on, in percent.
+    pub to_percent: f64,
+    /// Page copies for which there must be time.
+    pub min_pages: u32,
 }
 
 /// How much of the region is the cache's, whatever the host has written.
@@ -21,6 +54,39 @@ pub struct Size {
     pub usual_spare_percent: f64,
     /// Blocks of a cache that grows, at most, in percent of all blocks.
     pub most_percent: f64,
+    /// How full the drive is when the cache begins to shrink and when it has shrunk to its least, in percent of the
+    /// logical pages. Both 0: it has all blocks until the data do not fit into them in SLC mode, and its least when the
+    /// drive is full.
+    pub shrink_percent: (f64, f64),
+}
+
+/// How large the cache may be by how full the drive is: a straight line, cut off above. Sizes are in pages of native blocks,
+/// beyond those that the cache has in any case.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Curve {
+    /// Mapped logical pages at two points of the line; at the second it ends, at size 0.
+    points: (u32, u32),
+    /// Size at the first.
+    from_pages: u32,
+    /// Size at most.
+    pub most_pages: u32,
+}
+
+impl Curve {
+    /// The line at that number of mapped logical pages; before its first point it goes on upwards.
+    pub fn line_pages(&self, mapped: u32) -> i64 {
+        let (from, to) = self.points;
+        match to.saturating_sub(mapped) {
+            0 => 0,
+            _ if from == to => i64::from(u32::MAX),
+            left => (u64::from(self.from_pages) * u64::from(left) / u64::from(to - from)) as i64,
+        }
+    }
+
+    /// The size at that number of mapped logical pages.
+    pub fn pages(&self, mapped: u32) -> i64 {
+        self.line_pages(mapped).min(i64::from(self.most_pages))
+    }
 }
 
 impl Size {
@@ -50,5 +116,33 @@ impl Size {
             ));
         }
         Ok(blocks.min(u64::from(geometry.blocks)) as u32)
+    }
+
+    /// The curve of a cache of at least `least` blocks of `slc_pages` pages each in SLC mode, on a region of `geometry`.
+    ///
+    /// # Errors
+    /// It would grow where the drive fills.
+    pub fn curve(&self, geometry: &Geometry, logical_pages: u32, least: u32, slc_pages: u32) -> Result<Curve, String> {
+        let (from, to) = match self.shrink_percent {
+            (from, 0.0) if from > 0.0 => (from, 100.0),
+            percent => percent,
+        };
+        if from > to {
+            return Err(format!(
+                "shrink_from_percent is {from} and shrink_to_percent {to}; the cache shrinks as the drive fills, so the \
+                 first must not be more"
+            ));
+        }
+        let logical_blocks = logical_pages.div_ceil(geometry.pages_per_block);
+        let most = (f64::from(geometry.blocks) * self.most_percent / 100.0) as u32;
+        let most_pages = most.saturating_sub(least).min(logical_blocks) * geometry.pages_per_block;
+        let pages = |percent: f64| (f64::from(logical_pages) * percent / 100.0) as u32;
+        if to > 0.0 {
+            return Ok(Curve { points: (pages(from), pages(to)), from_pages: most_pages, most_pages });
+        }
+        // However large the part that is kept for the cache: data are folded before the drive is full, not all at once.
+        let fit = (u64::from(least) + u64::from(logical_blocks)) * u64::from(slc_pages);
+        let from = fit.min(u64::from(logical_pages) * 3 / 4) as u32;
+        Ok(Curve { points: (from, logical_pages), from_pages: logical_blocks * geometry.pages_per_block, most_pages })
     }
 }

@@ -26,7 +26,7 @@ fn device(fast_bytes: u32, slow_bytes: u32) -> Device {
     let settings = PageSettings { gc_free_blocks: 1, idle_gc: false };
     let slow = PageSpace::new(RegionId(1), regions[1].geometry, LOGICAL_PAGES, settings).unwrap();
     let media = Checked::new(SimMedia::new(&regions, 1), &geometries);
-    (media, Tiers::new(fast, slow).unwrap(), Ring::new(0..8, 8, 8, 1))
+    (media, Tiers::new(fast, slow).unwrap(), Ring::new(0..8, 8, 8, 1, 1))
 }
 
 fn begin(media: &mut Checked<SimMedia>, op: Op, sector: u64, sectors: u32) -> Request {

@@ -1,0 +1,108 @@
+//! A smaller device of the same make: as many dies and channels, smaller blocks.
+//!
+//! What a drive does over its capacity, caches that fill and blocks that are collected, it does as well over a part of it, and in
+//! a part of the time. Speed and latency come from dies, channels and controller, which stay. A block shrinks with the capacity, and
+//! the time of its erase with it, so that erases take the same share of the time.
+
+use toml::{Table, Value};
+
+use super::{Capacity, Device, DeviceError, PartChoice, Region};
+use crate::chip::Chip;
+use crate::units::ByteSize;
+
+/// Blocks that a die keeps at least: enough that the few that are open or erased are a small part of its spare area.
+const DIE_BLOCKS_MIN: u64 = 128;
+
+impl Device {
+    /// The same device with a capacity of about `logical` bytes; unchanged if it has no more.
+    ///
+    /// # Errors
+    /// A part that cannot be.
+    pub fn scaled(&self, logical: ByteSize) -> Result<Self, DeviceError> {
+        let mut device = self.clone();
+        if logical.0 >= self.logical.0 || logical.0 == 0 {
+            return Ok(device);
+        }
+        let factor = logical.0 as f64 / self.logical.0 as f64;
+        device.logical = ByteSize((logical.0 / SECTOR_ALIGNMENT).max(1) * SECTOR_ALIGNMENT);
+        for region in &mut device.regions {
+            self.scale_region(region, factor)?;
+        }
+        for value in device.parameters.values_mut() {
+            if let Some(bytes) = value.as_str().and_then(|text| text.parse::<ByteSize>().ok()) {
+                *value = Value::String(ByteSize((bytes.0 as f64 * factor).round() as u64).to_string());
+            }
+        }
+        for disk in &mut device.disks {
+            if let Some(Capacity::Bytes(bytes)) = &mut disk.capacity {
+                bytes.0 = (bytes.0 as f64 * factor) as u64 / SECTOR_ALIGNMENT * SECTOR_ALIGNMENT;
+            }
+        }
+        Ok(device)
+    }
+
+    fn scale_region(&self, region: &mut Region, factor: f64) -> Result<(), DeviceError> {
+        let wrong = |what| self.wrong(format!("{}.chip", region.name), what);
+        let chip: Chip = region.chip.resolve().map_err(wrong)?;
+        let bytes = region.capacity.bytes(self.logical) as f64 * factor;
+        let dies = u64::from(region.channels) * u64::from(region.dies_per_channel);
+        let page_bytes = u64::from(chip.page_bytes) * u64::from(chip.planes);
+        // Whole wordlines, in SLC mode too.
+        let wordlines = (bytes / (dies * DIE_BLOCKS_MIN * page_bytes) as f64) as u32 / chip.program_pages;
+        let pages = (wordlines * chip.program_pages).clamp(chip.program_pages, chip.pages_per_block);
+        if let Capacity::Bytes(capacity) = &mut region.capacity {
+            capacity.0 = bytes as u64;
+        }
+        if pages < chip.pages_per_block {
+            region.chip = smaller_blocks(&region.chip, &chip, pages);
+        }
+        Ok(())
+    }
+}
+
+/// Logical capacities are multiples of a mapping unit of any drive.
+const SECTOR_ALIGNMENT: u64 = 64 << 10;
+
+/// A part with `pages` pages in a block.
+fn smaller_blocks(choice: &PartChoice, chip: &Chip, pages: u32) -> PartChoice {
+    let share = f64::from(pages) / f64::from(chip.pages_per_block);
+    let mut smaller = choice.clone();
+    smaller.set("pages_per_block", Value::Integer(i64::from(pages)));
+    smaller.set("erase_us", Value::Float(chip.erase_us * share));
+    if let Some(slc) = &chip.slc_mode {
+        let mut mode = Table::try_from(slc).unwrap_or_default();
+        let slc_pages = (f64::from(slc.pages_per_block) * share).round().max(1.0);
+        mode.insert("pages_per_block".into(), Value::Integer(slc_pages as i64));
+        mode.insert("erase_us".into(), Value::Float(slc.erase_us * share));
+        smaller.set("slc_mode", Value::Table(mode));
+    }
+    smaller
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::preset;
+
+    #[test]
+    fn a_scaled_drive_has_the_same_dies_and_shares() {
+        let whole = preset("tlc-1tb-pslc").unwrap();
+        let scaled = whole.scaled(ByteSize(8 << 30)).unwrap();
+        let (whole, scaled) = (whole.resolve().unwrap(), scaled.resolve().unwrap());
+        let (large, small) = (&whole.regions[0], &scaled.regions[0]);
+        assert_eq!((large.channels, large.geometry.dies), (small.channels, small.geometry.dies));
+        assert!((whole.spare() - scaled.spare()).abs() < 0.005, "{} {}", whole.spare(), scaled.spare());
+        assert!(small.geometry.blocks / small.geometry.dies >= DIE_BLOCKS_MIN as u32);
+        let erase_share = |chip: &Chip| chip.erase_us / f64::from(chip.pages_per_block);
+        assert!((erase_share(&large.chip) / erase_share(&small.chip) - 1.0).abs() < 1e-9);
+        let budget = |device: &Device| device.parameters["budget"].as_str().unwrap().parse::<ByteSize>().unwrap();
+        let shares = [&whole.device, &scaled.device].map(|device| budget(device).0 as f64 / device.logical.0 as f64);
+        assert!((shares[0] / shares[1] - 1.0).abs() < 1e-6, "{shares:?}");
+    }
+
+    #[test]
+    fn no_device_is_enlarged() {
+        let device = preset("chang-c1").unwrap();
+        assert_eq!(device.scaled(ByteSize(1 << 50)).unwrap(), device);
+    }
+}

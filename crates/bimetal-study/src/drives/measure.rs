@@ -1,0 +1,254 @@
+//! What a reviewer does to a drive, done to a device.
+//!
+//! The drive is scaled down: as many dies and channels, smaller blocks ([`Device::scaled`]). Amounts of data are given for the whole
+//! drive.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bimetal_core::device::{Device, DeviceError, Resolved};
+use bimetal_core::media::{FlashOp, SimMedia};
+use bimetal_core::part::random;
+use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::request::{Op, Request};
+use bimetal_core::scheme::Scheme;
+use bimetal_core::units::ByteSize;
+
+use super::review::{Figure, Review};
+
+/// Capacity to which a drive is scaled where it is filled once.
+const FILLED: ByteSize = ByteSize(16 << 30);
+/// The same where it is written several times over.
+const OVERWRITTEN: ByteSize = ByteSize(4 << 30);
+/// Points of the curve of a fill.
+const POINTS: u32 = 800;
+const MIB_SECTORS: u32 = 2048;
+const RUN_SECTORS: u32 = 256;
+const PAGE_SECTORS: u32 = 8;
+/// Requests of a random test, one at a time and many at a time.
+const FEW: u64 = 4_000;
+const MANY: u64 = 15_000;
+/// Share of the drive that short tests use: it fits into the smallest caches.
+const SPAN_SHARE: u64 = 128;
+/// Overwrites before a steady state is measured, and measured ones.
+const OVERWRITES: u64 = 3;
+
+/// Speed over a fill: GB written and MB/s from the point before.
+pub type Curve = Vec<(f64, f64)>;
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// By figure, those that were asked for and can be told.
+    pub figures: BTreeMap<Figure, f64>,
+    /// The fill, if it was made.
+    pub curve: Curve,
+    /// The device in a line.
+    pub device: String,
+}
+
+/// A device at work.
+struct Bench {
+    resolved: Resolved,
+    media: SimMedia,
+    scheme: Box<dyn Scheme<SimMedia>>,
+    seed: u64,
+}
+
+impl Bench {
+    fn new(device: &Device, capacity: ByteSize) -> Result<Self, DeviceError> {
+        let resolved = device.scaled(capacity)?.resolve()?;
+        let scheme = resolved.build()?;
+        Ok(Self { media: resolved.media(), resolved, scheme, seed: 1 })
+    }
+
+    fn sectors(&self) -> u64 {
+        self.resolved.shape.logical_sectors
+    }
+
+    /// Serves requests, `depth` at a time.
+    fn run(&mut self, requests: &[Request], depth: u32, intervals: u32) -> Outcome {
+        let arrivals = Arrivals::Closed { depth };
+        let controller = self.resolved.controller.clone();
+        let plan = Plan { arrivals, fill: false, intervals, controller, ..Plan::default() };
+        replay::run(&mut self.media, self.scheme.as_mut(), requests, &plan, &mut replay::to_the_end)
+    }
+
+    /// Requests that follow each other, over the first `sectors` sectors.
+    fn sequence(op: Op, sectors: u64, size: u32) -> Vec<Request> {
+        let starts = (0..sectors / u64::from(size)).map(|number| number * u64::from(size));
+        starts.map(|sector| Request { arrival_ns: 0, sector, sectors: size, op }).collect()
+    }
+
+    /// 4-KiB requests anywhere in the first `sectors` sectors.
+    fn anywhere(&mut self, op: Op, sectors: u64, count: u64) -> Vec<Request> {
+        let pages = sectors / u64::from(PAGE_SECTORS);
+        let mut page = || random::below(&mut self.seed, pages) * u64::from(PAGE_SECTORS);
+        (0..count).map(|_| Request { arrival_ns: 0, sector: page(), sectors: PAGE_SECTORS, op }).collect()
+    }
+}
+
+fn mb_per_s(bytes: u64, ns: u64) -> f64 {
+    bytes as f64 * 1000.0 / ns as f64
+}
+
+fn bytes_of(requests: &[Request]) -> u64 {
+    requests.iter().map(Request::bytes).sum()
+}
+
+/// Measures the figures of a review on its device. `step` is called after each test and may stop it.
+///
+/// # Errors
+/// A device that cannot be.
+pub fn measure(review: &Review, step: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Measured, DeviceError> {
+    let device = review.made()?;
+    let wants = |figures: &[Figure]| figures.iter().any(|figure| review.figures.contains_key(figure));
+    let mut measured = Measured::default();
+    use Figure::*;
+    if wants(&[CacheMbPerS, CacheGb, AfterMbPerS, SecondGb, LastMbPerS, FillMbPerS]) {
+        fill(&device, &mut measured)?;
+        if step().is_break() {
+            return Ok(measured);
+        }
+    }
+    if wants(&[ReadMbPerS, WriteMbPerS, ReadQd1, WriteQd1, ReadDeep, WriteDeep]) {
+        short_tests(&device, review.depth, &mut measured)?;
+        if step().is_break() {
+            return Ok(measured);
+        }
+    }
+    if wants(&[WriteSteady, WriteAmplification]) {
+        steady_state(&device, review.depth, &mut measured)?;
+    }
+    measured.figures.retain(|figure, _| review.figures.contains_key(figure));
+    Ok(measured)
+}
+
+/// One stream of 1-MiB writes over an empty drive.
+fn fill(device: &Device, measured: &mut Measured) -> Result<(), DeviceError> {
+    let mut bench = Bench::new(device, FILLED)?;
+    let scale = device.logical.0 as f64 / (bench.sectors() * 512) as f64;
+    let requests = Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS);
+    let outcome = bench.run(&requests, 1, POINTS);
+    let gb_of = |requests: u64| (requests * u64::from(MIB_SECTORS) * 512) as f64 * scale / 1e9;
+    let (mut before, mut before_ns) = (0, 0);
+    for interval in &outcome.intervals {
+        let bytes = (interval.requests - before) * u64::from(MIB_SECTORS) * 512;
+        measured.curve.push((gb_of(interval.requests), mb_per_s(bytes, interval.end_ns - before_ns)));
+        (before, before_ns) = (interval.requests, interval.end_ns);
+    }
+    measured.figures.insert(Figure::FillMbPerS, mb_per_s(bytes_of(&requests), outcome.simulated_ns));
+    measured.figures.extend(phases(&measured.curve));
+    Ok(())
+}
+
+/// A drop is a speed below this share of the phase so far.
+const DROP: f64 = 0.72;
+/// Points that it lasts for at least.
+const LASTING: usize = 4;
+
+/// The levels of a curve, as a reader of it sees them.
+fn phases(curve: &Curve) -> Vec<(Figure, f64)> {
+    let first = drop_after(curve, 0);
+    let mut figures = vec![(Figure::CacheMbPerS, level(curve, 0, first))];
+    if first < curve.len() {
+        let second = drop_after(curve, first);
+        figures.extend([(Figure::CacheGb, curve[first - 1].0), (Figure::AfterMbPerS, level(curve, first, second))]);
+        if second < curve.len() {
+            let last = level(curve, second, curve.len());
+            figures.extend([(Figure::SecondGb, curve[second - 1].0), (Figure::LastMbPerS, last)]);
+        }
+    }
+    figures
+}
+
+/// Mean speed from one point to another: data over time.
+fn level(curve: &Curve, from: usize, to: usize) -> f64 {
+    let points = &curve[from..to];
+    points.len() as f64 / points.iter().map(|(_, speed)| 1.0 / speed).sum::<f64>()
+}
+
+/// The point at which the level that begins at `from` ends.
+fn drop_after(curve: &Curve, from: usize) -> usize {
+    // The first points after a drop may still belong to it.
+    for at in from + 2..curve.len() {
+        let limit = DROP * level(curve, from, at);
+        let ahead = &curve[at..(at + LASTING).min(curve.len())];
+        if ahead.len() == LASTING && ahead.iter().all(|(_, speed)| *speed < limit) {
+            return at;
+        }
+    }
+    curve.len()
+}
+
+/// Tests over a part of the drive, in its cache if it has one.
+fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(), DeviceError> {
+    let mut bench = Bench::new(device, FILLED)?;
+    let span = (bench.sectors() / SPAN_SHARE) / u64::from(MIB_SECTORS) * u64::from(MIB_SECTORS);
+    let mut speed = |bench: &mut Bench, figure, op| {
+        let requests = Bench::sequence(op, span, RUN_SECTORS);
+        let outcome = bench.run(&requests, 32, 0);
+        measured.figures.insert(figure, mb_per_s(bytes_of(&requests), outcome.simulated_ns));
+    };
+    speed(&mut bench, Figure::WriteMbPerS, Op::Write);
+    speed(&mut bench, Figure::ReadMbPerS, Op::Read);
+    for (figure, op, depth, count) in [
+        (Figure::ReadQd1, Op::Read, 1, FEW),
+        (Figure::ReadDeep, Op::Read, depth, MANY * 4),
+        (Figure::WriteQd1, Op::Write, 1, FEW),
+        (Figure::WriteDeep, Op::Write, depth, MANY),
+    ] {
+        let requests = bench.anywhere(op, span, count);
+        let outcome = bench.run(&requests, depth, 0);
+        measured.figures.insert(figure, count as f64 * 1e9 / outcome.simulated_ns as f64);
+    }
+    Ok(())
+}
+
+/// Random writes over a full drive.
+fn steady_state(device: &Device, depth: u32, measured: &mut Measured) -> Result<(), DeviceError> {
+    let mut bench = Bench::new(device, OVERWRITTEN)?;
+    let sectors = bench.sectors();
+    bench.run(&Bench::sequence(Op::Write, sectors, MIB_SECTORS), 1, 0);
+    for overwrite in 1..=OVERWRITES {
+        let requests = bench.anywhere(Op::Write, sectors, sectors / u64::from(PAGE_SECTORS));
+        let outcome = bench.run(&requests, depth, 0);
+        if overwrite == OVERWRITES {
+            let programs = |row: &bimetal_core::ledger::Row| {
+                let region = &bench.resolved.regions[row.region];
+                row.counts.total(FlashOp::Program) * u64::from(region.geometry.page_bytes)
+            };
+            let programmed: u64 = outcome.ledger.rows.iter().map(programs).sum();
+            let amplification = programmed as f64 / bytes_of(&requests) as f64;
+            measured.figures.insert(Figure::WriteAmplification, amplification);
+            let iops = requests.len() as f64 * 1e9 / outcome.simulated_ns as f64;
+            measured.figures.insert(Figure::WriteSteady, iops);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_drops_of_a_curve_are_told() {
+        let speed = |gb: u32| match gb {
+            0..100 => 5000.0,
+            100..400 => 2000.0 + f64::from(gb % 7) * 50.0,
+            _ => 500.0,
+        };
+        let curve: Curve = (0..1000).map(|gb| (f64::from(gb + 1), speed(gb))).collect();
+        let figures: BTreeMap<Figure, f64> = phases(&curve).into_iter().collect();
+        assert_eq!(figures[&Figure::CacheMbPerS], 5000.0);
+        assert_eq!((figures[&Figure::CacheGb], figures[&Figure::SecondGb]), (100.0, 400.0));
+        assert!((figures[&Figure::AfterMbPerS] - 2150.0).abs() < 20.0 && figures[&Figure::LastMbPerS] == 500.0);
+    }
+
+    #[test]
+    fn a_level_curve_has_no_drop() {
+        let curve: Curve = (0..100).map(|gb| (f64::from(gb), 450.0 + f64::from(gb % 3))).collect();
+        assert_eq!(phases(&curve).len(), 1);
+    }
+}

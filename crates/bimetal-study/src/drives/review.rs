@@ -1,0 +1,192 @@
+//! What was measured and claimed: `reviews.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bimetal_core::device::{Device, DeviceError, preset};
+use bimetal_core::units::ByteSize;
+use serde::{Deserialize, Serialize};
+
+/// A figure of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// One stream of 1-MiB writes over an empty drive: MB/s while the cache takes them.
+    CacheMbPerS,
+    /// GB written until the first drop.
+    CacheGb,
+    /// MB/s after it.
+    AfterMbPerS,
+    /// GB written until the second drop.
+    SecondGb,
+    /// MB/s after that.
+    LastMbPerS,
+    /// MB/s over the whole drive.
+    FillMbPerS,
+    /// MB/s of reads of 128 KiB, 32 at a time.
+    ReadMbPerS,
+    /// MB/s of writes of 128 KiB, 32 at a time, into the cache.
+    WriteMbPerS,
+    /// Random 4-KiB reads a second, one at a time.
+    #[serde(rename = "read_qd1_iops")]
+    ReadQd1,
+    /// Random 4-KiB writes a second, one at a time.
+    #[serde(rename = "write_qd1_iops")]
+    WriteQd1,
+    /// Random 4-KiB reads a second, many at a time.
+    #[serde(rename = "read_deep_iops")]
+    ReadDeep,
+    /// Random 4-KiB writes a second, many at a time, into the cache.
+    #[serde(rename = "write_deep_iops")]
+    WriteDeep,
+    /// Random 4-KiB writes a second over a full drive, after its size was written twice over.
+    #[serde(rename = "write_steady_iops")]
+    WriteSteady,
+    /// Write amplification of those.
+    WriteAmplification,
+}
+
+impl Figure {
+    /// All figures, in the order of tables.
+    pub const ALL: [Self; 14] = [
+        Self::CacheMbPerS,
+        Self::CacheGb,
+        Self::AfterMbPerS,
+        Self::SecondGb,
+        Self::LastMbPerS,
+        Self::FillMbPerS,
+        Self::ReadMbPerS,
+        Self::WriteMbPerS,
+        Self::ReadQd1,
+        Self::WriteQd1,
+        Self::ReadDeep,
+        Self::WriteDeep,
+        Self::WriteSteady,
+        Self::WriteAmplification,
+    ];
+
+    /// What it is, in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::CacheMbPerS => "write, in the cache (MB/s)",
+            Self::CacheGb => "written until the first drop (GB)",
+            Self::AfterMbPerS => "write, after it (MB/s)",
+            Self::SecondGb => "written until the second drop (GB)",
+            Self::LastMbPerS => "write, after that (MB/s)",
+            Self::FillMbPerS => "write, whole drive (MB/s)",
+            Self::ReadMbPerS => "read 128K QD32 (MB/s)",
+            Self::WriteMbPerS => "write 128K QD32 (MB/s)",
+            Self::ReadQd1 => "read 4K QD1 (IOPS)",
+            Self::WriteQd1 => "write 4K QD1 (IOPS)",
+            Self::ReadDeep => "read 4K, deep (IOPS)",
+            Self::WriteDeep => "write 4K, deep (IOPS)",
+            Self::WriteSteady => "write 4K, steady (IOPS)",
+            Self::WriteAmplification => "write amplification",
+        }
+    }
+}
+
+/// Who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mark {
+    /// A reviewer measured it.
+    #[serde(rename = "M")]
+    Measured,
+    /// The maker claims it.
+    #[serde(rename = "C")]
+    Claimed,
+}
+
+/// What a drive is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Constants were fitted to it.
+    Fitted,
+    /// Predicted with the constants of the others.
+    Predicted,
+}
+
+/// A drive and what is known of its speed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Review {
+    /// Name on the command line: that of its device, or one of its own where only a part of it is used.
+    pub name: String,
+    /// The preset.
+    pub device: String,
+    /// Maker and model.
+    pub title: String,
+    /// Fitted or predicted.
+    pub role: Role,
+    /// Capacity that is used, where that is a part of the drive.
+    #[serde(default)]
+    pub partition: Option<ByteSize>,
+    /// Requests at a time in the deep figures.
+    #[serde(default = "deep")]
+    pub depth: u32,
+    /// Figures that its construction was taken from: they prove nothing.
+    #[serde(default)]
+    pub inputs: Vec<Figure>,
+    /// Value and who says so, by figure.
+    pub figures: BTreeMap<Figure, (f64, Mark)>,
+    /// Where that is written.
+    pub sources: Vec<String>,
+    /// What a reader must know.
+    #[serde(default)]
+    pub note: String,
+}
+
+fn deep() -> u32 {
+    128
+}
+
+#[derive(Deserialize)]
+struct File {
+    drive: Vec<Review>,
+}
+
+static REVIEWS: LazyLock<Vec<Review>> = LazyLock::new(|| {
+    let file: Result<File, _> = toml::from_str(include_str!("reviews.toml"));
+    file.map(|file| file.drive).unwrap_or_else(|error| unreachable!("reviews.toml: {error}"))
+});
+
+/// Every drive of the list.
+pub fn reviews() -> &'static [Review] {
+    &REVIEWS
+}
+
+impl Review {
+    /// The device, with the capacity that is used.
+    ///
+    /// # Errors
+    /// A preset that cannot be.
+    pub fn made(&self) -> Result<Device, DeviceError> {
+        let mut device = preset(&self.device)?;
+        if let Some(partition) = self.partition {
+            device.logical = partition;
+        }
+        Ok(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_is_complete() {
+        for review in reviews() {
+            let device = review.made().unwrap_or_else(|error| panic!("{}: {error}", review.name));
+            device.resolve().unwrap_or_else(|error| panic!("{}: {error}", review.name));
+            assert!(device.controller.is_some() && !review.figures.is_empty(), "{}", review.name);
+            assert!(review.sources.iter().all(|source| source.starts_with("http")), "{}", review.name);
+            assert!(!review.sources.is_empty() && review.depth > 1, "{}", review.name);
+            assert!(review.figures.values().all(|(value, _)| *value > 0.0), "{}", review.name);
+            assert!(review.inputs.iter().all(|input| review.figures.contains_key(input)), "{}", review.name);
+            assert_eq!(reviews().iter().filter(|other| other.name == review.name).count(), 1, "{}", review.name);
+        }
+        let of = |role| reviews().iter().filter(|review| review.role == role).count();
+        assert!(reviews().len() >= 16 && of(Role::Predicted) >= of(Role::Fitted));
+    }
+}
