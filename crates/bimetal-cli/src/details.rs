@@ -121,12 +121,15 @@ fn times(grid: &mut Grid, entries: &[Entry]) {
     grid.row("busiest", entries.iter().map(busiest).collect());
 }
 
+/// A label, which of the [`Times`] it is of, and the figure.
+type TimeRow = (&'static str, usize, fn(&ResponseFigures) -> f64);
+
 /// Rows of times in one unit.
 fn times_of(grid: &mut Grid, entries: &[Entry], title: &str, of: fn(&Entry) -> Times<'_>) {
     let all = || entries.iter().filter_map(of);
     let (unit, us) = common_unit(TIMES, all().map(|[all, ..]| all.mean), 1.0);
     grid.section(&format!("{title} ({unit})"));
-    let rows: [(&str, usize, fn(&ResponseFigures) -> f64); 5] = [
+    let rows: [TimeRow; 5] = [
         ("mean", 0, |figures| figures.mean),
         ("99th percentile", 0, |figures| figures.p99),
         ("longest", 0, |figures| figures.max),

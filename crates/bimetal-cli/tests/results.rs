@@ -439,7 +439,8 @@ fn idle_collection_is_background_work() {
 fn failures_without_a_replacement_are_warned_of() {
     let bench = Bench::new();
     let trace = bench.small_trace(500);
-    let compare = ["compare", &trace, "--schemes", "pagemap", "--set", "mlc.program_fail_ppm=100000"];
+    let faulty = "mlc.program_fail_ppm=100000";
+    let compare = ["compare", &trace, "--schemes", "pagemap", "--arrivals", "closed", "--set", faulty];
     let ran = bench.succeed(&compare);
     assert!(
         ran.stderr.starts_with("warning: `pagemap`: ") && ran.stderr.contains("replacement_blocks"),

@@ -16,8 +16,10 @@ pub type Column = (String, Vec<String>);
 /// Units that figures of all schemes share, so that they can stand side by side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Of service times and responses: a unit that suits the means is taken for percentiles too.
+    /// Of the times of the main replay: a unit that suits the means is taken for percentiles too.
     pub time: (&'static str, f64),
+    /// Of service times: the same, unless it leaves too few digits of them.
+    pub service: (&'static str, f64),
     /// Of lives.
     pub life: (&'static str, f64),
 }
@@ -31,12 +33,25 @@ impl Scale {
     /// For these results.
     pub fn of(entries: &[Entry]) -> Self {
         let lives = entries.iter().filter_map(|entry| entry.report.lifetime_years);
-        let service = entries.iter().filter_map(|entry| entry.service_beside().map(|service| service.mean));
+        let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
+        let service: Vec<f64> =
+            entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
+        let own = |means: &[f64]| with_digits(means).unwrap_or_else(|| unit(TIMES, means.to_vec()));
+        let shared = with_digits(&[&main[..], &service].concat());
         Self {
-            time: unit(TIMES, entries.iter().filter_map(Entry::mean_us).chain(service).collect()),
+            time: shared.unwrap_or_else(|| own(&main)),
+            service: shared.unwrap_or_else(|| own(&service)),
             life: unit(LIVES, lives.collect()),
         }
     }
+}
+
+/// The largest unit of time that the largest mean reaches and in which all have three digits.
+fn with_digits(means: &[f64]) -> Option<(&'static str, f64)> {
+    let positive = || means.iter().copied().filter(|&mean| mean > 0.0);
+    let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
+    let suits = |&&(_, size): &&(&'static str, f64)| most >= size && least >= size / 10.0 && most / size < SHOWN_MAX;
+    TIMES.iter().rev().find(suits).copied()
 }
 
 fn unit(units: Units, values: Vec<f64>) -> (&'static str, f64) {
@@ -114,7 +129,7 @@ fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column
 
 /// Service times, responses, write amplification, life, cost; of one kind of times also the speed-up over the first scheme.
 fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
-    let Scale { time, life: (unit, years) } = Scale::of(entries);
+    let Scale { time, service, life: (unit, years) } = Scale::of(entries);
     let optional = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), significant);
     let speed_up = |entry: &Entry| {
         let of_first = || entry.mean_us().map(|_| 1.0);
@@ -125,7 +140,7 @@ fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
     let of = |value: &dyn Fn(&Report) -> String| entries.iter().map(|entry| value(&entry.report)).collect();
     let mut columns = Vec::new();
     if has_both(entries) {
-        columns.extend(service_columns(entries, time));
+        columns.extend(service_columns(entries, service));
         columns.extend(time_columns(entries, time, words));
     } else {
         columns.extend(time_columns(entries, time, words));
@@ -192,7 +207,9 @@ pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
     let overwrites = entries.iter().filter(|entry| entry.is_extrapolated()).map(|entry| entry.lifetime_overwrites);
     let least = overwrites.min_by(f64::total_cmp)?;
     let shown = significant(least);
-    Some(format!("{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; use --repeat"))
+    Some(format!(
+        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with --repeat"
+    ))
 }
 
 /// What several seeds have shown.
@@ -305,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn service_times_have_a_unit_of_their_own_where_responses_are_very_long() {
+        let heads = |mean_us: f64| {
+            let some = both(&[Sketch { mean_us, ..A }]);
+            sheet(&some, &Ranking::of(&some, Sort::Response)).flat_heads()
+        };
+        assert_eq!(heads(118e6)[1..4], ["service (ms) mean", "service (ms) 99 %", "response (s) mean"]);
+        assert_eq!(heads(900.0)[1..4], ["service (ms) mean", "service (ms) 99 %", "response (ms) mean"]);
+        assert_eq!(heads(90.0)[1..4], ["service (µs) mean", "service (µs) 99 %", "response (µs) mean"]);
+    }
+
+    #[test]
     fn a_life_from_less_than_one_overwrite_is_marked() {
         let mut some = entries(&[A, Sketch { scheme: "b", ..A }]);
         some.iter_mut().for_each(|entry| entry.lifetime_overwrites = 1.0);
@@ -312,6 +340,9 @@ mod tests {
         some[1].lifetime_overwrites = 0.00612;
         assert!(text(&some).contains("  ~329  "), "{}", text(&some));
         let remarks = remarks(&some, &Ranking::of(&some, Sort::Response));
-        assert_eq!(remarks.last().unwrap(), "~ life extrapolated from 0.006 overwrites of the device; use --repeat");
+        assert_eq!(
+            remarks.last().unwrap(),
+            "~ life extrapolated from 0.006 overwrites of the device; measure more passes with --repeat"
+        );
     }
 }

@@ -66,7 +66,7 @@ impl Verdict {
         let none_keeps_up = fastest.is_none() && !matches!(over_disk, Some(Some(_)));
         let service = |entry: &Entry| entry.service_us.map(|service| service.mean).filter(|_| none_keeps_up);
         Some(Self {
-            service: Best::of(&all, service, |us| scale.time(us)),
+            service: Best::of(&all, service, |us| scale.service(us)),
             ratio: fastest.as_ref().and_then(|best| ratio(first, best)),
             fastest,
             over_disk,
@@ -250,6 +250,10 @@ fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
 impl Scale {
     fn time(&self, us: f64) -> String {
         format!("{} {}", significant(us / self.time.1), self.time.0)
+    }
+
+    fn service(&self, us: f64) -> String {
+        format!("{} {}", significant(us / self.service.1), self.service.0)
     }
 
     fn life(&self, years: f64) -> String {
