@@ -503,9 +503,8 @@ fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
 /// Which schemes are so overloaded, and how the worst of them shows it.
 fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     let so: Vec<&Entry> = entries.iter().filter(|entry| entry.report.load.overload == overload).collect();
-    // Service times beside the responses say what the device does; the table marks the responses.
-    let with_service = so.iter().any(|entry| entry.service_beside().is_some());
-    if with_service && overload == Overload::Bursts {
+    // Where service times stand beside the responses, these are marked, and nobody asked for them alone.
+    if so.iter().any(|entry| entry.service_beside().is_some()) {
         return None;
     }
     let mean = |entry: &Entry| entry.report.response_us.mean;
@@ -529,10 +528,9 @@ fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
             )
         }
     };
-    let closed = if with_service { "" } else { "with `--arrivals closed`, or " };
     Some(format!(
-        "{} overloaded{what}; its `{}` is busy {:.0} % of the time; hint: replay {closed}slower with `--arrivals \
-         trace:SPEED`",
+        "{} overloaded{what}; its `{}` is busy {:.0} % of the time; hint: replay with `--arrivals closed`, or slower with \
+         `--arrivals trace:SPEED`",
         are(&so, entries.len()),
         load.bottleneck,
         load.utilisation * 100.0
@@ -673,6 +671,8 @@ mod tests {
         let results = |replays: Replays, jobs| run(&prepared, &replays, 1, jobs, &Quiet).unwrap().results;
         let (alone, beside) = (results(closed(), 1), results(both(), 2));
         let open = results(Replays { service: None, ..both() }, 1);
+        // Responses that are marked beside service times need no warning.
+        assert_eq!(run(&prepared, &both(), 1, 1, &Quiet).unwrap().warnings, [""; 0]);
         for ((closed, both), open) in alone.iter().zip(&beside).zip(&open) {
             let service = Some(closed.report.response_us);
             assert_eq!((closed.service_us, closed.service_beside(), open.service_us), (service, None, None));
