@@ -111,8 +111,9 @@ def test_schemes_are_drawn_side_by_side(compared: bimetal.Comparison, figure: st
     ax = compared.plot(figure)
     names = [text.get_text() for text in ax.get_yticklabels()]
     # The order of the table: the best first, caches over disks apart.
-    assert names == [line.split()[0] for line in repr(compared).splitlines() if line.startswith("    ")]
-    assert sorted(names) == ["chang", "opfcl", "pagemap"]
+    rows = [line.split()[0] for line in repr(compared).splitlines() if line.startswith("    ")]
+    assert names == [name for name in rows if name in ("pagemap", "chang", "opfcl")]
+    assert len(names) == 3
     assert ax.get_xlabel()
     assert ax.get_title() == "small.bimetal"
     if figure == "response":
