@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from bimetal._advice import Advice, Choice
     from bimetal._papers import Plot
-    from bimetal._results import Comparison, Replay, Result
+    from bimetal._results import Replay, Responses, Result
     from bimetal._sweep import SweepFigures, SweepRow
 
 #: Units of time from small to large, with their microseconds.
@@ -48,7 +48,9 @@ def _unit(units: Sequence[tuple[str, float]], values: Sequence[float | None]) ->
     return next(((name, size) for name, size in reversed(units) if most >= size), units[0])
 
 
-def comparison(of: Comparison, figure: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+def comparison(
+    results: Sequence[Result], title: str, figure: str, ax: matplotlib.axes.Axes | None
+) -> matplotlib.axes.Axes:
     """Draw schemes side by side, the first on top."""
     draw = {
         "response": _responses,
@@ -60,10 +62,10 @@ def comparison(of: Comparison, figure: str, ax: matplotlib.axes.Axes | None) -> 
     if figure not in draw:
         raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
     ax = _axes(ax)
-    draw[figure](ax, of.results)
-    ax.set_yticks(range(len(of.results)), [result.scheme for result in of.results])
+    draw[figure](ax, results)
+    ax.set_yticks(range(len(results)), [result.scheme for result in results])
     ax.invert_yaxis()
-    ax.set_title(of.trace.name)
+    ax.set_title(title)
     return ax
 
 
@@ -73,21 +75,32 @@ def _bars(ax: Any, values: Sequence[float | None], label: str) -> None:
 
 
 def _responses(ax: Any, results: Sequence[Result]) -> None:
-    # Responses of a device that falls behind more and more only say how long the trace is.
-    kept = [(place, result) for place, result in enumerate(results) if result.load.overload != "growing"]
-    places = [place for place, _ in kept]
-    unit, size = _unit(TIMES, [result.response_us.mean for _, result in kept])
+    # Of a device that falls behind responses only say how long the trace is.
+    late = [result.load.overload == "growing" for result in results]
+    kept = [(place, result.response_us) for place, result in enumerate(results) if not late[place]]
+    served = [(place, result.service_us) for place, result in enumerate(results) if result.service_us is not None]
+    alone = all(result.arrivals == "closed:1" for result in results)
+    drawn: list[tuple[str, list[tuple[int, Responses]], str, str]] = []
+    if served and not alone:
+        drawn.append(("service time", served, "C1s", "C1|"))
+    drawn.append(("service time" if alone else "response", kept, "C0o", "C0|"))
+    times = [times for _, rows, _, _ in drawn for _, times in rows]
+    unit, size = _unit(TIMES, [time.mean for time in times])
     # Marks, not bars: the axis is logarithmic and has no zero for bars to begin at.
-    ax.plot([result.response_us.mean / size for _, result in kept], places, "o", label="mean")
-    ax.plot([result.response_us.p99 / size for _, result in kept], places, "k|", markersize=10, label="99th percentile")
-    if any(result.response_us.mean > 0 for _, result in kept):
+    for name, rows, mark, line in drawn:
+        places = [place for place, _ in rows]
+        ax.plot([time.mean / size for _, time in rows], places, mark, label=f"{name}, mean")
+        ax.plot([time.p99 / size for _, time in rows], places, line, markersize=10, label=f"{name}, 99th percentile")
+    if any(time.mean > 0 for time in times):
         ax.set_xscale("log")
     ax.set_ylim(-0.6, len(results) - 0.4)
     ax.grid(axis="x", alpha=0.3)
-    ax.set_xlabel(f"response ({unit})")
-    for place in set(range(len(results))) - {*places}:
-        # From the left edge, wherever the axis begins.
-        ax.annotate("overload", (0, place), xycoords=("axes fraction", "data"), xytext=(3, 0), **_BESIDE)
+    ax.set_xlabel(f"{' and '.join(name for name, *_ in drawn)} ({unit})")
+    for place, result in enumerate(results):
+        if late[place]:
+            # From the right edge, where responses would be.
+            text = f"falls behind by {result.backlog_s:,.3g} s"
+            ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), xytext=(-3, 0), ha="right", **_BESIDE)
     ax.legend()
 
 
@@ -115,7 +128,10 @@ def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
 def _lives(ax: Any, results: Sequence[Result]) -> None:
     years = [result.lifetime_years for result in results]
     unit, size = _unit(LIVES, years)
-    _bars(ax, [None if life is None else life / size for life in years], f"life ({unit})")
+    # As the table marks it.
+    short = any(result.lifetime_overwrites < 1 and result.lifetime_years is not None for result in results)
+    extrapolated = ", extrapolated from less than one overwrite" if short else ""
+    _bars(ax, [None if life is None else life / size for life in years], f"life ({unit}){extrapolated}")
 
 
 def _costs(ax: Any, results: Sequence[Result]) -> None:
@@ -138,7 +154,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
         unit, size = _unit(TIMES, means)
         ax.plot(requests, [value / size for value in means], marker=".", label="mean")
         ax.plot(requests, [value / size for value in most], marker=".", label="longest")
-        ax.set_ylabel(f"response ({unit})")
+        ax.set_ylabel(f"{'service time' if result.arrivals == 'closed:1' else 'response'} ({unit})")
         if all(value > 0 for value in means):
             ax.set_yscale("log")
         ax.legend()

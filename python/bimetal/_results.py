@@ -45,6 +45,8 @@ class ReplayFacts(Record):
 
     #: ``closed:DEPTH`` or ``trace:SPEED``.
     arrivals: str
+    #: Whether each scheme was also replayed one request at a time, for service times.
+    service: bool
     #: How often the trace was replayed.
     passes: int
     #: How many of the last passes were measured.
@@ -221,6 +223,14 @@ class RegionFacts(Record):
     block_bytes: int
     #: Dies, over all channels.
     dies: int
+    #: Channels.
+    channels: int
+    #: Bits per cell: ``slc``, ``pslc``, ``mlc``, ``tlc`` or ``qlc``.
+    cell: str
+    #: Year of the part; none if the catalogue does not have it.
+    year: int | None
+    #: Year of the catalogue's price; none if the price is another.
+    price_year: int | None
     #: Share of the simulated time in which its dies worked.
     busy: float
 
@@ -319,6 +329,18 @@ class Result(Record):
     intervals: tuple[Interval, ...]
     #: Failures by region; only regions in which something failed.
     faults: tuple[Faults, ...]
+    #: When requests arrived in the replay of these figures: ``closed:DEPTH`` or ``trace:SPEED``.
+    arrivals: str
+    #: How much longer the device took than the trace, in seconds; 0 in a closed loop.
+    backlog_s: float
+    #: Service times of reads and writes, one request at a time, in microseconds; none where there was no such replay.
+    service_us: Responses | None
+    #: Service times of reads, in microseconds.
+    service_read_us: Responses | None
+    #: Service times of writes, in microseconds.
+    service_write_us: Responses | None
+    #: How many times the host wrote the logical capacity: what lifetimes are extrapolated from.
+    lifetime_overwrites: float
     #: The device in full, as configured: it can be replayed on again.
     device: Device
     #: What the regions amount to.
@@ -342,7 +364,10 @@ class Result(Record):
 
     def __repr__(self) -> str:
         """Scheme, mean response and write amplification."""
-        figures = f"mean {self.response_us.mean:,.4g} µs, write amplification {self.write_amplification}"
+        mean = "falls behind" if self.load.overload == "growing" else f"mean response {self.response_us.mean:,.4g} µs"
+        if self.service_us is not None:
+            mean = f"mean service time {self.service_us.mean:,.4g} µs, {mean}"
+        figures = f"{mean}, write amplification {self.write_amplification}"
         return f"<Result {self.scheme!r}, {figures}>"
 
 
@@ -358,6 +383,7 @@ class _Shown:
     headline: Table
     lines: list[str]
     remarks: list[str]
+    order: list[int]
     operations: list[Table]
     wear: list[Table]
 
@@ -382,7 +408,8 @@ class Comparison(Record):
     @classmethod
     def _of(cls, core: _core.Comparison, command: str) -> Self:
         made = cls._from_dict(json.loads(core.json()))
-        shown = _Shown(core.verdict(), core.headline(), core.lines(), core.remarks(), core.operations(), core.wear())
+        texts = (core.verdict(), core.headline(), core.lines(), core.remarks())
+        shown = _Shown(*texts, core.order(), core.operations(), core.wear())
         made.__dict__.update(_core=core, _command=command, _shown=shown)
         return made
 
@@ -431,10 +458,15 @@ class Comparison(Record):
         return to_pandas(self._columns(table))
 
     def plot(self, figure: str = "response", *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draw schemes side by side: ``response``, ``operations``, ``write_amplification``, ``life`` or ``cost``."""
+        """Draw schemes side by side, in the order of the table.
+
+        ``response`` has service times too where there are any; the others are ``operations``, ``write_amplification``,
+        ``life`` and ``cost``.
+        """
         from bimetal import _plot
 
-        return _plot.comparison(self, figure, ax)
+        shown: _Shown = self.__dict__["_shown"]
+        return _plot.comparison([self.results[at] for at in shown.order], self.trace.name, figure, ax)
 
     def __repr__(self) -> str:
         """Return the table of ``bimetal compare``."""
@@ -451,7 +483,8 @@ class Comparison(Record):
     def _title(self) -> str:
         trace, replay = self.trace, self.replay
         passes = f", {replay.passes} passes, {replay.measured_passes} measured" if replay.passes > 1 else ""
-        return f"{trace.name}: {trace.requests:,} requests, {replay.arrivals}{passes}"
+        both = " and closed:1" if replay.service and replay.arrivals != "closed:1" else ""
+        return f"{trace.name}: {trace.requests:,} requests, {replay.arrivals}{both}{passes}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -29,7 +29,7 @@ def replay(
     device: AnyDevice = "auto",
     set: Settings | None = None,
     seed: int | None = None,
-    arrivals: str = "closed",
+    arrivals: str | None = None,
     repeat: int = 1,
     measure: int | None = None,
     fill: bool = True,
@@ -52,7 +52,8 @@ def replay(
     seed
         Seed of everything pseudo-random in the device.
     arrivals
-        ``closed``, ``closed:DEPTH`` or ``trace``, ``trace:SPEED``, which follows the time stamps.
+        ``closed``, ``closed:DEPTH`` or ``trace``, ``trace:SPEED``, which follows the time stamps. By default a trace
+        with times is replayed both at these, for responses, and one request at a time, for service times.
     repeat, measure
         Replay the trace so often, and measure only the last so many times; by default all.
     fill
@@ -68,7 +69,7 @@ def replay(
     if name == "all":
         raise SchemeError("`replay` runs one scheme; hint: use `compare` for several")
     plan = _plan(arrivals, repeat, measure, fill, intervals)
-    return _run(Replay, "replay", _trace(trace), [name], found, _settings(set, seed), plan, 1, 1)
+    return _run(Replay, "replay", _trace(trace), [name], found, _settings(set, seed), plan, 1, 0)
 
 
 def compare(
@@ -78,7 +79,7 @@ def compare(
     device: AnyDevice = "auto",
     set: Settings | None = None,
     seed: int | None = None,
-    arrivals: str = "closed",
+    arrivals: str | None = None,
     repeat: int = 1,
     measure: int | None = None,
     fill: bool = True,
@@ -105,7 +106,7 @@ def compare(
     return _run(Comparison, "compare", _trace(trace), chosen, _device(device), settings, plan, seeds, jobs or 0)
 
 
-_Plan = tuple[str, int, int, bool, int]
+_Plan = tuple[str | None, int, int, bool, int]
 
 
 def _run(
@@ -124,7 +125,7 @@ def _run(
     options = {
         "device": None if device._file is None else device.name,
         "set": settings or None,
-        "arrivals": None if arrivals == "closed" else arrivals,
+        "arrivals": arrivals,
         "repeat": None if repeat == 1 else repeat,
         "measure": None if measure == repeat else measure,
         "fill": None if fill else False,
@@ -164,7 +165,7 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
     return dict(settings_text(settings)) | ({} if seed is None else {"seed": str(seed)})
 
 
-def _plan(arrivals: str, repeat: int, measure: int | None, fill: bool, intervals: int) -> _Plan:
+def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: bool, intervals: int) -> _Plan:
     measured = repeat if measure is None else measure
     if repeat < 1 or measured < 1:
         raise SettingError("`repeat` and `measure` are at least 1")

@@ -122,18 +122,17 @@ pub struct RunArgs {
     /// Start with an erased device; by default every logical unit is written before the trace
     #[arg(long, help_heading = "Replay options")]
     pub no_fill: bool,
-    /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; with depth 1 a
-    /// response is the sum of its operations' times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times
-    /// as fast: responses include queueing. The default is closed, because time stamps in traces are those of other,
-    /// mostly faster, devices
+    /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; `closed` is one at a
+    /// time, which measures service times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times as fast:
+    /// responses include queueing. By default a trace with times is replayed both at these and one request at a time, and
+    /// one without times one request at a time
     #[arg(
         long,
         value_name = "closed[:DEPTH]|trace[:SPEED]",
-        default_value = "closed",
         value_parser = arrivals::parse,
         help_heading = "Replay options"
     )]
-    pub arrivals: Arrivals,
+    pub arrivals: Option<Arrivals>,
     /// Replay the trace N times
     #[arg(
         long,
@@ -193,7 +192,7 @@ pub struct CompareArgs {
     pub schemes: Vec<String>,
     #[command(flatten)]
     pub run: RunArgs,
-    /// How many schemes run at once; by default as many as there are processors
+    /// How many replays run at once; by default as many as there are processors
     #[arg(
         long,
         value_name = "N",

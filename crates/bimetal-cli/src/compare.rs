@@ -14,15 +14,16 @@ use bimetal_study::verdict::Verdict;
 
 use crate::args::CompareArgs;
 use crate::failure::Failure;
-use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
+use crate::number::{NOTHING, significant, thousands};
 use crate::progress::Bars;
-use crate::table::{bold, remark, sheet};
+use crate::table::{bold, sheet};
 use crate::{details, header, output, setup, warn};
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let run = &args.run;
-    let plan = setup::plan(run, if run.html.html.is_some() { setup::REPORT_INTERVALS } else { 0 })?;
+    let intervals = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { 0 };
+    setup::check_passes(run)?;
     let schemes = Schemes::named(&args.schemes)?;
     let device = setup::device(&run.device)?;
     output::check(&run.json, &run.html)?;
@@ -30,9 +31,9 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
     let seeds = args.seeds.map_or(1, u32::from);
-    let replays = u64::from(plan.passes) * u64::from(seeds);
-    let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * replays);
-    let comparison = compare::run(&prepared, &plan, seeds, usize::from(args.jobs.unwrap_or(0)), &bars)?;
+    let replays = setup::replays(run, intervals, &prepared.workload);
+    let bars = Bars::new(&prepared.runs, replays.requests(&prepared.workload.facts, seeds));
+    let comparison = compare::run(&prepared, &replays, seeds, usize::from(args.jobs.unwrap_or(0)), &bars)?;
     for warning in &comparison.warnings {
         warn(warning);
     }
@@ -44,10 +45,6 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
 fn text(comparison: &Comparison, ranking: &Ranking, with_details: bool) -> String {
     let mut text = header::replay(comparison);
     let entries = &comparison.results;
-    if let Some(entry) = entries.first() {
-        let logical = with_unit(SIZES, entry.device.logical.0 as f64);
-        text.push_str(&remark(&format!("device {}: {logical} logical capacity for each scheme", entry.device.name)));
-    }
     text.push_str(&header::remarks(&describe::notes(entries)));
     text.push('\n');
     if let Some(verdict) = Verdict::of(entries, ranking) {

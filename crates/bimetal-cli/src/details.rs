@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
-use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures};
+use bimetal_core::report::{OpFigures, Report, ResponseFigures};
 use bimetal_study::compare::{Entry, Relative};
+use bimetal_study::headline;
 
 use crate::number::{
-    LIVES, NOTHING, OVERLOAD, RATES, SIZES, TIMES, common_unit, dollars, percent, significant, thousands, with_unit,
+    self, EXTRAPOLATED, LIVES, NOTHING, RATES, SIZES, TIMES, common_unit, dollars, percent, significant, thousands,
+    with_unit,
 };
 use crate::table::{Grid, width};
 
@@ -15,7 +17,7 @@ use crate::table::{Grid, width};
 pub fn text(entries: &[Entry]) -> String {
     let mut grid = Grid::new(entries.iter().map(|entry| entry.report.scheme.clone()).collect());
     devices(&mut grid, entries);
-    responses(&mut grid, entries);
+    times(&mut grid, entries);
     wear_and_cost(&mut grid, entries);
     operations(&mut grid, entries);
     grid.section("Simulation");
@@ -80,49 +82,72 @@ fn scaled(
     entries: &[Entry],
     value: impl Fn(&Report) -> Option<f64>,
 ) {
-    scaled_or(grid, label, units, entries, |report| Ok(value(report)));
-}
-
-/// The same, where a figure may be a word instead.
-fn scaled_or(
-    grid: &mut Grid,
-    label: &str,
-    units: &'static [(&'static str, f64)],
-    entries: &[Entry],
-    value: impl Fn(&Report) -> Result<Option<f64>, &'static str>,
-) {
     let values: Vec<_> = entries.iter().map(|entry| value(&entry.report)).collect();
-    if values.iter().all(|value| *value == Ok(None)) {
+    if values.iter().all(Option::is_none) {
         return;
     }
-    let known = values.iter().filter_map(|value| value.ok().flatten());
-    let (unit, size) = common_unit(units, known, 1.0);
-    let shown = |value| match value {
-        Ok(Some(value)) => significant(value / size),
-        Ok(None) => NOTHING.to_owned(),
-        Err(word) => String::from(word),
-    };
+    let (unit, size) = common_unit(units, values.iter().copied().flatten(), 1.0);
+    let shown = |value: Option<f64>| value.map_or_else(nothing, |value| significant(value / size));
     grid.row(format!("{label} ({unit})"), values.into_iter().map(shown).collect());
 }
 
-fn responses(grid: &mut Grid, entries: &[Entry]) {
-    grid.section("Response");
-    let served = |figures: &ResponseFigures, value: f64| (figures.count > 0).then_some(value);
-    let mut row = |label: &str, value: &dyn Fn(&Report) -> Option<f64>| {
-        scaled_or(grid, label, TIMES, entries, |report| match report.load.overload {
-            Overload::Growing => Err(OVERLOAD),
-            Overload::None | Overload::Bursts => Ok(value(report)),
-        });
-    };
-    row("mean", &|report| Some(report.response_us.mean));
-    row("99th percentile", &|report| Some(report.response_us.p99));
-    row("longest", &|report| Some(report.response_us.max));
-    row("mean of reads", &|report| served(&report.read_us, report.read_us.mean));
-    row("mean of writes", &|report| served(&report.write_us, report.write_us.mean));
+/// Times of a replay: of all requests, of reads and of writes. None where the device falls behind or was not replayed so.
+type Times<'a> = Option<[&'a ResponseFigures; 3]>;
+
+fn service(entry: &Entry) -> Times<'_> {
+    Some([entry.service_beside()?, entry.service_read_us.as_ref()?, entry.service_write_us.as_ref()?])
+}
+
+fn main_times(entry: &Entry) -> Times<'_> {
+    let report = &entry.report;
+    (!entry.falls_behind()).then_some([&report.response_us, &report.read_us, &report.write_us])
+}
+
+fn times(grid: &mut Grid, entries: &[Entry]) {
+    if entries.iter().any(|entry| entry.service_beside().is_some()) {
+        times_of(grid, entries, "Service time", service);
+    }
+    let name = entries.first().map(|entry| headline::time_name(&entry.arrivals));
+    times_of(grid, entries, if name == Some("service") { "Service time" } else { "Response" }, main_times);
+    if entries.iter().any(Entry::falls_behind) {
+        let late = |entry: &Entry| {
+            if entry.falls_behind() { number::behind(entry.backlog_s) } else { NOTHING.to_owned() }
+        };
+        grid.row("falls behind by", entries.iter().map(late).collect());
+    }
     beside_the_first(grid, "speed-up over", entries, |relative| relative.response_speedup);
     let busiest =
         |entry: &Entry| format!("{} {}", entry.report.load.bottleneck, percent(entry.report.load.utilisation));
     grid.row("busiest", entries.iter().map(busiest).collect());
+}
+
+/// A label, which of the [`Times`] it is of, and the figure.
+type TimeRow = (&'static str, usize, fn(&ResponseFigures) -> f64);
+
+/// Rows of times in one unit.
+fn times_of(grid: &mut Grid, entries: &[Entry], title: &str, of: fn(&Entry) -> Times<'_>) {
+    let all = || entries.iter().filter_map(of);
+    let (unit, us) = common_unit(TIMES, all().map(|[all, ..]| all.mean), 1.0);
+    grid.section(&format!("{title} ({unit})"));
+    let rows: [TimeRow; 5] = [
+        ("mean", 0, |figures| figures.mean),
+        ("99th percentile", 0, |figures| figures.p99),
+        ("longest", 0, |figures| figures.max),
+        ("mean of reads", 1, |figures| figures.mean),
+        ("mean of writes", 2, |figures| figures.mean),
+    ];
+    for (label, kind, value) in rows {
+        let served = |kinds: [&ResponseFigures; 3]| (kinds[kind].count > 0).then(|| value(kinds[kind]));
+        let values: Vec<Option<f64>> = entries.iter().map(|entry| of(entry).and_then(served)).collect();
+        if values.iter().any(Option::is_some) {
+            let shown = |value: Option<f64>| value.map_or_else(nothing, |value| significant(value / us));
+            grid.row(label, values.into_iter().map(shown).collect());
+        }
+    }
+}
+
+fn nothing() -> String {
+    NOTHING.to_owned()
 }
 
 /// A ratio of every scheme to the first, which is 1.
@@ -164,7 +189,8 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         grid.row("life used, more by less worn region", entries.iter().map(ratio).collect());
     }
     scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
-    scaled(grid, "life at the trace's rate", LIVES, entries, |report| report.lifetime_years);
+    let mark = if entries.iter().any(Entry::is_extrapolated) { EXTRAPOLATED } else { "" };
+    scaled(grid, &format!("{mark}life at the trace's rate"), LIVES, entries, |report| report.lifetime_years);
     scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
     beside_the_first(grid, "energy by that of", entries, |relative| relative.energy);
 }

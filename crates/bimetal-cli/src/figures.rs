@@ -2,23 +2,26 @@
 
 use bimetal_core::report::{IntervalFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
-use bimetal_study::listing::{self, Listing};
+use bimetal_study::headline;
+use bimetal_study::listing::{self, Listing, Rows, Sheet};
 
 use crate::number::{
-    self, IN_BURSTS, NOTHING, OVERLOAD, RATES, SIZES, TIMES, dollars, percent, significant, thousands, with_unit,
+    self, EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, percent, significant, thousands,
+    with_unit,
 };
-use crate::table::{bold, pairs, plain, right_aligned, sparkline, width};
+use crate::table::{bold, pairs, plain, remark, right_aligned, sheet, sparkline, width};
 
 /// All tables.
 pub fn all(entry: &Entry) -> String {
     let report = &entry.report;
     let sections = [
         (format!("Scheme {}", report.scheme), summary(entry)),
-        ("Response".to_owned(), responses(report)),
+        ("Service time".to_owned(), service(entry)),
+        (main_title(entry).to_owned(), responses(entry)),
         ("Operations".to_owned(), listed(listing::operations(report))),
         ("Wear".to_owned(), wear(report)),
         ("Figures of the scheme".to_owned(), metrics(report)),
-        ("Over time".to_owned(), over_time(&report.intervals)),
+        ("Over time".to_owned(), over_time(&report.intervals, main_title(entry))),
     ];
     let shown = sections.iter().filter(|(_, text)| !text.is_empty());
     shown.map(|(title, text)| format!("\n{}\n{text}", bold(title))).collect()
@@ -37,17 +40,16 @@ fn summary(entry: &Entry) -> String {
         ("busy", regions.chain(disks).collect::<Vec<_>>().join(", ")),
         ("write amplification", optional(report.write_amplification, |value| format!("{} x", significant(value)))),
         ("host writes until worn", optional(report.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
-        ("life at the trace's rate", optional(report.lifetime_years, |years| format!("{} years", significant(years)))),
+        ("life at the trace's rate", life(entry)),
         ("energy", format!("{} J", significant(report.energy_j))),
         ("cost", format!("{} USD", dollars(report.cost_usd))),
     ];
-    if report.load.overload == Overload::Growing {
-        let (behind, trend) = (report.load.backlog_s * 1e6, &report.load.response_trend_us);
-        let most = trend.last().copied().unwrap_or_default();
-        let what = format!("{} behind at the end", with_unit(TIMES, behind));
+    if entry.falls_behind() {
+        let trend = &report.load.response_trend_us;
+        let (late, most) = (number::behind(entry.backlog_s), trend.last().copied().unwrap_or_default());
         rows.insert(
             1,
-            ("overload", format!("{what}; responses grow {} to {}", sparkline(trend), with_unit(TIMES, most))),
+            ("falls behind", format!("by {late}; responses {} up to {}", sparkline(trend), with_unit(TIMES, most))),
         );
     }
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
@@ -55,8 +57,6 @@ fn summary(entry: &Entry) -> String {
     if !parameters.is_empty() {
         rows.push(("parameters", wrapped(&parameters)));
     }
-    let speed = format!("{} requests/s", with_unit(RATES, entry.speed.requests_per_s));
-    rows.push(("simulated at", speed));
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }
 
@@ -79,21 +79,53 @@ fn wrapped(words: &[String]) -> String {
     text
 }
 
-fn responses(report: &Report) -> String {
-    let kinds = [("all", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)];
-    let kinds = kinds.into_iter().filter(|(_, figures)| figures.count > 0);
+/// The life, with how much was written to know it where that is little.
+fn life(entry: &Entry) -> String {
+    let Some(years) = entry.report.lifetime_years else { return NOTHING.to_owned() };
+    if !entry.is_extrapolated() {
+        return with_unit(LIVES, years);
+    }
+    let overwrites = significant(entry.lifetime_overwrites);
+    format!("{EXTRAPOLATED}{} (from {overwrites} overwrites; use --repeat)", with_unit(LIVES, years))
+}
+
+/// What the times of the main replay are.
+fn main_title(entry: &Entry) -> &'static str {
+    if headline::time_name(&entry.arrivals) == "service" { "Service time" } else { "Response" }
+}
+
+/// Service times that stand beside responses.
+fn service(entry: &Entry) -> String {
+    let reads_and_writes = entry.service_read_us.as_ref().zip(entry.service_write_us.as_ref());
+    let Some((all, (reads, writes))) = entry.service_beside().zip(reads_and_writes) else { return String::new() };
+    times([("all", all), ("reads", reads), ("writes", writes)], "")
+}
+
+/// Times of the main replay.
+fn responses(entry: &Entry) -> String {
+    if entry.falls_behind() {
+        return remark(&format!(
+            "none: the device falls behind by {}, and responses would only say how long the trace is",
+            number::behind(entry.backlog_s)
+        ));
+    }
+    let report = &entry.report;
+    let mark = if report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
+    times([("all", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)], mark)
+}
+
+/// Mean and percentiles in one unit.
+fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
+    let kinds = || kinds.into_iter().filter(|(_, figures)| figures.count > 0);
+    let (unit, us) = common_unit(TIMES, kinds().map(|(_, figures)| figures.mean), 1.0);
     let row = |(name, figures): (&str, &ResponseFigures)| {
         let ResponseFigures { count, mean, p50, p95, p99, p999, max } = *figures;
-        let shown = |us| match report.load.overload {
-            Overload::Growing => OVERLOAD.to_owned(),
-            Overload::Bursts => format!("{IN_BURSTS}{}", with_unit(TIMES, us)),
-            Overload::None => with_unit(TIMES, us),
-        };
-        let times = [mean, p50, p95, p99, p999, max].map(shown);
+        let times = [mean, p50, p95, p99, p999, max].map(|value| format!("{mark}{}", significant(value / us)));
         [name.to_owned(), thousands(count)].into_iter().chain(times).collect()
     };
-    let heads = ["", "count", "mean", "median", "95 %", "99 %", "99.9 %", "longest"];
-    plain(&right_aligned(&heads, 1), kinds.map(row).collect())
+    let mean = format!("mean ({unit})");
+    let heads = ["", "count", &mean, "median", "95 %", "99 %", "99.9 %", "longest"];
+    plain(&right_aligned(&heads, 1), kinds().map(row).collect())
 }
 
 /// A table of what is listed.
@@ -128,31 +160,34 @@ fn metrics(report: &Report) -> String {
 /// More intervals than this are drawn, not listed.
 const LISTED_MAX: usize = 24;
 
-fn over_time(intervals: &[IntervalFigures]) -> String {
+fn over_time(intervals: &[IntervalFigures], title: &str) -> String {
     if intervals.len() < 2 {
         return String::new();
     }
     let means: Vec<f64> = intervals.iter().map(|interval| interval.response_mean_us).collect();
     let most = means.iter().copied().fold(0.0, f64::max);
-    let text = format!("  mean response  {}  up to {}\n", sparkline(&means), with_unit(TIMES, most));
+    let text = format!("  mean {}  {}  up to {}\n", title.to_lowercase(), sparkline(&means), with_unit(TIMES, most));
     if intervals.len() > LISTED_MAX {
         return text;
     }
     let regions: Vec<&str> = intervals[0].ops.iter().map(|ops| ops.region.as_str()).collect();
-    let heads: Vec<String> = ["requests", "time", "mean response", "longest"]
-        .map(str::to_owned)
+    let (end, end_s) = common_unit(TIMES, intervals.iter().map(|interval| interval.end_s * 1e6), 1.0);
+    let (unit, us) = common_unit(TIMES, means.iter().copied(), 1.0);
+    let times = ["mean", "longest"].map(|name| format!("{} ({unit})\n{name}", title.to_lowercase()));
+    let heads: Vec<String> = ["requests".to_owned(), format!("time\n({end})")]
         .into_iter()
-        .chain(regions.iter().flat_map(|region| [format!("{region} programs"), format!("{region} erases")]))
-        .chain(intervals[0].disks.iter().flat_map(|ops| [format!("{} reads", ops.disk), "writes".to_owned()]))
+        .chain(times)
+        .chain(regions.iter().flat_map(|region| ["programs", "erases"].map(|op| format!("{region}\n{op}"))))
+        .chain(intervals[0].disks.iter().flat_map(|ops| ["reads", "writes"].map(|op| format!("{}\n{op}", ops.disk))))
         .collect();
     let row = |interval: &IntervalFigures| {
-        let times = [interval.end_s * 1e6, interval.response_mean_us, interval.response_max_us];
+        let times = [interval.end_s * 1e6 / end_s, interval.response_mean_us / us, interval.response_max_us / us];
         std::iter::once(thousands(interval.requests))
-            .chain(times.map(|us| with_unit(TIMES, us)))
+            .chain(times.map(significant))
             .chain(interval.ops.iter().flat_map(|ops| [thousands(ops.program), thousands(ops.erase)]))
             .chain(interval.disks.iter().flat_map(|ops| [thousands(ops.read), thousands(ops.write)]))
             .collect()
     };
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    text + &plain(&right_aligned(&heads, 0), intervals.iter().map(row).collect())
+    let rows = intervals.iter().map(row).collect();
+    text + &sheet(&Sheet { heads, groups: vec![Rows { title: None, rows }] })
 }

@@ -20,7 +20,7 @@ const INTERVALS: u32 = 12;
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let run = &args.run;
     let usual = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { INTERVALS };
-    let plan = setup::plan(run, args.intervals.unwrap_or(usual))?;
+    setup::check_passes(run)?;
     let device = setup::device(&run.device)?;
     let name = match (&args.scheme, &device) {
         (Some(name), _) => name.clone(),
@@ -38,8 +38,9 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
-    let bars = Bars::new(&prepared.runs, prepared.workload.requests.len() as u64 * u64::from(plan.passes));
-    let comparison = compare::run(&prepared, &plan, 1, 1, &bars)?;
+    let replays = setup::replays(run, args.intervals.unwrap_or(usual), &prepared.workload);
+    let bars = Bars::new(&prepared.runs, replays.requests(&prepared.workload.facts, 1));
+    let comparison = compare::run(&prepared, &replays, 1, 0, &bars)?;
     for warning in &comparison.warnings {
         warn(warning);
     }

@@ -8,6 +8,7 @@ use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::Plan;
 use bimetal_core::trace::{DeviceChoice, Options, Trace};
 use bimetal_study::prepare::Workload;
+use bimetal_study::replays::Replays;
 use bimetal_study::{input, sample};
 
 use crate::args::{HtmlArgs, RunArgs, TraceArgs, TraceOptions};
@@ -89,21 +90,24 @@ pub fn settings(args: &RunArgs) -> Vec<(String, String)> {
     args.set.iter().cloned().chain(seed).collect()
 }
 
-/// How to replay.
-pub fn plan(args: &RunArgs, intervals: u32) -> Result<Plan, Failure> {
-    let measured_passes = args.measure.unwrap_or(args.repeat);
-    if measured_passes > args.repeat {
-        return Err(Failure::usage(format!(
-            "`--measure {measured_passes}` is more than the {} passes of `--repeat`",
-            args.repeat
-        )));
+/// Finds out whether there are as many passes as are to be measured.
+pub fn check_passes(args: &RunArgs) -> Result<(), Failure> {
+    match args.measure {
+        Some(measured) if measured > args.repeat => {
+            Err(Failure::usage(format!("`--measure {measured}` is more than the {} passes of `--repeat`", args.repeat)))
+        }
+        _ => Ok(()),
     }
-    Ok(Plan {
-        arrivals: args.arrivals,
+}
+
+/// How to replay that workload.
+pub fn replays(args: &RunArgs, intervals: u32, workload: &Workload) -> Replays {
+    let plan = Plan {
         passes: args.repeat,
-        measured_passes,
+        measured_passes: args.measure.unwrap_or(args.repeat),
         fill: !args.no_fill,
         intervals,
         ..Plan::default()
-    })
+    };
+    Replays::of(plan, args.arrivals, &workload.facts)
 }

@@ -227,6 +227,13 @@ pub fn priced_in(name: &str) -> Option<u16> {
     part.or_else(|| dies::DIES.iter().any(|die| die.name == name).then_some(dies::PRICED_IN))
 }
 
+/// The year of a part of the catalogue: that in its name, or that of the publication that its source begins with.
+pub fn year(name: &str) -> Option<u16> {
+    let part = parts::PARTS.iter().find(|part| part.name == name)?;
+    let words = part.name.rsplit('-').chain(part.source.split(|character: char| !character.is_ascii_digit()));
+    words.filter(|word| word.len() == 4).filter_map(|word| word.parse().ok()).find(|year| (1990..2100).contains(year))
+}
+
 /// Whether a part of the catalogue is one of a paper, whose figures were chosen for an experiment.
 pub fn is_of_paper(name: &str) -> bool {
     parts::PARTS.iter().any(|part| part.name == name && part.is_of_paper)
@@ -277,6 +284,14 @@ mod tests {
             assert!((of(Cell::Slc, year) - 3.0 * of(Cell::Mlc, year)).abs() < 1e-12, "{year}");
         }
         assert_eq!(of(Cell::Pslc, 2026), 4.0 * of(Cell::Qlc, 2026));
+    }
+
+    #[test]
+    fn every_part_has_a_year() {
+        for chip in catalogue() {
+            assert!(year(&chip.name).is_some_and(|year| (2005..=2030).contains(&year)), "{}", chip.name);
+        }
+        assert_eq!(["chang-mlc", "tlc-3d-2019", "none"].map(year), [Some(2010), Some(2019), None]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use bimetal_core::replay::Plan;
 use bimetal_study::listing::{self, Listing};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::ranking::{Ranking, Sort};
+use bimetal_study::replays::Replays;
 use bimetal_study::verdict::Verdict;
 use bimetal_study::{StudyError, arrivals, compare, headline, html};
 use pyo3::prelude::*;
@@ -62,6 +63,11 @@ impl Comparison {
         headline::remarks(&self.comparison.results, &self.ranking())
     }
 
+    /// Places of the results in the order of that table.
+    fn order(&self) -> Vec<usize> {
+        self.ranking().groups.into_iter().flat_map(|group| group.places).collect()
+    }
+
     /// Operations of each scheme.
     fn operations(&self) -> Vec<Table> {
         self.comparison.results.iter().map(|entry| table(listing::operations(&entry.report))).collect()
@@ -93,7 +99,7 @@ fn compare_schemes(
     schemes: Option<Vec<String>>,
     device: Option<&str>,
     settings: Vec<(String, String)>,
-    arrivals: &str,
+    arrivals: Option<&str>,
     repeat: u32,
     measure: u32,
     fill: bool,
@@ -101,21 +107,16 @@ fn compare_schemes(
     seeds: u32,
     jobs: usize,
 ) -> PyResult<Comparison> {
-    let plan = Plan {
-        arrivals: arrivals::parse(arrivals).map_err(|text| exception(py, "SettingError", &text))?,
-        passes: repeat,
-        measured_passes: measure,
-        fill,
-        intervals,
-        ..Plan::default()
-    };
+    let arrivals = arrivals.map(arrivals::parse).transpose().map_err(|text| exception(py, "SettingError", &text))?;
+    let plan = Plan { passes: repeat, measured_passes: measure, fill, intervals, ..Plan::default() };
+    let replays = Replays::of(plan, arrivals, &trace.workload.facts);
     let schemes = schemes.map_or_else(|| Ok(Schemes::all()), |names| Schemes::named(&names));
     let schemes = schemes.map_err(|error| error.raise(py))?;
     let device = device.map(Device::from_toml).transpose().map_err(|error| error.raise(py))?;
     let workload = trace.workload.clone();
     let run = |workload: Workload, stop: &_| -> Result<compare::Comparison, StudyError> {
         let prepared = prepare(workload, device, &schemes, &settings)?;
-        compare::run(&prepared, &plan, seeds, jobs, stop)
+        compare::run(&prepared, &replays, seeds, jobs, stop)
     };
     let comparison = interruptible(py, |stop| run(workload, stop))?.map_err(|error| error.raise(py))?;
     Ok(Comparison { comparison, workload: trace.workload.clone() })

@@ -4,6 +4,9 @@ use bimetal_core::replay::Arrivals;
 
 /// Most requests outstanding in a closed loop.
 const DEPTH_MAX: u32 = 65_536;
+/// Name of the arrivals by which service times are measured.
+pub const SERVICE: &str = "closed:1";
+
 /// Fastest and slowest replay of a trace's clock.
 const SPEED_RANGE: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 

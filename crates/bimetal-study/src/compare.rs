@@ -6,17 +6,19 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use bimetal_core::chip::{self, Cell};
 use bimetal_core::device::{Device, Resolved};
 use bimetal_core::drive::Model;
 use bimetal_core::media::Volume;
 use bimetal_core::replay::{self, Plan};
-use bimetal_core::report::{self, Overload, Report, TraceFacts};
+use bimetal_core::report::{self, Overload, RegionDescription, Report, ResponseFigures, TraceFacts};
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::units::Nanos;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::prepare::{Addresses, Prepared, Workload};
+use crate::replays::{Replays, Tally};
 use crate::{StudyError, arrivals, memory};
 
 /// What `compare` and `replay` write as JSON.
@@ -41,6 +43,8 @@ pub struct Comparison {
 pub struct ReplayFacts {
     /// `closed:DEPTH` or `trace:SPEED`.
     pub arrivals: String,
+    /// Whether each scheme was also replayed one request at a time, for service times.
+    pub service: bool,
     /// How often the trace was replayed.
     pub passes: u32,
     /// How many of the last passes were measured.
@@ -55,6 +59,18 @@ pub struct Entry {
     /// All figures.
     #[serde(flatten)]
     pub report: Report,
+    /// When requests arrived in the replay of these figures: `closed:DEPTH` or `trace:SPEED`.
+    pub arrivals: String,
+    /// How much longer the device took than the trace, in seconds; 0 in a closed loop.
+    pub backlog_s: f64,
+    /// Service times of reads and writes: a closed loop of one request. None where there was no such replay.
+    pub service_us: Option<ResponseFigures>,
+    /// Service times of reads.
+    pub service_read_us: Option<ResponseFigures>,
+    /// Service times of writes.
+    pub service_write_us: Option<ResponseFigures>,
+    /// How many times the host wrote the logical capacity in the measured passes: what lifetimes are extrapolated from.
+    pub lifetime_overwrites: f64,
     /// The device in full, as configured: a device file of its own.
     pub device: Device,
     /// What the regions amount to.
@@ -82,7 +98,32 @@ impl Entry {
     /// The mean response, over all seeds that were run; none where responses only say how long the trace is.
     pub fn mean_us(&self) -> Option<f64> {
         let mean_us = self.spread.map_or(self.report.response_us.mean, |spread| spread.mean_us);
-        (self.report.load.overload != Overload::Growing).then_some(mean_us)
+        (!self.falls_behind()).then_some(mean_us)
+    }
+
+    /// Whether the device falls behind the trace more and more.
+    pub fn falls_behind(&self) -> bool {
+        self.report.load.overload == Overload::Growing
+    }
+
+    /// Whether a lifetime is known, and extrapolated from less than one overwrite of the device.
+    pub fn is_extrapolated(&self) -> bool {
+        self.report.lifetime_host_bytes.is_some() && self.lifetime_overwrites < 1.0
+    }
+
+    /// Service times that stand beside responses of another replay.
+    pub fn service_beside(&self) -> Option<&ResponseFigures> {
+        self.service_us.as_ref().filter(|_| self.arrivals != arrivals::SERVICE)
+    }
+
+    /// Takes service times from a replay of one request at a time.
+    fn with_service_of(self, report: &Report) -> Self {
+        Self {
+            service_us: Some(report.response_us),
+            service_read_us: Some(report.read_us),
+            service_write_us: Some(report.write_us),
+            ..self
+        }
     }
 
     /// Whether a row of the report's operations is one of a disk.
@@ -161,8 +202,36 @@ pub struct RegionFacts {
     pub block_bytes: u64,
     /// Dies, over all channels.
     pub dies: u32,
+    /// Channels.
+    pub channels: u32,
+    /// Bits per cell.
+    pub cell: Cell,
+    /// Year of the part; none if the catalogue does not have it.
+    pub year: Option<u16>,
+    /// Year of the catalogue's price; none if the price is another.
+    pub price_year: Option<u16>,
     /// Share of the simulated time in which its dies worked.
     pub busy: f64,
+}
+
+impl RegionFacts {
+    fn of(region: &RegionDescription<'_>, channels: u32, busy: f64) -> Self {
+        let RegionDescription { name, chip, geometry } = *region;
+        let is_of_catalogue = chip::find(&chip.name).is_some_and(|part| part.usd_per_gib == chip.usd_per_gib);
+        Self {
+            name: name.into(),
+            chip: chip.name.clone(),
+            capacity_bytes: geometry.capacity_bytes(),
+            blocks: geometry.blocks,
+            block_bytes: geometry.block_bytes(),
+            dies: geometry.dies,
+            channels,
+            cell: chip.cell,
+            year: chip::year(&chip.name),
+            price_year: chip::priced_in(&chip.name).filter(|_| is_of_catalogue),
+            busy,
+        }
+    }
 }
 
 /// What a home disk amounts to.
@@ -228,46 +297,32 @@ impl Progress for Quiet {
     fn done(&self, _run: usize) {}
 }
 
-/// Runs every prepared device with so many seeds, at most `jobs` at once; 0 is as many as there are processors. Figures are
-/// those of the device's own seed; more seeds than one add how the mean response spreads.
+/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is run
+/// with so many seeds: figures are those of the device's own seed; more seeds than one add how the mean response spreads.
 ///
 /// # Errors
 /// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
 pub fn run(
     prepared: &Prepared,
-    plan: &Plan,
+    replays: &Replays,
     seeds: u32,
     jobs: usize,
     progress: &dyn Progress,
 ) -> Result<Comparison, StudyError> {
-    let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
-    memory::check(&prepared.runs, jobs)?;
     let workload = &prepared.workload;
-    let one = |(index, resolved): (usize, &Resolved)| {
-        if progress.served(index, 0).is_break() {
-            return Err(StudyError::Stopped);
-        }
-        let result = with_seeds(resolved, workload, plan, seeds, |served| progress.served(index, served));
-        progress.done(index);
-        result
-    };
-    let every = || prepared.runs.par_iter().enumerate().with_max_len(1).map(one).collect::<Result<Vec<Entry>, _>>();
-    let results = match rayon::ThreadPoolBuilder::new().num_threads(jobs.min(prepared.runs.len())).build() {
-        Ok(pool) => pool.install(every),
-        // No thread is to be had: one scheme after the other.
-        Err(_) => prepared.runs.iter().enumerate().map(one).collect(),
-    }?;
-    let results = beside_the_first(results);
+    let results = beside_the_first(replayed(prepared, replays, seeds, jobs, progress)?);
     let mut warnings = workload.warnings.clone();
     warnings.extend(prepared.warnings.iter().cloned());
     warnings.extend(results.iter().flat_map(worn_out));
     warnings.extend([Overload::Growing, Overload::Bursts].into_iter().filter_map(|kind| overload(&results, kind)));
+    let plan = &replays.main;
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
         trace: workload.facts.clone(),
         addresses: prepared.addresses,
         replay: ReplayFacts {
             arrivals: arrivals::name(plan.arrivals),
+            service: replays.is_service() || replays.service.is_some(),
             passes: plan.passes,
             measured_passes: plan.measured_passes,
             filled: plan.fill,
@@ -275,6 +330,47 @@ pub fn run(
         warnings,
         results,
     })
+}
+
+/// Both replays of a device are jobs of their own, so that they run at the same time.
+fn replayed(
+    prepared: &Prepared,
+    replays: &Replays,
+    seeds: u32,
+    jobs: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Entry>, StudyError> {
+    let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
+    let plans = replays.plans();
+    memory::check(&prepared.runs, plans.len(), jobs)?;
+    let tally = Tally::new(prepared.runs.len(), plans.len(), progress);
+    let tasks: Vec<(usize, usize)> =
+        (0..prepared.runs.len()).flat_map(|run| (0..plans.len()).map(move |replay| (run, replay))).collect();
+    let one = |&(run, replay): &(usize, usize)| {
+        let served = |requests| tally.served(run, replay, requests);
+        if served(0).is_break() {
+            return Err(StudyError::Stopped);
+        }
+        let seeds = if replay == 0 { seeds } else { 1 };
+        let result = with_seeds(&prepared.runs[run], &prepared.workload, plans[replay], seeds, served);
+        tally.done(run);
+        result
+    };
+    let every = || tasks.par_iter().with_max_len(1).map(one).collect::<Result<Vec<Entry>, _>>();
+    let entries = match rayon::ThreadPoolBuilder::new().num_threads(jobs.min(tasks.len())).build() {
+        Ok(pool) => pool.install(every),
+        // No thread is to be had: one replay after the other.
+        Err(_) => tasks.iter().map(one).collect(),
+    }?;
+    let (mut entries, mut results) = (entries.into_iter(), Vec::with_capacity(prepared.runs.len()));
+    while let Some(entry) = entries.next() {
+        let service = replays.service.as_ref().and_then(|_| entries.next());
+        results.push(match service {
+            Some(service) => entry.with_service_of(&service.report),
+            None => entry,
+        });
+    }
+    Ok(results)
 }
 
 /// Runs one device with its own seed, and with those that follow for how its mean response spreads.
@@ -355,14 +451,10 @@ pub(crate) fn entry(
         let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
         rows.map(|row| row.busy().0).sum::<u64>() as f64
     };
-    let regions = described.iter().enumerate().map(|(index, region)| RegionFacts {
-        name: region.name.into(),
-        chip: region.chip.name.clone(),
-        capacity_bytes: region.geometry.capacity_bytes(),
-        blocks: region.geometry.blocks,
-        block_bytes: region.geometry.block_bytes(),
-        dies: region.geometry.dies,
-        busy: busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * f64::from(at_once(region.geometry.dies))),
+    let regions = described.iter().enumerate().map(|(index, region)| {
+        let dies = f64::from(at_once(region.geometry.dies));
+        let busy = busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * dies);
+        RegionFacts::of(region, resolved.regions[index].channels, busy)
     });
     let simulated = Nanos(outcome.simulated_ns);
     let disk_facts = disks.iter().zip(&outcome.ledger.disks);
@@ -371,7 +463,16 @@ pub(crate) fn entry(
         [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
         _ => (None, None),
     };
+    let arrivals = arrivals::name(plan.arrivals);
+    let service = (arrivals == arrivals::SERVICE).then_some(&report);
+    let logical_bytes = resolved.device.logical.0.max(1) as f64;
     Ok(Entry {
+        service_us: service.map(|report| report.response_us),
+        service_read_us: service.map(|report| report.read_us),
+        service_write_us: service.map(|report| report.write_us),
+        backlog_s: report.load.backlog_s,
+        lifetime_overwrites: (outcome.host.write_sectors * SECTOR_BYTES) as f64 / logical_bytes,
+        arrivals,
         report,
         block_wearing,
         phi,
@@ -402,6 +503,10 @@ fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
 /// Which schemes are so overloaded, and how the worst of them shows it.
 fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     let so: Vec<&Entry> = entries.iter().filter(|entry| entry.report.load.overload == overload).collect();
+    // Where service times stand beside the responses, these are marked, and nobody asked for them alone.
+    if so.iter().any(|entry| entry.service_beside().is_some()) {
+        return None;
+    }
     let mean = |entry: &Entry| entry.report.response_us.mean;
     let worst = &so.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?.report;
     let load = &worst.load;
@@ -447,9 +552,20 @@ fn are(entries: &[&Entry], all: usize) -> String {
 /// Results that were not replayed, for the tests of what shows them.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::{Entry, Overload, Quiet, Relative, run};
+    use super::{Entry, Overload, Quiet, Relative, Replays, run};
     use crate::prepare::{Schemes, Workload, prepare};
-    use bimetal_core::replay::Plan;
+    use bimetal_core::replay::{Arrivals, Plan};
+
+    /// One request at a time.
+    pub fn closed() -> Replays {
+        Replays { main: Plan::default(), service: None }
+    }
+
+    /// At the trace's times, and one request at a time.
+    pub fn both() -> Replays {
+        let main = Plan { arrivals: Arrivals::Trace { speed: 1.0 }, ..Plan::default() };
+        Replays { main, service: Some(Plan::default()) }
+    }
 
     /// What a result is to say.
     #[derive(Clone, Copy, Debug)]
@@ -467,7 +583,7 @@ pub(crate) mod testing {
         let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
         let schemes = Schemes::named(&["pagemap".to_owned(), "opfcl".to_owned()]).unwrap();
         let prepared = prepare(Workload::of(trace, None), None, &schemes, &[]).unwrap();
-        let [flash, over_disk] = run(&prepared, &Plan::default(), 1, 1, &Quiet).unwrap().results.try_into().unwrap();
+        let [flash, over_disk] = run(&prepared, &closed(), 1, 1, &Quiet).unwrap().results.try_into().unwrap();
         let entry = |sketch: &Sketch| {
             let mut entry = if sketch.disk { over_disk.clone() } else { flash.clone() };
             let report = &mut entry.report;
@@ -477,7 +593,7 @@ pub(crate) mod testing {
                 (sketch.years, sketch.years.map(|years| years * 1e12));
             report.cost_usd = sketch.usd;
             report.load.overload = if sketch.growing { Overload::Growing } else { Overload::None };
-            entry.relative = None;
+            (entry.relative, entry.lifetime_overwrites) = (None, 1.0);
             entry
         };
         let mut entries: Vec<Entry> = sketches.iter().map(entry).collect();
@@ -492,6 +608,7 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use super::testing::{both, closed};
     use super::*;
     use crate::prepare::{Schemes, prepare};
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -515,9 +632,11 @@ mod tests {
         let trace = crate::generate::trace("zipf", &[("requests".into(), "40000".into())], 1).unwrap();
         let prepared = prepare(Workload::of(trace, None), None, &Schemes::all(), &[]).unwrap();
         for (jobs, patience) in [(1, 0), (1, 2), (3, 5)] {
-            let progress = Impatient(AtomicUsize::new(patience));
-            let stopped = run(&prepared, &Plan::default(), 1, jobs, &progress);
-            assert!(matches!(stopped, Err(StudyError::Stopped)), "{jobs} {patience}");
+            for replays in [closed(), both()] {
+                let progress = Impatient(AtomicUsize::new(patience));
+                let stopped = run(&prepared, &replays, 1, jobs, &progress);
+                assert!(matches!(stopped, Err(StudyError::Stopped)), "{jobs} {patience}");
+            }
         }
     }
 
@@ -529,7 +648,7 @@ mod tests {
             let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
             let schemes = Schemes::named(&["pagemap".to_owned()]).unwrap();
             let prepared = prepare(workload.clone(), None, &schemes, &settings).unwrap();
-            let entry = run(&prepared, &Plan::default(), seeds, 1, &Quiet).unwrap().results.remove(0);
+            let entry = run(&prepared, &closed(), seeds, 1, &Quiet).unwrap().results.remove(0);
             (entry.report.response_us.mean, entry.spread)
         };
         let faults = [("mlc.program_fail_ppm", "20000"), ("mlc.replacement_blocks", "100000")];
@@ -542,5 +661,49 @@ mod tests {
         assert!(of_three.half_range_us() > 0.0 && of_three.seeds == 3);
         let (mean, unmoved) = spread(&[], 3);
         assert_eq!(unmoved.map(|spread| (spread.min_us, spread.max_us)), Some((mean, mean)));
+    }
+
+    #[test]
+    fn service_times_and_responses_are_those_of_their_own_replays() {
+        let trace = crate::generate::trace("zipf", &[("requests".into(), "3000".into())], 1).unwrap();
+        let schemes = Schemes::named(&["pagemap".to_owned(), "chang".to_owned()]).unwrap();
+        let prepared = prepare(Workload::of(trace, None), None, &schemes, &[]).unwrap();
+        let results = |replays: Replays, jobs| run(&prepared, &replays, 1, jobs, &Quiet).unwrap().results;
+        let (alone, beside) = (results(closed(), 1), results(both(), 2));
+        let open = results(Replays { service: None, ..both() }, 1);
+        // Responses that are marked beside service times need no warning.
+        assert_eq!(run(&prepared, &both(), 1, 1, &Quiet).unwrap().warnings, [""; 0]);
+        for ((closed, both), open) in alone.iter().zip(&beside).zip(&open) {
+            let service = Some(closed.report.response_us);
+            assert_eq!((closed.service_us, closed.service_beside(), open.service_us), (service, None, None));
+            assert_eq!((both.service_us, both.service_beside()), (service, service.as_ref()));
+            assert_eq!(
+                (both.service_read_us, both.service_write_us),
+                (closed.service_read_us, closed.service_write_us)
+            );
+            assert_eq!((&both.report, both.arrivals.as_str()), (&open.report, "trace"));
+            assert_ne!(both.report.response_us, closed.report.response_us);
+            let written = prepared.workload.facts.write_bytes as f64 / both.device.logical.0 as f64;
+            assert!((both.lifetime_overwrites - written).abs() < 1e-9, "{written}");
+            let has_life = both.report.lifetime_host_bytes.is_some();
+            assert_eq!(both.is_extrapolated(), has_life && written < 1.0);
+        }
+    }
+
+    #[test]
+    fn regions_say_how_old_their_parts_and_prices_are() {
+        let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
+        let workload = Workload::of(trace, None);
+        let region = |settings: &[(&str, &str)]| {
+            let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+            let schemes = Schemes::named(&["pagemap".to_owned()]).unwrap();
+            let prepared = prepare(workload.clone(), None, &schemes, &settings).unwrap();
+            run(&prepared, &closed(), 1, 1, &Quiet).unwrap().results.remove(0).regions.remove(0)
+        };
+        let of_2019 = region(&[("mlc.chip", "tlc-3d-2019"), ("mlc.channels", "2")]);
+        assert_eq!((of_2019.cell, of_2019.year, of_2019.price_year), (Cell::Tlc, Some(2019), Some(2026)));
+        assert_eq!((of_2019.dies, of_2019.channels), (2, 2));
+        let cheaper = region(&[("mlc.chip", "tlc-3d-2019"), ("mlc.usd_per_gib", "0.1")]);
+        assert_eq!((cheaper.year, cheaper.price_year), (Some(2019), None));
     }
 }

@@ -1,10 +1,13 @@
 //! What each scheme of a comparison comes down to: the figures that fit on a line.
 
-use bimetal_core::report::{Overload, Report};
+use bimetal_core::report::{Overload, Report, ResponseFigures};
 
+use crate::arrivals;
 use crate::compare::Entry;
 use crate::listing::{Rows, Sheet};
-use crate::number::{IN_BURSTS, LIVES, NOTHING, ON_FRONT, OVERLOAD, TIMES, Units, common_unit, dollars, significant};
+use crate::number::{
+    EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, ON_FRONT, TIMES, Units, behind, common_unit, dollars, significant,
+};
 use crate::ranking::{Group, Ranking};
 
 /// A column: its head and a value for each scheme, in the order of the results.
@@ -13,24 +16,42 @@ pub type Column = (String, Vec<String>);
 /// Units that figures of all schemes share, so that they can stand side by side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Of responses: a unit that suits the means is taken for percentiles too.
+    /// Of the times of the main replay: a unit that suits the means is taken for percentiles too.
     pub time: (&'static str, f64),
+    /// Of service times: the same, unless it leaves too few digits of them.
+    pub service: (&'static str, f64),
     /// Of lives.
     pub life: (&'static str, f64),
 }
 
 /// Figures from here on take too much of a line: a larger unit is taken, though the least of them is then below one.
 const SHOWN_MAX: f64 = 1e5;
+/// Columns of a terminal: of several words for a figure the longest is taken with which the table fits.
+const WIDTH: usize = 80;
 
 impl Scale {
     /// For these results.
     pub fn of(entries: &[Entry]) -> Self {
         let lives = entries.iter().filter_map(|entry| entry.report.lifetime_years);
+        let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
+        let service: Vec<f64> =
+            entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
+        let own = |means: &[f64]| with_digits(means).unwrap_or_else(|| unit(TIMES, means.to_vec()));
+        let shared = with_digits(&[&main[..], &service].concat());
         Self {
-            time: unit(TIMES, entries.iter().filter_map(Entry::mean_us).collect()),
+            time: shared.unwrap_or_else(|| own(&main)),
+            service: shared.unwrap_or_else(|| own(&service)),
             life: unit(LIVES, lives.collect()),
         }
     }
+}
+
+/// The largest unit of time that the largest mean reaches and in which all have three digits.
+fn with_digits(means: &[f64]) -> Option<(&'static str, f64)> {
+    let positive = || means.iter().copied().filter(|&mean| mean > 0.0);
+    let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
+    let suits = |&&(_, size): &&(&'static str, f64)| most >= size && least >= size / 10.0 && most / size < SHOWN_MAX;
+    TIMES.iter().rev().find(suits).copied()
 }
 
 fn unit(units: Units, values: Vec<f64>) -> (&'static str, f64) {
@@ -38,17 +59,6 @@ fn unit(units: Units, values: Vec<f64>) -> (&'static str, f64) {
     let least = common_unit(units, values.into_iter(), 1.0);
     let fits = |&&(_, size): &&(&'static str, f64)| size >= least.1 && most / size < SHOWN_MAX;
     units.iter().find(fits).copied().unwrap_or(least)
-}
-
-/// A figure of the responses: of a device that falls behind more and more it is none, and of one that does so in bursts it
-/// is marked.
-fn of_responses(entries: &[Entry], shown: impl Fn(&Entry) -> String) -> Vec<String> {
-    let of = |entry: &Entry| match entry.report.load.overload {
-        Overload::None => shown(entry),
-        Overload::Bursts => format!("{IN_BURSTS}{}", shown(entry)),
-        Overload::Growing => OVERLOAD.to_owned(),
-    };
-    entries.iter().map(of).collect()
 }
 
 /// How many times as fast.
@@ -61,32 +71,85 @@ fn is_spread(entries: &[Entry]) -> bool {
     entries.iter().filter_map(|entry| entry.spread).any(|spread| spread.half_range_us() > 0.0)
 }
 
-/// Responses, speed-up over the first scheme, write amplification, life, cost.
-fn columns(entries: &[Entry]) -> Vec<Column> {
-    let Scale { time, life } = Scale::of(entries);
-    let in_time = |us: f64| significant(us / time.1);
-    let with_spread = is_spread(entries);
-    let mean = |entry: &Entry| {
-        let spread = entry.spread.filter(|_| with_spread);
-        let half = spread.map_or_else(String::new, |spread| format!(" ± {}", in_time(spread.half_range_us())));
-        in_time(entry.mean_us().unwrap_or_default()) + &half
+/// What the times of a replay with these arrivals are: a request that waits for no other shows the service time.
+pub fn time_name(arrivals: &str) -> &'static str {
+    if arrivals == arrivals::SERVICE { "service" } else { "response" }
+}
+
+/// Whether service times stand beside the responses of another replay.
+fn has_both(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| entry.service_beside().is_some())
+}
+
+/// How long the life is, marked where too little was written to know it well.
+pub(crate) fn life(entry: &Entry, shown: impl Fn(f64) -> String) -> Option<String> {
+    let mark = if entry.is_extrapolated() { EXTRAPOLATED } else { "" };
+    entry.report.lifetime_years.map(|years| format!("{mark}{}", shown(years)))
+}
+
+/// Mean and 99th percentile of the service times.
+fn service_columns(entries: &[Entry], time: (&str, f64)) -> Vec<Column> {
+    let column = |name: &str, value: fn(&ResponseFigures) -> f64| {
+        let shown = |entry: &Entry| {
+            let service = entry.service_us.as_ref();
+            service.map_or_else(|| NOTHING.to_owned(), |service| significant(value(service) / time.1))
+        };
+        (format!("service ({})\n{name}", time.0), entries.iter().map(shown).collect())
     };
-    let optional =
-        |value: Option<f64>, size: f64| value.map_or_else(|| NOTHING.to_owned(), |value| significant(value / size));
+    vec![column("mean", |service| service.mean), column("99 %", |service| service.p99)]
+}
+
+/// Mean and 99th percentile of the times of the main replay. A device that falls behind has none, and one that does so in
+/// bursts has them marked.
+fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column> {
+    let in_time = |us: f64| significant(us / time.1);
+    let marked = |entry: &Entry, text: String| match entry.report.load.overload {
+        Overload::Bursts => format!("{IN_BURSTS}{text}"),
+        Overload::None | Overload::Growing => text,
+    };
+    let with_spread = is_spread(entries);
+    let sign = if has_both(entries) { "±" } else { " ± " };
+    let mean = |entry: &Entry| {
+        let Some(mean_us) = entry.mean_us() else { return format!("{words} {}", behind(entry.backlog_s)) };
+        let spread = entry.spread.filter(|_| with_spread);
+        let half = spread.map_or_else(String::new, |spread| format!("{sign}{}", in_time(spread.half_range_us())));
+        marked(entry, in_time(mean_us) + &half)
+    };
+    // An empty cell is taken by the one before it.
+    let p99 = |entry: &Entry| match entry.falls_behind() {
+        true => String::new(),
+        false => marked(entry, in_time(entry.report.response_us.p99)),
+    };
+    let name = entries.first().map_or("response", |entry| time_name(&entry.arrivals));
+    vec![
+        (format!("{name} ({})\nmean", time.0), entries.iter().map(mean).collect()),
+        (format!("{name} ({})\n99 %", time.0), entries.iter().map(p99).collect()),
+    ]
+}
+
+/// Service times, responses, write amplification, life, cost; of one kind of times also the speed-up over the first scheme.
+fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
+    let Scale { time, service, life: (unit, years) } = Scale::of(entries);
+    let optional = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), significant);
     let speed_up = |entry: &Entry| {
         let of_first = || entry.mean_us().map(|_| 1.0);
         let ratio = entry.relative.as_ref().map_or_else(of_first, |relative| relative.response_speedup);
         ratio.map_or_else(|| NOTHING.to_owned(), speed_up)
     };
+    let lives = |entry: &Entry| life(entry, |value| significant(value / years)).unwrap_or_else(|| NOTHING.to_owned());
     let of = |value: &dyn Fn(&Report) -> String| entries.iter().map(|entry| value(&entry.report)).collect();
-    vec![
-        (format!("mean\n({})", time.0), of_responses(entries, mean)),
-        (format!("99 %\n({})", time.0), of_responses(entries, |entry| in_time(entry.report.response_us.p99))),
-        ("speed-up".into(), entries.iter().map(speed_up).collect()),
-        ("write\namp.".into(), of(&|report| optional(report.write_amplification, 1.0))),
-        (format!("life\n({})", life.0), of(&|report| optional(report.lifetime_years, life.1))),
-        ("cost\n(USD)".into(), of(&|report| dollars(report.cost_usd))),
-    ]
+    let mut columns = Vec::new();
+    if has_both(entries) {
+        columns.extend(service_columns(entries, service));
+        columns.extend(time_columns(entries, time, words));
+    } else {
+        columns.extend(time_columns(entries, time, words));
+        columns.push(("speed-up".into(), entries.iter().map(speed_up).collect()));
+    }
+    columns.push(("write\namp.".into(), of(&|report| optional(report.write_amplification))));
+    columns.push((format!("life\n({unit})"), entries.iter().map(lives).collect()));
+    columns.push(("cost\n(USD)".into(), of(&|report| dollars(report.cost_usd))));
+    columns
 }
 
 /// The table: schemes in their groups, those on the front of theirs marked.
@@ -95,7 +158,9 @@ pub fn sheet(entries: &[Entry], ranking: &Ranking) -> Sheet {
         let mark = if ranking.is_on_front(place) { ON_FRONT } else { "" };
         format!("{} {mark}", entries[place].report.scheme).trim_end().to_owned()
     };
-    grouped(ranking, name, columns(entries))
+    let with = |words: &str| grouped(ranking, name, columns(entries, words));
+    let sheet = with("falls behind by");
+    if sheet.width() <= WIDTH { sheet } else { with("behind by") }
 }
 
 /// Columns of figures in the order and the groups of a ranking.
@@ -113,7 +178,10 @@ pub fn grouped(ranking: &Ranking, name: impl Fn(usize) -> String, columns: Vec<C
 pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     let mut remarks = Vec::new();
     if let [first, _, ..] = entries {
-        remarks.push(format!("sorted {}; speed-up is over {}", ranking.sort.phrase(), first.report.scheme));
+        let main = if time_name(&first.arrivals) == "service" { "service time" } else { "response" };
+        let sorted = format!("sorted {}", ranking.sort.phrase().replace("response", main));
+        let first = &first.report.scheme;
+        remarks.push(if has_both(entries) { sorted } else { format!("{sorted}; speed-up is over {first}") });
     }
     if ranking.has_front() {
         let group = if ranking.groups.len() > 1 { " of its group" } else { "" };
@@ -122,19 +190,26 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
         ));
     }
     remarks.extend(spread_remark(entries));
-    let overloads = [
-        (
-            Overload::Growing,
-            format!("{OVERLOAD}: it falls behind more and more; responses only say how long the trace is"),
-        ),
-        (
-            Overload::Bursts,
-            format!("{IN_BURSTS} it falls behind in bursts: the queue is measured more than the device"),
-        ),
-    ];
     let holds = |overload| entries.iter().any(|entry| entry.report.load.overload == overload);
-    remarks.extend(overloads.into_iter().filter(|(overload, _)| holds(*overload)).map(|(_, text)| text));
+    if holds(Overload::Growing) {
+        let late = "falls behind: ends that much later than the trace; responses would only say how long the trace is";
+        remarks.push(late.to_owned());
+    }
+    if holds(Overload::Bursts) {
+        remarks.push(format!("{IN_BURSTS} it falls behind in bursts: most of its mean response is waiting"));
+    }
+    remarks.extend(extrapolated_remark(entries));
     remarks
+}
+
+/// What the lives of devices that were not overwritten once are worth; the least written one speaks for all.
+pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
+    let overwrites = entries.iter().filter(|entry| entry.is_extrapolated()).map(|entry| entry.lifetime_overwrites);
+    let least = overwrites.min_by(f64::total_cmp)?;
+    let shown = significant(least);
+    Some(format!(
+        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with --repeat"
+    ))
 }
 
 /// What several seeds have shown.
@@ -165,6 +240,17 @@ mod tests {
     const A: Sketch =
         Sketch { scheme: "density-control", mean_us: 2_770.0, years: Some(0.9), usd: 8.0, disk: false, growing: false };
 
+    /// With responses beside the service times.
+    fn both(sketches: &[Sketch]) -> Vec<Entry> {
+        let mut some = entries(sketches);
+        for entry in &mut some {
+            entry.service_us = Some(ResponseFigures { mean: 1234.0, p99: 8765.0, ..entry.report.response_us });
+            entry.arrivals = "trace".into();
+            entry.backlog_s = if entry.falls_behind() { 12.3 } else { 0.0 };
+        }
+        some
+    }
+
     fn text(entries: &[Entry]) -> String {
         let ranking = Ranking::of(entries, Sort::Response);
         let lines = sheet(entries, &ranking).lines();
@@ -176,7 +262,7 @@ mod tests {
         let mut some = entries(&[A, Sketch { scheme: "b", mean_us: 26_400.0, years: Some(900.0), ..A }]);
         some[0].report.response_us.p99 = 961.0;
         let text = text(&some);
-        assert_eq!(text.matches("(ms)").count(), 2, "{text}");
+        assert!(text.contains("service (ms)") && !text.contains("response"), "{text}");
         assert!(text.contains(" 2.77  0.961 "), "{text}");
         // A life of 900 years takes too many digits in days.
         assert!(text.contains("(years)") && text.contains("  0.900  "), "{text}");
@@ -186,12 +272,18 @@ mod tests {
     fn the_widest_table_fits_80_columns() {
         let wide = Sketch { mean_us: 987_654.0, years: Some(1234.0), usd: 98_765.4, ..A };
         let least = Sketch { scheme: "b", mean_us: 12.0, years: Some(0.0001), disk: true, ..A };
-        let mut some = entries(&[wide, wide, least, Sketch { growing: true, ..wide }]);
-        for entry in &mut some {
+        for mut some in [entries, both].map(|make| make(&[wide, wide, least, Sketch { growing: true, ..wide }])) {
+            fits(&mut some);
+        }
+    }
+
+    fn fits(some: &mut [Entry]) {
+        for entry in &mut *some {
+            entry.lifetime_overwrites = 0.1;
             let mean_us = entry.report.response_us.mean;
             entry.spread = Some(Spread { seeds: 5, mean_us, min_us: mean_us * 0.8, max_us: mean_us * 1.2 });
         }
-        let text = text(&some);
+        let text = text(some);
         assert!(text.contains('±') && text.contains("flash cache over a disk"), "{text}");
         assert!(text.lines().all(|line| chars(line) <= 80), "{text}");
     }
@@ -211,5 +303,46 @@ mod tests {
     fn one_scheme_needs_no_legend() {
         let one = entries(&[A]);
         assert_eq!(remarks(&one, &Ranking::of(&one, Sort::Response)), [""; 0]);
+    }
+
+    #[test]
+    fn service_times_and_responses_stand_side_by_side() {
+        let behind = Sketch { scheme: "behind", growing: true, ..A };
+        let some = both(&[A, behind]);
+        assert_eq!(
+            text(&some),
+            "                     service (ms)     response (ms)      write    life   cost\n  \
+             scheme               mean  99 %            mean  99 %   amp.  (days)  (USD)\n  \
+             density-control *    1.23  8.77            2.77  24.9   1.00     329   8.00\n  \
+             behind               1.23  8.77  falls behind by 12 s   1.00     329   8.00\n"
+        );
+        let remarks = remarks(&some, &Ranking::of(&some, Sort::Response));
+        assert_eq!(remarks[0], "sorted by mean response, best first");
+        assert!(remarks.iter().any(|remark| remark.starts_with("falls behind: ends that much later")), "{remarks:?}");
+    }
+
+    #[test]
+    fn service_times_have_a_unit_of_their_own_where_responses_are_very_long() {
+        let heads = |mean_us: f64| {
+            let some = both(&[Sketch { mean_us, ..A }]);
+            sheet(&some, &Ranking::of(&some, Sort::Response)).flat_heads()
+        };
+        assert_eq!(heads(118e6)[1..4], ["service (ms) mean", "service (ms) 99 %", "response (s) mean"]);
+        assert_eq!(heads(900.0)[1..4], ["service (ms) mean", "service (ms) 99 %", "response (ms) mean"]);
+        assert_eq!(heads(90.0)[1..4], ["service (µs) mean", "service (µs) 99 %", "response (µs) mean"]);
+    }
+
+    #[test]
+    fn a_life_from_less_than_one_overwrite_is_marked() {
+        let mut some = entries(&[A, Sketch { scheme: "b", ..A }]);
+        some.iter_mut().for_each(|entry| entry.lifetime_overwrites = 1.0);
+        assert!(!text(&some).contains('~'));
+        some[1].lifetime_overwrites = 0.00612;
+        assert!(text(&some).contains("  ~329  "), "{}", text(&some));
+        let remarks = remarks(&some, &Ranking::of(&some, Sort::Response));
+        assert_eq!(
+            remarks.last().unwrap(),
+            "~ life extrapolated from 0.006 overwrites of the device; measure more passes with --repeat"
+        );
     }
 }

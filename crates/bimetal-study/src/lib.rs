@@ -20,6 +20,7 @@ pub mod number;
 pub mod paper;
 pub mod prepare;
 pub mod ranking;
+pub mod replays;
 pub mod sample;
 pub mod sweep;
 pub mod verdict;

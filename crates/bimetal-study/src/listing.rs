@@ -19,7 +19,7 @@ pub struct Listing {
 /// Rows in groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
-    /// One for each column; a head of two lines has a line break in it.
+    /// One for each column; a head of two lines has a line break in it. Neighbours with the same upper line share it.
     pub heads: Vec<String>,
     /// The groups.
     pub groups: Vec<Rows>,
@@ -30,7 +30,7 @@ pub struct Sheet {
 pub struct Rows {
     /// What they have in common.
     pub title: Option<String>,
-    /// Cells of each row, its label first.
+    /// Cells of each row, its label first. An empty cell belongs to the one before it, whose text takes both.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -73,38 +73,99 @@ impl Sheet {
     /// As text: labels to the left, figures to the right.
     pub fn lines(&self) -> Vec<Line> {
         // A head of one line stands on the lower one.
-        let halves: Vec<(&str, &str)> =
-            self.heads.iter().map(|head| head.split_once('\n').unwrap_or(("", head))).collect();
-        let indent = |group: &Rows| if group.title.is_some() { INDENT } else { "" };
-        let rows = || self.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (indent(group), row)));
-        let width = |column: usize| {
-            let before = |indent: &str| if column == 0 { indent.len() } else { 0 };
-            let cells = rows().map(|(indent, row)| before(indent) + chars(&row[column]));
-            cells.max().unwrap_or(0).max(chars(halves[column].0)).max(chars(halves[column].1))
-        };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
-        let line = |cells: &mut dyn Iterator<Item = &str>, indent: &str| {
-            let mut text = INDENT.to_owned();
-            for (column, (cell, &width)) in cells.zip(&widths).enumerate() {
-                text += &match column {
-                    0 => format!("{:width$}", format!("{indent}{cell}")),
-                    _ => format!("{GAP}{cell:>width$}"),
-                };
+        let halves = self.heads.iter().map(|head| head.split_once('\n').unwrap_or(("", head)));
+        let (mut upper, lower): (Vec<&str>, Vec<&str>) = halves.unzip();
+        for column in (1..upper.len()).rev() {
+            if upper[column] == upper[column - 1] {
+                upper[column] = "";
             }
-            text.trim_end().to_owned()
-        };
-        let mut lines = Vec::new();
-        if halves.iter().any(|(upper, _)| !upper.is_empty()) {
-            lines.push(Line::Head(line(&mut halves.iter().map(|(upper, _)| *upper), "")));
         }
-        lines.push(Line::Head(line(&mut halves.iter().map(|(_, lower)| *lower), "")));
+        // An upper head is shared with the columns after it whose own is the same, and with no other.
+        let shares = |column: usize| self.heads[column].contains('\n') && upper[column].is_empty();
+        let uppers = spans(&upper, shares);
+        let indent = |group: &Rows| if group.title.is_some() { INDENT } else { "" };
+        let rows: Vec<(&str, Vec<Span<'_>>)> = self
+            .groups
+            .iter()
+            .flat_map(|group| group.rows.iter().map(move |row| (indent(group), row)))
+            .map(|(indent, row)| {
+                let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+                let is_joined = |column: usize| cells[column].is_empty();
+                (indent, spans(&cells, is_joined))
+            })
+            .collect();
+        let lowers = spans(&lower, |_| false);
+        let all = || [("", &uppers), ("", &lowers)].into_iter().chain(rows.iter().map(|(indent, row)| (*indent, row)));
+        let widths = widths(self.heads.len(), all);
+        let mut lines = Vec::new();
+        if upper.iter().any(|upper| !upper.is_empty()) {
+            lines.push(Line::Head(line(&uppers, &widths, "", true)));
+        }
+        lines.push(Line::Head(line(&lowers, &widths, "", false)));
+        let mut rows = rows.iter();
         for group in &self.groups {
             lines.extend(group.title.as_ref().map(|title| Line::Title(format!("{INDENT}{title}"))));
-            let row = |row: &Vec<String>| Line::Row(line(&mut row.iter().map(String::as_str), indent(group)));
-            lines.extend(group.rows.iter().map(row));
+            let of_group = rows.by_ref().take(group.rows.len());
+            lines.extend(of_group.map(|(indent, row)| Line::Row(line(row, &widths, indent, false))));
         }
         lines
     }
+
+    /// How many columns of a terminal the longest line takes.
+    pub fn width(&self) -> usize {
+        self.lines().iter().map(|line| chars(line.text())).max().unwrap_or(0)
+    }
+}
+
+/// A text, and the columns that it takes: the first, and how many.
+type Span<'a> = (&'a str, usize, usize);
+
+/// Texts with the columns that belong to them.
+fn spans<'a>(texts: &[&'a str], is_joined: impl Fn(usize) -> bool) -> Vec<Span<'a>> {
+    let mut spans: Vec<Span<'a>> = Vec::new();
+    for (column, text) in texts.iter().enumerate() {
+        match spans.last_mut() {
+            Some((_, _, columns)) if is_joined(column) => *columns += 1,
+            _ => spans.push((text, column, 1)),
+        }
+    }
+    spans
+}
+
+/// Columns of a terminal between the edges of a span.
+fn room(&(_, first, columns): &Span<'_>, widths: &[usize]) -> usize {
+    widths[first..first + columns].iter().sum::<usize>() + GAP.len() * (columns - 1)
+}
+
+/// Wide enough for all texts; one that takes several columns widens the first of them if it must.
+fn widths<'a, I>(columns: usize, lines: impl Fn() -> I) -> Vec<usize>
+where
+    I: Iterator<Item = (&'a str, &'a Vec<Span<'a>>)>,
+{
+    let mut widths = vec![0; columns];
+    for several in [false, true] {
+        for (indent, spans) in lines() {
+            for span in spans.iter().filter(|span| (span.2 > 1) == several) {
+                let needed = chars(span.0) + if span.1 == 0 { indent.len() } else { 0 };
+                widths[span.1] += needed.saturating_sub(room(span, &widths));
+            }
+        }
+    }
+    widths
+}
+
+/// One line; heads over several columns stand in the middle of these.
+fn line(spans: &[Span<'_>], widths: &[usize], indent: &str, is_head: bool) -> String {
+    let mut text = INDENT.to_owned();
+    for span in spans {
+        let width = room(span, widths);
+        text += &match span {
+            (cell, 0, _) => format!("{:width$}", format!("{indent}{cell}")),
+            (cell, _, columns) if is_head && *columns > 1 => format!("{GAP}{cell:^width$}"),
+            (cell, _, _) => format!("{GAP}{cell:>width$}"),
+        };
+    }
+    text.trim_end().to_owned()
 }
 
 /// How many columns of a terminal a text takes.
@@ -167,4 +228,28 @@ pub fn wear(report: &Report) -> Listing {
     };
     let heads = owned(&["region", "blocks", "erases", "mean", "most", "std. dev.", "endurance", "life used"]);
     Listing { heads, rows: report.wear.iter().map(row).collect(), text_columns: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_and_cells_may_take_several_columns() {
+        let heads = ["scheme", "service (ms)\nmean", "service (ms)\n99 %", "cost\n(USD)", "size"];
+        let row = |cells: [&str; 5]| owned(&cells);
+        let rows = vec![row(["a", "1.00", "2.00", "3", "4"]), row(["b", "falls behind by 1 s", "", "5", "6"])];
+        let sheet = Sheet { heads: owned(&heads), groups: vec![Rows { title: None, rows }] };
+        let lines: Vec<String> = sheet.lines().iter().map(|line| line.text().to_owned()).collect();
+        assert_eq!(
+            lines,
+            [
+                "             service (ms)       cost",
+                "  scheme           mean  99 %  (USD)  size",
+                "  a                1.00  2.00      3     4",
+                "  b       falls behind by 1 s      5     6",
+            ]
+        );
+        assert_eq!((sheet.width(), sheet.flat_heads()[1].as_str()), (42, "service (ms) mean"));
+    }
 }

@@ -6,6 +6,8 @@ pub const NOTHING: &str = "–";
 pub const OVERLOAD: &str = "overload";
 /// In front of a figure of the responses of a device that is overloaded in bursts.
 pub const IN_BURSTS: &str = "!";
+/// In front of a life that is extrapolated from less than one overwrite of the device.
+pub const EXTRAPOLATED: &str = "~";
 /// Behind the name of a scheme that no other one of its group is better than.
 pub const ON_FRONT: &str = "*";
 
@@ -32,6 +34,13 @@ pub fn significant(value: f64) -> String {
         size if size >= 0.0005 => format!("{value:.3}"),
         _ => format!("{value:.1e}"),
     }
+}
+
+/// How far behind, in few digits: `12 s`, `1.5 s`, `340 ms`.
+pub fn behind(seconds: f64) -> String {
+    let (unit, size) = common_unit(TIMES, std::iter::once(seconds * 1e6), 1.0);
+    let value = seconds * 1e6 / size;
+    if value >= 9.95 { format!("{} {unit}", thousands_signed(value)) } else { format!("{value:.1} {unit}") }
 }
 
 /// An amount of dollars: to the cent, below one with three significant digits, and from ten thousand on without cents.
@@ -134,6 +143,15 @@ mod tests {
         }
         assert_eq!(thousands(100), "100");
         assert_eq!(thousands(18_446_744_073_709_551_615), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn a_backlog_has_few_digits() {
+        for (seconds, text) in
+            [(12.3, "12 s"), (1.52, "1.5 s"), (0.34, "340 ms"), (1234.0, "1,234 s"), (36_000.0, "10 h")]
+        {
+            assert_eq!(behind(seconds), text);
+        }
     }
 
     #[test]

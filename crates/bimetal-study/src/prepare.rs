@@ -182,7 +182,7 @@ pub fn prepare(
     for spec in &schemes.specs {
         let made = resolve(&template, spec, &of_schemes);
         if let Ok(resolved) = &made {
-            memory::check(std::slice::from_ref(resolved), 1)?;
+            memory::check(std::slice::from_ref(resolved), 1, 1)?;
         }
         // A device is tried before the first one runs: a refusal comes at once.
         match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {

@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use bimetal_core::report::Overload;
-
 use crate::compare::Entry;
 use crate::headline::Scale;
 use crate::number::{self, dollars, significant};
@@ -18,6 +16,8 @@ pub enum Sort {
     Response,
     /// 99th percentile of the responses.
     P99,
+    /// Mean service time.
+    Service,
     /// Bytes programmed per byte that the host writes.
     WriteAmplification,
     /// Life at the rate of the trace, the longest first.
@@ -32,9 +32,10 @@ pub enum Sort {
 
 impl Sort {
     /// What orders are called on a command line, and in a sentence.
-    pub const ALL: [(&'static str, Self, &'static str); 7] = [
+    pub const ALL: [(&'static str, Self, &'static str); 8] = [
         ("response", Self::Response, "by mean response, best first"),
         ("p99", Self::P99, "by the 99th percentile of the response, best first"),
+        ("service", Self::Service, "by mean service time, best first"),
         ("write-amplification", Self::WriteAmplification, "by write amplification, lowest first"),
         ("life", Self::Life, "by life, longest first"),
         ("cost", Self::Cost, "by cost, cheapest first"),
@@ -51,8 +52,11 @@ impl Sort {
     fn key(self, entry: &Entry) -> Option<f64> {
         let report = &entry.report;
         match self {
+            // Of those that fall behind, which come last, the one that does so least is the best.
+            Self::Response | Self::P99 if entry.falls_behind() => Some(entry.backlog_s),
             Self::Response => entry.mean_us(),
             Self::P99 => Some(report.response_us.p99),
+            Self::Service => entry.service_us.map(|service| service.mean),
             Self::WriteAmplification => report.write_amplification,
             Self::Life => report.lifetime_years.map(|years| -years),
             Self::Cost => Some(report.cost_usd),
@@ -60,7 +64,7 @@ impl Sort {
         }
     }
 
-    /// Devices that fall behind come last by any figure, and before them those without the figure.
+    /// Devices that fall behind come last by any figure but the service time, and before them those without the figure.
     fn order(self, a: &Entry, b: &Entry) -> Ordering {
         match self {
             Self::Listed => Ordering::Equal,
@@ -69,6 +73,7 @@ impl Sort {
                 let (key_a, key_b) = (self.key(a), self.key(b));
                 let known = key_a.is_none().cmp(&key_b.is_none());
                 let values = key_a.zip(key_b).map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b));
+                let falls_behind = |entry: &Entry| self != Self::Service && entry.falls_behind();
                 falls_behind(a).cmp(&falls_behind(b)).then(known).then(values)
             }
         }
@@ -84,10 +89,6 @@ impl FromStr for Sort {
             format!("there is no order `{name}`; there are: {}", Self::ALL.map(|(known, _, _)| known).join(", "))
         })
     }
-}
-
-fn falls_behind(entry: &Entry) -> bool {
-    entry.report.load.overload == Overload::Growing
 }
 
 /// What data are on.
@@ -142,6 +143,8 @@ pub struct Ranking {
 impl Ranking {
     /// Of these results. A flash cache over a disk is another device than flash alone, so that the two are apart.
     pub fn of(entries: &[Entry], sort: Sort) -> Self {
+        let without_service = entries.iter().all(|entry| entry.service_us.is_none());
+        let sort = if sort == Sort::Service && without_service { Sort::Response } else { sort };
         let (flash, over_disk): (Vec<usize>, Vec<usize>) =
             (0..entries.len()).partition(|&at| entries[at].disks.is_empty());
         let several = !flash.is_empty() && !over_disk.is_empty();
@@ -234,6 +237,25 @@ mod tests {
     }
 
     #[test]
+    fn of_those_that_fall_behind_the_one_that_does_so_least_comes_first() {
+        let sketch = |scheme, growing| Sketch { scheme, growing, ..FLASH };
+        let mut some = entries(&[sketch("far", true), sketch("near", true), sketch("keeps up", false)]);
+        for (entry, (backlog_s, service_us)) in some.iter_mut().zip([(9.0, 1.0), (2.0, 3.0), (0.0, 2.0)]) {
+            entry.backlog_s = backlog_s;
+            entry.service_us.as_mut().unwrap().mean = service_us;
+        }
+        let order = |some: &[Entry], sort| -> Vec<String> {
+            Ranking::of(some, sort).arranged(some).iter().map(|entry| entry.report.scheme.clone()).collect()
+        };
+        for sort in [Sort::Response, Sort::P99] {
+            assert_eq!(order(&some, sort), ["keeps up", "near", "far"], "{sort:?}");
+        }
+        assert_eq!(order(&some, Sort::Service), ["far", "keeps up", "near"]);
+        some.iter_mut().for_each(|entry| entry.service_us = None);
+        assert_eq!(order(&some, Sort::Service), order(&some, Sort::Response));
+    }
+
+    #[test]
     fn a_cache_over_a_disk_is_in_a_group_of_its_own() {
         let disk = Sketch { scheme: "over", disk: true, mean_us: 1.0, ..FLASH };
         let other = Sketch { scheme: "b", mean_us: 4.0, ..FLASH };
@@ -270,6 +292,6 @@ mod tests {
         for (name, sort, phrase) in Sort::ALL {
             assert_eq!((name.parse(), sort.phrase()), (Ok(sort), phrase));
         }
-        assert!("price".parse::<Sort>().unwrap_err().contains("response, p99, write-amplification, life"));
+        assert!("price".parse::<Sort>().unwrap_err().contains("response, p99, service, write-amplification, life"));
     }
 }

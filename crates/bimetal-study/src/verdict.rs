@@ -3,7 +3,7 @@
 use crate::compare::{Entry, Spread};
 use crate::headline::{Scale, speed_up};
 use crate::listing::broken;
-use crate::number::{dollars, significant};
+use crate::number::{EXTRAPOLATED, dollars, significant};
 use crate::ranking::{Group, Ranking};
 
 /// Characters of a line: with an indent of two it fits a terminal of 80 columns.
@@ -31,6 +31,8 @@ pub struct Best {
 pub struct Verdict {
     /// The fastest of all that keep up with the trace; where there are caches over disks too, the fastest without one.
     pub fastest: Option<Best>,
+    /// The shortest mean service time, where no device at all keeps up and service times are known.
+    pub service: Option<Best>,
     /// How many times as fast it is as the first scheme of the comparison, and that scheme.
     pub ratio: Option<(String, String)>,
     /// The fastest cache over a disk, where both kinds are compared. The inner one is none if none keeps up.
@@ -60,10 +62,14 @@ impl Verdict {
         let cost = |entry: &Entry| Some(entry.report.cost_usd);
         let cheapest = Best::of(&all, cost, |usd| format!("{} USD", dollars(usd)))?;
         let together = |best: Best| Best { group: whole_group(&best, entries, ranking), ..best };
+        let over_disk = second.map(|group| self::fastest(group, &scale));
+        let none_keeps_up = fastest.is_none() && !matches!(over_disk, Some(Some(_)));
+        let service = |entry: &Entry| entry.service_us.map(|service| service.mean).filter(|_| none_keeps_up);
         Some(Self {
+            service: Best::of(&all, service, |us| scale.service(us)),
             ratio: fastest.as_ref().and_then(|best| ratio(first, best)),
             fastest,
-            over_disk: second.map(|group| self::fastest(group, &scale)),
+            over_disk,
             life: longest_life(&all, &scale).map(together),
             cheapest: together(cheapest),
         })
@@ -107,6 +113,9 @@ impl Verdict {
             Some(best) => Some(best.named("over a disk", style)),
             // Where nothing keeps up that is said already.
             None => self.fastest.as_ref().map(|_| "over a disk: none keeps up".to_owned()),
+        }));
+        clauses.extend(self.service.as_ref().map(|best| {
+            best.clause(if best.is_all { "all serve a request in" } else { "shortest service time" }, style)
         }));
         clauses.extend(
             self.life.as_ref().map(|best| {
@@ -226,7 +235,13 @@ fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
     let unworn = entries.iter().filter(|entry| entry.report.lifetime_years.is_none());
     let unworn: Vec<String> = unworn.map(|entry| entry.report.scheme.clone()).collect();
     if unworn.is_empty() {
-        return Best::of(entries, |entry| entry.report.lifetime_years.map(|years| -years), |years| scale.life(-years));
+        let best =
+            Best::of(entries, |entry| entry.report.lifetime_years.map(|years| -years), |years| scale.life(-years))?;
+        // The mark of the table: none of them was overwritten once.
+        let is_extrapolated = entries.iter().any(|entry| entry.is_extrapolated());
+        let mark = if is_extrapolated { EXTRAPOLATED } else { "" };
+        let figure = best.figure.map(|figure| format!("{mark}{figure}"));
+        return Some(Best { figure, ..best });
     }
     let some_are_worn = unworn.len() < entries.len();
     some_are_worn.then_some(Best { schemes: unworn, is_all: false, group: None, figure: None, seeds: None })
@@ -235,6 +250,10 @@ fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
 impl Scale {
     fn time(&self, us: f64) -> String {
         format!("{} {}", significant(us / self.time.1), self.time.0)
+    }
+
+    fn service(&self, us: f64) -> String {
+        format!("{} {}", significant(us / self.service.1), self.service.0)
     }
 
     fn life(&self, years: f64) -> String {
@@ -293,7 +312,12 @@ mod tests {
         let behind = Sketch { scheme: "b", mean_us: 1.0, growing: true, ..A };
         assert!(sentence(&[A, behind]).starts_with("fastest: a, 5.00 ms on average; "), "{}", sentence(&[A, behind]));
         let both = [Sketch { growing: true, ..A }, behind];
-        assert!(sentence(&both).starts_with("no scheme keeps up with the trace; all live"), "{}", sentence(&both));
+        let late = "no scheme keeps up with the trace; all serve a request in ";
+        assert!(sentence(&both).starts_with(late) && sentence(&both).contains("; all live"), "{}", sentence(&both));
+        let mut some = entries(&both);
+        some[1].service_us.as_mut().unwrap().mean = 1.0;
+        let text = verdict_of(&some).unwrap().sentence();
+        assert!(text.starts_with("no scheme keeps up with the trace; shortest service time: b, 1.00 µs; "), "{text}");
     }
 
     #[test]
@@ -318,7 +342,7 @@ mod tests {
         assert!(
             sentence(&[a, b, over]).starts_with("no flash alone keeps up with the trace; over a disk: over, 1.00 ms; ")
         );
-        assert!(sentence(&[a, b, behind]).starts_with("no scheme keeps up with the trace; all live"));
+        assert!(sentence(&[a, b, behind]).starts_with("no scheme keeps up with the trace; shortest service time: "));
         // One that is held against a device of the other kind.
         assert!(sentence(&[over, A]).starts_with("fastest flash: a, 5.00 ms on average; over a disk: over, 1.00 ms; "));
         let two = [A, over, Sketch { scheme: "other", ..over }];

@@ -18,7 +18,7 @@ pub(super) struct Part {
     /// Year of [`prices`] whose price for its cells it has.
     pub(super) priced_in: u16,
     slc_mode: Option<SlcMode>,
-    source: &'static str,
+    pub(super) source: &'static str,
 }
 
 impl Part {

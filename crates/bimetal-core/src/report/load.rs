@@ -35,13 +35,16 @@ pub enum Overload {
     None,
     /// It fell behind in bursts and recovered: most of the mean response is waiting in them.
     Bursts,
-    /// It fell behind more and more: means and percentiles of the responses say how long the trace is.
+    /// It fell behind more and more, or was far behind at the end: means and percentiles of the responses say how long the
+    /// trace is.
     Growing,
 }
 
-/// A device is behind at its end by more than this share of the trace's time ...
+/// A device falls behind if it ends later than the trace by more than this share of the trace's time ...
 const BACKLOG_SHARE: f64 = 0.01;
-/// ... and responses grow from the first half to the last quarter of the requests by more than this share of it. A queue
+/// ... and of a second: then whatever the responses did before, a part of them says how long the trace is.
+const BACKLOG_NS: f64 = 1e9;
+/// A shorter one counts too, where responses grow from the first half to the last quarter of the requests by more than this share of it. A queue
 /// that grows steadily to the backlog above grows by 0.625 % in between.
 const GROWTH_SHARE: f64 = 0.0025;
 /// A mean response of more than this many times the work that a request causes is waiting.
@@ -82,7 +85,9 @@ fn overload(outcome: &Outcome) -> Overload {
     let (first_half, last_quarter) = (&outcome.stretches[..STRETCHES / 2], &outcome.stretches[STRETCHES * 3 / 4..]);
     let growth_ns = mean_ns(last_quarter) - mean_ns(first_half);
     let arrivals_ns = outcome.arrivals_ns as f64;
-    if outcome.backlog_ns as f64 > BACKLOG_SHARE * arrivals_ns && growth_ns > GROWTH_SHARE * arrivals_ns {
+    let (backlog_ns, limit_ns) = (outcome.backlog_ns as f64, BACKLOG_SHARE * arrivals_ns);
+    let is_behind = backlog_ns > limit_ns.max(BACKLOG_NS);
+    if is_behind || (backlog_ns > limit_ns && growth_ns > GROWTH_SHARE * arrivals_ns) {
         return Overload::Growing;
     }
     let served: u64 = outcome.stretches.iter().map(|stretch| stretch.served).sum();
@@ -156,6 +161,22 @@ mod tests {
         assert!(load.response_trend_us[4] > 1_000.0, "{load:?}");
         let small = |number: u64| if (4_000..4_010).contains(&number) { 10 } else { 120 };
         assert_eq!(self::load((0..10_000).map(small), &open(1.0)).overload, Overload::None);
+    }
+
+    #[test]
+    fn a_device_that_ends_a_second_and_a_hundredth_of_the_trace_late_has_fallen_behind() {
+        // Requests of 60 µs every 120 µs for 1.2 s, then so many at once.
+        let late =
+            |burst: u64| load((0..10_000 + burst).map(|number| if number < 10_000 { 120 } else { 0 }), &open(1.0));
+        let (short, long) = (late(1_600), late(17_000));
+        assert!(short.backlog_s < 0.1 && short.overload != Overload::None, "{short:?}");
+        assert!(long.backlog_s > 1.0 && long.overload == Overload::Growing, "{long:?}");
+        // The same burst at the end of a minute of little work is a larger share of all requests, and no trend.
+        let gap_us = |number: u64| if number < 60_000 { 4_000 } else { 0 };
+        let one = |burst: u64| load((0..60_000 + burst).map(gap_us), &open(1.0));
+        let (kept_up, behind) = (one(39_000), one(42_000));
+        assert!(kept_up.backlog_s < 2.4 && kept_up.overload != Overload::Growing, "{kept_up:?}");
+        assert!(behind.backlog_s > 2.4 && behind.overload == Overload::Growing, "{behind:?}");
     }
 
     #[test]

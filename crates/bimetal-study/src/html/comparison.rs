@@ -2,14 +2,15 @@
 
 use bimetal_core::media::Cause;
 use bimetal_core::profile::Profile;
-use bimetal_core::report::{OpFigures, Overload, Report, ResponseFigures, WearFigures};
+use bimetal_core::report::{OpFigures, WearFigures};
 
 use super::page::Page;
 use super::table::Table;
-use super::{Named, configuration, over_time, workload};
+use super::times::{self, main_time};
+use super::{configuration, over_time, workload};
 use crate::compare::{Comparison, Entry};
 use crate::figure::{Axis, Plot, PlotKind, Series};
-use crate::number::{IN_BURSTS, LIVES, SIZES, common_unit, with_unit};
+use crate::number::{LIVES, behind, common_unit};
 use crate::ranking::{Ranking, Sort};
 use crate::verdict::Verdict;
 use crate::{describe, headline};
@@ -30,9 +31,12 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     page.paragraph(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
     page.table(&Table::of_sheet(&headline::sheet(&comparison.results, &ranking)));
     page.list("facts", &headline::remarks(&comparison.results, &ranking));
-    page.section("Response");
+    page.section(match entries.iter().any(|entry| entry.service_beside().is_some()) {
+        true => "Service time and response",
+        false => main_time(entries).title,
+    });
     left_out(&mut page, entries);
-    page.plots(&responses(entries));
+    page.plots(&times::plots(entries));
     page.section("Operations");
     page.plots(&operations(entries));
     page.section("Wear, energy, cost, life");
@@ -51,13 +55,8 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
     let mut facts = vec![format!("trace: {}, {}", comparison.trace.name, comparison.trace.format)];
     facts.extend(describe::trace(&comparison.trace));
     facts.extend(describe::replay(comparison));
-    match comparison.results.as_slice() {
-        [entry] => facts.push(format!("device {}", describe::device(entry))),
-        [entry, ..] => {
-            let logical = with_unit(SIZES, entry.device.logical.0 as f64);
-            facts.push(format!("device {}: {logical} logical capacity for each scheme", entry.device.name));
-        }
-        [] => {}
+    if let [entry] = comparison.results.as_slice() {
+        facts.push(describe::device(entry));
     }
     page.list("facts", &facts);
     page.list("warnings", &comparison.warnings);
@@ -66,7 +65,13 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
 }
 
 /// A diagram of bars or marks, by names.
-fn by_name(title: impl Into<String>, kind: PlotKind, names: &str, values: Axis, series: Vec<Series>) -> Plot {
+pub(super) fn by_name(
+    title: impl Into<String>,
+    kind: PlotKind,
+    names: &str,
+    values: Axis,
+    series: Vec<Series>,
+) -> Plot {
     Plot { title: title.into(), kind, x: Axis::linear(names), y: values, series }
 }
 
@@ -76,67 +81,17 @@ fn of_schemes(name: impl Into<String>, entries: &[Entry], value: impl Fn(&Entry)
     Series::measured_by_name(name, entries.iter().filter_map(point).collect())
 }
 
-/// Whether responses say something about the device.
-fn is_judged(report: &Report) -> bool {
-    report.load.overload != Overload::Growing
-}
-
 /// Which schemes have no responses in the diagrams.
 fn left_out(page: &mut Page, entries: &[Entry]) {
-    let growing: Vec<String> = entries
-        .iter()
-        .filter(|entry| !is_judged(&entry.report))
-        .map(|entry| format!("`{}`", entry.report.scheme))
-        .collect();
-    if !growing.is_empty() {
+    let late = entries.iter().filter(|entry| entry.falls_behind());
+    let late: Vec<String> =
+        late.map(|entry| format!("`{}` by {}", entry.report.scheme, behind(entry.backlog_s))).collect();
+    if !late.is_empty() {
         page.paragraph(&format!(
-            "Without {}, overloaded by this trace: responses grow as long as it lasts.",
-            growing.join(", ")
+            "Without a response, because the trace asks for more than they can do and they end later than it: {}.",
+            late.join(", ")
         ));
     }
-}
-
-/// Name and figure of each percentile.
-const PERCENTILES: [Named<ResponseFigures, f64>; 4] = [
-    ("median", |figures| figures.p50),
-    ("95 %", |figures| figures.p95),
-    ("99 %", |figures| figures.p99),
-    ("99.9 %", |figures| figures.p999),
-];
-
-/// The responses of each kind of requests.
-fn kinds(report: &Report) -> [(&'static str, &ResponseFigures); 3] {
-    [("all requests", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)]
-}
-
-/// Percentiles of all requests, reads and writes: in a diagram each, and in one where there is one scheme.
-fn responses(entries: &[Entry]) -> Vec<Plot> {
-    let judged: Vec<&Report> = entries.iter().map(|entry| &entry.report).filter(|report| is_judged(report)).collect();
-    let marked = |report: &Report, name: &str| match report.load.overload {
-        Overload::Bursts => format!("{IN_BURSTS}{name}"),
-        Overload::None | Overload::Growing => name.to_owned(),
-    };
-    if let ([_], [report]) = (entries, judged.as_slice()) {
-        let rows = kinds(report).map(|(name, figures)| (marked(report, name), figures));
-        return vec![percentiles("Percentiles of the response".into(), "requests", &rows)];
-    }
-    let Some(first) = judged.first() else { return Vec::new() };
-    let of_kind = |(kind, (name, _)): (usize, (&str, &ResponseFigures))| {
-        let rows: Vec<_> =
-            judged.iter().map(|&report| (marked(report, &report.scheme), kinds(report)[kind].1)).collect();
-        percentiles(format!("Percentiles of the response, {name}"), "scheme", &rows)
-    };
-    kinds(first).into_iter().enumerate().map(of_kind).collect()
-}
-
-/// The percentiles of each row.
-fn percentiles(title: String, names: &str, rows: &[(String, &ResponseFigures)]) -> Plot {
-    let of = |(name, value): Named<ResponseFigures, f64>| {
-        let served = rows.iter().filter(|(_, figures)| figures.count > 0);
-        Series::measured_by_name(name, served.map(|(row, figures)| (row.clone(), value(figures) / 1e3)).collect())
-    };
-    let series = PERCENTILES.into_iter().map(of).collect();
-    by_name(title, PlotKind::Marks, names, Axis::logarithmic("response (ms)"), series)
 }
 
 /// Counts and times of operations by cause.
@@ -203,6 +158,7 @@ fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
     };
     let years = |entry: &Entry| entry.report.lifetime_years;
     let (unit, size) = common_unit(LIVES, entries.iter().filter_map(years), 1.0);
+    let extrapolated = headline::extrapolated_remark(entries).map_or_else(String::new, |_| ", extrapolated".to_owned());
     vec![
         by_name(
             "Share of life used up",
@@ -218,7 +174,7 @@ fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
             Axis::logarithmic("erases since the device was filled"),
             regions.iter().flat_map(erases).collect(),
         ),
-        one("Life at the rate of the trace", &format!("life ({unit})"), &|entry| {
+        one("Life at the rate of the trace", &format!("life ({unit}){extrapolated}"), &|entry| {
             years(entry).map(|years| years / size)
         }),
         one("Write amplification", "flash bytes programmed per host byte", &|entry| entry.report.write_amplification),

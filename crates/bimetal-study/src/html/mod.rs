@@ -14,6 +14,7 @@ mod papers;
 mod style;
 mod sweep;
 mod table;
+mod times;
 mod workload;
 
 pub use advice::advice;

@@ -4,6 +4,7 @@ use bimetal_core::report::{IntervalAccesses, IntervalFigures, IntervalOps, Repor
 
 use super::Named;
 use super::page::Page;
+use super::times::{Time, main_time};
 use crate::compare::Entry;
 use crate::figure::{Axis, Plot, PlotKind, Points, Series};
 
@@ -16,7 +17,7 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
     let hint = "; a click on a name in a legend hides it, a double click shows it alone";
     let hint = if reports.len() > 1 { hint } else { "" };
     page.paragraph(&format!("The measured requests in {intervals} intervals{hint}."));
-    let mut plots = responses(&reports);
+    let mut plots = responses(&reports, main_time(entries));
     if let [report] = reports.as_slice() {
         plots.extend(operations(report));
     }
@@ -39,21 +40,21 @@ fn over(report: &Report, value: impl Fn(&IntervalFigures) -> Option<f64>) -> Vec
 }
 
 /// Mean responses; of one scheme the longest too.
-fn responses(reports: &[&Report]) -> Vec<Plot> {
-    let axis = || Axis::logarithmic("response (ms)");
+fn responses(reports: &[&Report], time: Time) -> Vec<Plot> {
+    let axis = || Axis::logarithmic(format!("{} (ms)", time.name));
     let positive = |us: f64| (us > 0.0).then_some(us / 1e3);
     let mean = |report: &Report| over(report, |interval| positive(interval.response_mean_us));
     let longest = |report: &Report| over(report, |interval| positive(interval.response_max_us));
     if let [report] = reports {
         let series = vec![Series::measured("mean", mean(report)), Series::measured("longest", longest(report))];
-        return vec![line("Response within each interval", axis(), series)];
+        return vec![line(format!("{} within each interval", time.title), axis(), series)];
     }
     let of = |points: &dyn Fn(&Report) -> Vec<(f64, f64)>| {
         reports.iter().map(|report| Series::measured(&report.scheme, points(report))).collect()
     };
     vec![
-        line("Mean response within each interval", axis(), of(&mean)),
-        line("Longest response within each interval", axis(), of(&longest)),
+        line(format!("Mean {} within each interval", time.name), axis(), of(&mean)),
+        line(format!("Longest {} within each interval", time.name), axis(), of(&longest)),
     ]
 }
 

@@ -73,7 +73,7 @@ fn section(page: &mut Page, figure: &Figure) {
             texts.map(str::to_owned).to_vec()
         };
         let rows = figure.claims.iter().map(row).collect();
-        page.table(&Table { heads, rows, text_columns: 5, is_prose: true });
+        page.table(&Table { text_columns: 5, is_prose: true, ..Table::new(heads, rows) });
     }
     page.plots(&figure.plots);
     if !figure.commands.is_empty() {

@@ -16,22 +16,24 @@ pub(super) struct Table {
     pub text_columns: usize,
     /// Whether cells are sentences, which are broken into lines.
     pub is_prose: bool,
+    /// Whether an empty cell belongs to the one before it.
+    pub joins_cells: bool,
 }
 
 impl Table {
     /// A table whose rows have one label each, and figures.
     pub fn new(heads: Vec<String>, rows: Vec<Vec<String>>) -> Self {
-        Self { heads, rows, text_columns: 1, is_prose: false }
+        Self { heads, rows, text_columns: 1, is_prose: false, joins_cells: false }
     }
 
     /// The table of what is listed.
     pub fn of(Listing { heads, rows, text_columns }: Listing) -> Self {
-        Self { heads, rows, text_columns, is_prose: false }
+        Self { text_columns, ..Self::new(heads, rows) }
     }
 
     /// The table of groups of rows.
     pub fn of_sheet(sheet: &Sheet) -> Self {
-        Self::new(sheet.flat_heads(), sheet.flat_rows())
+        Self { joins_cells: true, ..Self::new(sheet.flat_heads(), sheet.flat_rows()) }
     }
 
     /// The table in a box of its own that scrolls where it is too narrow.
@@ -40,9 +42,15 @@ impl Table {
         let head =
             |(column, head): (usize, &String)| format!("<th scope=\"col\"{}>{}</th>", side(column), escape(head));
         let heads: String = self.heads.iter().enumerate().map(head).collect();
-        let cell = |(column, value): (usize, &String)| match column {
-            0 => format!("<th scope=\"row\"{}>{}</th>", side(0), escape(value)),
-            _ => format!("<td{}>{}</td>", side(column), escape(value)),
+        let cell = |row: &[String], column: usize| {
+            let value = escape(&row[column]);
+            let joined = row[column + 1..].iter().take_while(|cell| self.joins_cells && cell.is_empty()).count();
+            match (column, joined) {
+                (0, _) => format!("<th scope=\"row\"{}>{value}</th>", side(0)),
+                (_, 0) if self.joins_cells && value.is_empty() => String::new(),
+                (_, 0) => format!("<td{}>{value}</td>", side(column)),
+                _ => format!("<td{} colspan=\"{}\">{value}</td>", side(column), joined + 1),
+            }
         };
         let row = |row: &Vec<String>| {
             if let ([title], [_, _, ..]) = (row.as_slice(), self.heads.as_slice()) {
@@ -50,7 +58,7 @@ impl Table {
                 let title = escape(title);
                 return format!("<tr class=\"group\"><th class=\"text\" colspan=\"{span}\">{title}</th></tr>\n");
             }
-            let cells: String = row.iter().enumerate().map(cell).collect();
+            let cells: String = (0..row.len()).map(|column| cell(row, column)).collect();
             format!("<tr>{cells}</tr>\n")
         };
         let rows: String = self.rows.iter().map(row).collect();
@@ -123,4 +131,22 @@ fn rows(plot: &Plot, label: &str, values: impl Fn(&Series) -> Vec<f64>) -> Vec<V
         std::iter::once(label.to_owned()).chain(values).collect()
     };
     (0..most).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listing::Rows;
+
+    #[test]
+    fn an_empty_cell_belongs_to_the_one_before_it() {
+        let cells = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = vec![cells(["a", "falls behind by 1 s", "", "9"])];
+        let sheet =
+            Sheet { heads: cells(["scheme", "mean", "99 %", "cost"]), groups: vec![Rows { title: None, rows }] };
+        let html = Table::of_sheet(&sheet).html();
+        assert!(html.contains("</th><td colspan=\"2\">falls behind by 1 s</td><td>9</td></tr>"), "{html}");
+        let plain = Table::new(cells(["a", "b", "c", "d"]), vec![cells(["a", "1", "", "2"])]).html();
+        assert!(plain.contains("<td>1</td><td></td><td>2</td>"), "{plain}");
+    }
 }

@@ -128,9 +128,7 @@ impl Experiment {
             command += &format!(" --set {key}={value}");
         }
         let default = Plan::default();
-        if self.plan.arrivals != default.arrivals {
-            command += &format!(" --arrivals {}", arrivals::name(self.plan.arrivals));
-        }
+        command += &format!(" --arrivals {}", arrivals::name(self.plan.arrivals));
         if self.plan.passes != default.passes {
             command += &format!(" --repeat {}", self.plan.passes);
         }

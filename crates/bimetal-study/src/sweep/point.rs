@@ -136,10 +136,7 @@ impl Point {
         for (key, value) in self.settings() {
             option("--set", &format!("{key}={value}"));
         }
-        let usual = Replay::default();
-        if self.replay.arrivals != usual.arrivals {
-            option("--arrivals", &self.replay.arrivals);
-        }
+        option("--arrivals", &self.replay.arrivals);
         if self.replay.repeat != 1 {
             option("--repeat", &self.replay.repeat.to_string());
         }
@@ -245,7 +242,7 @@ mod tests {
     #[test]
     fn commands_say_what_differs_from_the_usual() {
         let command = "bimetal replay --limit 500 --scheme chang --set mlc.chip=chang-mlc --set mlc.bus_mb_per_s=50 \
-                       --repeat 3";
+                       --arrivals closed:1 --repeat 3";
         assert_eq!(point().command().as_deref(), Some(command));
         let mut point = point();
         point.trace.from = Origin::Generated { workload: "zipf".into(), set: BTreeMap::new(), seed: 7 };

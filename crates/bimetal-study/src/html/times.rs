@@ -1,0 +1,143 @@
+//! Service times and responses: means side by side, then the percentiles of each.
+
+use bimetal_core::report::{Overload, ResponseFigures};
+
+use super::Named;
+use super::comparison::by_name;
+use crate::compare::Entry;
+use crate::figure::{Axis, Plot, PlotKind, Series};
+use crate::headline::time_name;
+use crate::number::IN_BURSTS;
+
+/// What times are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Time {
+    /// As a title.
+    pub title: &'static str,
+    /// In a sentence, and on an axis.
+    pub name: &'static str,
+}
+
+const SERVICE: Time = Time { title: "Service time", name: "service time" };
+const RESPONSE: Time = Time { title: "Response", name: "response" };
+
+/// What the times of the main replay are.
+pub(super) fn main_time(entries: &[Entry]) -> Time {
+    let name = entries.first().map(|entry| time_name(&entry.arrivals));
+    if name == Some("service") { SERVICE } else { RESPONSE }
+}
+
+/// Figures of all requests, reads and writes.
+type Kinds<'a> = [(&'static str, &'a ResponseFigures); 3];
+
+/// Name and figure of each percentile.
+const PERCENTILES: [Named<ResponseFigures, f64>; 4] = [
+    ("median", |figures| figures.p50),
+    ("95 %", |figures| figures.p95),
+    ("99 %", |figures| figures.p99),
+    ("99.9 %", |figures| figures.p999),
+];
+
+/// Times of the main replay; none of a device that falls behind.
+fn responses(entry: &Entry) -> Option<Kinds<'_>> {
+    let report = &entry.report;
+    let kinds = [("all requests", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)];
+    (!entry.falls_behind()).then_some(kinds)
+}
+
+/// Service times beside them.
+fn service(entry: &Entry) -> Option<Kinds<'_>> {
+    let (reads, writes) = (entry.service_read_us.as_ref()?, entry.service_write_us.as_ref()?);
+    Some([("all requests", entry.service_beside()?), ("reads", reads), ("writes", writes)])
+}
+
+/// Of several schemes both means in one diagram, then the percentiles.
+pub(super) fn plots(entries: &[Entry]) -> Vec<Plot> {
+    let of_service: Vec<_> =
+        entries.iter().filter_map(|entry| Some((entry.report.scheme.clone(), service(entry)?))).collect();
+    let of_responses: Vec<_> = entries.iter().filter_map(|entry| Some((marked(entry), responses(entry)?))).collect();
+    let mut plots = Vec::new();
+    if entries.len() > 1 && !of_service.is_empty() {
+        plots.push(means(entries));
+    }
+    plots.extend(percentiles(entries.len(), SERVICE, &of_service));
+    plots.extend(percentiles(entries.len(), main_time(entries), &of_responses));
+    plots
+}
+
+/// The name of a scheme, marked where its responses are waiting in bursts for the most part.
+fn marked(entry: &Entry) -> String {
+    let mark = if entry.report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
+    format!("{mark}{}", entry.report.scheme)
+}
+
+fn means(entries: &[Entry]) -> Plot {
+    let of = |name: &str, value: &dyn Fn(&Entry) -> Option<f64>| {
+        let point = |entry: &Entry| Some((entry.report.scheme.clone(), value(entry)? / 1e3));
+        Series::measured_by_name(name, entries.iter().filter_map(point).collect())
+    };
+    let series = vec![
+        of("service time, one request at a time", &|entry| entry.service_us.map(|service| service.mean)),
+        of("response, at the trace's times", &Entry::mean_us),
+    ];
+    let axis = Axis::logarithmic("mean of all requests (ms)");
+    by_name("Mean service time and mean response", PlotKind::Marks, "scheme", axis, series)
+}
+
+/// Percentiles of all requests, reads and writes: a diagram for each, and of one scheme all in one.
+fn percentiles(schemes: usize, time: Time, rows: &[(String, Kinds<'_>)]) -> Vec<Plot> {
+    let title = format!("Percentiles of the {}", time.name);
+    match rows {
+        [] => Vec::new(),
+        [(_, kinds)] if schemes == 1 => {
+            let rows: Vec<_> = kinds.iter().map(|&(name, figures)| (name.to_owned(), figures)).collect();
+            vec![of_rows(title, time, "requests", &rows)]
+        }
+        [(_, kinds), ..] => {
+            let of_kind = |(kind, (name, _)): (usize, &(&str, &ResponseFigures))| {
+                let rows: Vec<_> = rows.iter().map(|(scheme, kinds)| (scheme.clone(), kinds[kind].1)).collect();
+                of_rows(format!("{title}, {name}"), time, "scheme", &rows)
+            };
+            kinds.iter().enumerate().map(of_kind).collect()
+        }
+    }
+}
+
+/// The percentiles of each row.
+fn of_rows(title: String, time: Time, names: &str, rows: &[(String, &ResponseFigures)]) -> Plot {
+    let of = |(name, value): Named<ResponseFigures, f64>| {
+        let served = rows.iter().filter(|(_, figures)| figures.count > 0);
+        Series::measured_by_name(name, served.map(|(row, figures)| (row.clone(), value(figures) / 1e3)).collect())
+    };
+    let series = PERCENTILES.into_iter().map(of).collect();
+    by_name(title, PlotKind::Marks, names, Axis::logarithmic(format!("{} (ms)", time.name)), series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::{Sketch, entries};
+
+    const A: Sketch = Sketch { scheme: "a", mean_us: 5.0, years: None, usd: 8.0, disk: false, growing: false };
+
+    #[test]
+    fn service_times_and_responses_are_told_apart() {
+        let titles = |entries: &[Entry]| -> Vec<(String, String)> {
+            plots(entries).into_iter().map(|plot| (plot.title, plot.y.label)).collect()
+        };
+        let mut some = entries(&[A, Sketch { scheme: "b", growing: true, ..A }]);
+        assert_eq!(main_time(&some), SERVICE);
+        assert!(
+            titles(&some).iter().all(|(title, axis)| title.contains("service time") && axis == "service time (ms)")
+        );
+        some.iter_mut().for_each(|entry| entry.arrivals = "trace".into());
+        let both = titles(&some);
+        assert_eq!((both.len(), both[0].1.as_str()), (7, "mean of all requests (ms)"));
+        assert!(both[1..4].iter().all(|(_, axis)| axis == "service time (ms)"));
+        assert!(both[4..].iter().all(|(title, axis)| title.contains("response") && axis == "response (ms)"));
+        let drawn = plots(&some);
+        // One that falls behind has a service time and no response.
+        assert_eq!(drawn[0].series.iter().map(|series| series.points.values().len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(titles(&some[..1]).len(), 2);
+    }
+}
