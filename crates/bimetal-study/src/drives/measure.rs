@@ -11,7 +11,7 @@ use bimetal_core::media::{FlashOp, SimMedia};
 use bimetal_core::part::random;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
-use bimetal_core::scheme::Scheme;
+use bimetal_core::scheme::{self, Regions, Scheme};
 use bimetal_core::units::ByteSize;
 
 use super::review::{Figure, Review};
@@ -185,8 +185,11 @@ fn drop_after(curve: &Curve, from: usize) -> usize {
 fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(), DeviceError> {
     let mut bench = Bench::new(device, FILLED)?;
     let span = (bench.sectors() / SPAN_SHARE) / u64::from(MIB_SECTORS) * u64::from(MIB_SECTORS);
+    // Without a cache a short write only shows the buffer.
+    let has_cache = scheme::find(&device.scheme).is_ok_and(|spec| spec.regions == Regions::DualMode);
+    let written = if has_cache { span } else { bench.sectors() / 2 };
     let mut speed = |bench: &mut Bench, figure, op| {
-        let requests = Bench::sequence(op, span, RUN_SECTORS);
+        let requests = Bench::sequence(op, if op == Op::Write { written } else { span }, RUN_SECTORS);
         let outcome = bench.run(&requests, 32, 0);
         measured.figures.insert(figure, mb_per_s(bytes_of(&requests), outcome.simulated_ns));
     };
