@@ -105,7 +105,7 @@ def test_commands_repeat_figures_where_a_command_can_read_the_trace(
             assert replayed["response_us"][name] == value
 
     confirm(advice.recommended)
-    few = FEW | {"simulations": 1}
+    few = FEW | {"simulations": 1, "arrivals": "closed"}
     limited = bimetal.Trace.open(small, small, format="bimetal", volumes=[0], limit=7000)
     confirm(bimetal.advise(limited, mean="10s", **few).recommended)
     confirm(bimetal.advise(bimetal.Trace.sample(limit=500), mean="10s", **few).recommended)
@@ -210,7 +210,7 @@ def test_a_notebook_shows_the_answer(advice: bimetal.Advice, trace: bimetal.Trac
             "99th percentile at most 10.0 s",
             "The cheapest that meets all goals",
             advice.recommended.device,
-            f"{advice.recommended.cost_usd:.2f}",
+            f"{advice.recommended.cost_usd:.3f}",
             "The best by price, response and life",
         ):
             assert text in shown
