@@ -29,11 +29,11 @@ Size = int | str
 
 @dataclasses.dataclass(frozen=True)
 class Goal(Record):
-    """A bound: the least life, the most of everything else."""
+    """A bound: the least life, TBW or DWPD, the most of everything else."""
 
-    #: ``life``, ``mean``, ``p50``, ``p95``, ``p99``, ``p999`` or ``budget``.
+    #: ``life``, ``tbw``, ``dwpd``, ``mean``, ``p50``, ``p95``, ``p99``, ``p999`` or ``budget``.
     measure: str
-    #: The bound, in years, microseconds or US dollars.
+    #: The bound, in years, terabytes, drive writes per day, microseconds or US dollars.
     limit: float
 
 
@@ -61,16 +61,30 @@ class Choice(Record):
     device: str
     #: Registry name of its scheme.
     scheme: str
+    #: All of its flash in native mode, in bytes.
+    flash_bytes: float
+    #: Channels of all regions.
+    channels: int
+    #: Dies of all regions.
+    dies: int
     #: Price, in US dollars.
     cost_usd: float
-    #: Its responses; none of a device that falls behind more and more.
+    #: Its responses, as requests arrive in ``Advice.replay``; none of a device that falls behind.
     response_us: ResponseTimes | None
-    #: Of such a device: how many times as long it took for the requests as they took to arrive.
+    #: The same with one request at a time, so that none waits; none where ``response_us`` is of a closed loop.
+    service_us: ResponseTimes | None
+    #: Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
     overload: float | None
     #: Life in years; none where nothing was erased in what was measured.
     life_years: float | None
     #: Where nothing was erased: the years that it lasts at least, by what was programmed.
     life_at_least_years: float | None
+    #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    lifetime_host_bytes: float | None
+    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    tbw: float | None
+    #: Drive writes per day: ``tbw`` by the logical capacity and the days of ``Advice.warranty_years``.
+    dwpd: float | None
     #: For each of ``Advice.goals`` the factor by which it is missed; at most 1 where it is met, none where it cannot be
     #: told.
     excess: tuple[float | None, ...]
@@ -138,6 +152,10 @@ class _Shown:
     goals: list[str]
     #: What was searched.
     searched: str
+    #: How it was replayed, how wear is counted, and notes.
+    facts: list[str]
+    #: What stands in the way.
+    binding: list[str]
     #: Name and words of the response that stands beside price and life.
     response: tuple[str, str]
     chosen: Table
@@ -156,18 +174,20 @@ class Advice(Record):
     replay: SweepReplay
     #: What devices are to achieve.
     goals: tuple[Goal, ...]
+    #: What a reader should know before trusting it.
+    notes: tuple[str, ...]
     #: Bytes a day at which lives are counted; none where the trace has no duration.
     write_bytes_per_day: float | None
+    #: Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    warranty_years: float
     #: Year of the price list.
     price_year: int
     #: Prices of the chips that come into question.
     prices: tuple[Price, ...]
     #: Devices that come into question.
     candidates: int
-    #: Channels of each of their regions.
-    channels: int
-    #: Dies on each channel.
-    dies_per_channel: int
+    #: Numbers of dies that were searched.
+    dies: tuple[int, ...]
     #: How many of them were simulated.
     simulations: int
     #: How many of these failed.
@@ -192,7 +212,15 @@ class Advice(Record):
     @classmethod
     def _of(cls, core: _core.Advice, command: str) -> Advice:
         made = cls._from_dict(json.loads(core.json()))
-        shown = _Shown(core.goals(), core.searched(), core.response(), core.chosen(), core.front())
+        shown = _Shown(
+            core.goals(),
+            core.searched(),
+            core.facts(),
+            core.binding(),
+            core.response(),
+            core.chosen(),
+            core.front(),
+        )
         made.__dict__.update(_core=core, _command=command, _shown=shown)
         return made
 
@@ -238,9 +266,9 @@ class Advice(Record):
     def _texts(self) -> tuple[str, str, str]:
         """Return what stands above the device that is chosen, below it, and above the best."""
         shown: _Shown = self.__dict__["_shown"]
-        head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}. "
+        head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}; {'; '.join(shown.facts)}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
-        binds = f"{self.binds} binds" if self.binds else "nothing binds: no cheaper device came into question"
+        binds = "; ".join(shown.binding)
         return head + chosen, f"What stands in the way: {binds}.", "The best by price, response and life:"
 
     def __repr__(self) -> str:
@@ -261,6 +289,8 @@ def advise(
     trace: AnyTrace = None,
     *,
     life: str | None = None,
+    tbw: str | None = None,
+    dwpd: float | str | None = None,
     mean: str | None = None,
     p50: str | None = None,
     p95: str | None = None,
@@ -277,7 +307,8 @@ def advise(
     year: int | None = None,
     prices: str | os.PathLike[str] | None = None,
     price: Mapping[str, float] | None = None,
-    arrivals: str = "closed",
+    arrivals: str | None = None,
+    load: str | None = None,
     repeat: int | None = None,
     measure: int | None = None,
     simulations: int | None = None,
@@ -292,14 +323,18 @@ def advise(
         A :class:`Trace` or the path of one; without it, the real trace inside the package.
     life
         Least life: ``5y``, ``90d``, ``12h``.
+    tbw
+        Least TBW, the bytes that the host can write until the device is worn out: ``600TB``, ``1.2PB``.
+    dwpd
+        Least drive writes per day: TBW by the logical capacity and the days of ``life``, or of 5 years.
     mean, p50, p95, p99, p999
         Longest responses of reads and writes, the mean or a percentile: ``500us``, ``2ms``, ``1s``.
     budget
         Highest price of flash and disks, in US dollars.
     writes_per_day
-        Count lives at so many bytes written a day; by default at the rate of the trace.
+        Count lives at so many bytes written a day; by default at the rate of the trace, or of ``load``.
     chips
-        Those of :func:`bimetal.chips` that come into question; by default the newest of each kind of cells that no
+        Those of :func:`bimetal.chips` that come into question; by default those sold in the year of the prices that no
         other one beats.
     schemes
         Those of :func:`bimetal.schemes`, or ``all``; by default one or two of each way to use cells.
@@ -308,7 +343,8 @@ def advise(
     disk
         Flash caches over this drive of :func:`bimetal.drives` come into question, too.
     channels, dies_per_channel
-        Channels of each region, and dies on each of them, from 1 to 64; by default one.
+        Channels of a device, shared by its regions, and dies on each of them, from 1 to 64; by default 1 to 16 and 1
+        to 8 are searched.
     year
         Prices of this year; by default the latest of the list.
     prices
@@ -316,12 +352,14 @@ def advise(
     price
         US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``.
     arrivals
-        As for :func:`bimetal.replay`.
+        As for :func:`bimetal.replay`; by default at the trace's times, or without such one request at a time.
+    load
+        Offered load: the trace's times scaled by a factor, ``2x``, or to requests per second, ``5000/s``.
     repeat, measure
         Replay the trace so often, and measure only the last so many times; by default so often that a device is written
         over once before it is measured and once after, and the second half.
     simulations
-        Most simulations; by default a tenth of the devices that come into question, and at least 20.
+        Most simulations; by default an eighth of the candidate devices, from 20 to 80.
     jobs
         How many run at once, by default as many as there are processors.
     progress
@@ -336,7 +374,8 @@ def advise(
         if count is not None and count < 1:
             raise SettingError(f"`{name}` is {count}: it is at least 1")
     found = _trace(trace)
-    goals = {"life": life, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
+    wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
+    goals = {**wear, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
     file = None if prices is None else (os.fspath(prices), Path(prices).read_text(encoding="utf-8"))
     core = _core.advise_devices(
         found._requests,
@@ -352,6 +391,7 @@ def advise(
         file,
         list((price or {}).items()),
         arrivals,
+        load,
         repeat,
         measure,
         simulations,
@@ -370,7 +410,8 @@ def advise(
         "year": year,
         "prices": None if file is None else file[0],
         "price": dict(price or {}) or None,
-        "arrivals": None if arrivals == "closed" else arrivals,
+        "arrivals": arrivals,
+        "load": load,
         "repeat": repeat,
         "measure": measure,
         "simulations": simulations,

@@ -255,7 +255,7 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
     """Draw cost against a response, a colour for each scheme; what meets the goals is filled."""
 
     def places(choices: Iterable[Choice]) -> list[tuple[float, float]]:
-        # Without a response, a device falls behind more and more.
+        # Without a response, a device falls behind.
         return [(choice.cost_usd, getattr(choice.response_us, response)) for choice in choices if choice.response_us]
 
     costs, times = ([value[axis] for value in places(of.simulated)] for axis in (0, 1))
@@ -289,6 +289,6 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}")
     if not times:
-        ax.text(0.5, 0.5, "every device falls behind more and more", ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, "every device falls behind", ha="center", transform=ax.transAxes)
     ax.legend(**_OUTSIDE)
     return ax

@@ -3,17 +3,15 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use bimetal_study::advise::answer::{Answer, Choice, PriceStep, Sensitivity, response_of};
-use bimetal_study::advise::goals::{Cause, Goal, Measure};
+use bimetal_study::advise::answer::{Answer, Choice, PriceStep, Sensitivity, WEAR, response_of};
 use bimetal_study::advise::prices::PriceList;
 use bimetal_study::advise::space::Asked;
 use bimetal_study::advise::{Question, advise, replay};
-use bimetal_study::describe;
 use bimetal_study::sweep::source::TraceSource;
 
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
-use crate::number::{SIZES, dollars, significant, with_unit};
+use crate::number::{dollars, significant};
 use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
@@ -34,7 +32,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     for warning in &workload.warnings {
         warn(warning);
     }
-    let replay = replay(&workload, args.capacity, args.arrivals, args.repeat, args.measure).map_err(Failure::usage)?;
+    let replay = replay(&workload, args.capacity, args.arrivals, args.load, args.repeat, args.measure);
+    let replay = replay.map_err(Failure::usage)?;
     let question = Question {
         goals,
         asked: Asked {
@@ -55,8 +54,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let source = TraceSource::opened(&workload.facts.name, traces, &setup::reading(options), options.limit);
     let answer = {
         let bar = StepBar::new(0);
-        advise(workload, &source, &question, &|done, most| {
-            bar.is_at("simulating devices", done as u64, most as u64);
+        advise(workload, &source, &question, &|phase, done, most| {
+            bar.is_at(phase.words(), done as u64, most as u64);
             ControlFlow::Continue(())
         })
     };
@@ -83,12 +82,11 @@ fn prices(args: &AdviseArgs) -> Result<PriceList, Failure> {
 
 fn text(answer: &Answer) -> String {
     let mut text = header::trace(&answer.trace);
-    text += &remark(&format!("every simulation: {}; devices filled before", how(answer)));
-    if let Some(bytes) = answer.write_bytes_per_day {
-        text += &remark(&format!("lives at {} written a day", with_unit(SIZES, bytes)));
-    }
+    text += &remark(&format!("every simulation: {}; devices filled before", answer.replayed()));
+    text += &remark(&answer.wear_terms());
     text += &remark(&format!("prices of {}: {}", answer.price_year, price_list(answer)));
     text += &remark(&answer.searched());
+    text.extend(answer.notes.iter().map(|note| remark(note)));
     text.push('\n');
     text += &recommended(answer);
     text.push('\n');
@@ -96,10 +94,6 @@ fn text(answer: &Answer) -> String {
     text.push('\n');
     text += &sensitivity(answer);
     text
-}
-
-fn how(answer: &Answer) -> String {
-    describe::passes(&answer.replay.arrivals, answer.replay.repeat, answer.replay.measure)
 }
 
 fn price_list(answer: &Answer) -> String {
@@ -113,10 +107,6 @@ fn price_list(answer: &Answer) -> String {
     shown.collect::<Vec<_>>().join(", ") + " USD/GiB"
 }
 
-fn device(choice: &Choice) -> String {
-    format!("{}, scheme {}", choice.device, choice.scheme)
-}
-
 fn recommended(answer: &Answer) -> String {
     let mut text = String::new();
     match &answer.recommended {
@@ -126,7 +116,7 @@ fn recommended(answer: &Answer) -> String {
                 bold("Cheapest that meets all goals:"),
                 bold(&format!("{} USD", dollars(choice.cost_usd)))
             );
-            text += &remark(&device(choice));
+            text += &remark(&choice.words());
             text += &goals(answer, choice);
             text += &binding(answer);
             text += &command(choice);
@@ -134,7 +124,7 @@ fn recommended(answer: &Answer) -> String {
         None => {
             text += &format!("{}\n", bold("No device meets all goals. The closest:"));
             for choice in &answer.closest {
-                text += &remark(&format!("{} USD: {}", dollars(choice.cost_usd), device(choice)));
+                text += &remark(&format!("{} USD: {}", dollars(choice.cost_usd), choice.words()));
             }
             if let Some(choice) = answer.closest.first() {
                 text += &goals(answer, choice);
@@ -153,48 +143,13 @@ fn command(choice: &Choice) -> String {
 
 /// Each goal beside what a device comes to.
 fn goals(answer: &Answer, choice: &Choice) -> String {
-    let row = |(goal, excess): (&Goal, &Option<f64>)| {
-        let verdict = match excess {
-            Some(excess) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
-            Some(excess) => format!("missed {} times over", significant(*excess)),
-            None => choice.overload.map_or_else(
-                || "missed".to_owned(),
-                |times| format!("missed: {} times as long as requests take to arrive", significant(times)),
-            ),
-        };
-        vec![goal.to_string(), choice.shown(goal.measure), verdict]
-    };
-    plain(&right_aligned(&["goal", "measured", ""], 1), answer.goals.iter().zip(&choice.excess).map(row).collect())
+    plain(&right_aligned(&["goal", "measured", ""], 1), answer.verdicts(choice))
 }
 
 /// What stands in the way.
 fn binding(answer: &Answer) -> String {
-    let mut text = String::new();
-    let what = match answer.binds {
-        Some(Cause::Latency) => "latency binds",
-        Some(Cause::Wear) => "wear binds",
-        Some(Cause::Money) => "money binds",
-        None => "nothing binds: no cheaper device came into question",
-    };
-    text += &remark(what);
-    for one in &answer.by_goal {
-        let name = one.goal.measure.words();
-        match (&one.without, one.costs_usd, answer.goals.len()) {
-            (Some(_), Some(costs), 2..) if costs > 0.0 => {
-                text += &indented(&format!("the goal for the {name} costs {} USD", dollars(costs)), 4);
-            }
-            (Some(without), None, 2..) => {
-                let line =
-                    format!("without the goal for the {name}: {} USD, {}", dollars(without.cost_usd), device(without));
-                text += &indented(&line, 4);
-            }
-            _ => {}
-        }
-        if one.alone.is_none() {
-            text += &indented(&format!("no device that was simulated meets the goal for the {name}, even alone"), 4);
-        }
-    }
-    text
+    let line = |(nth, line): (usize, &String)| if nth == 0 { remark(line) } else { indented(line, 4) };
+    answer.binding().iter().enumerate().map(line).collect()
 }
 
 fn front(answer: &Answer) -> String {
@@ -205,32 +160,36 @@ fn front(answer: &Answer) -> String {
         "no other that was simulated is cheaper, faster and longer-lived at once"
     );
     if answer.front.is_empty() {
-        return text + &remark("none: every device falls behind more and more");
+        return text + &remark("none: every device falls behind");
     }
+    let service = answer.service_head();
     let row = |choice: &Choice| {
         let mark = if choice.meets { "● " } else { "" };
-        vec![
-            dollars(choice.cost_usd),
-            choice.shown(response),
-            choice.shown(Measure::Life),
-            format!("{mark}{}: {}", choice.scheme, choice.device),
-        ]
+        let mut row = vec![dollars(choice.cost_usd), choice.shown(response)];
+        row.extend(service.as_ref().map(|_| choice.service(response)));
+        row.extend(WEAR.map(|measure| choice.shown(measure)));
+        row.push(format!("{mark}{}: {}", choice.scheme, choice.device));
+        row
     };
     // Those around the answer.
     let middle = answer.front.iter().position(|choice| choice.meets).unwrap_or(0);
     let from = middle.saturating_sub(FRONT_SHOWN / 2).min(answer.front.len().saturating_sub(FRONT_SHOWN));
     let rows: Vec<_> = answer.front.iter().skip(from).take(FRONT_SHOWN).map(row).collect();
     let more = answer.front.len() - rows.len();
-    let mut heads = right_aligned(&["cost (USD)", response.words(), "life", "device"], 0);
-    heads[3].1 = crate::table::Align::Left;
+    let words = [Some("cost (USD)".to_owned()), Some(answer.response_head()), service];
+    let wear = WEAR.map(|measure| measure.words().to_owned());
+    let words: Vec<String> = words.into_iter().flatten().chain(wear).chain(["device".to_owned()]).collect();
+    let mut heads = right_aligned(&words.iter().map(String::as_str).collect::<Vec<_>>(), 0);
+    if let Some(device) = heads.last_mut() {
+        device.1 = crate::table::Align::Left;
+    }
     text += &plain(&heads, rows);
     let more = if more > 0 { format!("and {more} more: `--html` and `--json` have all; ") } else { String::new() };
     text + &remark(&format!("{more}● meets all goals"))
 }
 
 fn sensitivity(answer: &Answer) -> String {
-    let mut text =
-        format!("{}  {}\n", bold("When prices change"), "of what was simulated, and without simulating again");
+    let mut text = format!("{}  {}\n", bold("When prices change"), "price sensitivity of the simulated devices");
     if answer.is_out_of_reach() {
         return text + &remark("no device meets all goals from a quarter to four times the prices");
     }
@@ -264,7 +223,7 @@ fn change(one: &Sensitivity, step: &PriceStep) -> String {
                 "{kind} at {:.2} times the price: {} USD, {}",
                 step.factor,
                 dollars(choice.cost_usd),
-                device(choice)
+                choice.words()
             )
         }
         None => format!("{kind} at {:.2} times the price: no device meets the goals any more", step.factor),

@@ -47,7 +47,7 @@ pub enum Command {
     /// Run many devices under many traces, and show the best: a grid of schemes, sizes, chips and parameters
     Sweep(SweepArgs),
     /// Find the cheapest devices for a workload: for a response, a life and a price, which cells, sizes and scheme
-    Advise(AdviseArgs),
+    Advise(Box<AdviseArgs>),
     /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
     /// Convert traces from one format to another

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bimetal_core::units::ByteSize;
 use bimetal_study::advise::answer::{Answer, response_of};
 use bimetal_study::advise::goals::{Goal, Measure};
+use bimetal_study::advise::offered::OfferedLoad;
 use bimetal_study::advise::prices::PriceList;
 use bimetal_study::advise::space::Asked;
-use bimetal_study::advise::{self, AdviceError, Question};
+use bimetal_study::advise::{self, AdviceError, Phase, Question};
 use bimetal_study::{arrivals, html};
 use pyo3::prelude::*;
 
@@ -40,10 +41,21 @@ impl Advice {
         self.answer.searched()
     }
 
-    /// Name of the response that stands beside price and life, and what it is.
-    fn response(&self) -> (&'static str, &'static str) {
-        let response = response_of(&self.answer.goals);
-        (response.name(), response.words())
+    /// What a reader should know, in words: how it was replayed, how wear is counted, and the notes.
+    fn facts(&self) -> Vec<String> {
+        let answer = &self.answer;
+        let facts = [format!("every simulation: {}", answer.replayed()), answer.wear_terms()];
+        facts.into_iter().chain(answer.notes.iter().cloned()).collect()
+    }
+
+    /// What stands in the way, in words.
+    fn binding(&self) -> Vec<String> {
+        self.answer.binding()
+    }
+
+    /// Name of the response that stands beside price and wear, and what it is.
+    fn response(&self) -> (&'static str, String) {
+        (response_of(&self.answer.goals).name(), self.answer.response_head())
     }
 
     /// The goals in words.
@@ -76,7 +88,7 @@ fn goal(name: &str, text: &str) -> Result<Goal, String> {
 #[pyfunction]
 #[pyo3(signature = (
     trace, goals, writes_per_day, chips, schemes, capacity, disk, channels, dies_per_channel, year, prices, price, arrivals,
-    repeat, measure, simulations, jobs, progress
+    load, repeat, measure, simulations, jobs, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place")]
 fn advise_devices(
@@ -93,7 +105,8 @@ fn advise_devices(
     year: Option<u16>,
     prices: Option<(String, String)>,
     price: Vec<(String, f64)>,
-    arrivals: &str,
+    arrivals: Option<&str>,
+    load: Option<&str>,
     repeat: Option<u32>,
     measure: Option<u32>,
     simulations: Option<usize>,
@@ -108,7 +121,9 @@ fn advise_devices(
     };
     let capacity = size("capacity", capacity)?;
     let write_bytes_per_day = size("writes_per_day", writes_per_day)?.map(|bytes| bytes.0 as f64);
-    let arrivals = arrivals::parse(arrivals).map_err(|text| exception(py, "SettingError", &text))?;
+    let arrivals = arrivals.map(arrivals::parse).transpose();
+    let arrivals = arrivals.map_err(|text| exception(py, "SettingError", &text))?;
+    let load: Option<OfferedLoad> = load.map(|text| read(py, "load", text, str::parse)).transpose()?;
     let file = prices.as_ref().map(|(_, text)| text.as_str());
     let prices = PriceList::new(year, file, &price).map_err(|error| {
         let of = prices.as_ref().map_or_else(String::new, |(name, _)| format!("{name}: "));
@@ -118,14 +133,14 @@ fn advise_devices(
     let answer = interruptible(py, |stop| {
         let teller = Teller::new(stop, progress);
         let told = AtomicUsize::new(usize::MAX);
-        let progress = |done, most| {
-            if told.swap(done, Ordering::Relaxed) != done {
+        let progress = |phase, done, most| {
+            if phase == Phase::Simulating && told.swap(done, Ordering::Relaxed) != done {
                 teller.tell(done, most);
             }
             teller.flow()
         };
         let answer = || -> Result<Answer, AdviceError> {
-            let replay = advise::replay(&workload, capacity, arrivals, repeat, measure)?;
+            let replay = advise::replay(&workload, capacity, arrivals, load, repeat, measure)?;
             let asked = Asked { chips, schemes, capacity, disk, channels, dies_per_channel };
             let question = Question { goals, asked, prices, write_bytes_per_day, replay, simulations, jobs };
             advise::advise(workload, &trace.source, &question, &progress)

@@ -433,7 +433,7 @@ pub(crate) fn entry(
         flow = served(requests);
         flow
     };
-    let plan_of_passes = Plan { fill: false, ..plan.clone() };
+    let plan_of_passes = Plan { fill: false, controller: resolved.controller.clone(), ..plan.clone() };
     let outcome = replay::run(&mut media, scheme.as_mut(), requests, &plan_of_passes, &mut watched);
     let wall_s = start.elapsed().as_secs_f64();
     if flow.is_break() {

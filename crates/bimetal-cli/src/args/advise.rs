@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::units::ByteSize;
 use bimetal_study::advise::goals::{Goal, Measure};
+use bimetal_study::advise::offered::OfferedLoad;
 use bimetal_study::arrivals;
 use clap::Args;
 
@@ -16,7 +17,7 @@ pub struct AdviseArgs {
     pub trace: TraceArgs,
     #[command(flatten)]
     pub goals: GoalArgs,
-    /// Chips that come into question; by default the newest of each kind of cells that no other one beats
+    /// Chips that come into question; by default those sold in the year of the prices that no other one beats
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Device options")]
     pub chips: Vec<String>,
     /// Schemes that come into question, or `all`; by default one or two of each way to use cells
@@ -28,10 +29,10 @@ pub struct AdviseArgs {
     /// Flash caches over this drive come into question, too (see `bimetal list drives`)
     #[arg(long, value_name = "DRIVE", help_heading = "Device options")]
     pub disk: Option<String>,
-    /// Channels of each region; by default one
+    /// Channels of a device, shared by its regions; by default 1, 2, 4, 8 and 16 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub channels: Option<u32>,
-    /// Dies on each channel; by default one
+    /// Dies on each channel; by default 1, 2, 4 and 8 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub dies_per_channel: Option<u32>,
     /// Prices of this year; by default the latest of the list
@@ -43,22 +44,24 @@ pub struct AdviseArgs {
     /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08` (repeatable)
     #[arg(long, value_name = "NAME=USD", value_parser = price, help_heading = "Price options")]
     pub price: Vec<(String, f64)>,
-    /// When requests arrive, as for `compare`
+    /// Offered load: the trace's times scaled by a factor, `2x`, or to requests per second, `5000/s`
+    #[arg(long, value_name = "FACTORx|N/s", help_heading = "Replay options")]
+    pub load: Option<OfferedLoad>,
+    /// When requests arrive, as for `compare`; by default at the trace's times, or without such one at a time
     #[arg(
         long,
         value_name = "closed[:DEPTH]|trace[:SPEED]",
-        default_value = "closed",
         value_parser = arrivals::parse,
         help_heading = "Replay options"
     )]
-    pub arrivals: Arrivals,
+    pub arrivals: Option<Arrivals>,
     /// Replay the trace N times; by default so often that a device is written over once before it is measured and once after
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub repeat: Option<u32>,
     /// Measure only the last M of these times; by default the second half
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub measure: Option<u32>,
-    /// Most simulations; by default a tenth of the devices that come into question, and at least 20
+    /// Most simulations; by default an eighth of the candidate devices, from 20 to 80
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub simulations: Option<u32>,
     /// How many simulations run at once, 2 at most; by default as many as there are processors
@@ -77,6 +80,12 @@ pub struct GoalArgs {
     /// Least life: `5y`, `90d`, `12h`
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::Life))]
     pub life: Option<Goal>,
+    /// Least TBW, the bytes that the host can write until the device is worn out: `600TB`, `1.2PB`
+    #[arg(long, value_name = "BYTES", value_parser = goal(Measure::Tbw))]
+    pub tbw: Option<Goal>,
+    /// Least drive writes per day: TBW by the capacity and the days of `--life`, or of 5 years: `1`, `0.3`
+    #[arg(long, value_name = "N", value_parser = goal(Measure::Dwpd))]
+    pub dwpd: Option<Goal>,
     /// Longest mean response: `500us`, `2ms`, `1s`
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::Mean))]
     pub mean: Option<Goal>,
@@ -95,7 +104,7 @@ pub struct GoalArgs {
     /// Highest price, in US dollars
     #[arg(long, value_name = "USD", value_parser = goal(Measure::Cost))]
     pub budget: Option<Goal>,
-    /// Count lives at so many bytes written a day; by default at the rate of the trace
+    /// Count lives at so many bytes written a day; by default at the rate of the trace, or of `--load`
     #[arg(long, value_name = "SIZE")]
     pub writes_per_day: Option<ByteSize>,
 }
@@ -103,8 +112,9 @@ pub struct GoalArgs {
 impl GoalArgs {
     /// Those that are given.
     pub fn all(&self) -> Vec<Goal> {
-        let all = [self.life, self.mean, self.p50, self.p95, self.p99, self.p999, self.budget];
-        all.into_iter().flatten().collect()
+        let wear = [self.life, self.tbw, self.dwpd];
+        let all = [self.mean, self.p50, self.p95, self.p99, self.p999, self.budget];
+        wear.into_iter().chain(all).flatten().collect()
     }
 }
 

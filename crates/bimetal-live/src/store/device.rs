@@ -164,6 +164,7 @@ impl Store {
                 stretches: Vec::new(),
                 servers: engine.media.servers(),
                 metrics,
+                controller: Metrics::default(),
                 fixed_slc_blocks,
                 intervals: Vec::new(),
             },

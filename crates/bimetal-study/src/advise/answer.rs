@@ -1,23 +1,32 @@
 //! What is answered: from what was simulated alone, and without simulating again where prices change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bimetal_core::part::real::pow;
 use bimetal_core::report::TraceFacts;
 use serde::Serialize;
 
-use super::goals::{Cause, Goal, Measure, Outcome};
+use super::goals::{Cause, Goal, Measure, Outcome, Terms};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
+use crate::describe;
 use crate::listing::Listing;
-use crate::number::{NOTHING, OVERLOAD, dollars, significant};
+use crate::number::{LIVES, SIZES, dollars, significant, with_unit};
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
 
+pub use super::choice::Choice;
+
 /// Steps of prices up and down: four to each doubling, to a quarter and to four times.
 const PRICE_STEPS: i32 = 8;
 const STEPS_PER_DOUBLING: f64 = 4.0;
+/// Times that a device has more flash than another one before that is said.
+const MORE_FLASH: f64 = 1.05;
+/// What a response is called where nothing waits.
+const SERVICE: &str = "service time";
+/// What tables have of wear.
+pub const WEAR: [Measure; 3] = [Measure::Life, Measure::Tbw, Measure::Dwpd];
 /// How many devices are named where none meets the goals.
 const CLOSEST: usize = 3;
 
@@ -32,18 +41,20 @@ pub struct Answer {
     pub replay: Replay,
     /// What devices are to achieve.
     pub goals: Vec<Goal>,
+    /// What a reader should know before trusting it.
+    pub notes: Vec<String>,
     /// Bytes a day at which lives are counted; none where the trace has no duration.
     pub write_bytes_per_day: Option<f64>,
+    /// Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    pub warranty_years: f64,
     /// Year of the price list.
     pub price_year: u16,
     /// Prices of the parts that come into question.
     pub prices: Vec<Listed>,
     /// Devices that come into question.
     pub candidates: usize,
-    /// Channels of each of their regions.
-    pub channels: u32,
-    /// Dies on each channel.
-    pub dies_per_channel: u32,
+    /// Numbers of dies that were searched.
+    pub dies: Vec<u32>,
     /// How many of them were simulated.
     pub simulations: usize,
     /// How many of these failed.
@@ -66,31 +77,6 @@ pub struct Answer {
     pub simulated: Vec<Choice>,
 }
 
-/// A device with what it comes to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Choice {
-    /// The device in words.
-    pub device: String,
-    /// Its scheme.
-    pub scheme: String,
-    /// Price, in US dollars.
-    pub cost_usd: f64,
-    /// Responses in microseconds by goal name; none of a device that falls behind more and more.
-    pub response_us: Option<BTreeMap<&'static str, f64>>,
-    /// Of such a device: how many times as long it took for the requests as they took to arrive.
-    pub overload: Option<f64>,
-    /// Life in years; none where nothing was erased in what was measured.
-    pub life_years: Option<f64>,
-    /// Where nothing was erased: the years that it lasts at least, by what was programmed.
-    pub life_at_least_years: Option<f64>,
-    /// By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
-    pub excess: Vec<Option<f64>>,
-    /// Whether all goals are met.
-    pub meets: bool,
-    /// The command that repeats its figures; none where no command can read the trace.
-    pub command: Option<String>,
-}
-
 impl Answer {
     /// What is recommended, or else what is closest.
     pub fn chosen(&self) -> &[Choice] {
@@ -104,50 +90,134 @@ impl Answer {
 
     /// What was searched, and how much of it was simulated, in words.
     pub fn searched(&self) -> String {
-        let dies = self.channels * self.dies_per_channel;
-        let with = if dies > 1 { format!(" of {dies} dies a region") } else { String::new() };
+        let with = match self.dies.as_slice() {
+            [] | [1] => " of 1 die".to_owned(),
+            [dies] => format!(" of {dies} dies"),
+            [first, .., last] => format!(" of {first} to {last} dies"),
+        };
         let settled = if self.is_settled { "" } else { "; more simulations may find a cheaper one" };
         let failed = if self.failed > 0 { format!(", of which {} failed", self.failed) } else { String::new() };
-        format!("{} devices{with} come into question, {} simulated{failed}{settled}", self.candidates, self.simulations)
+        format!("{} candidate devices{with}, {} simulated{failed}{settled}", self.candidates, self.simulations)
     }
 
-    /// Devices with price, response and life.
+    /// At which rate lives are counted, and what TBW and DWPD are, in words.
+    pub fn wear_terms(&self) -> String {
+        let rate =
+            self.write_bytes_per_day.map(|bytes| format!("lives at {} written a day; ", with_unit(SIZES, bytes)));
+        format!(
+            "{}TBW: host writes until wear-out; DWPD: TBW by capacity and {}",
+            rate.unwrap_or_default(),
+            with_unit(LIVES, self.warranty_years)
+        )
+    }
+
+    /// How requests arrive, and how often they are replayed, in words.
+    pub fn replayed(&self) -> String {
+        describe::passes(&self.replay.arrivals, self.replay.repeat, self.replay.measure)
+    }
+
+    /// What the responses that goals are held against are called: in a closed loop of depth 1 they are service times.
+    pub fn response_head(&self) -> String {
+        let kind = if self.replay.arrivals == "closed:1" { SERVICE } else { "response" };
+        self.head(kind)
+    }
+
+    /// What stands beside them, unless it is the same: service times of one request at a time.
+    pub fn service_head(&self) -> Option<String> {
+        (!self.replay.arrivals.starts_with("closed")).then(|| self.head(SERVICE))
+    }
+
+    fn head(&self, kind: &str) -> String {
+        match response_of(&self.goals) {
+            Measure::Mean => format!("mean {kind}"),
+            Measure::P50 => format!("median {kind}"),
+            other => format!("{kind}, {}", other.words()),
+        }
+    }
+
+    /// What stands in the way of a cheaper device, or of any, and what each goal costs: one thought a line.
+    pub fn binding(&self) -> Vec<String> {
+        let what = match self.binds {
+            Some(Cause::Latency) => "latency is the limit",
+            Some(Cause::Wear) => "wear is the limit",
+            Some(Cause::Money) => "the budget is the limit",
+            None => "no goal is a limit: no cheaper device was simulated",
+        };
+        let mut lines = vec![what.to_owned()];
+        for one in &self.by_goal {
+            let name = one.goal.measure.words();
+            match (&one.without, one.costs_usd) {
+                (Some(without), Some(costs)) if costs > 0.0 => {
+                    lines.push(format!(
+                        "the goal for the {name} costs {} USD{}",
+                        dollars(costs),
+                        self.more_flash(without)
+                    ));
+                }
+                (Some(without), None) if self.goals.len() > 1 => lines.push(format!(
+                    "without the goal for the {name}: {} USD, {}",
+                    dollars(without.cost_usd),
+                    without.words()
+                )),
+                _ => {}
+            }
+            if one.alone.is_none() {
+                lines.push(format!("no device that was simulated meets the goal for the {name}, even alone"));
+            }
+        }
+        lines
+    }
+
+    /// That more flash than that of a cheaper device is what meets a goal, if it is.
+    fn more_flash(&self, cheaper: &Choice) -> String {
+        let size = |choice: &Choice| with_unit(SIZES, choice.flash_bytes);
+        match &self.recommended {
+            Some(chosen) if chosen.flash_bytes > cheaper.flash_bytes * MORE_FLASH => {
+                format!(": with {} of flash in place of {} it is met", size(chosen), size(cheaper))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Each goal, what a device comes to, and whether it is met.
+    pub fn verdicts(&self, choice: &Choice) -> Vec<Vec<String>> {
+        let row = |(goal, excess): (&Goal, &Option<f64>)| {
+            let verdict = match (excess, choice.overload) {
+                (Some(excess), _) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
+                (Some(excess), _) => format!("missed {} times over", significant(*excess)),
+                (None, Some(times)) if goal.measure.cause() == Cause::Latency => {
+                    format!("missed: {} times as long as requests take to arrive", significant(times))
+                }
+                (None, _) => "missed".to_owned(),
+            };
+            let service = self.service_head().filter(|_| goal.measure.cause() == Cause::Latency);
+            let beside = service.map_or_else(String::new, |_| format!(" (service {})", choice.service(goal.measure)));
+            vec![goal.to_string(), choice.shown(goal.measure) + &beside, verdict]
+        };
+        self.goals.iter().zip(&choice.excess).map(row).collect()
+    }
+
+    /// Devices with price, responses and wear.
     pub fn listing(&self, choices: &[Choice]) -> Listing {
         let response = response_of(&self.goals);
-        let heads = ["device", "scheme", "meets all goals", "cost (USD)", response.words(), "life"];
+        let service = self.service_head();
+        let mut heads: Vec<String> = ["device", "scheme", "meets all goals", "cost (USD)"].map(str::to_owned).to_vec();
+        heads.push(self.response_head());
+        heads.extend(service.clone());
+        heads.extend(WEAR.map(|measure| measure.words().to_owned()));
         let row = |choice: &Choice| {
-            vec![
+            let mut row = vec![
                 choice.device.clone(),
                 choice.scheme.clone(),
                 if choice.meets { "●".to_owned() } else { String::new() },
                 dollars(choice.cost_usd),
                 choice.shown(response),
-                choice.shown(Measure::Life),
-            ]
+            ];
+            row.extend(service.as_ref().map(|_| choice.service(response)));
+            row.extend(WEAR.map(|measure| choice.shown(measure)));
+            row
         };
-        Listing { heads: heads.map(str::to_owned).to_vec(), rows: choices.iter().map(row).collect(), text_columns: 3 }
-    }
-}
-
-impl Choice {
-    /// A measured value with its unit.
-    pub fn shown(&self, measure: Measure) -> String {
-        let bound = if measure == Measure::Life && self.life_years.is_none() { "≥ " } else { "" };
-        let none = || match (measure.cause(), self.overload) {
-            (Cause::Latency, Some(times)) => format!("{} x {OVERLOAD}", significant(times)),
-            (Cause::Latency, None) => OVERLOAD.to_owned(),
-            _ => NOTHING.to_owned(),
-        };
-        self.of(measure).map_or_else(none, |value| format!("{bound}{}", measure.shown(value)))
-    }
-
-    /// A measured value.
-    pub fn of(&self, measure: Measure) -> Option<f64> {
-        match measure {
-            Measure::Cost => Some(self.cost_usd),
-            Measure::Life => self.life_years.or(self.life_at_least_years),
-            _ => self.response_us.as_ref()?.get(measure.name()).copied(),
-        }
+        Listing { heads, rows: choices.iter().map(row).collect(), text_columns: 3 }
     }
 }
 
@@ -195,44 +265,27 @@ pub struct Simulated<'a> {
     pub outcome: Option<Outcome>,
     /// Its row.
     pub row: &'a Row,
+    /// Its row with one request at a time, unless that is the same.
+    pub service: Option<&'a Row>,
 }
 
 /// What can be said of devices that were simulated.
 #[derive(Debug)]
 pub struct Judge<'a> {
     goals: &'a [Goal],
-    /// In which the requests of a simulation arrive, in seconds; none of a closed loop.
-    arrival_s: Option<f64>,
+    terms: &'a Terms,
     done: Vec<(&'a Simulated<'a>, Outcome)>,
 }
 
 impl<'a> Judge<'a> {
     /// Of these, as far as they did not fail.
-    pub fn new(goals: &'a [Goal], arrival_s: Option<f64>, simulated: &'a [Simulated<'a>]) -> Self {
-        Self { goals, arrival_s, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
+    pub fn new(goals: &'a [Goal], terms: &'a Terms, simulated: &'a [Simulated<'a>]) -> Self {
+        Self { goals, terms, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
     }
 
     fn choice(&self, at: usize) -> Choice {
         let (one, outcome) = &self.done[at];
-        let finite = |value: f64| value.is_finite().then_some(value);
-        let responses = Measure::ALL.into_iter().filter(|measure| measure.cause() == Cause::Latency);
-        let responses: Option<BTreeMap<_, _>> =
-            responses.map(|measure| Some((measure.name(), finite(outcome.of(measure))?))).collect();
-        let life = finite(outcome.of(Measure::Life)).filter(|&years| years > 0.0);
-        let overload = || finite(one.row.figures.as_ref()?.simulated_s / self.arrival_s?);
-        let is_measured = one.row.figures.as_ref().is_some_and(|figures| figures.lifetime_host_bytes.is_some());
-        Choice {
-            device: one.candidate.layout.words(),
-            scheme: one.candidate.point.scheme.clone(),
-            cost_usd: outcome.of(Measure::Cost),
-            overload: if responses.is_none() { overload() } else { None },
-            response_us: responses,
-            life_years: life.filter(|_| is_measured),
-            life_at_least_years: life.filter(|_| !is_measured),
-            excess: self.goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
-            meets: outcome.meets(self.goals),
-            command: one.candidate.point.command(),
-        }
+        Choice::from_simulated(one, outcome, self.goals, self.terms)
     }
 
     /// The cheapest at these prices that meets goals.

@@ -5,7 +5,8 @@ use std::fmt;
 use bimetal_core::chip;
 use serde::{Serialize, Serializer};
 
-use crate::number::{LIVES, TIMES, dollars, with_unit};
+use super::DAYS_PER_YEAR;
+use crate::number::{LIVES, TIMES, Units, dollars, significant, with_unit};
 use crate::sweep::row::{Figures, RegionRow};
 
 /// What is measured.
@@ -23,9 +24,18 @@ pub enum Measure {
     P999,
     /// Life at the rate of the trace, in years.
     Life,
+    /// Bytes that the host can write until the device is worn out, in terabytes of 10^12 bytes.
+    Tbw,
+    /// These bytes by the logical capacity and the days of the warranty: how often a day it can be written over.
+    Dwpd,
     /// Price, in US dollars.
     Cost,
 }
+
+/// Terabytes written; the base unit is the terabyte of 10^12 bytes.
+pub const WRITTEN: Units = &[("MB", 1e-6), ("GB", 1e-3), ("TB", 1.0), ("PB", 1e3), ("EB", 1e6)];
+/// Bytes of a terabyte.
+pub const TB: f64 = 1e12;
 
 /// What can stand in the way of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +51,8 @@ pub enum Cause {
 
 impl Measure {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 7] = [Self::Mean, Self::P50, Self::P95, Self::P99, Self::P999, Self::Life, Self::Cost];
+    pub const ALL: [Self; 9] =
+        [Self::Mean, Self::P50, Self::P95, Self::P99, Self::P999, Self::Life, Self::Tbw, Self::Dwpd, Self::Cost];
 
     /// Name of its goal on the command line.
     pub fn name(self) -> &'static str {
@@ -52,6 +63,8 @@ impl Measure {
             Self::P99 => "p99",
             Self::P999 => "p999",
             Self::Life => "life",
+            Self::Tbw => "tbw",
+            Self::Dwpd => "dwpd",
             Self::Cost => "budget",
         }
     }
@@ -65,6 +78,8 @@ impl Measure {
             Self::P99 => "99th percentile",
             Self::P999 => "99.9th percentile",
             Self::Life => "life",
+            Self::Tbw => "TBW",
+            Self::Dwpd => "DWPD",
             Self::Cost => "cost",
         }
     }
@@ -72,7 +87,7 @@ impl Measure {
     /// What stands in the way where its goal is missed.
     pub fn cause(self) -> Cause {
         match self {
-            Self::Life => Cause::Wear,
+            Self::Life | Self::Tbw | Self::Dwpd => Cause::Wear,
             Self::Cost => Cause::Money,
             _ => Cause::Latency,
         }
@@ -80,7 +95,7 @@ impl Measure {
 
     /// Whether more of it is better.
     pub fn is_more_better(self) -> bool {
-        self == Self::Life
+        self.cause() == Cause::Wear
     }
 
     /// A value with its unit.
@@ -88,6 +103,8 @@ impl Measure {
         match self {
             _ if !value.is_finite() => "none".into(),
             Self::Life => with_unit(LIVES, value),
+            Self::Tbw => with_unit(WRITTEN, value),
+            Self::Dwpd => significant(value),
             Self::Cost => format!("{} USD", dollars(value)),
             _ => with_unit(TIMES, value),
         }
@@ -105,18 +122,22 @@ impl Serialize for Measure {
 pub struct Goal {
     /// What is bounded.
     pub measure: Measure,
-    /// The bound, in microseconds, years or US dollars.
+    /// The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
     pub limit: f64,
 }
 
 impl Goal {
-    /// A bound as it is written: `2ms`, `5y`, `20`.
+    /// A bound as it is written: `2ms`, `5y`, `600TB`, `20`.
     ///
     /// # Errors
     /// What can be written instead.
     pub fn parse(measure: Measure, text: &str) -> Result<Self, String> {
         let (units, such): (&[(&str, f64)], _) = match measure {
             Measure::Life => (&[("y", 1.0), ("d", 1.0 / 365.25), ("h", 1.0 / 8766.0)], "a life such as 5y, 90d or 12h"),
+            Measure::Tbw => {
+                (&[("GB", 1e-3), ("TB", 1.0), ("PB", 1e3)], "an amount of written data such as 600TB, 1.2PB or 500GB")
+            }
+            Measure::Dwpd => (&[("", 1.0)], "a number of drive writes per day such as 1 or 0.3"),
             Measure::Cost => (&[("USD", 1.0), ("", 1.0)], "an amount of US dollars such as 20 or 7.50"),
             _ => (&[("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)], "a time such as 500us, 2ms or 1s"),
         };
@@ -149,18 +170,18 @@ impl fmt::Display for Goal {
 /// What a device came to: what goals are held against.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// By [`Measure::ALL`]; infinite responses are those of a device that falls behind more and more.
+    /// By [`Measure::ALL`]; responses of a device that falls behind are infinite.
     values: [f64; Measure::ALL.len()],
-    /// How busy its busiest part is where requests arrive by themselves: above 1 it falls behind. 0 in a closed loop.
+    /// How busy its busiest part is in an open loop: above 1 it falls behind. 0 in a closed loop.
     busy: f64,
 }
 
 /// At what rate lives are counted, in bytes written a day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// What is asked for in place of the trace's.
+    /// Bytes a day that are asked for, or those of a trace that is replayed at another speed than its own.
     pub asked: Option<f64>,
-    /// That of the trace, if it has a duration.
+    /// Those of the trace at its own times, if it has a duration.
     pub of_trace: Option<f64>,
 }
 
@@ -171,9 +192,50 @@ impl Rate {
     }
 }
 
-/// Bytes that the host can write at least where nothing was erased in what was measured: as if everything that was programmed, for
-/// whatever cause, had been programmed into the region that lasts shortest.
-fn life_bytes_at_least(figures: &Figures) -> f64 {
+/// How the requests of an open loop arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arriving {
+    /// Duration of a pass through the trace, in seconds.
+    pub pass_s: f64,
+    /// Duration of the measured passes, in seconds.
+    pub measured_s: f64,
+}
+
+/// More work than this share of a pass at the end of a replay ...
+const BEHIND_SHARE: f64 = 0.01;
+/// ... and more than these seconds: the device falls behind.
+const BEHIND_S: f64 = 1.0;
+
+impl Arriving {
+    /// Whether a device falls behind that ends a replay so many seconds after the last request arrived.
+    pub fn falls_behind(self, backlog_s: f64) -> bool {
+        backlog_s > BEHIND_SHARE * self.pass_s && backlog_s > BEHIND_S
+    }
+}
+
+/// What figures are judged by, the same for all devices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// At what rate lives are counted.
+    pub rate: Rate,
+    /// How requests arrive; none in a closed loop.
+    pub arriving: Option<Arriving>,
+    /// Years for which drive writes per day are counted.
+    pub warranty_years: f64,
+}
+
+/// What figures do not say of a device that is simulated at a fraction of its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Whole {
+    /// Price, in US dollars.
+    pub cost_usd: f64,
+    /// How many times as large the device is as the simulated one.
+    pub scale: f64,
+}
+
+/// Host bytes in writes at least until wear-out where nothing was erased in the measured passes: as if everything that was
+/// programmed, for whatever cause, had been programmed into the region that lasts shortest.
+fn host_bytes_at_least(figures: &Figures) -> f64 {
     let of = |region: &RegionRow| {
         let chip = chip::find(&region.chip)?;
         Some(region.capacity_bytes as f64 * f64::from(chip.endurance))
@@ -183,28 +245,38 @@ fn life_bytes_at_least(figures: &Figures) -> f64 {
 }
 
 impl Outcome {
-    /// What figures amount to, at that price; a life is counted at that rate. Requests arrived by themselves within `arrival_s`, or in
-    /// a closed loop.
-    pub fn of_figures(figures: &Figures, cost_usd: f64, rate: Rate, arrival_s: Option<f64>) -> Self {
+    /// What the figures of a replay amount to.
+    pub fn of_figures(figures: &Figures, whole: Whole, terms: &Terms) -> Self {
         let response = &figures.response_us;
-        let life = match (figures.lifetime_host_bytes, rate.asked, rate.bytes_per_day()) {
-            (Some(all), Some(bytes), _) => all / bytes / 365.25,
-            (Some(_), None, _) => figures.lifetime_years.unwrap_or(0.0),
-            // Nothing written is nothing worn.
-            (None, ..) if figures.write_us.count == 0 => f64::INFINITY,
-            (None, _, bytes) => bytes.map_or(0.0, |bytes| life_bytes_at_least(figures) / bytes / 365.25),
+        // Nothing written is nothing worn.
+        let host_bytes = match figures.lifetime_host_bytes {
+            Some(bytes) => bytes * whole.scale,
+            None if figures.write_us.count == 0 => f64::INFINITY,
+            None => host_bytes_at_least(figures) * whole.scale,
         };
+        let life = match (figures.lifetime_years, terms.rate.asked, terms.rate.bytes_per_day()) {
+            _ if host_bytes.is_infinite() => f64::INFINITY,
+            // As a replay says it, to the bit.
+            (Some(years), None, _) => years * whole.scale,
+            (_, _, bytes) => bytes.map_or(0.0, |bytes| host_bytes / bytes / DAYS_PER_YEAR),
+        };
+        let capacity_days = figures.logical_bytes as f64 * whole.scale * terms.warranty_years * DAYS_PER_YEAR;
+        let falls_behind = terms.arriving.is_some_and(|arriving| arriving.falls_behind(figures.backlog_s));
         let value = |measure| match measure {
             Measure::Life => life,
-            Measure::Cost => cost_usd,
-            _ if !figures.is_judged() => f64::INFINITY,
+            Measure::Tbw => host_bytes / TB,
+            Measure::Dwpd => host_bytes / capacity_days,
+            Measure::Cost => whole.cost_usd,
+            _ if falls_behind => f64::INFINITY,
             Measure::Mean => response.mean,
             Measure::P50 => response.p50,
             Measure::P95 => response.p95,
             Measure::P99 => response.p99,
             Measure::P999 => response.p999,
         };
-        let busy = arrival_s.map_or(0.0, |arrival_s| figures.utilisation * (figures.simulated_s / arrival_s).max(1.0));
+        let busy = terms
+            .arriving
+            .map_or(0.0, |arriving| figures.utilisation * (figures.simulated_s / arriving.measured_s).max(1.0));
         Self { busy, ..Self::new(value) }
     }
 
@@ -219,12 +291,12 @@ impl Outcome {
         self
     }
 
-    /// How busy its busiest part is where requests arrive by themselves: above 1 it falls behind. 0 in a closed loop.
+    /// How busy its busiest part is in an open loop: above 1 it falls behind. 0 in a closed loop.
     pub fn busy(&self) -> f64 {
         self.busy
     }
 
-    /// What was measured, in microseconds, years or US dollars.
+    /// What was measured, in the unit of [`Goal::limit`].
     pub fn of(&self, measure: Measure) -> f64 {
         self.values[measure as usize]
     }
@@ -261,7 +333,13 @@ mod tests {
         assert_eq!(limit(Measure::Life, "8766h"), Ok(1.0));
         assert_eq!(limit(Measure::Cost, "20"), Ok(20.0));
         assert_eq!(limit(Measure::Cost, "7.50 USD"), Ok(7.5));
+        assert_eq!(limit(Measure::Tbw, "600TB"), Ok(600.0));
+        assert_eq!(limit(Measure::Tbw, "1.2 PB"), Ok(1200.0));
+        assert_eq!(limit(Measure::Dwpd, "0.3"), Ok(0.3));
         for (measure, text, said) in [
+            (Measure::Tbw, "600", "1.2PB"),
+            (Measure::Tbw, "600TiB", "1.2PB"),
+            (Measure::Dwpd, "1y", "0.3"),
             (Measure::P99, "2", "500us"),
             (Measure::P99, "-2ms", "500us"),
             (Measure::P99, "5y", "500us"),
@@ -273,6 +351,13 @@ mod tests {
             let error = limit(measure, text).unwrap_err();
             assert!(error.contains(said) && error.contains(text), "{error}");
         }
+    }
+
+    #[test]
+    fn a_device_falls_behind_by_a_share_of_the_trace_and_by_a_second() {
+        let arriving = |pass_s| Arriving { pass_s, measured_s: 2.0 * pass_s };
+        assert!(arriving(50.0).falls_behind(1.1) && !arriving(50.0).falls_behind(0.9));
+        assert!(arriving(1000.0).falls_behind(10.1) && !arriving(1000.0).falls_behind(9.9));
     }
 
     #[test]

@@ -11,8 +11,16 @@ use super::goals::{Cause, Measure, Outcome};
 use super::space::Candidate;
 
 /// What is estimated: everything but the cost, which is known.
-pub const ESTIMATED: [Measure; 6] =
-    [Measure::Mean, Measure::P50, Measure::P95, Measure::P99, Measure::P999, Measure::Life];
+pub const ESTIMATED: [Measure; 8] = [
+    Measure::Mean,
+    Measure::P50,
+    Measure::P95,
+    Measure::P99,
+    Measure::P999,
+    Measure::Life,
+    Measure::Tbw,
+    Measure::Dwpd,
+];
 /// Spread of the logarithm of measured by estimated before anything was simulated: a factor of e either way.
 const SPREAD: f64 = 1.0;
 /// The same of how busy a device is.
@@ -20,10 +28,10 @@ const BUSY_SPREAD: f64 = 0.3;
 /// Spread of what sizes, parts and scheme do not explain.
 const NOISE: f64 = 0.05;
 /// Shares of that variance which devices have in common: all of them, those of a layout, those of a scheme.
-const SHARED: [f64; 3] = [0.2, 0.2, 0.2];
-/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region and for the
-/// spare area, and by half for each difference in scheme, fast and slow part.
-const REACH: [f64; 2] = [1.5, 1.0];
+const SHARED: [f64; 3] = [0.1, 0.1, 0.1];
+/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region, for the
+/// spare area and for dies, and by half for each difference in scheme, fast and slow part.
+const REACH: [f64; 3] = [1.5, 1.6, 1.5];
 const OTHER: f64 = 0.5;
 /// The spread that is expected counts as much as what so many simulations show.
 const TRUST: f64 = 4.0;
@@ -39,8 +47,8 @@ pub struct Traits {
     scheme: String,
     fast: String,
     slow: String,
-    /// Logarithms of the fast region's bytes and of the spare area's share.
-    sizes: [f64; 2],
+    /// Logarithms of the fast region's bytes, of the spare area's share and of the dies.
+    sizes: [f64; 3],
 }
 
 /// A candidate as the search sees it.
@@ -67,7 +75,7 @@ impl Predicted {
             scheme: candidate.point.scheme.clone(),
             fast: name(&layout.fast),
             slow: name(&layout.slow),
-            sizes: [ln(bytes(&layout.fast).max(1.0)), ln(spare)],
+            sizes: [ln(bytes(&layout.fast).max(1.0)), ln(spare), ln(f64::from(layout.dies().max(1)))],
         };
         Self { traits, estimate }
     }
@@ -233,7 +241,7 @@ mod tests {
     use super::*;
 
     fn candidate(scheme: &str, fast: f64, spare: f64) -> Predicted {
-        let (scheme, sizes) = (scheme.to_owned(), [ln(fast), ln(spare)]);
+        let (scheme, sizes) = (scheme.to_owned(), [ln(fast), ln(spare), 0.0]);
         let traits = Traits { layout: 0, scheme, fast: "f".into(), slow: "s".into(), sizes };
         Predicted { traits, estimate: Estimate::of(Outcome::new(|_| 10.0)) }
     }

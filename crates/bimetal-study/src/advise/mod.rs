@@ -1,14 +1,24 @@
 //! Advice: the cheapest devices that meet goals under a trace, the best of all prices, and how that moves with prices.
 //!
-//! [`space`] lists the devices that come into question, with what they cost by a price list ([`prices`]). [`estimate`] says what each
-//! will be like without simulating it, [`learn`] how far off that is, by what was simulated, and [`search`] which to simulate next.
-//! [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone.
+//! [`offered`] says when requests arrive. [`space`] lists the devices that come into question, of which [`parts`] and on how many
+//! [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each will be like without simulating it, by
+//! which [`prune`] drops most. [`learn`] tells how far off estimates are, by what was simulated, and [`search`] which device to simulate
+//! next. [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone.
 
 pub mod answer;
+mod choice;
+mod cleaning;
+pub mod dies;
 pub mod estimate;
 pub mod goals;
+pub mod layout;
 pub mod learn;
+pub mod offered;
+pub mod parts;
 pub mod prices;
+pub mod prune;
+pub mod queue;
+mod run;
 pub mod search;
 pub mod space;
 #[cfg(test)]
@@ -21,28 +31,32 @@ use rayon::prelude::*;
 
 use crate::arrivals;
 use crate::prepare::Workload;
-use crate::sweep::point::{Replay, run_on};
-use crate::sweep::row::{FailureKind, Row};
-use crate::sweep::schedule::Gate;
+use crate::sweep::point::Replay;
 use crate::sweep::source::{Loaded, TraceSource};
-use answer::{Answer, Judge, Simulated};
+use answer::Answer;
 use bimetal_core::device::Template;
 use bimetal_core::replay::Arrivals;
+use bimetal_core::report::TraceFacts;
 use bimetal_core::units::ByteSize;
 use estimate::Load;
-use goals::{Goal, Measure, Outcome, Rate};
+use goals::{Arriving, Cause, Goal, Measure, Rate, TB, Terms, Whole};
 use learn::Predicted;
-use prices::{Kind, PriceList, total};
-use search::Aim;
-use space::{Asked, Candidate};
+use offered::OfferedLoad;
+use prices::PriceList;
+use prune::Estimated;
+use queue::Pace;
+use space::{Asked, Candidate, Space, Wanted};
 
-/// Simulations, if their number is not given: a tenth of the candidates, and so many at least.
-const SIMULATIONS_MIN: usize = 20;
+/// Simulations, if their number is not given: one for so many candidates ...
+const SIMULATED: usize = 8;
+/// ... within these.
+const SIMULATIONS: std::ops::RangeInclusive<usize> = 20..=80;
 /// Most requests of a simulation, if passes are not given.
 const REQUESTS_MAX: u64 = 1_000_000;
-/// Prices of a kind of parts at which devices are looked for, too, so that it is seen how the answer moves.
-const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
-const DAYS_PER_YEAR: f64 = 365.25;
+/// Days of a year.
+pub const DAYS_PER_YEAR: f64 = 365.25;
+/// Years for which drive writes per day are counted, unless a life is asked for.
+const WARRANTY_YEARS: f64 = 5.0;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -53,11 +67,11 @@ pub struct Question {
     pub asked: Asked,
     /// What they cost.
     pub prices: PriceList,
-    /// Bytes a day at which a life is counted; without them the rate of the trace.
+    /// Bytes a day at which a life is counted; without them those of the trace, or of the load that is offered.
     pub write_bytes_per_day: Option<f64>,
     /// How the trace is replayed.
     pub replay: Replay,
-    /// Most simulations; without a number a tenth of the candidates.
+    /// Most simulations; without a number an eighth of the candidates, within limits.
     pub simulations: Option<usize>,
     /// How many run at once; 0 is as many as there are processors.
     pub jobs: usize,
@@ -80,19 +94,48 @@ impl From<space::SpaceError> for AdviceError {
     }
 }
 
-/// How a trace is replayed in every simulation, from what is given of it. By default its passes turn a device over once before it is
-/// measured, and once while it is: as many as write its logical capacity, as long as there are not too many requests.
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Devices are listed and estimated.
+    Estimating,
+    /// It is found out which devices schemes take.
+    Preparing,
+    /// Devices are simulated.
+    Simulating,
+}
+
+impl Phase {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Estimating => "estimating devices",
+            Self::Preparing => "preparing devices",
+            Self::Simulating => "simulating devices",
+        }
+    }
+}
+
+/// Is told over and over, from several threads, how much of a phase is done, and of how much at most, and may stop it.
+pub type Progress<'a> = dyn Fn(Phase, usize, usize) -> ControlFlow<()> + Sync + 'a;
+
+/// How a trace is replayed in every simulation, from what is given of it. Requests arrive as [`offered::arriving`] says. By default
+/// its passes turn a device over once before it is measured, and once while it is: as many as write its logical capacity, as long
+/// as there are not too many requests.
 ///
 /// # Errors
-/// More passes measured than there are.
+/// More passes measured than there are, and loads that the trace cannot be scaled to.
 pub fn replay(
     workload: &Workload,
     capacity: Option<ByteSize>,
-    arrivals: Arrivals,
+    arrivals: Option<Arrivals>,
+    load: Option<OfferedLoad>,
     repeat: Option<u32>,
     measure: Option<u32>,
 ) -> Result<Replay, AdviceError> {
-    let logical = capacity.map_or(workload.touched_bytes(), |capacity| capacity.0);
+    let arrivals = offered::arriving(&workload.facts, arrivals, load)?;
+    let touched = workload.touched_bytes();
+    let logical = capacity.map_or(touched, |capacity| space::simulated_bytes(capacity.0, touched));
     let usual = usual_passes(workload, Template::auto(logical).device().logical.0);
     let (repeat, measure) = match (repeat, measure) {
         (None, None) => usual,
@@ -117,8 +160,7 @@ fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
     (2 * passes, passes)
 }
 
-/// Answers a question about a trace. `progress` is told over and over, from several threads, how many simulations are done, and of
-/// how many at most, and may stop them.
+/// Answers a question about a trace.
 ///
 /// # Errors
 /// Goals that cannot be judged, no device that comes into question, and having been stopped.
@@ -126,145 +168,163 @@ pub fn advise(
     workload: Workload,
     source: &TraceSource,
     question: &Question,
-    progress: &(dyn Fn(usize, usize) -> ControlFlow<()> + Sync),
+    progress: &Progress<'_>,
 ) -> Result<Answer, AdviceError> {
-    let goals = question.goals.as_slice();
-    if goals.is_empty() {
-        return Err(AdviceError::Refused(
-            "no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`".into(),
-        ));
-    }
     let facts = workload.facts.clone();
+    let terms = terms(&facts, question);
+    check(&workload, question, &terms)?;
+    tell(progress, Phase::Estimating, 0, 0)?;
+    let space = Space::new(&question.asked, workload.touched_bytes(), &question.prices)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
+    let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
+    let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
+    let candidates = pool.install(|| candidates(&space, &trace, source, question, &terms, progress))?;
+    let study =
+        run::Study { facts, question, terms, space: &space, candidates: &candidates.0, predicted: &candidates.1 };
+    study.answer(&trace, &pool, progress)
+}
+
+fn tell(progress: &Progress<'_>, phase: Phase, done: usize, of: usize) -> Result<(), AdviceError> {
+    if progress(phase, done, of).is_break() { Err(AdviceError::Stopped) } else { Ok(()) }
+}
+
+/// What figures are judged by.
+fn terms(facts: &TraceFacts, question: &Question) -> Terms {
     let of_trace = facts.write_bytes as f64 / facts.duration_s * 86_400.0;
     let of_trace = (of_trace.is_finite() && of_trace > 0.0).then_some(of_trace);
-    let rate = Rate { asked: question.write_bytes_per_day, of_trace };
-    let per_day = rate.bytes_per_day();
-    if per_day.is_none() && facts.writes > 0 && goals.iter().any(|goal| goal.measure == Measure::Life) {
-        return Err(AdviceError::Refused(
+    let speed = speed(&question.replay);
+    // Offered twice the load, a device is worn out in half the time.
+    let of_load = speed.filter(|&speed| speed != 1.0).and_then(|speed| Some(of_trace? * speed));
+    let life = question.goals.iter().find(|goal| goal.measure == Measure::Life);
+    Terms {
+        rate: Rate { asked: question.write_bytes_per_day.or(of_load), of_trace },
+        arriving: speed.map(|speed| {
+            let pass_s = facts.duration_s / speed;
+            Arriving { pass_s, measured_s: pass_s * f64::from(question.replay.measure) }
+        }),
+        warranty_years: life.map_or(WARRANTY_YEARS, |goal| goal.limit),
+    }
+}
+
+fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), AdviceError> {
+    let refused = |what: String| Err(AdviceError::Refused(what));
+    if question.goals.is_empty() {
+        return refused("no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`".into());
+    }
+    let is_life_asked = question.goals.iter().any(|goal| goal.measure == Measure::Life);
+    if terms.rate.bytes_per_day().is_none() && workload.facts.writes > 0 && is_life_asked {
+        return refused(
             "the trace has no duration, so that it has no rate at which devices wear; hint: give one, such as \
              `--writes-per-day 50GiB`"
                 .into(),
-        ));
+        );
     }
     let touched = workload.touched_bytes();
-    if let Some(capacity) = question.asked.capacity.filter(|capacity| capacity.0 < touched) {
-        return Err(AdviceError::Refused(format!(
+    match question.asked.capacity.filter(|capacity| capacity.0 < touched) {
+        Some(capacity) => refused(format!(
             "`--capacity {capacity}` is less than the {} MiB that the trace touches",
             touched.div_ceil(1 << 20)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The devices that come into question, the cheapest first, with what they are expected to come to.
+fn candidates(
+    space: &Space<'_>,
+    trace: &Loaded,
+    source: &TraceSource,
+    question: &Question,
+    terms: &Terms,
+    progress: &Progress<'_>,
+) -> Result<(Vec<Candidate>, Vec<Predicted>), AdviceError> {
+    let wanted = wanted(&question.goals, terms, space.capacity_bytes());
+    let drafts = space.drafts(&wanted, source, &question.replay);
+    let load = load(trace, space, question, terms);
+    tell(progress, Phase::Estimating, 0, drafts.len())?;
+    let estimates = estimates(&drafts, &load, terms, progress)?;
+    let promising = prune::promising(drafts.into_iter().zip(estimates).collect(), &question.goals);
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let of = promising.len();
+    let confirm = |(candidate, estimate): Estimated| {
+        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        tell(progress, Phase::Preparing, at, of)?;
+        Ok(space.confirmed(&candidate).map(|()| (candidate, estimate)))
+    };
+    let tried: Result<Vec<Result<Estimated, String>>, AdviceError> = promising.into_par_iter().map(confirm).collect();
+    let tried = tried?;
+    let first_refusal = tried.iter().find_map(|tried| tried.as_ref().err().cloned());
+    let kept: Vec<Estimated> = tried.into_iter().flatten().collect();
+    if kept.is_empty() {
+        let why = first_refusal.unwrap_or_else(|| "chips, schemes and dies do not go together".to_owned());
+        return Err(AdviceError::Refused(format!(
+            "no device comes into question: {why}; hint: allow more `--chips`, `--schemes` or dies"
         )));
     }
-    let candidates = space::candidates(&question.asked, source, touched, &question.replay, &question.prices)?;
-    let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
-    let load = load(&trace, &candidates, question, per_day);
-    let arrival_s = speed(&question.replay).map(|speed| facts.duration_s / speed * f64::from(question.replay.measure));
-    let simulations = question.simulations.unwrap_or_else(|| candidates.len().div_ceil(10).max(SIMULATIONS_MIN));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
-    let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
-    let predict = |candidate: &Candidate| Predicted::new(candidate, load.estimate(candidate));
-    let predicted: Vec<Predicted> = pool.install(|| candidates.par_iter().map(predict).collect());
-    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
-    let gate = Gate::default();
-    let mut run = |batch: &[usize]| {
-        let done = rows.len();
-        let simulate = |&at: &usize| {
-            run_on(&candidates[at].point, &trace, &|bytes| gate.enter(bytes), &mut |_| progress(done, simulations))
-        };
-        let ran: Vec<Row> = pool.install(|| batch.par_iter().map(simulate).collect());
-        let was_stopped = |row: &Row| row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Stopped);
-        if progress(done + ran.len(), simulations).is_break() || ran.iter().any(was_stopped) {
-            return ControlFlow::Break(());
-        }
-        let outcomes = ran.iter().zip(batch).map(|(row, &at)| {
-            let figures = row.figures.as_ref()?;
-            Some(Outcome::of_figures(figures, candidates[at].cost_usd, rate, arrival_s))
-        });
-        let outcomes = outcomes.collect();
-        rows.extend(batch.iter().copied().zip(ran));
-        ControlFlow::Continue(outcomes)
+    let predict = |(candidate, estimate): Estimated| {
+        let predicted = Predicted::new(&candidate, estimate);
+        (candidate, predicted)
     };
-    let found = search::search(&predicted, &aims(goals, &candidates), simulations, &mut run);
-    let ControlFlow::Continue(found) = found else { return Err(AdviceError::Stopped) };
-    let simulated: Vec<Simulated<'_>> = (found.tried.iter())
-        .filter_map(|(at, outcome)| {
-            Some(Simulated { candidate: &candidates[*at], outcome: *outcome, row: rows.get(at)? })
-        })
-        .collect();
-    if let [Simulated { row: Row { failure: Some(first), .. }, .. }, ..] = simulated.as_slice()
-        && simulated.iter().all(|one| one.outcome.is_none())
-    {
-        return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
-    }
-    let judge = Judge::new(goals, arrival_s, &simulated);
-    let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
-    let closest = if recommended.is_some() { Vec::new() } else { judge.closest() };
-    let parts: BTreeMap<&str, _> = (candidates.iter())
-        .flat_map(|candidate| {
-            let layout = &candidate.layout;
-            [layout.fast.as_ref(), layout.slow.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(|(chip, _)| (chip.name.as_str(), chip))
-        })
-        .filter(|(name, _)| bimetal_core::chip::find(name).is_some())
-        .collect();
-    Ok(Answer {
-        bimetal: env!("CARGO_PKG_VERSION"),
-        trace: facts,
-        replay: question.replay.clone(),
-        goals: goals.to_vec(),
-        write_bytes_per_day: per_day,
-        price_year: question.prices.year,
-        prices: parts.into_values().filter_map(|chip| question.prices.listed(chip)).collect(),
-        candidates: candidates.len(),
-        channels: question.asked.channels.unwrap_or(1),
-        dies_per_channel: question.asked.dies_per_channel.unwrap_or(1),
-        simulations: found.tried.len(),
-        failed: found.tried.iter().filter(|(_, outcome)| outcome.is_none()).count(),
-        is_settled: found.is_settled,
-        binds: answer::binds(recommended.as_ref(), &closest, &by_goal),
-        recommended,
-        closest,
-        by_goal,
-        front: judge.front(),
-        sensitivity: judge.sensitivity(),
-        simulated: judge.all(),
-    })
+    Ok(kept.into_iter().map(predict).unzip())
 }
 
-/// All goals, then all but one, then each alone; and as far as there are simulations left, all goals at other prices.
-fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
-    let but = |at: usize| goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
-    let alone = |at: usize| vec![goals[at]];
-    let mut sets: Vec<Vec<Goal>> = vec![goals.to_vec()];
-    for set in (0..goals.len()).map(but).chain((0..goals.len()).map(alone)) {
-        let set: Vec<Goal> = set;
-        if !set.is_empty() && !sets.contains(&set) {
-            sets.push(set);
-        }
-    }
-    let today: Vec<f64> = candidates.iter().map(|candidate| candidate.cost_usd).collect();
-    let mut aims: Vec<Aim> = sets.into_iter().map(|goals| Aim { goals, costs: today.clone() }).collect();
-    let kinds: BTreeSet<Kind> =
-        candidates.iter().flat_map(|candidate| candidate.shares.iter().map(|&(kind, _)| kind)).collect();
-    for factor in PRICE_FACTORS {
-        for &kind in &kinds {
-            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
-            aims.push(Aim { goals: goals.to_vec(), costs: candidates.iter().map(cost).collect() });
-        }
-    }
-    aims
+/// One for each device; devices of one layout have the same.
+fn estimates(
+    drafts: &[Candidate],
+    load: &Load,
+    terms: &Terms,
+    progress: &Progress<'_>,
+) -> Result<Vec<estimate::Estimate>, AdviceError> {
+    // Schemes over the same regions are estimated alike.
+    let key = |draft: &Candidate| (draft.layout.regions as u8, draft.point.set.clone());
+    let mut places: BTreeMap<(u8, BTreeMap<String, String>), usize> = BTreeMap::new();
+    let mut firsts: Vec<&Candidate> = Vec::new();
+    let of_draft: Vec<usize> = (drafts.iter())
+        .map(|draft| {
+            *places.entry(key(draft)).or_insert_with(|| {
+                firsts.push(draft);
+                firsts.len() - 1
+            })
+        })
+        .collect();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let estimate = |draft: &&Candidate| {
+        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        tell(progress, Phase::Estimating, at, firsts.len())?;
+        let whole = Whole { cost_usd: draft.cost_usd, scale: draft.scale };
+        Ok(load.estimate(&draft.layout, whole, terms.warranty_years))
+    };
+    let estimates: Result<Vec<estimate::Estimate>, AdviceError> = firsts.par_iter().map(estimate).collect();
+    let estimates = estimates?;
+    Ok(of_draft.into_iter().map(|at| estimates[at].clone()).collect())
 }
 
-fn load(trace: &Loaded, candidates: &[Candidate], question: &Question, per_day: Option<f64>) -> Load {
+/// How far capacities are worth to go, by the goals.
+fn wanted(goals: &[Goal], terms: &Terms, capacity_bytes: f64) -> Wanted {
+    let bytes = |goal: &Goal| match goal.measure {
+        Measure::Life => terms.rate.bytes_per_day().unwrap_or(0.0) * DAYS_PER_YEAR * goal.limit,
+        Measure::Tbw => goal.limit * TB,
+        Measure::Dwpd => goal.limit * capacity_bytes * terms.warranty_years * DAYS_PER_YEAR,
+        _ => 0.0,
+    };
+    Wanted {
+        host_bytes: goals.iter().map(bytes).fold(0.0, f64::max),
+        is_timed: goals.iter().any(|goal| goal.measure.cause() == Cause::Latency),
+        budget_usd: goals.iter().find(|goal| goal.measure == Measure::Cost).map(|goal| goal.limit),
+    }
+}
+
+fn load(trace: &Loaded, space: &Space<'_>, question: &Question, terms: &Terms) -> Load {
     let facts = &trace.workload.facts;
-    let rate = speed(&question.replay)
-        .map(|speed| facts.requests as f64 / facts.duration_s * speed)
-        .filter(|rate| rate.is_finite());
-    let pages = candidates.iter().flat_map(|candidate| {
-        let layout = &candidate.layout;
-        [layout.fast.as_ref(), layout.slow.as_ref()].into_iter().flatten().map(|(chip, _)| chip.page_bytes)
-    });
-    Load::of(&trace.workload.requests, pages, rate, per_day.map(|bytes| bytes * DAYS_PER_YEAR))
+    let open = speed(&question.replay).filter(|_| facts.duration_s > 0.0);
+    let pace = match arrivals::parse(&question.replay.arrivals) {
+        Ok(Arrivals::Closed { depth }) => Pace::Closed(depth),
+        _ => Pace::Open(open.unwrap_or(1.0)),
+    };
+    let requests_per_s = open.map(|speed| facts.requests as f64 / facts.duration_s * speed);
+    let pages: BTreeSet<u32> = space.page_bytes().collect();
+    let per_year = terms.rate.bytes_per_day().map(|bytes| bytes * DAYS_PER_YEAR);
+    Load::of(&trace.workload.requests, &pages, pace, requests_per_s, per_year)
 }
 
 /// How many times as fast as in the trace requests arrive; none of a closed loop.

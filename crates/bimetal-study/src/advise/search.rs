@@ -8,9 +8,10 @@
 use std::ops::ControlFlow;
 
 use bimetal_core::part::real::{exp, ln};
+use rayon::prelude::*;
 
 use super::goals::{Cause, Goal, Measure, Outcome};
-use super::learn::{ESTIMATED, Learned, Predicted};
+use super::learn::{Beliefs, ESTIMATED, Learned, Predicted};
 
 /// Candidates that are simulated at once, whatever the number of threads: results do not depend on it.
 pub const BATCH: usize = 2;
@@ -59,16 +60,17 @@ pub type Run<'a> = dyn FnMut(&[usize]) -> ControlFlow<(), Vec<Option<Outcome>>> 
 pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &mut Run<'_>) -> ControlFlow<(), Found> {
     let mut learned = Learned::default();
     let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
-    let open_beside = |tried: &[(usize, Option<Outcome>)], batch: &[usize]| -> Vec<usize> {
+    let open_beside = |tried: &[(usize, Option<Outcome>)], batch: &[usize], learned: &Learned| -> Vec<Open> {
         let is_open = |at: &usize| !batch.contains(at) && tried.iter().all(|(known, _)| known != at);
-        (0..candidates.len()).filter(is_open).collect()
+        let open: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
+        open.into_par_iter().map(|at| Open { at, beliefs: learned.beliefs(&candidates[at]) }).collect()
     };
     while tried.len() < simulations.min(candidates.len()) {
         let mut supposed = learned.clone();
         let mut batch: Vec<usize> = Vec::new();
         while batch.len() < BATCH.min(simulations - tried.len()) {
-            let open = open_beside(&tried, &batch);
-            let Some(next) = next(candidates, aims, &tried, &open, &supposed) else { break };
+            let open = open_beside(&tried, &batch, &supposed);
+            let Some(next) = next(aims, &tried, &open) else { break };
             supposed.suppose(&candidates[next]);
             batch.push(next);
         }
@@ -82,13 +84,19 @@ pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &
             tried.push((at, outcome));
         }
     }
-    let open = open_beside(&tried, &[]);
+    let open = open_beside(&tried, &[], &learned);
     let most_likely = |aim: &Aim| {
-        let promises = promises(candidates, aim, &tried, &open, &learned);
+        let promises = promises(aim, &tried, &open);
         promises.into_iter().map(|promise| promise.probability).fold(0.0, f64::max)
     };
     let is_settled = aims.first().is_none_or(|aim| most_likely(aim) <= UNLIKELY);
     ControlFlow::Continue(Found { tried, is_settled })
+}
+
+/// A candidate that was not simulated, with what is believed of it.
+struct Open {
+    at: usize,
+    beliefs: Beliefs,
 }
 
 /// What a candidate promises for an aim.
@@ -101,31 +109,19 @@ struct Promise {
 }
 
 /// What those candidates promise that are cheaper than the best found for an aim.
-fn promises(
-    candidates: &[Predicted],
-    aim: &Aim,
-    tried: &[(usize, Option<Outcome>)],
-    open: &[usize],
-    learned: &Learned,
-) -> Vec<Promise> {
+fn promises(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Vec<Promise> {
     let dearest = aim.costs.iter().copied().fold(0.0, f64::max);
     // Until something is found, even the dearest device is worth its simulation.
     let limit = aim.cheapest(tried).map_or(2.0 * dearest, |at| aim.costs[at]);
-    let promise = |&at: &usize| {
-        let probability = probability(learned, &candidates[at], aim.costs[at], &aim.goals);
+    let promise = |&Open { at, ref beliefs }: &Open| {
+        let probability = probability(beliefs, aim.costs[at], &aim.goals);
         Promise { at, probability, saving: probability * (1.0 - aim.costs[at] / limit) }
     };
-    open.iter().filter(|&&at| aim.costs[at] < limit).map(promise).collect()
+    open.iter().filter(|one| aim.costs[one.at] < limit).map(promise).collect()
 }
 
 /// The candidate that promises most for the first aim that is not settled.
-fn next(
-    candidates: &[Predicted],
-    aims: &[Aim],
-    tried: &[(usize, Option<Outcome>)],
-    open: &[usize],
-    learned: &Learned,
-) -> Option<usize> {
+fn next(aims: &[Aim], tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Option<usize> {
     // Of equal ones the first.
     let best = |promises: &[Promise]| {
         let better = |best: Option<(usize, f64)>, one: &Promise| match best {
@@ -135,11 +131,11 @@ fn next(
         promises.iter().fold(None, better).map(|(at, _)| at)
     };
     for (nth, aim) in aims.iter().enumerate() {
-        let mut promises = promises(candidates, aim, tried, open, learned);
+        let mut promises = promises(aim, tried, open);
         let is_first = nth == 0;
         if is_first && promises.iter().all(|promise| promise.probability <= UNLIKELY) {
             // Where nothing is likely to meet the goals, what comes near them says more.
-            if let Some(nearest) = nearest(candidates, aim, tried, open, learned) {
+            if let Some(nearest) = nearest(aim, tried, open) {
                 return Some(nearest);
             }
         }
@@ -152,13 +148,7 @@ fn next(
 }
 
 /// Where nothing that was tried meets an aim: the candidate that may come closer to it than what was tried, if there is one.
-fn nearest(
-    candidates: &[Predicted],
-    aim: &Aim,
-    tried: &[(usize, Option<Outcome>)],
-    open: &[usize],
-    learned: &Learned,
-) -> Option<usize> {
+fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Option<usize> {
     let excess = |(at, outcome): &(usize, Option<Outcome>)| {
         Some(outcome.as_ref()?.at_cost(aim.costs[*at]).worst_excess(&aim.goals))
     };
@@ -166,8 +156,7 @@ fn nearest(
     if closest <= 1.0 {
         return None;
     }
-    let may_come = |&at: &usize| {
-        let beliefs = learned.beliefs(&candidates[at]);
+    let may_come = |&Open { at, ref beliefs }: &Open| {
         let of = |goal: &Goal| match ESTIMATED.iter().position(|&measure| measure == goal.measure) {
             None => ln(aim.costs[at] / goal.limit),
             Some(of) => {
@@ -191,8 +180,7 @@ fn nearest(
 
 /// How likely a candidate is to meet all goals. Responses come and go together, so that the least likely of them counts; life is on
 /// its own.
-fn probability(learned: &Learned, candidate: &Predicted, cost_usd: f64, goals: &[Goal]) -> f64 {
-    let beliefs = learned.beliefs(candidate);
+fn probability(beliefs: &Beliefs, cost_usd: f64, goals: &[Goal]) -> f64 {
     let of = |goal: &Goal| {
         if goal.measure == Measure::Cost {
             return if cost_usd <= goal.limit { 1.0 } else { 0.0 };

@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::table::Table;
 use crate::advise::answer::{Answer, Choice, response_of};
-use crate::advise::goals::Measure;
+use crate::advise::goals::{Cause, Measure, WRITTEN};
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, dollars, significant};
 
@@ -34,16 +34,15 @@ pub fn advice(answer: &Answer, command: &str) -> String {
     );
     let response = response_of(&answer.goals);
     let is_known = |measure: &Measure| answer.simulated.iter().any(|choice| choice.of(*measure).is_some());
-    let drawn: Vec<Plot> = [response, Measure::Life]
+    let wear = wear_of(answer);
+    let drawn: Vec<Plot> = [response, wear]
         .iter()
         .filter(|measure| is_known(measure))
         .map(|&measure| cost_and(answer, measure, &schemes))
         .collect();
     page.plots(&drawn);
     if !is_known(&response) {
-        page.paragraph(
-            "Every device falls behind more and more: none has responses that say more than how long the trace is.",
-        );
+        page.paragraph("Every device falls behind: responses would say no more than how long the trace is.");
     }
     page.section("When prices change");
     page.paragraph("The cheapest of these devices that meets all goals, as the price of one kind of parts changes.");
@@ -65,18 +64,22 @@ pub fn advice(answer: &Answer, command: &str) -> String {
 
 fn head(page: &mut Page, answer: &Answer, command: &str) {
     let goals: Vec<String> = answer.goals.iter().map(ToString::to_string).collect();
-    page.list("facts", &[format!("goals: {}", goals.join("; ")), answer.searched()]);
+    let mut facts = vec![
+        format!("goals: {}", goals.join("; ")),
+        format!("every simulation: {}", answer.replayed()),
+        answer.wear_terms(),
+        answer.searched(),
+    ];
+    facts.extend(answer.notes.iter().cloned());
+    page.list("facts", &facts);
     page.paragraph(&match &answer.recommended {
         Some(choice) => format!("The cheapest that meets all goals, for {} USD:", dollars(choice.cost_usd)),
         None => "No device meets all goals. The closest:".to_owned(),
     });
     let chosen = answer.chosen();
-    let heads = ["device", "scheme"].map(str::to_owned).into_iter().chain(goals).collect();
-    let row = |choice: &Choice| {
-        let values = answer.goals.iter().map(|goal| choice.shown(goal.measure));
-        [choice.device.clone(), choice.scheme.clone()].into_iter().chain(values).collect()
-    };
-    page.table(&Table { text_columns: 2, ..Table::new(heads, chosen.iter().map(row).collect()) });
+    page.table(&Table::of(answer.listing(chosen)));
+    page.table(&met(answer, chosen));
+    page.list("facts", &answer.binding());
     if let Some(command) = chosen.first().and_then(|choice| choice.command.as_ref()) {
         page.paragraph("To confirm it:");
         page.code(command);
@@ -85,9 +88,25 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
     page.code(command);
 }
 
+/// What the first of the chosen devices comes to beside each goal.
+fn met(answer: &Answer, chosen: &[Choice]) -> Table {
+    let heads = ["goal", "measured", "verdict"].map(str::to_owned).to_vec();
+    let rows = chosen.first().map(|choice| answer.verdicts(choice)).unwrap_or_default();
+    Table { text_columns: 3, ..Table::new(heads, rows) }
+}
+
+/// What is drawn of wear: what the first goal for it is about, or the life, or TBW where nothing says how much is written a day.
+fn wear_of(answer: &Answer) -> Measure {
+    let of_goal = answer.goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Wear);
+    let usual = if answer.write_bytes_per_day.is_some() { Measure::Life } else { Measure::Tbw };
+    of_goal.unwrap_or(usual)
+}
+
 fn units(measure: Measure) -> Units {
     match measure {
         Measure::Life => LIVES,
+        Measure::Tbw => WRITTEN,
+        Measure::Dwpd => &[("a day", 1.0)],
         Measure::Cost => &[("USD", 1.0)],
         _ => TIMES,
     }
@@ -98,6 +117,10 @@ fn axis(label: String, values: impl Iterator<Item = f64>) -> Axis {
         .filter(|&value| value > 0.0)
         .fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
     if most > least * WIDE { Axis::logarithmic(label) } else { Axis::linear(label) }
+}
+
+fn words(answer: &Answer, measure: Measure) -> String {
+    if measure.cause() == Cause::Latency { answer.response_head() } else { measure.words().to_owned() }
 }
 
 /// Every device by its cost and something measured, with the goals of both.
@@ -152,10 +175,10 @@ fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
     };
     series.extend(schemes.iter().map(of_scheme).filter(|series| !series.is_empty()));
     Plot {
-        title: format!("Cost and {}", measure.words()),
+        title: format!("Cost and {}", words(answer, measure)),
         kind: PlotKind::Front,
         x: axis("cost (USD)".into(), costs()),
-        y: axis(format!("{} ({unit})", measure.words()), values()),
+        y: axis(format!("{} ({unit})", words(answer, measure)), values()),
         series,
     }
 }

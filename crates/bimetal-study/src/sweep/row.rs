@@ -140,6 +140,9 @@ pub struct Figures {
     pub write_us: ResponseFigures,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
+    /// Open loop: how much longer the device took than the trace, in seconds. Not kept in rows that are written.
+    #[serde(skip)]
+    pub backlog_s: f64,
     /// Requests by that; of a closed loop what the device can do.
     pub throughput_per_s: Option<f64>,
     /// Bytes programmed by bytes that the host wrote.
@@ -218,6 +221,7 @@ impl Figures {
             read_us: report.read_us,
             write_us: report.write_us,
             simulated_s: report.simulated_s,
+            backlog_s: report.load.backlog_s,
             throughput_per_s: throughput.is_finite().then_some(throughput),
             write_amplification: report.write_amplification,
             energy_j: report.energy_j,

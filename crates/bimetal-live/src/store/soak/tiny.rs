@@ -102,6 +102,7 @@ impl Tiny {
             logical: ByteSize(self.logical_sectors * 512),
             seed: 1,
             serial: false,
+            controller: None,
             regions,
             disks: (0..disks).map(disk).collect(),
             parameters: Default::default(),
@@ -131,6 +132,7 @@ impl Tiny {
             capacity: Capacity::Bytes(ByteSize(u64::from(page_bytes * pages) * blocks)),
             channels: 1,
             dies_per_channel: self.dies,
+            mapping_unit: None,
             faults: Faults::default(),
         }
     }

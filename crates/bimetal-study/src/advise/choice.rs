@@ -1,0 +1,135 @@
+//! A device that was simulated, with what it comes to.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::answer::Simulated;
+use super::goals::{Cause, Goal, Measure, Outcome, Terms};
+use crate::number::NOTHING;
+use crate::sweep::row::Row;
+
+/// What is shown in place of the responses of a device that falls behind.
+pub const FALLS_BEHIND: &str = "falls behind";
+
+/// Responses in microseconds by goal name.
+type Responses = BTreeMap<&'static str, f64>;
+
+/// A device with what it comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The device in words.
+    pub device: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// All of its flash in native mode, in bytes.
+    pub flash_bytes: f64,
+    /// Channels of all regions.
+    pub channels: u32,
+    /// Dies of all regions.
+    pub dies: u32,
+    /// Price, in US dollars.
+    pub cost_usd: f64,
+    /// Responses in microseconds by goal name, as requests arrive in [`Answer::replay`](super::answer::Answer::replay); none of a
+    /// device that falls behind.
+    pub response_us: Option<Responses>,
+    /// The same with one request at a time, so that none waits; none where `response_us` is of a closed loop.
+    pub service_us: Option<Responses>,
+    /// Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
+    pub overload: Option<f64>,
+    /// Life in years; none where nothing was erased in what was measured.
+    pub life_years: Option<f64>,
+    /// Where nothing was erased: the years that it lasts at least, by what was programmed.
+    pub life_at_least_years: Option<f64>,
+    /// Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    pub lifetime_host_bytes: Option<f64>,
+    /// These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    pub tbw: Option<f64>,
+    /// Drive writes per day: `tbw` by the logical capacity and the days of the warranty.
+    pub dwpd: Option<f64>,
+    /// By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    pub excess: Vec<Option<f64>>,
+    /// Whether all goals are met.
+    pub meets: bool,
+    /// The command that repeats its figures; none where no command can read the trace.
+    pub command: Option<String>,
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn responses(of: impl Fn(Measure) -> f64) -> Option<Responses> {
+    let measures = Measure::ALL.into_iter().filter(|measure| measure.cause() == Cause::Latency);
+    measures.map(|measure| Some((measure.name(), finite(of(measure))?))).collect()
+}
+
+impl Choice {
+    pub(super) fn from_simulated(one: &Simulated<'_>, outcome: &Outcome, goals: &[Goal], terms: &Terms) -> Self {
+        let candidate = one.candidate;
+        let figures = one.row.figures.as_ref();
+        let response_us = responses(|measure| outcome.of(measure));
+        let overload = || finite(figures?.simulated_s / terms.arriving?.measured_s);
+        let worn = |measure| finite(outcome.of(measure)).filter(|&value| value > 0.0);
+        let host_bytes = figures.and_then(|figures| figures.lifetime_host_bytes);
+        let service = |row: &Row| {
+            let response = row.figures.as_ref()?.response_us;
+            responses(|measure| match measure {
+                Measure::P50 => response.p50,
+                Measure::P95 => response.p95,
+                Measure::P99 => response.p99,
+                Measure::P999 => response.p999,
+                _ => response.mean,
+            })
+        };
+        Self {
+            device: candidate.layout.words(candidate.scale),
+            scheme: candidate.point.scheme.clone(),
+            flash_bytes: candidate.layout.flash_bytes as f64 * candidate.scale,
+            channels: candidate.layout.channels(),
+            dies: candidate.layout.dies(),
+            cost_usd: outcome.of(Measure::Cost),
+            overload: if response_us.is_none() { overload() } else { None },
+            response_us,
+            service_us: one.service.and_then(service),
+            life_years: worn(Measure::Life).filter(|_| host_bytes.is_some()),
+            life_at_least_years: worn(Measure::Life).filter(|_| host_bytes.is_none()),
+            lifetime_host_bytes: host_bytes.map(|bytes| bytes * candidate.scale),
+            tbw: worn(Measure::Tbw),
+            dwpd: worn(Measure::Dwpd),
+            excess: goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
+            meets: outcome.meets(goals),
+            command: candidate.point.command(),
+        }
+    }
+
+    /// Device and scheme in words.
+    pub fn words(&self) -> String {
+        format!("{}, scheme {}", self.device, self.scheme)
+    }
+
+    /// A measured value with its unit.
+    pub fn shown(&self, measure: Measure) -> String {
+        let is_bound = measure.cause() == Cause::Wear && self.lifetime_host_bytes.is_none();
+        let bound = if is_bound { "≥ " } else { "" };
+        let none = if measure.cause() == Cause::Latency { FALLS_BEHIND } else { NOTHING };
+        self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+    }
+
+    /// The service time that a response goes with, with its unit.
+    pub fn service(&self, response: Measure) -> String {
+        let us = self.service_us.as_ref().and_then(|all| all.get(response.name()));
+        us.map_or_else(|| NOTHING.to_owned(), |&us| response.shown(us))
+    }
+
+    /// A measured value.
+    pub fn of(&self, measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::Cost => Some(self.cost_usd),
+            Measure::Life => self.life_years.or(self.life_at_least_years),
+            Measure::Tbw => self.tbw,
+            Measure::Dwpd => self.dwpd,
+            _ => self.response_us.as_ref()?.get(measure.name()).copied(),
+        }
+    }
+}

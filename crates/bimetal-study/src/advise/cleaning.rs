@@ -1,0 +1,74 @@
+//! What a region does besides the host's work: cleaning, and the stalls that it brings about.
+
+use bimetal_core::chip::Chip;
+use bimetal_core::media::CellMode;
+use bimetal_core::model::write_amplification;
+
+/// On each die a page map keeps one block erased and two open on average half full.
+const BLOCKS_KEPT: f64 = 2.0;
+/// Fuller than this no device is taken to be.
+const UTILISATION_MAX: f64 = 0.98;
+
+/// Read of a page with its transfer, in microseconds.
+pub fn read_us(chip: &Chip) -> f64 {
+    (chip.times(CellMode::Native).0 + chip.transfer()).as_us()
+}
+
+/// Program of a page with its transfer, in microseconds.
+pub fn program_us(chip: &Chip) -> f64 {
+    (chip.times(CellMode::Native).1 + chip.transfer()).as_us()
+}
+
+/// Erase of a block, in microseconds.
+pub fn erase_us(chip: &Chip) -> f64 {
+    chip.times(CellMode::Native).2.as_us()
+}
+
+/// Greedy cleaning of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleaning {
+    /// Read of a page, in microseconds.
+    pub read_us: f64,
+    /// Program of a page, in microseconds.
+    pub program_us: f64,
+    /// Pages programmed for each page that the host writes.
+    pub amplification: f64,
+    collections_per_page: f64,
+    collection_us: f64,
+}
+
+impl Cleaning {
+    /// Of a region of so many bytes, on which so many are seen and so many of them written: what is never written lies still
+    /// and takes no part.
+    pub fn of(chip: &Chip, bytes: f64, dies: u32, logical: f64, written: f64) -> Self {
+        let block = f64::from(chip.page_bytes) * f64::from(chip.pages_per_block);
+        let spare = (bytes - logical - f64::from(dies) * BLOCKS_KEPT * block).max(0.0);
+        let live = written.clamp(block, logical.max(block));
+        let utilisation = (live / (live + spare)).clamp(0.01, UTILISATION_MAX);
+        let amplification = write_amplification::greedy(utilisation, chip.pages_per_block);
+        let pages = f64::from(chip.pages_per_block);
+        let freed = pages / amplification;
+        let (read_us, program_us) = (read_us(chip), program_us(chip));
+        Self {
+            read_us,
+            program_us,
+            amplification,
+            collections_per_page: 1.0 / freed,
+            collection_us: (pages - freed) * (read_us + program_us) + erase_us(chip),
+        }
+    }
+
+    /// What a page that is written may have to wait for.
+    pub fn stall(&self) -> Stall {
+        Stall { per_page: self.collections_per_page, us: self.collection_us }
+    }
+}
+
+/// Work of its own that a device does before it goes on with the host's.
+#[derive(Clone, Copy, Debug)]
+pub struct Stall {
+    /// How often, for each page that is written.
+    pub per_page: f64,
+    /// How long, in microseconds.
+    pub us: f64,
+}

@@ -1,0 +1,286 @@
+//! Responses without a simulation: a sample of the trace's requests through queues of dies.
+//!
+//! In an open loop bursts decide the percentiles of real traces, so that arrivals are taken from the trace instead of from a distribution. Each die
+//! serves pages in the order in which they arrive. Pages of a write go to the dies in turn, those of a read where their address
+//! says. Collections and migrations stop a die for a while, at regular distances of pages written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+
+use super::cleaning::Stall;
+
+/// Most requests of a sample, and the runs of consecutive requests that a larger trace is sampled by.
+const REQUESTS_MAX: usize = 12_288;
+const RUNS: usize = 8;
+/// Deeper queues of a closed loop are taken to be as deep as this.
+const DEPTH_MAX: u32 = 1024;
+/// Steps of a histogram within each doubling, as a power of two.
+const STEPS_LOG2: u32 = 4;
+/// Bits of a float below those steps.
+const SHIFT: u32 = 52 - STEPS_LOG2;
+/// Steps from a sixteenth of a microsecond on, over fifty doublings.
+const FIRST_STEP: u64 = (1023 - 4) << STEPS_LOG2;
+const STEPS: usize = 50 << STEPS_LOG2;
+
+/// Requests of a trace, by the size of flash pages.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pace: Pace,
+    by_page: BTreeMap<u32, Vec<Visit>>,
+}
+
+/// A request as dies see it.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    at_us: f64,
+    first_page: u64,
+    pages: u32,
+    is_write: bool,
+    /// Whether it is the first of its run, before which nothing is known.
+    is_first: bool,
+}
+
+/// When requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// So many times as fast as in the trace.
+    Open(f64),
+    /// As soon as there are fewer than so many that are not served.
+    Closed(u32),
+}
+
+/// How dies serve pages.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Read of a page, in microseconds.
+    pub read_us: f64,
+    /// Write of a page, in microseconds.
+    pub write_us: f64,
+    /// What stops a die.
+    pub stalls: Vec<Stall>,
+}
+
+impl Sample {
+    /// Of requests that arrive at that pace.
+    pub fn of(requests: &[Request], page_bytes: &BTreeSet<u32>, pace: Pace) -> Self {
+        let speed = if let Pace::Open(speed) = pace { speed } else { 1.0 };
+        let runs: Vec<&[Request]> = if requests.len() <= REQUESTS_MAX {
+            vec![requests]
+        } else {
+            let length = REQUESTS_MAX / RUNS;
+            let start = |run: usize| run * (requests.len() - length) / (RUNS - 1);
+            (0..RUNS).map(|run| &requests[start(run)..start(run) + length]).collect()
+        };
+        let visits = |page_bytes: u32| {
+            let sectors = u64::from(page_bytes) / SECTOR_BYTES;
+            let visit = |(nth, request): (usize, &Request)| {
+                let first_page = request.sector / sectors;
+                Visit {
+                    at_us: request.arrival_ns as f64 / 1e3 / speed,
+                    first_page,
+                    pages: u32::try_from(request.end().div_ceil(sectors) - first_page).unwrap_or(u32::MAX),
+                    is_write: request.op == Op::Write,
+                    is_first: nth == 0,
+                }
+            };
+            let served = |run: &&[Request]| -> Vec<Visit> {
+                let served = run.iter().filter(|request| request.op != Op::Trim && request.sectors > 0);
+                served.enumerate().map(visit).collect()
+            };
+            runs.iter().flat_map(served).collect()
+        };
+        Self { pace, by_page: page_bytes.iter().map(|&bytes| (bytes, visits(bytes))).collect() }
+    }
+
+    /// Responses on so many dies.
+    pub fn responses(&self, service: &Service, page_bytes: u32, dies: u32) -> Quantiles {
+        let mut queues = Queues::new(service, dies);
+        let mut histogram = Histogram::default();
+        let depth = if let Pace::Closed(depth) = self.pace { depth.clamp(1, DEPTH_MAX) as usize } else { 0 };
+        // In a closed loop a request is sent when the one that came so many before it is served.
+        let mut done = vec![0.0; depth];
+        for (nth, &visit) in self.by_page.get(&page_bytes).into_iter().flatten().enumerate() {
+            let mut visit = visit;
+            if depth > 0 {
+                visit.at_us = done[nth % depth];
+            } else if visit.is_first {
+                queues.free_at_us.fill(0.0);
+            }
+            let done_us = if visit.is_write { queues.write(&visit) } else { queues.read(&visit) };
+            if depth > 0 {
+                done[nth % depth] = done_us;
+            }
+            histogram.add(done_us - visit.at_us);
+        }
+        histogram.quantiles()
+    }
+}
+
+struct Queues<'a> {
+    service: &'a Service,
+    free_at_us: Vec<f64>,
+    /// For each kind of stalls and each die: how much of the distance to the next one is behind it.
+    due: Vec<Vec<f64>>,
+    next_die: usize,
+}
+
+impl<'a> Queues<'a> {
+    fn new(service: &'a Service, dies: u32) -> Self {
+        let dies = dies.max(1) as usize;
+        // Dies are not stopped all at once.
+        let apart = || (0..dies).map(|die| (die as f64 + 0.5) / dies as f64).collect();
+        let due = service.stalls.iter().map(|_| apart()).collect();
+        Self { service, free_at_us: vec![0.0; dies], due, next_die: 0 }
+    }
+
+    /// For each die that takes part in a request from a die on: the die and its pages.
+    fn shared(first: usize, dies: usize, pages: u32) -> impl Iterator<Item = (usize, f64)> {
+        let (each, more) = (pages as usize / dies, pages as usize % dies);
+        let of = move |nth: usize| ((first + nth) % dies, (each + usize::from(nth < more)) as f64);
+        (0..dies.min(pages as usize)).map(of)
+    }
+
+    fn write(&mut self, visit: &Visit) -> f64 {
+        let dies = self.free_at_us.len();
+        let mut done_us = visit.at_us;
+        for (die, pages) in Self::shared(self.next_die, dies, visit.pages) {
+            let mut busy_us = pages * self.service.write_us;
+            for (stall, due) in self.service.stalls.iter().zip(&mut self.due) {
+                due[die] += pages * stall.per_page;
+                busy_us += due[die].floor() * stall.us;
+                due[die] = due[die].fract();
+            }
+            done_us = done_us.max(self.serve(die, visit.at_us, busy_us));
+        }
+        self.next_die = (self.next_die + visit.pages as usize) % dies;
+        done_us
+    }
+
+    fn read(&mut self, visit: &Visit) -> f64 {
+        let dies = self.free_at_us.len();
+        let first = (visit.first_page % dies as u64) as usize;
+        let mut done_us = visit.at_us;
+        for (die, pages) in Self::shared(first, dies, visit.pages) {
+            done_us = done_us.max(self.serve(die, visit.at_us, pages * self.service.read_us));
+        }
+        done_us
+    }
+
+    fn serve(&mut self, die: usize, at_us: f64, busy_us: f64) -> f64 {
+        let done_us = self.free_at_us[die].max(at_us) + busy_us;
+        self.free_at_us[die] = done_us;
+        done_us
+    }
+}
+
+/// Responses with their weights, from short to long.
+#[derive(Clone, Debug, Default)]
+pub struct Quantiles {
+    responses: Vec<(f64, f64)>,
+    total: f64,
+}
+
+impl Quantiles {
+    /// Of responses in microseconds with their weights.
+    pub fn of(mut responses: Vec<(f64, f64)>) -> Self {
+        responses.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total = responses.iter().map(|&(_, weight)| weight).sum();
+        Self { responses, total }
+    }
+
+    /// Mean, in microseconds.
+    pub fn mean(&self) -> f64 {
+        self.responses.iter().map(|&(us, weight)| us * weight).sum::<f64>() / self.total.max(1.0)
+    }
+
+    /// What that share of the responses does not exceed, in microseconds.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut left = share * self.total;
+        let reached = self.responses.iter().find(|&&(_, weight)| {
+            left -= weight;
+            left <= 0.0
+        });
+        reached.or(self.responses.last()).map_or(0.0, |&(us, _)| us)
+    }
+}
+
+/// Counts and sums of responses by their leading bits.
+struct Histogram {
+    steps: Vec<(f64, f64)>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { steps: vec![(0.0, 0.0); STEPS] }
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, us: f64) {
+        let step = (us.to_bits() >> SHIFT).saturating_sub(FIRST_STEP).min(STEPS as u64 - 1);
+        let (sum, count) = &mut self.steps[step as usize];
+        *sum += us;
+        *count += 1.0;
+    }
+
+    fn quantiles(self) -> Quantiles {
+        let filled = self.steps.into_iter().filter(|&(_, count)| count > 0.0);
+        Quantiles::of(filled.map(|(sum, count)| (sum / count, count)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes(gap_us: u64, count: u64) -> Sample {
+        let request =
+            |number: u64| Request { arrival_ns: number * gap_us * 1000, sector: number * 8, sectors: 8, op: Op::Write };
+        let requests: Vec<Request> = (0..count).map(request).collect();
+        Sample::of(&requests, &BTreeSet::from([4096]), Pace::Open(1.0))
+    }
+
+    fn service(stalls: Vec<Stall>) -> Service {
+        Service { read_us: 10.0, write_us: 100.0, stalls }
+    }
+
+    #[test]
+    fn requests_wait_for_those_before_them_and_dies_share_them() {
+        // One page each 50 us on a die that takes 100 us: the n-th waits for n times 50 us.
+        let one = writes(50, 101).responses(&service(Vec::new()), 4096, 1);
+        assert!((one.mean() - (100.0 + 50.0 * 50.0)).abs() < 1e-6, "{}", one.mean());
+        let two = writes(50, 101).responses(&service(Vec::new()), 4096, 2);
+        assert!((two.mean() - 100.0).abs() < 1e-6 && two.quantile(0.999) < 101.0, "{}", two.mean());
+    }
+
+    #[test]
+    fn who_comes_during_a_stall_waits() {
+        // A stall of 10 ms each 100 pages, which come each millisecond.
+        let stalls = vec![Stall { per_page: 0.01, us: 10_000.0 }];
+        let found = writes(1000, 10_000).responses(&service(stalls), 4096, 1);
+        // The first waits for 10 ms, the next for 9.1, and so on.
+        let waits: f64 = (0..11).map(|nth| 10_000.0 - 900.0 * f64::from(nth)).sum();
+        assert!((found.mean() - 100.0 - waits / 100.0).abs() < 5.0, "{}", found.mean());
+        assert_eq!(found.quantile(0.5), 100.0);
+        assert!(found.quantile(0.999) > 9_000.0);
+    }
+
+    #[test]
+    fn in_a_closed_loop_none_waits_for_more_than_its_depth() {
+        let requests: Vec<Request> =
+            (0..1000).map(|number| Request { arrival_ns: 0, sector: number * 8, sectors: 8, op: Op::Write }).collect();
+        let mean = |depth| {
+            let sample = Sample::of(&requests, &BTreeSet::from([4096]), Pace::Closed(depth));
+            sample.responses(&service(Vec::new()), 4096, 1).mean()
+        };
+        assert!((mean(1) - 100.0).abs() < 1e-6 && (mean(4) - 400.0).abs() < 2.0, "{}", mean(4));
+    }
+
+    #[test]
+    fn a_large_trace_is_sampled_by_runs() {
+        let found = writes(50, 200_000).responses(&service(Vec::new()), 4096, 1);
+        let length = (REQUESTS_MAX / RUNS) as f64;
+        assert!((found.mean() - (100.0 + 50.0 * (length - 1.0) / 2.0)).abs() < 1.0, "{}", found.mean());
+    }
+}

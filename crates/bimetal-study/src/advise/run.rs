@@ -1,0 +1,204 @@
+//! Simulations of candidates, and the answer that is made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::answer::{self, Answer, Judge, Simulated};
+use super::goals::{Goal, Outcome, Terms, Whole};
+use super::learn::Predicted;
+use super::prices::{Kind, total};
+use super::search::{self, Aim};
+use super::space::{Candidate, Space};
+use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed};
+use crate::arrivals;
+use crate::number::{SIZES, significant, with_unit};
+use crate::sweep::point::{Point, Replay, run_on};
+use crate::sweep::row::{FailureKind, Row};
+use crate::sweep::schedule::Gate;
+use crate::sweep::source::Loaded;
+use bimetal_core::replay::Arrivals;
+use bimetal_core::report::TraceFacts;
+
+/// Prices of a kind of parts at which devices are looked for, too, so that it is seen how the answer moves.
+const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
+
+/// A question with all that comes into question.
+pub(super) struct Study<'a> {
+    pub facts: TraceFacts,
+    pub question: &'a Question,
+    pub terms: Terms,
+    pub space: &'a Space<'a>,
+    pub candidates: &'a [Candidate],
+    pub predicted: &'a [Predicted],
+}
+
+/// What came of a candidate: as the question has it, and where requests arrive by themselves with one at a time, too.
+struct Ran {
+    row: Row,
+    service: Option<Row>,
+}
+
+impl Study<'_> {
+    /// The answer to the question.
+    pub fn answer(self, trace: &Loaded, pool: &ThreadPool, progress: &Progress<'_>) -> Result<Answer, AdviceError> {
+        // Large devices take long to fill.
+        let (least, most) = (*SIMULATIONS.start(), *SIMULATIONS.end());
+        let most = if self.space.scale() > 1.0 { least } else { most };
+        let usual = self.candidates.len().div_ceil(SIMULATED).clamp(least, most);
+        let simulations = self.question.simulations.unwrap_or(usual);
+        let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
+        let gate = Gate::default();
+        let mut run = |batch: &[usize]| {
+            let done = ran.len();
+            let served = &|| progress(Phase::Simulating, done, simulations);
+            let of_batch = pool.install(|| self.simulated(batch, trace, &gate, served));
+            if progress(Phase::Simulating, done + of_batch.len(), simulations).is_break()
+                || of_batch.iter().any(was_stopped)
+            {
+                return ControlFlow::Break(());
+            }
+            let outcomes = of_batch.iter().zip(batch).map(|(ran, &at)| self.outcome(ran, at)).collect();
+            ran.extend(batch.iter().copied().zip(of_batch));
+            ControlFlow::Continue(outcomes)
+        };
+        let aims = aims(&self.question.goals, self.candidates);
+        let found = search::search(self.predicted, &aims, simulations, &mut run);
+        let ControlFlow::Continue(found) = found else { return Err(AdviceError::Stopped) };
+        let simulated: Vec<Simulated<'_>> = (found.tried.iter())
+            .filter_map(|(at, outcome)| {
+                let Ran { row, service } = ran.get(at)?;
+                let service = service.as_ref();
+                Some(Simulated { candidate: &self.candidates[*at], outcome: *outcome, row, service })
+            })
+            .collect();
+        if let [Simulated { row: Row { failure: Some(first), .. }, .. }, ..] = simulated.as_slice()
+            && simulated.iter().all(|one| one.outcome.is_none())
+        {
+            return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
+        }
+        Ok(self.judged(&simulated, found.is_settled))
+    }
+
+    /// What came of each of a batch.
+    fn simulated(
+        &self,
+        batch: &[usize],
+        trace: &Loaded,
+        gate: &Gate,
+        served: &(dyn Fn() -> ControlFlow<()> + Sync),
+    ) -> Vec<Ran> {
+        let run = |point: &Point| run_on(point, trace, &|bytes| gate.enter(bytes), &mut |_| served());
+        let one_at_a_time = |point: &Point| {
+            let arrivals = arrivals::name(Arrivals::Closed { depth: 1 });
+            Point { replay: Replay { arrivals, ..point.replay.clone() }, ..point.clone() }
+        };
+        let simulate = |&at: &usize| {
+            let point = &self.candidates[at].point;
+            let service = || self.terms.arriving.map(|_| run(&one_at_a_time(point)));
+            let (row, service) = rayon::join(|| run(point), service);
+            Ran { row, service }
+        };
+        batch.par_iter().map(simulate).collect()
+    }
+
+    fn outcome(&self, ran: &Ran, at: usize) -> Option<Outcome> {
+        let whole = Whole { cost_usd: self.candidates[at].cost_usd, scale: self.candidates[at].scale };
+        Some(Outcome::of_figures(ran.row.figures.as_ref()?, whole, &self.terms))
+    }
+
+    /// What can be said of what was simulated.
+    fn judged(self, simulated: &[Simulated<'_>], is_settled: bool) -> Answer {
+        let goals = self.question.goals.as_slice();
+        let judge = Judge::new(goals, &self.terms, simulated);
+        let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
+        let closest = if recommended.is_some() { Vec::new() } else { judge.closest() };
+        let parts: BTreeMap<&str, _> =
+            self.candidates.iter().flat_map(Candidate::chips).map(|chip| (chip.name.as_str(), chip)).collect();
+        let prices = &self.question.prices;
+        Answer {
+            bimetal: env!("CARGO_PKG_VERSION"),
+            notes: self.notes(),
+            trace: self.facts,
+            replay: self.question.replay.clone(),
+            goals: goals.to_vec(),
+            write_bytes_per_day: self.terms.rate.bytes_per_day(),
+            warranty_years: self.terms.warranty_years,
+            price_year: prices.year,
+            prices: parts.into_values().filter_map(|chip| prices.listed(chip)).collect(),
+            candidates: self.candidates.len(),
+            dies: self.space.die_counts(),
+            simulations: simulated.len(),
+            failed: simulated.iter().filter(|one| one.outcome.is_none()).count(),
+            is_settled,
+            binds: answer::binds(recommended.as_ref(), &closest, &by_goal),
+            recommended,
+            closest,
+            by_goal,
+            front: judge.front(),
+            sensitivity: judge.sensitivity(),
+            simulated: judge.all(),
+        }
+    }
+
+    /// What a reader should know before trusting the answer.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.terms.arriving.is_none() && self.facts.duration_s <= 0.0 {
+            notes.push(
+                "the trace has no times: requests are not sent before earlier ones are served, and responses have no waiting for \
+                 bursts in them"
+                    .to_owned(),
+            );
+        }
+        let scale = self.space.scale();
+        if scale > 1.0 {
+            let (whole, simulated) = (self.space.capacity_bytes(), self.space.capacity_bytes() / scale);
+            notes.push(format!(
+                "devices of {} are simulated with {} and as many dies: prices, lives and TBW are {} times those that the commands \
+                 print, responses are the same",
+                with_unit(SIZES, whole),
+                with_unit(SIZES, simulated),
+                significant(scale)
+            ));
+        }
+        let is_scaled_load = speed(&self.question.replay).is_some_and(|speed| speed != 1.0);
+        if is_scaled_load && self.question.write_bytes_per_day.is_none() {
+            notes.push(
+                "lives are at the load that is offered; the commands print them at the trace's own rate".to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+fn was_stopped(ran: &Ran) -> bool {
+    let is_stop = |row: &Row| row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Stopped);
+    is_stop(&ran.row) || ran.service.as_ref().is_some_and(is_stop)
+}
+
+/// All goals, then all but one, then each alone; and as far as there are simulations left, all goals at other prices.
+fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
+    let but = |at: usize| goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
+    let alone = |at: usize| vec![goals[at]];
+    let mut sets: Vec<Vec<Goal>> = vec![goals.to_vec()];
+    for set in (0..goals.len()).map(but).chain((0..goals.len()).map(alone)) {
+        let set: Vec<Goal> = set;
+        if !set.is_empty() && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    let today: Vec<f64> = candidates.iter().map(|candidate| candidate.cost_usd).collect();
+    let mut aims: Vec<Aim> = sets.into_iter().map(|goals| Aim { goals, costs: today.clone() }).collect();
+    let kinds: BTreeSet<Kind> =
+        candidates.iter().flat_map(|candidate| candidate.shares.iter().map(|&(kind, _)| kind)).collect();
+    for factor in PRICE_FACTORS {
+        for &kind in &kinds {
+            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
+            aims.push(Aim { goals: goals.to_vec(), costs: candidates.iter().map(cost).collect() });
+        }
+    }
+    aims
+}
