@@ -2,6 +2,7 @@
 
 use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, Resolved};
 use crate::chip::Chip;
+use crate::controller::Settings;
 use crate::media::{Faults, SimMedia};
 use crate::scheme::{BuildError, Regions, SchemeSpec};
 use crate::units::ByteSize;
@@ -25,6 +26,12 @@ const FAST_PERCENT: f64 = 1.25;
 const FAST_BLOCKS_MIN: u32 = 16;
 /// 5 % of spare area, as Chang's 21 GB for 20 GB.
 const SLOW_PERCENT: f64 = 105.0;
+/// A drive of 2 TB has 2 TiB of flash, of which 3 % go to bad blocks, parity and firmware.
+const DRIVE_BYTES: u64 = 2_000_000_000_000;
+const DRIVE_PERCENT: f64 = 107.0;
+/// Dies of 1 Tbit on the four channels of a controller without DRAM.
+const DRIVE_CHANNELS: u32 = 4;
+const DRIVE_DIES_PER_CHANNEL: u32 = 4;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
 /// The disk under a cache.
 const HOME_DRIVE: &str = "nearline-18tb";
@@ -42,9 +49,37 @@ impl Template {
         Self { device, automatic: false, is_set }
     }
 
-    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a disk
-    /// in its place.
+    /// A device for that many bytes: a drive of today of 2 TB, scaled down. Its 16 dies of TLC have 7 % of spare area; a scheme of
+    /// two regions gets 12 of them behind 4 of the same make in SLC mode, of 1.25 % of the capacity. Caches get these 4 in front of
+    /// a disk.
     pub fn auto(logical_bytes: u64) -> Self {
+        let region = |name: &str, chip: &str, percent, dies_per_channel| Region {
+            name: name.into(),
+            chip: PartChoice::Named(chip.into()),
+            capacity: Capacity::Percent(percent),
+            channels: DRIVE_CHANNELS,
+            dies_per_channel,
+            mapping_unit: Some(ByteSize(4 << 10)),
+            faults: Faults::default(),
+        };
+        let device = Device {
+            controller: Some(Settings::of_today()),
+            logical: ByteSize(DRIVE_BYTES),
+            regions: vec![
+                region("pslc", "bics6-pslc", FAST_PERCENT, 1),
+                region("tlc", "bics6-tlc", DRIVE_PERCENT, DRIVE_DIES_PER_CHANNEL - 1),
+            ],
+            ..blank(vec![home_disk()])
+        };
+        let logical = ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN));
+        // Its parts are of the catalogue, so that it can be scaled.
+        let device = device.scaled(logical).unwrap_or(device);
+        Self { device: Device { logical, ..device }, automatic: true, is_set: vec![false; 2] }
+    }
+
+    /// A device for that many bytes whose data are in files: the papers' SLC of 1.25 % in front of MLC with 5 % of spare area, a
+    /// die each, and for caches a disk in its place.
+    pub fn in_files(logical_bytes: u64) -> Self {
         let region = |name: &str, chip: &str, percent| Region {
             name: name.into(),
             chip: PartChoice::Named(chip.into()),
@@ -55,16 +90,9 @@ impl Template {
             faults: Faults::default(),
         };
         let device = Device {
-            name: "auto".into(),
-            summary: String::new(),
-            scheme: String::new(),
             logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
-            seed: 1,
-            serial: false,
-            controller: None,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
-            disks: vec![home_disk()],
-            parameters: Default::default(),
+            ..blank(vec![home_disk()])
         };
         Self { device, automatic: true, is_set: vec![false; 2] }
     }
@@ -124,10 +152,15 @@ impl Template {
         }
         match (spec.regions, device.regions.len()) {
             (Regions::One, 2) => {
-                device.regions.remove(0);
+                let fast = device.regions.remove(0);
+                self.give_dies(&mut device, &fast);
             }
             (Regions::FlashOverDisk, 2) => put_over_disk(&mut device, notes),
-            (Regions::DualMode, 2) => exchange_for_slow(&mut device, spec, notes)?,
+            (Regions::DualMode, 2) => {
+                let fast = device.regions[0].clone();
+                exchange_for_slow(&mut device, spec, notes)?;
+                self.give_dies(&mut device, &fast);
+            }
             (Regions::FastAndSlow, 1) => {
                 let what = format!(
                     "scheme `{}` needs a fast region in front of `{}`; add a [[region]] before it",
@@ -138,6 +171,17 @@ impl Template {
             _ => {}
         }
         Ok(device)
+    }
+
+    /// A drive of one region has the dies that others have in two.
+    fn give_dies(&self, device: &mut Device, fast: &Region) {
+        if let Some(slow) = device.regions.last_mut()
+            && self.automatic
+            && device.controller.is_some()
+            && slow.channels == fast.channels
+        {
+            slow.dies_per_channel += fast.dies_per_channel;
+        }
     }
 
     /// Small fast regions get their least size, and regions are called after their cells.
@@ -229,6 +273,22 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
         }
     }
     Ok(())
+}
+
+/// A device of nothing but disks.
+fn blank(disks: Vec<Disk>) -> Device {
+    Device {
+        name: "auto".into(),
+        summary: String::new(),
+        scheme: String::new(),
+        logical: ByteSize(0),
+        seed: 1,
+        serial: false,
+        controller: None,
+        regions: Vec::new(),
+        disks,
+        parameters: Default::default(),
+    }
 }
 
 fn home_disk() -> Disk {
