@@ -53,7 +53,7 @@ fn device(args: &CreateArgs) -> Result<Resolved, Failure> {
     let scheme = scheme::find(scheme)?;
     let mut template = match (described.clone(), args.capacity) {
         (Some(device), _) => Template::fixed(device),
-        (None, capacity) => Template::in_files(capacity.map_or(CAPACITY, |capacity| capacity.0)),
+        (None, capacity) => Template::auto(capacity.map_or(CAPACITY, |capacity| capacity.0)),
     };
     if let Some(capacity) = args.capacity {
         template.set("logical", &capacity.to_string())?;

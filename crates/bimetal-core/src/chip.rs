@@ -229,8 +229,8 @@ pub fn priced_in(name: &str) -> Option<u16> {
 
 /// The year of a part of the catalogue: that in its name, or that of the publication that its source begins with.
 pub fn year(name: &str) -> Option<u16> {
-    let part = parts::PARTS.iter().find(|part| part.name == name)?;
-    let words = part.name.rsplit('-').chain(part.source.split(|character: char| !character.is_ascii_digit()));
+    let chip = find(name)?;
+    let words = chip.name.rsplit('-').chain(chip.source.split(|character: char| !character.is_ascii_digit()));
     words.filter(|word| word.len() == 4).filter_map(|word| word.parse().ok()).find(|year| (1990..2100).contains(year))
 }
 

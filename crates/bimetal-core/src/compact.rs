@@ -1,13 +1,13 @@
 //! Address compaction: the extents of an address space that a trace touches, moved next to each other.
 //!
-//! Traces of large volumes touch little of them. Moving the touched 64-KiB extents together, in order, lets a small
+//! Traces of large volumes touch little of them. Moving the touched 1-MiB extents together, in order, lets a small
 //! device hold them. Offsets within an extent stay, so block-mapped schemes see the locality there is; extents that
 //! were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
 
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// Bytes of an extent.
-pub const EXTENT_BYTES: u64 = 64 << 10;
+pub const EXTENT_BYTES: u64 = 1 << 20;
 
 const EXTENT_SECTORS: u64 = EXTENT_BYTES / SECTOR_BYTES;
 

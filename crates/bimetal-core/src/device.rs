@@ -85,6 +85,9 @@ pub struct Device {
     /// Whether it does one operation at a time, on whatever region and die.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
+    /// Whether it is scaled down to what a trace touches: as many dies and channels, smaller blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fit_to_trace: bool,
     /// Host link, write buffer and firmware of a drive of today; the papers' devices have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<controller::Settings>,

@@ -172,10 +172,7 @@ pub fn prepare(
     schemes: &Schemes,
     settings: &[(String, String)],
 ) -> Result<Prepared, StudyError> {
-    let mut template = match device {
-        Some(device) => Template::fixed(device),
-        None => Template::auto(workload.extents.touched_bytes()),
-    };
+    let mut template = Template::for_trace(device, settings, workload.extents.touched_bytes())?;
     let of_schemes = configure(&mut template, schemes, settings)?;
     let addresses = place(&mut workload, &template)?;
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
@@ -212,10 +209,7 @@ pub fn prepare_one(
     scheme: &'static SchemeSpec,
     settings: &[(String, String)],
 ) -> Result<(Workload, Resolved), StudyError> {
-    let mut template = match device {
-        Some(device) => Template::fixed(device),
-        None => Template::auto(workload.extents.touched_bytes()),
-    };
+    let mut template = Template::for_trace(device, settings, workload.extents.touched_bytes())?;
     let schemes = Schemes { specs: vec![scheme], optional: false };
     let of_scheme = configure(&mut template, &schemes, settings)?;
     place(&mut workload, &template)?;

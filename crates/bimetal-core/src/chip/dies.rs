@@ -156,7 +156,7 @@ pub(super) static DIES: &[Die] = &[
         independent_reads: 4,
         bus_mb_per_s: 2000.0,
         endurance: 30_000,
-        ..tlc("bics6-pslc", "bics6-tlc whose blocks stay in SLC mode: a third of the capacity, three times the price; 25 us and 130 us \
+        ..tlc("bics6-pslc", "bics6-tlc, 2021, whose blocks stay in SLC mode: a third of the capacity, three times the price; 25 us and 130 us \
               for the pages of all planes as in that mode")
     },
     Die {

@@ -76,23 +76,6 @@ const TIME_MAX_US: f64 = 1e6;
 const BUFFER_MAX: u64 = 64 << 30;
 
 impl Settings {
-    /// A controller of a PCIe 4 drive of 2021 to 2024 without DRAM: the constants of the real drives of that class, which
-    /// `bimetal drives` holds against measurements.
-    pub fn of_today() -> Self {
-        Self {
-            link_mb_per_s: 7100.0,
-            half_duplex: false,
-            command_us: 0.85,
-            us_per_4kib: 0.25,
-            read_latency_us: 20.0,
-            write_latency_us: 14.0,
-            buffer: ByteSize(4 << 20),
-            power_protected: false,
-            map_cache: None,
-            fold_efficiency: 0.85,
-        }
-    }
-
     /// Checks each figure.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Comparable devices for several schemes, made from one description or from a logical capacity alone.
 
+use super::set::FIT_TO_TRACE;
 use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, Resolved};
 use crate::chip::Chip;
-use crate::controller::Settings;
 use crate::media::{Faults, SimMedia};
 use crate::scheme::{BuildError, Regions, SchemeSpec};
 use crate::units::ByteSize;
@@ -26,13 +26,9 @@ const FAST_PERCENT: f64 = 1.25;
 const FAST_BLOCKS_MIN: u32 = 16;
 /// 5 % of spare area, as Chang's 21 GB for 20 GB.
 const SLOW_PERCENT: f64 = 105.0;
-/// A drive of 2 TB has 2 TiB of flash, of which 3 % go to bad blocks, parity and firmware.
-const DRIVE_BYTES: u64 = 2_000_000_000_000;
-const DRIVE_PERCENT: f64 = 107.0;
-/// Dies of 1 Tbit on the four channels of a controller without DRAM.
-const DRIVE_CHANNELS: u32 = 4;
-const DRIVE_DIES_PER_CHANNEL: u32 = 4;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
+/// A drive of many dies has blocks of a wordline at this capacity.
+const FITTED_BYTES_MIN: u64 = 128 << 20;
 /// The disk under a cache.
 const HOME_DRIVE: &str = "nearline-18tb";
 /// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
@@ -49,37 +45,31 @@ impl Template {
         Self { device, automatic: false, is_set }
     }
 
-    /// A device for that many bytes: a drive of today of 2 TB, scaled down. Its 16 dies of TLC have 7 % of spare area; a scheme of
-    /// two regions gets 12 of them behind 4 of the same make in SLC mode, of 1.25 % of the capacity. Caches get these 4 in front of
-    /// a disk.
-    pub fn auto(logical_bytes: u64) -> Self {
-        let region = |name: &str, chip: &str, percent, dies_per_channel| Region {
-            name: name.into(),
-            chip: PartChoice::Named(chip.into()),
-            capacity: Capacity::Percent(percent),
-            channels: DRIVE_CHANNELS,
-            dies_per_channel,
-            mapping_unit: Some(ByteSize(4 << 10)),
-            faults: Faults::default(),
-        };
-        let device = Device {
-            controller: Some(Settings::of_today()),
-            logical: ByteSize(DRIVE_BYTES),
-            regions: vec![
-                region("pslc", "bics6-pslc", FAST_PERCENT, 1),
-                region("tlc", "bics6-tlc", DRIVE_PERCENT, DRIVE_DIES_PER_CHANNEL - 1),
-            ],
-            ..blank(vec![home_disk()])
-        };
-        let logical = ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN));
-        // Its parts are of the catalogue, so that it can be scaled.
-        let device = device.scaled(logical).unwrap_or(device);
-        Self { device: Device { logical, ..device }, automatic: true, is_set: vec![false; 2] }
+    /// A device for a trace that touches that many bytes: the one that is described, scaled down if it or a setting says so, or one
+    /// that is made for the trace.
+    ///
+    /// # Errors
+    /// A part that cannot be, or a setting that is neither true nor false.
+    pub fn for_trace(
+        device: Option<Device>,
+        settings: &[(String, String)],
+        touched_bytes: u64,
+    ) -> Result<Self, DeviceError> {
+        let Some(mut device) = device else { return Ok(Self::auto(touched_bytes)) };
+        for (key, value) in settings.iter().filter(|(key, _)| key == FIT_TO_TRACE) {
+            device.set(key, value)?;
+        }
+        if !device.fit_to_trace {
+            return Ok(Self::fixed(device));
+        }
+        let logical = ByteSize(touched_bytes.max(FITTED_BYTES_MIN).next_multiple_of(LOGICAL_BYTES_MIN));
+        let is_set = vec![false; device.regions.len()];
+        Ok(Self { device: device.scaled(logical)?, automatic: true, is_set })
     }
 
-    /// A device for that many bytes whose data are in files: the papers' SLC of 1.25 % in front of MLC with 5 % of spare area, a
-    /// die each, and for caches a disk in its place.
-    pub fn in_files(logical_bytes: u64) -> Self {
+    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a disk
+    /// in its place.
+    pub fn auto(logical_bytes: u64) -> Self {
         let region = |name: &str, chip: &str, percent| Region {
             name: name.into(),
             chip: PartChoice::Named(chip.into()),
@@ -90,9 +80,17 @@ impl Template {
             faults: Faults::default(),
         };
         let device = Device {
+            name: "auto".into(),
+            summary: String::new(),
+            scheme: String::new(),
             logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
+            seed: 1,
+            serial: false,
+            fit_to_trace: false,
+            controller: None,
             regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
-            ..blank(vec![home_disk()])
+            disks: vec![home_disk()],
+            parameters: Default::default(),
         };
         Self { device, automatic: true, is_set: vec![false; 2] }
     }
@@ -153,13 +151,13 @@ impl Template {
         match (spec.regions, device.regions.len()) {
             (Regions::One, 2) => {
                 let fast = device.regions.remove(0);
-                self.give_dies(&mut device, &fast);
+                give_dies(&mut device, &fast);
             }
             (Regions::FlashOverDisk, 2) => put_over_disk(&mut device, notes),
             (Regions::DualMode, 2) => {
                 let fast = device.regions[0].clone();
                 exchange_for_slow(&mut device, spec, notes)?;
-                self.give_dies(&mut device, &fast);
+                give_dies(&mut device, &fast);
             }
             (Regions::FastAndSlow, 1) => {
                 let what = format!(
@@ -173,17 +171,6 @@ impl Template {
         Ok(device)
     }
 
-    /// A drive of one region has the dies that others have in two.
-    fn give_dies(&self, device: &mut Device, fast: &Region) {
-        if let Some(slow) = device.regions.last_mut()
-            && self.automatic
-            && device.controller.is_some()
-            && slow.channels == fast.channels
-        {
-            slow.dies_per_channel += fast.dies_per_channel;
-        }
-    }
-
     /// Small fast regions get their least size, and regions are called after their cells.
     fn finish_automatic(
         &self,
@@ -193,7 +180,8 @@ impl Template {
     ) -> Result<(), DeviceError> {
         let chips = chips(device)?;
         for ((region, chip), other) in device.regions.iter_mut().zip(&chips).zip(chips.iter().rev()) {
-            if chip.cell != other.cell {
+            // A described region keeps its name.
+            if chip.cell != other.cell && !device.fit_to_trace {
                 region.name = format!("{:?}", chip.cell).to_ascii_lowercase();
             }
         }
@@ -275,19 +263,11 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// A device of nothing but disks.
-fn blank(disks: Vec<Disk>) -> Device {
-    Device {
-        name: "auto".into(),
-        summary: String::new(),
-        scheme: String::new(),
-        logical: ByteSize(0),
-        seed: 1,
-        serial: false,
-        controller: None,
-        regions: Vec::new(),
-        disks,
-        parameters: Default::default(),
+/// A drive with a controller has the same dies for a scheme of one region as for one of two.
+fn give_dies(device: &mut Device, fast: &Region) {
+    let has_controller = device.controller.is_some();
+    if let Some(slow) = device.regions.last_mut().filter(|slow| has_controller && slow.channels == fast.channels) {
+        slow.dies_per_channel += fast.dies_per_channel;
     }
 }
 

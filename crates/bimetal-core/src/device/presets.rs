@@ -35,6 +35,7 @@ presets! {
     "wlaftl",
     "opfcl-1",
     "opfcl-2",
+    "today",
     "tlc-1tb-pslc",
     "qlc-2tb-pslc",
     "wd-sn550-500gb",

@@ -16,7 +16,9 @@ pub fn is_device_key(key: &str) -> bool {
 }
 
 /// Settings of a device as a whole.
-pub const DEVICE_KEYS: [&str; 3] = ["logical", "seed", "serial"];
+pub const DEVICE_KEYS: [&str; 4] = ["logical", "seed", "serial", FIT_TO_TRACE];
+/// The one that decides whether a device is scaled down.
+pub(super) const FIT_TO_TRACE: &str = "fit_to_trace";
 /// More dies than any region can have.
 const DIES_MAX: u64 = 4096;
 const REGION_KEYS: [&str; 6] = ["capacity", "spare", "chip", "channels", "dies_per_channel", "mapping_unit"];
@@ -25,7 +27,7 @@ const CONTROLLER: &str = "controller";
 const DISK_KEYS: [&str; 2] = ["capacity", "drive"];
 
 impl Device {
-    /// Sets one field: `logical`, `seed`, `serial`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
+    /// Sets one field: `logical`, `seed`, `serial`, `fit_to_trace`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
     /// the field is one of the region or of its chip. `controller.FIELD` sets one of the controller. `spare` sets the capacity of the slow region. `DISK.FIELD` sets one of a disk
     /// or of its drive, where the disks are together called `disk`. Returns the region.
     ///
@@ -68,10 +70,8 @@ impl Device {
             }
             // TOML has no larger numbers.
             "seed" => self.seed = whole(value, 0, i64::MAX as u64)?,
-            "serial" => {
-                self.serial =
-                    value.parse().map_err(|_| Refused::Value(format!("`{value}` is not `true` or `false`")))?;
-            }
+            "serial" => self.serial = boolean(value)?,
+            FIT_TO_TRACE => self.fit_to_trace = boolean(value)?,
             _ => return Err(Refused::Key),
         }
         Ok(())
@@ -187,6 +187,10 @@ enum Refused {
 
 fn refused(error: toml::de::Error) -> Refused {
     Refused::Value(error.message().replace('\n', "; "))
+}
+
+fn boolean(value: &str) -> Result<bool, Refused> {
+    value.trim().parse().map_err(|_| Refused::Value(format!("`{value}` is not `true` or `false`")))
 }
 
 fn whole(value: &str, from: u64, to: u64) -> Result<u64, Refused> {

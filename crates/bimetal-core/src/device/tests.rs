@@ -1,6 +1,6 @@
 use super::*;
 use crate::drive::Model;
-use crate::scheme;
+use crate::scheme::{self, Regions};
 
 const EXAMPLE: &str = r#"
 name = "example"
@@ -138,6 +138,18 @@ fn a_template_fits_every_scheme_from_four_mebibytes_up() {
                 assert!(resolved.regions[0].geometry.capacity_bytes() >= logical / 80);
             }
         }
+    }
+}
+
+#[test]
+fn a_drive_of_today_has_the_same_dies_for_every_scheme() {
+    for spec in scheme::SCHEMES {
+        let resolved = Template::for_trace(preset("today").ok(), &[], 1 << 30).unwrap().resolve(spec, &[]).unwrap();
+        let dies: u32 = resolved.regions.iter().map(|region| region.geometry.dies).sum();
+        assert_eq!(dies, if spec.regions == Regions::FlashOverDisk { 4 } else { 16 }, "{}", spec.name);
+        assert!(resolved.controller.is_some(), "{}", spec.name);
+        // A block of a drive of 2 TB is 2,000 times as large; its erase takes its share.
+        assert!(resolved.regions.iter().all(|region| region.chip.erase_us < 100.0), "{}", spec.name);
     }
 }
 

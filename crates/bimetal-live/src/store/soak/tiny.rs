@@ -102,6 +102,7 @@ impl Tiny {
             logical: ByteSize(self.logical_sectors * 512),
             seed: 1,
             serial: false,
+            fit_to_trace: false,
             controller: None,
             regions,
             disks: (0..disks).map(disk).collect(),
