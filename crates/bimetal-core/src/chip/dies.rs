@@ -3,7 +3,7 @@
 //! Sources by letter. A: AnandTech, *Flash Memory at ISSCC 2021*, table (<https://www.anandtech.com/show/16491>): throughput of a
 //! die, page read, planes, block, pin rate. B: AnandTech on the Samsung 870 QVO (<https://www.anandtech.com/show/16136>): throughput
 //! of QLC dies. C: makers' announcements of dies. Figures that no source has are marked: *fitted* ones follow from the writing
-//! speed of a drive with such dies (`docs/drives.md` says which), *assumed* ones are those of the generation.
+//! speed of a drive with such dies (`docs/real-drives.md` says which), *assumed* ones are those of the generation.
 //!
 //! A wordline's program time is what the throughput makes of it: planes x 16 KiB x bits / throughput. No maker publishes times of
 //! SLC mode; 130 us for the pages of all planes is what the drives with the fewest dies need for their speed (at 200 us the WD
@@ -24,6 +24,8 @@ pub(super) struct Die {
     independent_reads: u32,
     /// MB/s (10^6 bytes) of its eight pins.
     bus_mb_per_s: f64,
+    /// A page read and the program of the pages of all planes in SLC mode.
+    slc_us: [f64; 2],
     endurance: u32,
     slc_endurance: u32,
     source: &'static str,
@@ -34,8 +36,10 @@ const PAGE_BYTES: u32 = 16384;
 const SPARE_BYTES: u32 = 1952;
 /// Year of the prices that they have.
 pub(super) const PRICED_IN: u16 = 2026;
-const SLC_READ_US: f64 = 25.0;
-const SLC_PROGRAM_US: f64 = 130.0;
+const SLC_US: [f64; 2] = [25.0, 130.0];
+/// Dies with floating gates, as those of Intel and Micron up to 144 layers: fitted to the Crucial P1, which reads 170,000 pages a
+/// second from 8 of them and writes 1,600 MB/s.
+const FLOATING_GATE_SLC_US: [f64; 2] = [42.0, 300.0];
 /// 3 to 10 ms in the parameters of emulators.
 const ERASE_US: f64 = 3500.0;
 /// Assumed: reads of drives at work do not wait for a program of 1 to 2 ms.
@@ -85,8 +89,8 @@ impl Die {
     fn slc_mode(&self) -> Option<SlcMode> {
         (self.bits() > 1).then(|| SlcMode {
             pages_per_block: self.pages_per_block / self.bits(),
-            read_us: SLC_READ_US,
-            program_us: SLC_PROGRAM_US,
+            read_us: self.slc_us[0],
+            program_us: self.slc_us[1],
             erase_us: ERASE_US,
             endurance: self.slc_endurance,
         })
@@ -103,6 +107,7 @@ const fn tlc(name: &'static str, source: &'static str) -> Die {
         program_mb_per_s: 150.0,
         independent_reads: 1,
         bus_mb_per_s: 1600.0,
+        slc_us: SLC_US,
         endurance: 3_000,
         slc_endurance: 30_000,
         source,
@@ -146,9 +151,9 @@ pub(super) static DIES: &[Die] = &[
     Die {
         planes: 2,
         read_us: 60.0,
-        program_mb_per_s: 40.0,
+        program_mb_per_s: 38.0,
         bus_mb_per_s: 800.0,
-        ..tlc("samsung-v4-tlc", "Samsung V4, 64 layers, 2017: 40 MB/s fitted to the 970 EVO of 500 GB with 16 dies; the rest assumed")
+        ..tlc("samsung-v4-tlc", "Samsung V4, 64 layers, 2017: 38 MB/s fitted to the 970 EVO of 500 GB with 16 dies; the rest assumed")
     },
     Die {
         planes: 2,
@@ -182,9 +187,10 @@ pub(super) static DIES: &[Die] = &[
         ..tlc("intel-32-tlc", "Intel/Micron, 32 layers, 2016: 22 MB/s fitted to the DC P4500 of 1 TB with 24 dies; pins 400 MT/s, the rest assumed")
     },
     Die {
-        program_mb_per_s: 64.0,
-        bus_mb_per_s: 667.0,
-        ..tlc("micron-96-tlc", "Micron B27A, 96 layers, 2019: 4 planes, 666 MT/s (flash ID of a Phison E12 drive); 64 MB/s assumed")
+        program_mb_per_s: 40.0,
+        bus_mb_per_s: 1200.0,
+        ..tlc("micron-96-tlc", "Micron B27A and B27B, 96 layers, 2019: 4 planes (flash ID of a Phison E12 drive); 40 MB/s fitted to the \
+              Kingston A2000 of 1 TB with 16 dies, 1,200 MT/s assumed")
     },
     Die {
         independent_reads: 4,
@@ -207,14 +213,18 @@ pub(super) static DIES: &[Die] = &[
         ..tlc("ymtc-232-tlc", "YMTC, 232 layers, 2022: 2,400 MT/s (C); 160 MB/s as other dies of 2021 and 2022, 4 planes and block assumed")
     },
     Die {
-        program_mb_per_s: 18.0,
+        slc_us: FLOATING_GATE_SLC_US,
+        program_mb_per_s: 17.0,
         bus_mb_per_s: 667.0,
-        ..qlc("intel-64-qlc", "Intel/Micron N18A, 64 layers, 2018: 1 Tbit, 4 planes; 18 MB/s as the die of 92 layers of B")
+        ..qlc("intel-64-qlc", "Intel/Micron N18A, 64 layers, 2018: 1 Tbit, 4 planes; 17 MB/s fitted to the Crucial P1 of 1 TB with 8 dies")
     },
     Die {
-        program_mb_per_s: 40.0,
+        slc_us: [25.0, 170.0],
+        independent_reads: 4,
+        program_mb_per_s: 35.0,
         bus_mb_per_s: 1200.0,
-        ..qlc("intel-144-qlc", "Intel/Solidigm, 144 layers, 2020: 1 Tbit, 4 planes; 40 MB/s as SK hynix 2020 (30 MB/s) and newer, assumed")
+        ..qlc("intel-144-qlc", "Intel/Solidigm, 144 layers, 2020: 1 Tbit, 4 planes; 35 MB/s and SLC mode of 170 us fitted to the \
+              P41 Plus of 1 TB with 8 dies")
     },
     Die {
         planes: 2,
@@ -222,10 +232,12 @@ pub(super) static DIES: &[Die] = &[
         ..qlc("samsung-v5-qlc", "Samsung V5, 92 layers, 2019 (B): 1 Tbit, 18 MB/s; 2 planes assumed")
     },
     Die {
+        slc_us: FLOATING_GATE_SLC_US,
         program_mb_per_s: 30.0,
         ..qlc("micron-96-qlc", "Micron N28A, 96 layers, 2019 (B): 1 Tbit, 30 MB/s; 4 planes (C)")
     },
     Die {
+        independent_reads: 4,
         program_mb_per_s: 45.0,
         bus_mb_per_s: 1600.0,
         ..qlc("solidigm-192-qlc", "Solidigm, 192 layers, 2023: 45 MB/s, 4 planes, 1,600 MT/s, all assumed from 144 layers")

@@ -212,7 +212,8 @@ impl Clocks {
     }
 
     /// A page is loaded into the registers of a die, and the wordline programmed in `array_time` if it is the `last` one of it.
-    /// Returns when that has happened.
+    /// Returns when that has happened: for the others, when it would have if they were the last. Until then the controller keeps
+    /// the page, since a program may fail.
     ///
     /// A channel does not wait for a page that cannot be loaded yet: what can is moved first.
     pub(super) fn program_grouped(
@@ -228,7 +229,7 @@ impl Clocks {
         let loaded = (ready.max(registers.free_at) + transfer.0).max(*queue);
         registers.loaded_at = registers.loaded_at.max(loaded);
         if !last {
-            return loaded;
+            return registers.loaded_at.max(die.free_at) + array_time.0;
         }
         let start = die.start(registers.loaded_at);
         registers.free_at = start;

@@ -143,19 +143,25 @@ fn fill(device: &Device, measured: &mut Measured) -> Result<(), DeviceError> {
 }
 
 /// A drop is a speed below this share of the phase so far.
-const DROP: f64 = 0.72;
-/// Points that it lasts for at least.
-const LASTING: usize = 4;
+const DROP: f64 = 0.85;
+/// Points that it lasts for at least: 1 % of the drive.
+const LASTING: usize = 8;
+/// Points at the beginning, in which the write buffer fills.
+const FILLING: usize = 2;
+/// Points after a drop that belong to neither level.
+const SETTLING: usize = 16;
 
 /// The levels of a curve, as a reader of it sees them.
 fn phases(curve: &Curve) -> Vec<(Figure, f64)> {
-    let first = drop_after(curve, 0);
-    let mut figures = vec![(Figure::CacheMbPerS, level(curve, 0, first))];
+    let start = FILLING.min(curve.len());
+    let first = drop_after(curve, start);
+    let mut figures = vec![(Figure::CacheMbPerS, level(curve, start, first))];
     if first < curve.len() {
-        let second = drop_after(curve, first);
-        figures.extend([(Figure::CacheGb, curve[first - 1].0), (Figure::AfterMbPerS, level(curve, first, second))]);
+        let settled = (first + SETTLING).min(curve.len() - 1);
+        let second = drop_after(curve, settled);
+        figures.extend([(Figure::CacheGb, curve[first - 1].0), (Figure::AfterMbPerS, level(curve, settled, second))]);
         if second < curve.len() {
-            let last = level(curve, second, curve.len());
+            let last = level(curve, (second + SETTLING).min(curve.len() - 1), curve.len());
             figures.extend([(Figure::SecondGb, curve[second - 1].0), (Figure::LastMbPerS, last)]);
         }
     }
