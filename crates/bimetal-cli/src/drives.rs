@@ -11,8 +11,7 @@ use crate::table::{Align, bold, indented, plain as table};
 use crate::{output, setup};
 
 /// Below the last block.
-const LEGEND: &str =
-    "M: a reviewer measured it; C: the maker claims it; an input, of which the device was made, does not count";
+const LEGEND: &str = "M: a reviewer measured it; C: the maker claims it; inputs do not count\n";
 
 /// Runs the command.
 pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
@@ -47,7 +46,7 @@ fn text(predictions: &Predictions) -> String {
         }
     }
     if is_reviewed {
-        text += &indented(LEGEND, 0);
+        text += LEGEND;
     }
     text
 }
