@@ -34,6 +34,7 @@ Examples:
   bimetal profile disk.csv                   what the workload is like
   bimetal sweep study.toml --html sweep.html which cells, sizes and scheme: many devices, the best of them
   bimetal advise disk.csv --life 5y --p99 2ms the cheapest device that meets these goals
+  bimetal drives                             real drives predicted, beside what reviewers measured
   bimetal create disk.store --scheme chang   a real block device of a scheme ...
   bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
   bimetal list schemes                       the schemes and their parameters";
@@ -56,6 +57,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Reproduce the papers' tables and figures, and say for each claim whether it held
     Paper(PaperArgs),
+    /// Predict real drives from their construction, and show beside it what reviewers measured
+    Drives(DrivesArgs),
     /// Make a store: a block device of a scheme, kept in files or on block devices
     Create(CreateArgs),
     /// Serve a store as a network block device (NBD)
@@ -360,6 +363,29 @@ impl PaperArgs {
     pub fn scale(&self) -> Scale {
         if self.quick { Scale::Quick } else { Scale::Full }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct DrivesArgs {
+    /// Drives, by name or a part of it: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; without any, all
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// In place of all drives, or beside those that are named: a device that nobody reviewed, of `bimetal list devices` or
+    /// the path of a device file. All figures are predicted (repeatable)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Vec<String>,
+    /// How many drives are measured at once; by default as many as there are processors
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..),
+        allow_negative_numbers = true
+    )]
+    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod compare;
 mod convert;
 mod create;
 mod details;
+mod drives;
 mod dump;
 mod failure;
 mod figures;
@@ -66,6 +67,7 @@ fn run() -> Result<(), Failure> {
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Paper(args) => paper::run(&args),
+        Command::Drives(args) => drives::run(&args),
         Command::Create(args) => create::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Stat(args) => stat::run(&args),

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
 use bimetal_study::compare::Progress;
+use bimetal_study::drives;
 use bimetal_study::paper;
 use bimetal_study::paper::lab::LabProgress;
 use bimetal_study::sweep::schedule;
@@ -177,6 +178,12 @@ impl StepBar {
     /// One step is done.
     pub fn step(&self) {
         self.bar.inc(1);
+    }
+}
+
+impl drives::Progress for StepBar {
+    fn drives(&self, done: usize, of: usize) {
+        self.is_at("drives", done as u64, of as u64);
     }
 }
 

@@ -112,6 +112,13 @@ fn figures_of_a_paper_are_readable() {
 }
 
 #[test]
+fn real_drives_are_readable() {
+    let bench = Bench::new();
+    bench.succeed(&["drives", "wd-sn550", "micron-7450-max-373gib", "lexar-nm790-2tb", "--html", "drives.html"]);
+    check(&bench, "drives.html", 3);
+}
+
+#[test]
 fn a_sweep_is_readable_and_its_points_can_be_sorted_and_filtered() {
     let bench = Bench::new();
     bench.file("study.toml", STUDY);

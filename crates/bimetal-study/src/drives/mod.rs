@@ -6,9 +6,11 @@
 //! shown and not counted.
 
 mod measure;
+mod predict;
 mod review;
 mod verdict;
 
 pub use measure::{Curve, Measured, measure};
+pub use predict::{ChoiceError, Drive, Predictions, Progress, choose, predict};
 pub use review::{Figure, Mark, Review, Role, reviews};
-pub use verdict::{Assessment, Compared, Standing, assess, compare};
+pub use verdict::{Assessment, Compared, Verdict, compare};

@@ -69,9 +69,9 @@ impl Figure {
     pub fn title(self) -> &'static str {
         match self {
             Self::CacheMbPerS => "write, in the cache (MB/s)",
-            Self::CacheGb => "written until the first drop (GB)",
+            Self::CacheGb => "until the first drop (GB)",
             Self::AfterMbPerS => "write, after it (MB/s)",
-            Self::SecondGb => "written until the second drop (GB)",
+            Self::SecondGb => "until the second drop (GB)",
             Self::LastMbPerS => "write, after that (MB/s)",
             Self::FillMbPerS => "write, whole drive (MB/s)",
             Self::ReadMbPerS => "read 128K QD32 (MB/s)",
@@ -97,6 +97,16 @@ pub enum Mark {
     Claimed,
 }
 
+impl Mark {
+    /// As it is written.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Measured => "M",
+            Self::Claimed => "C",
+        }
+    }
+}
+
 /// What a drive is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -105,6 +115,20 @@ pub enum Role {
     Fitted,
     /// Predicted with the constants of the others.
     Predicted,
+    /// A device of the user's, which nobody reviewed.
+    #[serde(skip_deserializing)]
+    Unreviewed,
+}
+
+impl Role {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+            Self::Unreviewed => "unreviewed",
+        }
+    }
 }
 
 /// A drive and what is known of its speed.
@@ -128,13 +152,16 @@ pub struct Review {
     /// Figures that its construction was taken from: they prove nothing.
     #[serde(default)]
     pub inputs: Vec<Figure>,
-    /// Value and who says so, by figure.
-    pub figures: BTreeMap<Figure, (f64, Mark)>,
+    /// The figures to be predicted, each with its value and who says so, if anybody does.
+    pub figures: BTreeMap<Figure, Option<(f64, Mark)>>,
     /// Where that is written.
     pub sources: Vec<String>,
     /// What a reader must know.
     #[serde(default)]
     pub note: String,
+    /// The device itself, if it is none of the presets.
+    #[serde(skip)]
+    own: Option<Device>,
 }
 
 fn deep() -> u32 {
@@ -156,13 +183,40 @@ pub fn reviews() -> &'static [Review] {
     &REVIEWS
 }
 
+/// Short tests use a small part of a drive, which must have room for them.
+const LOGICAL_MIN: ByteSize = ByteSize(1 << 30);
+
 impl Review {
+    /// A review of a device that has none: every figure is to be predicted, and nothing is known.
+    ///
+    /// # Errors
+    /// A device that is too small to be measured as reviewers do.
+    pub fn of_device(device: Device) -> Result<Self, DeviceError> {
+        if device.logical < LOGICAL_MIN {
+            let what = format!("{} is too small to be measured as a drive; it takes {LOGICAL_MIN}", device.logical);
+            return Err(DeviceError::Field { device: device.name, field: "logical".into(), what });
+        }
+        Ok(Self {
+            name: device.name.clone(),
+            device: device.name.clone(),
+            title: device.name.clone(),
+            role: Role::Unreviewed,
+            partition: None,
+            depth: deep(),
+            inputs: Vec::new(),
+            figures: Figure::ALL.iter().map(|&figure| (figure, None)).collect(),
+            sources: Vec::new(),
+            note: device.summary.clone(),
+            own: Some(device),
+        })
+    }
+
     /// The device, with the capacity that is used.
     ///
     /// # Errors
     /// A preset that cannot be.
     pub fn made(&self) -> Result<Device, DeviceError> {
-        let mut device = preset(&self.device)?;
+        let mut device = self.own.clone().map_or_else(|| preset(&self.device), Ok)?;
         if let Some(partition) = self.partition {
             device.logical = partition;
         }
@@ -182,11 +236,25 @@ mod tests {
             assert!(device.controller.is_some() && !review.figures.is_empty(), "{}", review.name);
             assert!(review.sources.iter().all(|source| source.starts_with("http")), "{}", review.name);
             assert!(!review.sources.is_empty() && review.depth > 1, "{}", review.name);
-            assert!(review.figures.values().all(|(value, _)| *value > 0.0), "{}", review.name);
+            assert!(
+                review.figures.values().all(|known| known.is_some_and(|(value, _)| value > 0.0)),
+                "{}",
+                review.name
+            );
             assert!(review.inputs.iter().all(|input| review.figures.contains_key(input)), "{}", review.name);
             assert_eq!(reviews().iter().filter(|other| other.name == review.name).count(), 1, "{}", review.name);
         }
         let of = |role| reviews().iter().filter(|review| review.role == role).count();
         assert!(reviews().len() >= 16 && of(Role::Predicted) >= of(Role::Fitted));
+    }
+
+    #[test]
+    fn a_device_without_a_review_has_every_figure_and_no_value() {
+        let device = preset("tlc-1tb-pslc").unwrap();
+        let review = Review::of_device(device.clone()).unwrap();
+        assert_eq!(review.made().unwrap(), device);
+        assert!(review.figures.len() == Figure::ALL.len() && review.figures.values().all(Option::is_none));
+        let small = Device { logical: ByteSize(1 << 20), ..device };
+        assert!(Review::of_device(small).unwrap_err().to_string().contains("`logical`: 1MiB is too small"));
     }
 }

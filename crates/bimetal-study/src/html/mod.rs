@@ -8,6 +8,7 @@ mod axis;
 mod chart;
 mod comparison;
 mod configuration;
+mod drives;
 mod over_time;
 mod page;
 mod papers;
@@ -19,6 +20,7 @@ mod workload;
 
 pub use advice::advice;
 pub use comparison::comparison;
+pub use drives::drives;
 pub use papers::figures;
 pub use sweep::sweep;
 
