@@ -134,19 +134,28 @@ pub(super) static DIES: &[Die] = &[
         read_us: 58.0,
         program_mb_per_s: 57.0,
         bus_mb_per_s: 533.0,
-        ..tlc("bics4-tlc", "Toshiba/SanDisk BiCS4, 96 layers, 2018 (A): 57 MB/s, 58 us, 2 planes, blocks of 18 MB, 533 Mb/s a pin")
+        ..tlc(
+            "bics4-tlc",
+            "Toshiba/SanDisk BiCS4, 96 layers, 2018 (A): 57 MB/s, 58 us, 2 planes, blocks of 18 MB, 533 Mb/s a pin",
+        )
     },
     Die {
         read_us: 56.0,
         program_mb_per_s: 132.0,
         bus_mb_per_s: 1066.0,
-        ..tlc("bics5-tlc", "Kioxia/WD BiCS5, 112 layers, 2019 (A): 132 MB/s, 56 us, 4 planes, blocks of 24 MB, 1,066 Mb/s a pin")
+        ..tlc(
+            "bics5-tlc",
+            "Kioxia/WD BiCS5, 112 layers, 2019 (A): 132 MB/s, 56 us, 4 planes, blocks of 24 MB, 1,066 Mb/s a pin",
+        )
     },
     Die {
         independent_reads: 4,
         program_mb_per_s: 160.0,
         bus_mb_per_s: 2000.0,
-        ..tlc("bics6-tlc", "Kioxia/WD BiCS6, 162 layers, 2021 (A): 160 MB/s, 50 us, 4 planes, 2,000 Mb/s a pin; block assumed")
+        ..tlc(
+            "bics6-tlc",
+            "Kioxia/WD BiCS6, 162 layers, 2021 (A): 160 MB/s, 50 us, 4 planes, 2,000 Mb/s a pin; block assumed",
+        )
     },
     Die {
         cell: Cell::Pslc,
@@ -156,58 +165,85 @@ pub(super) static DIES: &[Die] = &[
         independent_reads: 4,
         bus_mb_per_s: 2000.0,
         endurance: 30_000,
-        ..tlc("bics6-pslc", "bics6-tlc, 2021, whose blocks stay in SLC mode: a third of the capacity, three times the price; 25 us and 130 us \
-              for the pages of all planes as in that mode")
+        ..tlc(
+            "bics6-pslc",
+            "bics6-tlc, 2021, whose blocks stay in SLC mode: a third of the capacity, three times the price; 25 us and 130 us \
+              for the pages of all planes as in that mode",
+        )
     },
     Die {
         planes: 2,
         read_us: 60.0,
         program_mb_per_s: 38.0,
         bus_mb_per_s: 800.0,
-        ..tlc("samsung-v4-tlc", "Samsung V4, 64 layers, 2017: 38 MB/s fitted to the 970 EVO of 500 GB with 16 dies; the rest assumed")
+        ..tlc(
+            "samsung-v4-tlc",
+            "Samsung V4, 64 layers, 2017: 38 MB/s fitted to the 970 EVO of 500 GB with 16 dies; the rest assumed",
+        )
     },
     Die {
         planes: 2,
         read_us: 45.0,
         program_mb_per_s: 82.0,
         bus_mb_per_s: 1200.0,
-        ..tlc("samsung-v6-tlc", "Samsung V6, 128 layers, 2019 (A): 82 MB/s, 45 us, 2 planes, 1,200 Mb/s a pin; block assumed")
+        ..tlc(
+            "samsung-v6-tlc",
+            "Samsung V6, 128 layers, 2019 (A): 82 MB/s, 45 us, 2 planes, 1,200 Mb/s a pin; block assumed",
+        )
     },
     Die {
         independent_reads: 4,
         read_us: 40.0,
         program_mb_per_s: 184.0,
         bus_mb_per_s: 2000.0,
-        ..tlc("samsung-v7-tlc", "Samsung V7, 176 layers, 2021 (A): 184 MB/s, 40 us, 2,000 Mb/s a pin; planes and block assumed")
+        ..tlc(
+            "samsung-v7-tlc",
+            "Samsung V7, 176 layers, 2021 (A): 184 MB/s, 40 us, 2,000 Mb/s a pin; planes and block assumed",
+        )
     },
     Die {
         program_mb_per_s: 120.0,
         bus_mb_per_s: 1200.0,
-        ..tlc("hynix-v6-tlc", "SK hynix V6, 128 layers, 2019: 120 MB/s fitted to the Gold P31 of 1 TB with 16 dies; the rest assumed")
+        ..tlc(
+            "hynix-v6-tlc",
+            "SK hynix V6, 128 layers, 2019: 120 MB/s fitted to the Gold P31 of 1 TB with 16 dies; the rest assumed",
+        )
     },
     Die {
         independent_reads: 4,
         program_mb_per_s: 168.0,
-        ..tlc("hynix-v7-tlc", "SK hynix V7, 176 layers, 2021 (A): 168 MB/s, 50 us, 4 planes, 1,600 Mb/s a pin; block assumed")
+        ..tlc(
+            "hynix-v7-tlc",
+            "SK hynix V7, 176 layers, 2021 (A): 168 MB/s, 50 us, 4 planes, 1,600 Mb/s a pin; block assumed",
+        )
     },
     Die {
         planes: 2,
         read_us: 70.0,
         program_mb_per_s: 22.0,
         bus_mb_per_s: 400.0,
-        ..tlc("intel-32-tlc", "Intel/Micron, 32 layers, 2016: 22 MB/s fitted to the DC P4500 of 1 TB with 24 dies; pins 400 MT/s, the rest assumed")
+        ..tlc(
+            "intel-32-tlc",
+            "Intel/Micron, 32 layers, 2016: 22 MB/s fitted to the DC P4500 of 1 TB with 24 dies; pins 400 MT/s, the rest assumed",
+        )
     },
     Die {
         program_mb_per_s: 40.0,
         bus_mb_per_s: 1200.0,
-        ..tlc("micron-96-tlc", "Micron B27A and B27B, 96 layers, 2019: 4 planes (flash ID of a Phison E12 drive); 40 MB/s fitted to the \
-              Kingston A2000 of 1 TB with 16 dies, 1,200 MT/s assumed")
+        ..tlc(
+            "micron-96-tlc",
+            "Micron B27A and B27B, 96 layers, 2019: 4 planes (flash ID of a Phison E12 drive); 40 MB/s fitted to the \
+              Kingston A2000 of 1 TB with 16 dies, 1,200 MT/s assumed",
+        )
     },
     Die {
         independent_reads: 4,
         program_mb_per_s: 110.0,
-        ..tlc("micron-b47r-tlc", "Micron B47R, 176 layers, 2020 (C): 4 planes, 1,600 MT/s; 110 MB/s fitted to an E18 drive of 2 TB that \
-              writes 3.5 GB/s past its cache on 32 dies; 50 us and block assumed")
+        ..tlc(
+            "micron-b47r-tlc",
+            "Micron B47R, 176 layers, 2020 (C): 4 planes, 1,600 MT/s; 110 MB/s fitted to an E18 drive of 2 TB that \
+              writes 3.5 GB/s past its cache on 32 dies; 50 us and block assumed",
+        )
     },
     Die {
         planes: 6,
@@ -215,27 +251,39 @@ pub(super) static DIES: &[Die] = &[
         independent_reads: 6,
         program_mb_per_s: 220.0,
         bus_mb_per_s: 2400.0,
-        ..tlc("micron-b58r-tlc", "Micron B58R, 232 layers, 2022 (C): 6 planes, 2,400 MT/s, twice the writing speed of B47R; block assumed")
+        ..tlc(
+            "micron-b58r-tlc",
+            "Micron B58R, 232 layers, 2022 (C): 6 planes, 2,400 MT/s, twice the writing speed of B47R; block assumed",
+        )
     },
     Die {
         independent_reads: 4,
         program_mb_per_s: 160.0,
         bus_mb_per_s: 2400.0,
-        ..tlc("ymtc-232-tlc", "YMTC, 232 layers, 2022: 2,400 MT/s (C); 160 MB/s as other dies of 2021 and 2022, 4 planes and block assumed")
+        ..tlc(
+            "ymtc-232-tlc",
+            "YMTC, 232 layers, 2022: 2,400 MT/s (C); 160 MB/s as other dies of 2021 and 2022, 4 planes and block assumed",
+        )
     },
     Die {
         slc_us: FLOATING_GATE_SLC_US,
         program_mb_per_s: 17.0,
         bus_mb_per_s: 667.0,
-        ..qlc("intel-64-qlc", "Intel/Micron N18A, 64 layers, 2018: 1 Tbit, 4 planes; 17 MB/s fitted to the Crucial P1 of 1 TB with 8 dies")
+        ..qlc(
+            "intel-64-qlc",
+            "Intel/Micron N18A, 64 layers, 2018: 1 Tbit, 4 planes; 17 MB/s fitted to the Crucial P1 of 1 TB with 8 dies",
+        )
     },
     Die {
         slc_us: [25.0, 170.0],
         independent_reads: 4,
         program_mb_per_s: 35.0,
         bus_mb_per_s: 1200.0,
-        ..qlc("intel-144-qlc", "Intel/Solidigm, 144 layers, 2020: 1 Tbit, 4 planes; 35 MB/s and SLC mode of 170 us fitted to the \
-              P41 Plus of 1 TB with 8 dies")
+        ..qlc(
+            "intel-144-qlc",
+            "Intel/Solidigm, 144 layers, 2020: 1 Tbit, 4 planes; 35 MB/s and SLC mode of 170 us fitted to the \
+              P41 Plus of 1 TB with 8 dies",
+        )
     },
     Die {
         planes: 2,
@@ -251,7 +299,10 @@ pub(super) static DIES: &[Die] = &[
         independent_reads: 4,
         program_mb_per_s: 45.0,
         bus_mb_per_s: 1600.0,
-        ..qlc("solidigm-192-qlc", "Solidigm, 192 layers, 2023: 45 MB/s, 4 planes, 1,600 MT/s, all assumed from 144 layers")
+        ..qlc(
+            "solidigm-192-qlc",
+            "Solidigm, 192 layers, 2023: 45 MB/s, 4 planes, 1,600 MT/s, all assumed from 144 layers",
+        )
     },
     Die {
         program_mb_per_s: 60.0,

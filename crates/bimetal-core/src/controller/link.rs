@@ -26,14 +26,14 @@ impl Link {
 
     /// Moves sectors to the controller from `at_ns` on. Returns when they are there.
     #[inline]
-    pub(super) fn from_host(&mut self, sectors: u32, at_ns: u64) -> u64 {
+    pub(super) fn receive(&mut self, sectors: u32, at_ns: u64) -> u64 {
         self.occupy(FROM_HOST, at_ns * PS_PER_NS, u64::from(sectors) * self.sector_ps).div_ceil(PS_PER_NS)
     }
 
     /// Moves what was read to the host: the flash has all of it at `ready_ns`, and pieces of it from `start_ns` on. Returns when
     /// the last piece is there.
     #[inline]
-    pub(super) fn to_host(&mut self, request: &Request, start_ns: u64, ready_ns: u64) -> u64 {
+    pub(super) fn send(&mut self, request: &Request, start_ns: u64, ready_ns: u64) -> u64 {
         let last = u64::from(request.sectors.min(UNIT_SECTORS)) * self.sector_ps;
         let all = u64::from(request.sectors) * self.sector_ps;
         let end = self.occupy(TO_HOST, start_ns * PS_PER_NS, all);

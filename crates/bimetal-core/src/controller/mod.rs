@@ -239,7 +239,7 @@ impl Controller {
         self.counts.read_sectors += u64::from(request.sectors);
         let Some(buffer) = &mut self.buffer else {
             let ready_ns = self.pass_on(media, scheme, request, start_ns);
-            return self.link.to_host(request, start_ns, ready_ns) + self.read_latency_ns;
+            return self.link.send(request, start_ns, ready_ns) + self.read_latency_ns;
         };
         buffer.retire(start_ns);
         let (mut ready_ns, mut sector) = (start_ns, request.sector);
@@ -255,7 +255,7 @@ impl Controller {
             }
             sector = end;
         }
-        self.link.to_host(request, start_ns, ready_ns) + self.read_latency_ns
+        self.link.send(request, start_ns, ready_ns) + self.read_latency_ns
     }
 
     fn write<M: Simulation>(
@@ -267,14 +267,14 @@ impl Controller {
     ) -> u64 {
         self.counts.written_sectors += u64::from(request.sectors);
         if self.buffer.is_none() {
-            let there_ns = self.link.from_host(request.sectors, start_ns);
+            let there_ns = self.link.receive(request.sectors, start_ns);
             return self.pass_on(media, scheme, request, there_ns) + self.write_latency_ns;
         }
         let (mut there_ns, mut sector) = (start_ns, request.sector);
         while sector < request.end() {
             let in_unit = (sector % u64::from(UNIT_SECTORS)) as u32;
             let sectors = (UNIT_SECTORS - in_unit).min((request.end() - sector) as u32);
-            there_ns = self.link.from_host(sectors, there_ns);
+            there_ns = self.link.receive(sectors, there_ns);
             there_ns = self.wait_for_room(media, scheme, sector, there_ns);
             if let Some(buffer) = &mut self.buffer {
                 self.counts.overwritten_sectors += u64::from(buffer.put(sector, sectors));
