@@ -55,7 +55,7 @@ fn confirm(bench: &Bench, choice: &Value) {
     }
     assert_eq!(figures["lifetime_years"], choice["life_years"], "{command}");
     if !choice["service_us"].is_null() {
-        let one_at_a_time = format!("{before}{after}");
+        let one_at_a_time = format!("{before} --arrivals closed:1{after}");
         same_responses(&replayed(bench, &one_at_a_time), &choice["service_us"], &one_at_a_time);
     }
 }

@@ -279,24 +279,30 @@ fn dies() -> String {
 #[test]
 fn the_page_of_real_drives_is_up_to_date() {
     let predictions = predictions();
-    let path = docs("real-drives.md");
-    let found = fs::read_to_string(&path).unwrap();
-    let mut page = found.clone();
-    for (name, table) in [
-        ("summary", summary(&predictions)),
+    let summary = ("summary", summary(&predictions));
+    keep(&docs("../README.md"), std::slice::from_ref(&summary));
+    let others = [
         ("controllers", controllers()),
         ("dies", dies()),
         ("fitted", figures(&predictions, Role::Fitted)),
         ("predicted", figures(&predictions, Role::Predicted)),
         ("sources", sources()),
-    ] {
+    ];
+    keep(&docs("real-drives.md"), &[&[summary], others.as_slice()].concat());
+}
+
+/// Holds the tables of a page against these, or writes them.
+fn keep(path: &Path, tables: &[(&str, String)]) {
+    let found = fs::read_to_string(path).unwrap();
+    let mut page = found.clone();
+    for (name, table) in tables {
         let mark = format!("<!-- drives: {name} -->");
         let (before, rest) = page.split_once(&mark).unwrap_or_else(|| panic!("no {mark}"));
         let (_, after) = rest.split_once("<!-- end of drives -->").unwrap();
         page = format!("{before}{mark}\n\n{table}\n<!-- end of drives -->{after}");
     }
     if updates() {
-        fs::write(&path, &page).unwrap();
+        fs::write(path, &page).unwrap();
     } else {
         assert!(found == page, "{} is not up to date; BIMETAL_UPDATE_DOCS=1 writes it", path.display());
     }

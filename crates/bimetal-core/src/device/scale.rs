@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::{Capacity, Device, DeviceError, PartChoice, Region};
 use crate::chip::Chip;
+use crate::scheme;
 use crate::units::ByteSize;
 
 /// Blocks that a die keeps at least: enough that the few that are open or erased are a small part of its spare area.
@@ -28,8 +29,12 @@ impl Device {
         for region in &mut device.regions {
             self.scale_region(region, factor)?;
         }
-        for value in device.parameters.values_mut() {
-            if let Some(bytes) = value.as_str().and_then(|text| text.parse::<ByteSize>().ok()) {
+        let parameters = (scheme::find(&device.scheme)?.parameters)();
+        let sizes = parameters.iter().filter(|parameter| parameter.accepts == <ByteSize as scheme::Value>::accepts());
+        for size in sizes {
+            if let Some(value) = device.parameters.get_mut(size.name)
+                && let Ok(bytes) = size_of(value)
+            {
                 *value = Value::String(ByteSize((bytes.0 as f64 * factor).round() as u64).to_string());
             }
         }
@@ -58,6 +63,11 @@ impl Device {
         }
         Ok(())
     }
+}
+
+/// A size as a device file has it: a number of bytes, or a text.
+fn size_of(value: &Value) -> Result<ByteSize, String> {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned).parse()
 }
 
 /// Logical capacities are multiples of a mapping unit of any drive.
@@ -95,7 +105,7 @@ mod tests {
         assert!(small.geometry.blocks / small.geometry.dies >= DIE_BLOCKS_MIN as u32);
         let erase_share = |chip: &Chip| chip.erase_us / f64::from(chip.pages_per_block);
         assert!((erase_share(&large.chip) / erase_share(&small.chip) - 1.0).abs() < 1e-9);
-        let budget = |device: &Device| device.parameters["budget"].as_str().unwrap().parse::<ByteSize>().unwrap();
+        let budget = |device: &Device| size_of(&device.parameters["budget"]).unwrap();
         let shares = [&whole.device, &scaled.device].map(|device| budget(device).0 as f64 / device.logical.0 as f64);
         assert!((shares[0] / shares[1] - 1.0).abs() < 1e-6, "{shares:?}");
     }

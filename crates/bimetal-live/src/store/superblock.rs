@@ -41,7 +41,7 @@ use super::error::{InFile, StoreError};
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
 /// The format that this program writes, and the only one that it reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
