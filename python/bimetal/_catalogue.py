@@ -95,6 +95,14 @@ class Chip(Record):
     source: str
     #: Copy of a page within its die, in microseconds, where it has that.
     copyback_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Planes of a die that work together, where there is more than one.
+    planes: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Pages of a plane that one program writes, where that is more than one.
+    program_pages: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Pages of different planes that a die reads at once, each at its own place, where that is more than one.
+    independent_reads: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Time to suspend a program or an erase for a read, in microseconds, where that is possible.
+    suspend_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
     #: The part run with one bit per cell, where it can be.
     slc_mode: SlcMode | None = dataclasses.field(default=None, metadata=OMITTED)
 

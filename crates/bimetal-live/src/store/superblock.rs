@@ -326,7 +326,7 @@ mod tests {
         let mut bytes = superblock(0).encode().unwrap();
         put_u32(&mut bytes, 8, 1);
         file.write_at(0, &bytes).unwrap();
-        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 1, known: 2 })));
+        assert!(matches!(Superblock::read(file.as_ref()), Err(StoreError::Format { found: 1, known: FORMAT })));
     }
 
     #[test]
