@@ -6,7 +6,7 @@ CARGO ?= cargo
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
-	$(CARGO) run --release --locked --package bimetal-cli -- compare --device today --repeat 3 --measure 1 --html report.html
+	$(CARGO) run --release --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
 test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace

@@ -15,7 +15,7 @@ from bimetal._errors import DeviceError
 #: What a setting can be.
 Value = str | int | float | bool
 
-#: Parameters of schemes and fields of the device, as ``--set`` takes them: ``{"slc.capacity": "32MiB"}``.
+#: Parameters of schemes and fields of the device, as ``--set`` takes them: ``{"fast.capacity": "32MiB"}``.
 Settings = Mapping[str, Value]
 
 

@@ -31,7 +31,7 @@ class Addresses(Record):
 
     #: Whether the touched extents were moved next to each other.
     compacted: bool
-    #: 1-MiB extents that reads and writes touch.
+    #: 64-KiB extents that reads and writes touch.
     touched_extents: int
     #: End of the address space in the trace.
     span_bytes: int
@@ -325,6 +325,8 @@ class Result(Record):
     lifetime_years: float | None
     #: The scheme's own figures.
     metrics: dict[str, float | None]
+    #: The controller's figures; none on a device without one.
+    controller: dict[str, float | None]
     #: Figures over time, as many as were asked for.
     intervals: tuple[Interval, ...]
     #: Failures by region; only regions in which something failed.

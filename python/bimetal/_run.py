@@ -48,7 +48,7 @@ def replay(
     device
         A :class:`Device` or the name of a preset; ``auto`` fits one to the trace.
     set
-        Parameters of the scheme and fields of the device: ``{"slc.capacity": "32MiB", "mlc.spare": "7%"}``.
+        Parameters of the scheme and fields of the device: ``{"fast.capacity": "32MiB", "slow.spare": "7%"}``.
     seed
         Seed of everything pseudo-random in the device.
     arrivals

@@ -22,7 +22,7 @@ def test_compare_has_what_the_command_writes(
 
 
 def test_seeds_spread_as_on_the_command_line(cli: Cli, small: Path, trace: bimetal.Trace) -> None:
-    settings: dict[str, str | int] = {"mlc.program_fail_ppm": 20000, "mlc.replacement_blocks": 100000}
+    settings: dict[str, str | int] = {"slow.program_fail_ppm": 20000, "slow.replacement_blocks": 100000}
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     found = bimetal.compare(trace, ["pagemap", "chang"], set=settings, seeds=3)
     expected = cli("compare", small, "--schemes", "pagemap,chang", "--seeds", 3, *words)
@@ -42,8 +42,8 @@ def test_replay_has_what_the_command_writes(cli: Cli, small: Path, trace: bimeta
 
 
 def test_devices_and_settings_reach_the_simulation(cli: Cli, small: Path, trace: bimetal.Trace, tmp_path: Path) -> None:
-    words = ["--set", "slc.capacity=8MiB", "--set", "mlc.spare=9%", "--set", "gc_free_blocks=3"]
-    settings: dict[str, str | int] = {"slc.capacity": "8MiB", "mlc.spare": "9%", "gc_free_blocks": 3}
+    words = ["--set", "fast.capacity=8MiB", "--set", "slow.spare=9%", "--set", "gc_free_blocks=3"]
+    settings: dict[str, str | int] = {"fast.capacity": "8MiB", "slow.spare": "9%", "gc_free_blocks": 3}
     found = bimetal.compare(trace, ["wlaftl", "cftl"], set=settings)
     expected = cli("compare", small, "--schemes", "wlaftl,cftl", *words)
     assert without_speed(found.to_dict()) == without_speed(expected)

@@ -23,7 +23,7 @@ def said(*arguments: object) -> str:
     [
         (lambda t: bimetal.compare(t, ["chnag"]), ["--schemes", "chnag"], bimetal.SchemeError),
         (lambda t: bimetal.compare(t, set={"nonsense": 1}), ["--set", "nonsense=1"], bimetal.SettingError),
-        (lambda t: bimetal.compare(t, set={"slc.nonsense": 1}), ["--set", "slc.nonsense=1"], bimetal.SettingError),
+        (lambda t: bimetal.compare(t, set={"fast.nonsense": 1}), ["--set", "fast.nonsense=1"], bimetal.SettingError),
         (
             lambda t: bimetal.compare(t, ["pagemap"], set={"gc_free_blocks": -1}),
             ["--schemes", "pagemap", "--set", "gc_free_blocks=-1"],
@@ -31,8 +31,8 @@ def said(*arguments: object) -> str:
         ),
         (lambda t: bimetal.compare(t, set={"logical": "1MiB"}), ["--set", "logical=1MiB"], bimetal.DoesNotFitError),
         (
-            lambda t: bimetal.compare(t, ["pagemap"], set={"mlc.capacity": "1MiB"}),
-            ["--schemes", "pagemap", "--set", "mlc.capacity=1MiB"],
+            lambda t: bimetal.compare(t, ["pagemap"], set={"slow.capacity": "1MiB"}),
+            ["--schemes", "pagemap", "--set", "slow.capacity=1MiB"],
             bimetal.BimetalError,
         ),
     ],

@@ -110,13 +110,13 @@ pub struct TraceOptions {
 /// On what device, and how.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits one to the trace for each scheme:
-    /// the extents that the trace touches are moved together; behind SLC of 1.25 % of them lies MLC with 5 % spare area;
-    /// hybrids of one region get more of it for the same money
+    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for each
+    /// scheme: the extents that the trace touches are moved together; 16 dies of TLC with 7 % spare area, or 12 behind 4 in
+    /// SLC mode of 1.25 % of the capacity; hybrids of one region get more of it for the same money
     #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
     pub device: String,
-    /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `slc.capacity=32MiB`,
-    /// `mlc.spare=7%`, `mlc.chip=tlc-2014`, `mlc.endurance=3000` (repeatable)
+    /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`,
+    /// `slow.spare=7%`, `slow.chip=tlc-2014`, `slow.endurance=3000` (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
     pub set: Vec<(String, String)>,
     /// Seed of everything pseudo-random in the device

@@ -154,7 +154,7 @@ fn store(
     (interrupted, bar): (&Interrupted, &StepBar),
 ) -> Result<Arc<Store>, Failure> {
     bar.at(&format!("filling a store of {}", with_unit(SIZES, capacity as f64)));
-    let resolved = prepare::device(Template::auto(capacity), scheme::find(&args.scheme)?, &[])?;
+    let resolved = prepare::device(Template::bare_dies(capacity)?, scheme::find(&args.scheme)?, &[])?;
     let directory = Directory::make(path)?;
     // As the files beside it are; a directory in memory has no room for what is never used.
     let options = CreateOptions { sparse: true, ..CreateOptions::default() };

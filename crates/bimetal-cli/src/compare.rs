@@ -29,7 +29,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     output::check(&run.json, &run.html)?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
-    let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
+    let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;
     let seeds = args.seeds.map_or(1, u32::from);
     let replays = setup::replays(run, intervals, &prepared.workload);
     let bars = Bars::new(&prepared.runs, replays.requests(&prepared.workload.facts, seeds));
@@ -74,7 +74,7 @@ const PURPOSES: &[(&str, &[Cause])] = &[
 /// Units of counts, with the words for them behind a title.
 const COUNTS: [(&str, f64); 4] = [("", 1.0), (", thousands", 1e3), (", millions", 1e6), (", billions", 1e9)];
 /// Counts from here on are shown in a larger unit: seven columns are enough for any.
-const COUNT_MAX: f64 = 1e6;
+const COUNT_MAX: f64 = 1e5;
 
 /// What the page operations of each scheme were for, and their unit; the purposes add up to all. Accesses to disks are none of
 /// them.

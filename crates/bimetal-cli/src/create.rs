@@ -43,18 +43,13 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
 
 fn device(args: &CreateArgs) -> Result<Resolved, Failure> {
     let described = setup::device(&args.device)?;
-    let scheme = match (&args.scheme, &described) {
-        (Some(name), _) => name,
-        (None, Some(device)) => &device.scheme,
-        (None, None) => {
-            return Err(Failure::usage("no scheme is given; hint: add `--scheme`, see `bimetal list schemes`"));
-        }
-    };
-    let scheme = scheme::find(scheme)?;
-    let mut template = match (described.clone(), args.capacity) {
-        (Some(device), _) => Template::fixed(device),
-        (None, capacity) => Template::auto(capacity.map_or(CAPACITY, |capacity| capacity.0)),
-    };
+    let scheme = args.scheme.clone().unwrap_or_else(|| described.scheme.clone());
+    if scheme.is_empty() {
+        return Err(Failure::usage("no scheme is given; hint: add `--scheme`, see `bimetal list schemes`"));
+    }
+    let scheme = scheme::find(&scheme)?;
+    let capacity = args.capacity.map_or(CAPACITY, |capacity| capacity.0);
+    let mut template = Template::for_trace(Some(described), &args.set, capacity)?;
     if let Some(capacity) = args.capacity {
         template.set("logical", &capacity.to_string())?;
     }

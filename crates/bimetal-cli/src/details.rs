@@ -20,10 +20,29 @@ pub fn text(entries: &[Entry]) -> String {
     times(&mut grid, entries);
     wear_and_cost(&mut grid, entries);
     operations(&mut grid, entries);
+    controllers(&mut grid, entries);
     grid.section("Simulation");
     let speed = |entry: &Entry| with_unit(RATES, entry.speed.requests_per_s);
     grid.row("requests per second", entries.iter().map(speed).collect());
     grid.render(width())
+}
+
+fn controllers(grid: &mut Grid, entries: &[Entry]) {
+    let Some(longest) = entries.iter().map(|entry| &entry.report.controller.0).max_by_key(|figures| figures.len())
+    else {
+        return;
+    };
+    if longest.is_empty() {
+        return;
+    }
+    grid.section("Controller");
+    for (name, _) in longest {
+        let value = |entry: &Entry| {
+            let figure = entry.report.controller.0.iter().find(|(known, _)| known == name);
+            figure.and_then(|(_, value)| *value).map_or_else(|| NOTHING.to_owned(), number::plain)
+        };
+        grid.row(&name.replace('_', " "), entries.iter().map(value).collect());
+    }
 }
 
 /// Names of all regions, those of the first devices first.

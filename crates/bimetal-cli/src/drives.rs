@@ -29,9 +29,13 @@ pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
 
 /// A device that nobody reviewed.
 fn unreviewed(name: &str) -> Result<Review, Failure> {
-    let device = setup::device(name)?.ok_or_else(|| {
-        Failure::usage("`--device auto`: that is fitted to a trace, and here is none; hint: name a device or a file")
-    })?;
+    let device = setup::device(name)?;
+    if device.scheme.is_empty() {
+        let what = format!(
+            "device `{name}` is for any scheme, and a drive has one; hint: add `scheme = \"...\"` to a device file"
+        );
+        return Err(Failure::usage(what));
+    }
     Ok(Review::of_device(device)?)
 }
 

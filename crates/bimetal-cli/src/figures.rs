@@ -1,6 +1,6 @@
 //! The figures of one scheme in full.
 
-use bimetal_core::report::{IntervalFigures, Overload, Report, ResponseFigures};
+use bimetal_core::report::{IntervalFigures, MetricFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
 use bimetal_study::headline;
 use bimetal_study::listing::{self, Listing, Rows, Sheet};
@@ -20,7 +20,8 @@ pub fn all(entry: &Entry) -> String {
         (main_title(entry).to_owned(), responses(entry)),
         ("Operations".to_owned(), listed(listing::operations(report))),
         ("Wear".to_owned(), wear(report)),
-        ("Figures of the scheme".to_owned(), metrics(report)),
+        ("Figures of the scheme".to_owned(), metrics(&report.metrics)),
+        ("Figures of the controller".to_owned(), metrics(&report.controller)),
         ("Over time".to_owned(), over_time(&report.intervals, main_title(entry))),
     ];
     let shown = sections.iter().filter(|(_, text)| !text.is_empty());
@@ -152,8 +153,8 @@ fn wear(report: &Report) -> String {
     text
 }
 
-fn metrics(report: &Report) -> String {
-    let rows = report.metrics.0.iter();
+fn metrics(figures: &MetricFigures) -> String {
+    let rows = figures.0.iter();
     pairs(rows.map(|&(name, value)| (name.replace('_', " "), optional(value, number::plain))).collect())
 }
 

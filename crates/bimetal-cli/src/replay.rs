@@ -22,14 +22,11 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let usual = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { INTERVALS };
     setup::check_passes(run)?;
     let device = setup::device(&run.device)?;
-    let name = match (&args.scheme, &device) {
-        (Some(name), _) => name.clone(),
-        (None, Some(device)) => device.scheme.clone(),
-        (None, None) => {
-            let known = SCHEMES.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
-            return Err(Failure::usage(format!("no scheme is named; hint: add `--scheme` with one of {known}")));
-        }
-    };
+    let name = args.scheme.clone().unwrap_or_else(|| device.scheme.clone());
+    if name.is_empty() {
+        let known = SCHEMES.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("no scheme is named; hint: add `--scheme` with one of {known}")));
+    }
     if name == "all" || name.contains(',') {
         return Err(Failure::usage("`replay` runs one scheme; hint: use `compare` for several"));
     }
@@ -37,7 +34,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     output::check(&run.json, &run.html)?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
-    let prepared = prepare(workload, device, &schemes, &setup::settings(run))?;
+    let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;
     let replays = setup::replays(run, args.intervals.unwrap_or(usual), &prepared.workload);
     let bars = Bars::new(&prepared.runs, replays.requests(&prepared.workload.facts, 1));
     let comparison = compare::run(&prepared, &replays, 1, 0, &bars)?;

@@ -63,18 +63,15 @@ pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {
 }
 
 /// The device that is named; `None` is one fitted to the trace.
-pub fn device(name: &str) -> Result<Option<Device>, Failure> {
-    if name == "auto" {
-        return Ok(None);
-    }
+pub fn device(name: &str) -> Result<Device, Failure> {
     let path = Path::new(name);
     if device::PRESETS.iter().any(|preset| preset.name == name) || !(path.exists() || looks_like_path(name)) {
-        return Ok(Some(device::preset(name)?));
+        return Ok(device::preset(name)?);
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::failed(format!("{name}: the device file cannot be read: {error}")))?;
     match Device::from_toml(&text) {
-        Ok(device) => Ok(Some(device)),
+        Ok(device) => Ok(device),
         Err(error @ DeviceError::Syntax { .. }) => Err(Failure::failed(format!("{name}: {error}"))),
         Err(error) => Err(error.into()),
     }

@@ -26,19 +26,19 @@ fn unknown_names_list_those_there_are() {
 #[test]
 fn settings_are_checked_against_the_chosen_schemes() {
     let bench = Bench::new();
-    bench.fail(&["compare", "--set", "nosuch=1"], 2, &["`nosuch`", "gc_free_blocks", "mlc.spare"]);
+    bench.fail(&["compare", "--set", "nosuch=1"], 2, &["`nosuch`", "gc_free_blocks", "slow.spare"]);
     bench.fail(&["compare", "--schemes", "pagemap", "--set", "gc_free_blocks=none"], 2, &["`none`", "whole number"]);
     bench.fail(&["compare", "--set", "gc_free_blocks=0"], 2, &["`0`", "from 1 to"]);
     bench.fail(&["compare", "--set", "gc_free_blocks"], 2, &["KEY=VALUE"]);
-    bench.fail(&["compare", "--set", "qlc.spare=1%"], 2, &["`qlc.spare`", "slc and mlc"]);
-    bench.fail(&["compare", "--set", "mlc.spare=much"], 2, &["`mlc.spare`", "much"]);
-    bench.fail(&["compare", "--set", "mlc.chip=nosuch"], 2, &["`nosuch`", "chang-mlc"]);
-    bench.fail(&["compare", "--set", "mlc.channels=0"], 2, &["`0`", "from 1 to"]);
-    bench.fail(&["compare", "--set", "mlc.endurance=-1"], 2, &["`mlc.endurance`"]);
-    bench.fail(&["compare", "--set", "mlc.page_bytes=3000"], 2, &["`mlc.page_bytes`", "3000", "multiple of 512"]);
-    bench.fail(&["compare", "--set", "mlc.pages_per_block=0"], 2, &["`mlc.pages_per_block`", "1 to 65536"]);
-    bench.fail(&["compare", "--set", "mlc.pages_per_block=7"], 2, &["`mlc.pages_per_block`", "7 pages", "slc_mode"]);
-    bench.fail(&["compare", "--set", "mlc.read_us=1e300"], 2, &["`mlc.read_us`", "1e300"]);
+    bench.fail(&["compare", "--set", "qlc.spare=1%"], 2, &["`qlc.spare`", "fast and slow"]);
+    bench.fail(&["compare", "--set", "slow.spare=much"], 2, &["`slow.spare`", "much"]);
+    bench.fail(&["compare", "--set", "slow.chip=nosuch"], 2, &["`nosuch`", "chang-mlc"]);
+    bench.fail(&["compare", "--set", "slow.channels=0"], 2, &["`0`", "from 1 to"]);
+    bench.fail(&["compare", "--set", "slow.endurance=-1"], 2, &["`slow.endurance`"]);
+    bench.fail(&["compare", "--set", "slow.page_bytes=3000"], 2, &["`slow.page_bytes`", "3000", "multiple of 512"]);
+    bench.fail(&["compare", "--set", "slow.pages_per_block=0"], 2, &["`slow.pages_per_block`", "1 to 65536"]);
+    bench.fail(&["compare", "--set", "slow.pages_per_block=7"], 2, &["`slow.pages_per_block`", "7 pages", "slc_mode"]);
+    bench.fail(&["compare", "--set", "slow.read_us=1e300"], 2, &["`slow.read_us`", "1e300"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "requests=0"], 2, &["`requests`", "from 1 to"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
     // What one of the schemes has is fine.
@@ -74,7 +74,7 @@ fn values_out_of_range_are_wrong_usage() {
     bench.fail(&["compare", "--volumes", "1"], 2, &["no trace"]);
     bench.fail(&["compare", "--set", "logical=0"], 2, &["logical", "512"]);
     bench.fail(&["compare", "--set", "logical=1MiB"], 1, &["MiB", "logical"]);
-    bench.fail(&["compare", "--schemes", "pagemap", "--set", "mlc.spare=0%"], 1, &["`pagemap` cannot run", "spare"]);
+    bench.fail(&["compare", "--schemes", "pagemap", "--set", "slow.spare=0%"], 1, &["`pagemap` cannot run", "spare"]);
     bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["no scheme can run", "2^32"]);
 }
 
@@ -150,7 +150,8 @@ fn device_files_are_checked() {
     bench.fail(&["compare", &trace, "--device", "chip.toml", "--schemes", "chang"], 1, &["`slc.chip`", "nosuch"]);
     bench.fail(&["compare", &trace, "--device", "missing.toml"], 1, &["missing.toml"]);
     bench.file("small.toml", good.replace("20GiB", "8MiB").replace("21GiB", "16MiB").replace("256MiB", "4MiB"));
-    bench.fail(&["replay", &trace, "--device", "small.toml"], 1, &["24 MiB", "8 MiB", "hint"]);
+    let wide = bench.small_trace(3000);
+    bench.fail(&["replay", &wide, "--device", "small.toml"], 1, &["24 MiB", "8 MiB", "hint"]);
     // A scheme that needs a fast region, on a device without one.
     bench.fail(&["replay", "--scheme", "chang", "--device", "chang-c3-mlc"], 1, &["`chang` needs a fast region"]);
 }

@@ -155,7 +155,7 @@ fn what_is_no_store_is_said() {
     bench.fail(&["serve", "nothing"], 1, &["nothing: ", "there is no store", "bimetal create"]);
     bench.fail(&["create", "s"], 2, &["no scheme is given", "--scheme"]);
     bench.fail(&["create", "s", "--scheme", "none"], 2, &["there is no scheme `none`"]);
-    bench.fail(&["create", "s", "--scheme", "chang", "--set", "mlc.colour=red"], 2, &["mlc.colour"]);
+    bench.fail(&["create", "s", "--scheme", "chang", "--set", "slow.colour=red"], 2, &["slow.colour"]);
     bench.succeed(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"]);
     bench.fail(&["create", "s", "--scheme", "chang", "--capacity", "16MiB"], 1, &["s: ", "there is a store already"]);
     bench.fail(&["serve", "s", "--listen", "tcp:0.0.0.0:0"], 2, &["other machines", "`--remote`"]);

@@ -197,7 +197,7 @@ fn the_table_has_the_best_first_and_the_json_what_was_asked_for() {
     let bench = Bench::new();
     let trace = bench.small_trace(3000);
     let asked = "pagemap,opfcl,hyssd,chang,rwfcl";
-    let compare = ["compare", &trace, "--schemes", asked];
+    let compare = ["compare", &trace, "--device", "bare-dies", "--schemes", asked];
     // Those that fall behind come last, the one that does so least before the others.
     let late = |result: &Value| result["load"]["overload"] == "growing";
     let compared = bench.json(&compare);
@@ -254,14 +254,15 @@ fn the_table_has_the_best_first_and_the_json_what_was_asked_for() {
 #[test]
 fn every_scheme_fits_80_columns_and_has_a_verdict() {
     let bench = Bench::new();
-    let ran = bench.command(&["compare", "--limit", "20000"]).env("COLUMNS", "80").output().unwrap();
+    let bare = ["compare", "--limit", "20000", "--device", "bare-dies"];
+    let ran = bench.command(&bare).env("COLUMNS", "80").output().unwrap();
     let stdout = String::from_utf8(ran.stdout).unwrap();
     assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
     let (before, tables) = stdout.split_once("\n\n").unwrap();
     assert!(before.contains("20,000 requests"));
     assert!(tables.starts_with("  no scheme keeps up with the trace; shortest service time: "), "{tables}");
     assert!(tables.contains(" falls behind by ") && tables.contains("  service (ms)"), "{tables}");
-    assert!(tables.contains("~ life extrapolated from 0.5"), "{tables}");
+    assert!(tables.contains("~ life extrapolated from 0.8"), "{tables}");
     let closed = bench.command(&["compare", "--limit", "20000", "--arrivals", "closed"]).env("COLUMNS", "80").output();
     let closed = String::from_utf8(closed.unwrap().stdout).unwrap();
     assert!(closed.lines().all(|line| line.chars().count() <= 80), "{closed}");
@@ -285,7 +286,7 @@ fn every_scheme_fits_80_columns_and_has_a_verdict() {
 fn seeds_show_how_the_mean_response_spreads() {
     let bench = Bench::new();
     let trace = bench.small_trace(2000);
-    let faults = ["--set", "mlc.program_fail_ppm=20000", "--set", "mlc.replacement_blocks=100000"];
+    let faults = ["--set", "slow.program_fail_ppm=20000", "--set", "slow.replacement_blocks=100000"];
     let compare = |seeds: &[&str], settings: &[&str]| -> (String, Value) {
         let json = ["--json", "out.json"];
         let all = [&["compare", &trace, "--schemes", "pagemap,hyssd"], seeds, settings, &json[..]].concat();
@@ -324,19 +325,40 @@ fn settings_seeds_and_devices_reach_the_simulation() {
     let bench = Bench::new();
     let trace = bench.small_trace(4000);
     let mean = |arguments: &[&str]| {
-        let all: Vec<&str> = ["compare", &trace, "--schemes", "pagemap"].iter().chain(arguments).copied().collect();
+        let all: Vec<&str> = ["compare", &trace, "--device", "bare-dies", "--schemes", "pagemap"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
         bench.json(&all)["results"][0]["response_us"]["mean"].as_f64().unwrap()
     };
     let usual = mean(&[]);
-    assert!(mean(&["--set", "mlc.spare=100%"]) < usual);
-    assert!(mean(&["--set", "mlc.program_us=1600"]) > usual);
+    assert!(mean(&["--set", "slow.spare=100%"]) < usual);
+    assert!(mean(&["--set", "slow.program_us=1600"]) > usual);
     assert!(mean(&["--no-fill"]) < usual);
     assert_ne!(mean(&["--set", "gc_free_blocks=3"]), usual);
-    let configured = bench.json(&["compare", &trace, "--set", "mlc.spare=50%", "--seed", "9", "--schemes", "pagemap"]);
+    let configured = ["--set", "slow.spare=50%", "--seed", "9", "--schemes", "pagemap"];
+    let configured = bench.json(&[&["compare", &trace, "--device", "bare-dies"], &configured[..]].concat());
     let device = &configured["results"][0]["device"];
     assert_eq!((&device["seed"], &device["region"][0]["capacity"]), (&9.into(), &"36MiB".into()));
     assert_eq!(device["region"][0]["chip"]["endurance"], 10_000);
     assert_eq!(device["parameters"]["gc_free_blocks"], 1);
+}
+
+#[test]
+fn controllers_say_what_they_did() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(2000);
+    let compare = ["compare", &trace, "--schemes", "pagemap,chang"];
+    let of_today = bench.json(&compare)["results"][0]["controller"].clone();
+    assert!(of_today["link_busy_s"].as_f64().unwrap() > 0.0, "{of_today}");
+    assert!(of_today["buffer_overwrite_ratio"].as_f64().is_some_and(|ratio| (0.0..1.0).contains(&ratio)));
+    let details = bench.succeed(&[&compare[..], &["--details"]].concat()).stdout;
+    assert!(details.contains("Controller") && details.contains("buffer overwrite ratio"), "{details}");
+    let replayed = bench.succeed(&["replay", &trace, "--scheme", "pagemap"]).stdout;
+    assert!(replayed.contains("Figures of the controller"), "{replayed}");
+    let of_a_paper = [&compare[..], &["--device", "bare-dies"]].concat();
+    assert_eq!(bench.json(&of_a_paper)["results"][0]["controller"], serde_json::json!({}));
 }
 
 #[test]
@@ -370,7 +392,7 @@ fn overload_is_said_plainly() {
     let bench = Bench::new();
     let trace = bench.small_trace(3000);
     let compare = |trace: &str, arrivals: &str| {
-        let arguments = ["compare", trace, "--arrivals", arrivals, "--schemes", "pagemap"];
+        let arguments = ["compare", trace, "--device", "bare-dies", "--arrivals", arrivals, "--schemes", "pagemap"];
         let load = bench.json(&arguments)["results"][0]["load"].clone();
         (bench.succeed(&arguments), load)
     };
@@ -382,9 +404,19 @@ fn overload_is_said_plainly() {
     );
     let figures = ran.stdout.lines().find(|line| line.trim_start().starts_with("pagemap")).unwrap();
     assert!(figures.contains("  falls behind by ") && figures.contains(" s  "), "{}", ran.stdout);
-    let deferred = bench.succeed(&["compare", &trace, "--arrivals", "trace:100", "--schemes", "pagemap", "--details"]);
+    let deferred = bench.succeed(&[
+        "compare",
+        &trace,
+        "--device",
+        "bare-dies",
+        "--arrivals",
+        "trace:100",
+        "--schemes",
+        "pagemap",
+        "--details",
+    ]);
     assert!(deferred.stdout.contains("  falls behind by"), "{}", deferred.stdout);
-    assert_eq!((&load["overload"], &load["bottleneck"]), (&"growing".into(), &"mlc".into()));
+    assert_eq!((&load["overload"], &load["bottleneck"]), (&"growing".into(), &"slow".into()));
     assert!(load["utilisation"].as_f64().unwrap() > 0.95 && load["backlog_s"].as_f64().unwrap() > 0.0, "{load}");
 
     let (ran, load) = compare(&trace, "trace:0.01");
@@ -415,8 +447,11 @@ fn idle_collection_is_background_work() {
     let run = |idle: &str, free: &str| {
         let (idle, free) = (format!("idle_gc={idle}"), format!("gc_free_blocks={free}"));
         let settings = ["--arrivals", "trace", "--set", &idle, "--set", &free];
-        let all: Vec<&str> =
-            ["compare", "bursts.spc", "--schemes", "pagemap"].iter().chain(&settings).copied().collect();
+        let all: Vec<&str> = ["compare", "bursts.spc", "--device", "bare-dies", "--schemes", "pagemap"]
+            .iter()
+            .chain(&settings)
+            .copied()
+            .collect();
         bench.json(&all)["results"][0].clone()
     };
     let gc_erases = |result: &Value| result["metrics"]["gc_blocks"].as_f64().unwrap();
@@ -439,7 +474,7 @@ fn idle_collection_is_background_work() {
 fn failures_without_a_replacement_are_warned_of() {
     let bench = Bench::new();
     let trace = bench.small_trace(500);
-    let faulty = "mlc.program_fail_ppm=100000";
+    let faulty = "slow.program_fail_ppm=100000";
     let compare = ["compare", &trace, "--schemes", "pagemap", "--arrivals", "closed", "--set", faulty];
     let ran = bench.succeed(&compare);
     assert!(
@@ -447,7 +482,7 @@ fn failures_without_a_replacement_are_warned_of() {
         "{}",
         ran.stderr
     );
-    let with_blocks: Vec<&str> = compare.iter().chain(&["--set", "mlc.replacement_blocks=10000"]).copied().collect();
+    let with_blocks: Vec<&str> = compare.iter().chain(&["--set", "slow.replacement_blocks=10000"]).copied().collect();
     assert_eq!(bench.succeed(&with_blocks).stderr, "");
 }
 
@@ -464,7 +499,7 @@ fn addresses_move_only_where_they_must() {
     let far = compacted(&["far.spc", "--device", "chang-c3"]);
     assert_eq!(
         (&far["compacted"], &far["touched_extents"], &far["replayed_span_bytes"]),
-        (&true.into(), &2.into(), &(2 << 20).into())
+        (&true.into(), &2.into(), &(128 << 10).into())
     );
     assert_eq!(compacted(&[&trace, "--device", "chang-c3"])["compacted"], false);
     assert_eq!(compacted(&["far.spc"])["compacted"], true);
@@ -479,10 +514,13 @@ fn every_preset_runs() {
         // Real drives have terabytes: they are scaled to the trace.
         let is_drive = !device["device"]["controller"].is_null();
         let fit: &[&str] = if is_drive { &["--set", "fit_to_trace=true"] } else { &[] };
+        // Some are for any scheme.
+        let own = device["device"]["scheme"].as_str();
+        let scheme: &[&str] = if own.is_none() { &["--scheme", "pagemap"] } else { &[] };
         let words = ["replay", &trace, "--device", name, "--no-fill"];
-        let result = &bench.json(&[&words, fit].concat())["results"][0];
+        let result = &bench.json(&[&words, fit, scheme].concat())["results"][0];
         assert_eq!(result["device"]["name"], name);
-        assert_eq!(result["scheme"], device["device"]["scheme"]);
+        assert_eq!(result["scheme"], own.unwrap_or("pagemap"));
     }
 }
 
@@ -494,6 +532,9 @@ fn tiny_traces_get_a_device_of_every_scheme() {
     for trace in ["one.spc", "far.spc"] {
         let compared = bench.json(&["compare", trace]);
         assert_eq!(compared["warnings"], Value::Array(Vec::new()), "no scheme is left out");
-        assert_eq!(compared["results"][0]["device"]["logical"], "4MiB");
+        assert_eq!(compared["results"][0]["device"]["logical"], "128MiB");
+        let bare = bench.json(&["compare", trace, "--device", "bare-dies"]);
+        assert_eq!(bare["warnings"], Value::Array(Vec::new()), "no scheme is left out");
+        assert_eq!(bare["results"][0]["device"]["logical"], "4MiB");
     }
 }

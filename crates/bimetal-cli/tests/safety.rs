@@ -93,7 +93,7 @@ fn create_overwrites_nothing_that_exists() {
     let path = bench.path("data");
     let given = |name: &str| format!("{name}={}", path.display());
     let holds = ["`, which would be overwritten", "`--force`"];
-    for (scheme, option) in [("chang", ["--region", &given("mlc")]), ("opfcl", ["--disk", path.to_str().unwrap()])] {
+    for (scheme, option) in [("chang", ["--region", &given("slow")]), ("opfcl", ["--disk", path.to_str().unwrap()])] {
         refuse(&bench, "s", scheme, &option, &["data` holds 10485760 bytes, which would be overwritten", holds[1]]);
         assert!(fs::read(&path).unwrap() == vec![7; 10 << 20], "{scheme}");
         assert!(!bench.path("s").exists(), "nothing is left of a store that was refused");
@@ -109,17 +109,17 @@ fn create_overwrites_nothing_that_exists() {
     // What is neither a file nor a block device, and what is there twice.
     succeed(&bench, "mkfifo pipe; mkdir folder; ln -s data link; truncate -s 4M hole");
     for (name, what) in [("pipe", "it is a FIFO"), ("folder", "it is a directory"), ("link", "holds 10485760 bytes")] {
-        refuse(&bench, "s", "chang", &["--region", &format!("mlc={name}")], &[what]);
+        refuse(&bench, "s", "chang", &["--region", &format!("slow={name}")], &[what]);
     }
-    let twice = ["--region", "slc=hole", "--region", "mlc=hole"];
+    let twice = ["--region", "fast=hole", "--region", "slow=hole"];
     refuse(&bench, "s", "chang", &twice, &["it is the same file as `", "give each its own"]);
     // A region of another store, and a store.
-    create(&bench, "other", "chang", &["--region", "mlc=hole"]);
-    refuse(&bench, "s", "chang", &["--region", "mlc=hole"], &["hole` holds region 1 of store "]);
+    create(&bench, "other", "chang", &["--region", "slow=hole"]);
+    refuse(&bench, "s", "chang", &["--region", "slow=hole"], &["hole` holds region 1 of store "]);
     refuse(&bench, "other", "chang", &[], &["there is a store already", "--force"]);
     bench.succeed(&["check", "other"]);
     // What may be lost is.
-    create(&bench, "s", "chang", &["--region", &given("mlc"), "--force"]);
+    create(&bench, "s", "chang", &["--region", &given("slow"), "--force"]);
     create(&bench, "other", "pagemap", &["--force"]);
     bench.succeed(&["check", "s"]);
     bench.succeed(&["check", "other"]);
@@ -128,13 +128,13 @@ fn create_overwrites_nothing_that_exists() {
 #[test]
 fn what_is_in_use_is_not_taken_even_by_force() {
     let bench = Bench::new();
-    create(&bench, "a", "chang", &["--region", "mlc=region"]);
+    create(&bench, "a", "chang", &["--region", "slow=region"]);
     let mut server = Server::start(&bench, "a", &[]);
-    let force = ["--region", "mlc=region", "--force"];
+    let force = ["--region", "slow=region", "--force"];
     refuse(&bench, "b", "chang", &force, &["region` is in use: another process has locked it"]);
     for file in ["journal", "checkpoint.0", "region0.flash", "superblock"] {
         let path = bench.path("a").join(file);
-        let option = format!("mlc={}", path.display());
+        let option = format!("slow={}", path.display());
         refuse(&bench, "b", "chang", &["--region", &option, "--force"], &["in use"]);
     }
     refuse(&bench, "a", "chang", &["--force"], &["the store is in use by another process"]);
@@ -153,7 +153,7 @@ fn a_block_device_in_use_is_not_taken_and_one_that_holds_something_only_by_force
     let device = succeed(&bench, mount).trim().to_owned();
     let tidy = format!("umount at || true; losetup -d {device}");
     let tried = std::panic::catch_unwind(|| {
-        let region = ["--region", &format!("mlc={device}")];
+        let region = ["--region", &format!("slow={device}")];
         let forced = [&region[..], &["--force"]].concat();
         let point = fs::canonicalize(bench.path("at")).unwrap();
         for options in [&region[..], &forced] {
@@ -166,7 +166,7 @@ fn a_block_device_in_use_is_not_taken_and_one_that_holds_something_only_by_force
             );
         }
         // The file behind a loop device is in use, too.
-        refuse(&bench, "s", "chang", &["--region", "mlc=image", "--force"], &["it is attached to `/dev/loop"]);
+        refuse(&bench, "s", "chang", &["--region", "slow=image", "--force"], &["it is attached to `/dev/loop"]);
         succeed(&bench, "grep -q text at/file; umount at");
         refuse(&bench, "s", "chang", &region, &["holds a file system (ext4) `precious`, which would be overwritten"]);
         succeed(&bench, &format!("e2fsck -fn {device}; mkswap {device}; blkid -p {device}"));
@@ -200,7 +200,7 @@ fn a_clone_beside_its_original_is_refused() {
         return;
     }
     let bench = Bench::new();
-    create(&bench, "s", "chang", &["--region", "mlc=outside"]);
+    create(&bench, "s", "chang", &["--region", "slow=outside"]);
     fill(&bench, "s", 3);
     succeed(&bench, "cp -r s clone");
     let copied = ["the store was copied", "outside` outside its directory", "--moved"];

@@ -34,8 +34,8 @@ repeat = 2
 measure = 1
 [[grids]]
 scheme = [\"pagemap\", \"wlaftl\", \"opfcl\"]
-set.\"slc.capacity\" = [\"4MiB\", \"6MiB\"]
-set.\"mlc.spare\" = [\"30%\", \"50%\"]
+set.\"fast.capacity\" = [\"4MiB\", \"6MiB\"]
+set.\"slow.spare\" = [\"30%\", \"50%\"]
 ";
 
 #[test]
@@ -63,7 +63,7 @@ fn a_dry_run_lists_the_points_and_runs_none() {
     let listed = bench.succeed(&["sweep", "study.toml", "--dry-run"]).stdout;
     // A page map has no SLC, and a cache no spare area of MLC.
     assert_eq!(listed.lines().count(), 1 + 2 * (2 + 4 + 2) + 1, "{listed}");
-    assert!(listed.ends_with("16 points\n") && listed.contains("slc.capacity=6MiB"), "{listed}");
+    assert!(listed.ends_with("16 points\n") && listed.contains("fast.capacity=6MiB"), "{listed}");
     assert!(!bench.path("study.results.jsonl").exists());
 }
 
@@ -136,7 +136,7 @@ fn failed_points_are_said_and_do_not_stop_the_others() {
     bench.small_trace(300);
     let study = |values: &str| {
         let text = format!(
-            "traces = [{{ files = \"small.spc\" }}]\n[[grids]]\nscheme = \"pagemap\"\nset.\"mlc.spare\" = {values}"
+            "traces = [{{ files = \"small.spc\" }}]\n[[grids]]\nscheme = \"pagemap\"\nset.\"slow.spare\" = {values}"
         );
         bench.file("study.toml", text);
     };
@@ -154,7 +154,7 @@ fn failed_points_are_said_and_do_not_stop_the_others() {
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("no point of the study could be run"), "{}", ran.stderr);
     // Schemes of `all` that cannot run are left out.
-    bench.file("all.toml", "traces = [{ files = \"small.spc\" }]\n[[grids]]\ndevice = \"chang-c3-mlc\"\nset.logical = \"32MiB\"\nset.\"mlc.capacity\" = \"48MiB\"");
+    bench.file("all.toml", "traces = [{ files = \"small.spc\" }]\n[[grids]]\ndevice = \"chang-c3-mlc\"\nset.logical = \"32MiB\"\nset.\"slow.capacity\" = \"48MiB\"");
     let ran = bench.succeed(&["sweep", "all.toml", "--json", "all.json"]);
     assert!(ran.stdout.contains("left out: schemes that a device does not allow"), "{}", ran.stdout);
     let rows = self::rows(&bench, "all.json");
@@ -209,9 +209,9 @@ fn the_command_of_a_row_repeats_its_figures() {
         [[grids]]
         device = [\"auto\", \"a device.toml\"]
         scheme = [\"chang\", \"pagemap\"]
-        set.\"mlc.chip\" = \"chang-mlc\"
-        set.\"mlc.endurance\" = 2000
-        set.\"mlc.spare\" = \"60%\"
+        set.\"slow.chip\" = \"chang-mlc\"
+        set.\"slow.endurance\" = 2000
+        set.\"slow.spare\" = \"60%\"
         ";
     fs::write(folder.join("study.toml"), study).unwrap();
     // From elsewhere: what a study names is beside it.

@@ -1,13 +1,13 @@
 //! Address compaction: the extents of an address space that a trace touches, moved next to each other.
 //!
-//! Traces of large volumes touch little of them. Moving the touched 1-MiB extents together, in order, lets a small
+//! Traces of large volumes touch little of them. Moving the touched 64-KiB extents together, in order, lets a small
 //! device hold them. Offsets within an extent stay, so block-mapped schemes see the locality there is; extents that
 //! were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
 
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// Bytes of an extent.
-pub const EXTENT_BYTES: u64 = 1 << 20;
+pub const EXTENT_BYTES: u64 = 64 << 10;
 
 const EXTENT_SECTORS: u64 = EXTENT_BYTES / SECTOR_BYTES;
 
@@ -134,18 +134,18 @@ mod tests {
     #[test]
     fn touched_extents_move_together_in_order() {
         let mut requests = vec![
-            request(Op::Write, 10 * 2048 + 5, 8),
-            request(Op::Read, 3 * 2048 + 2040, 16),
+            request(Op::Write, 10 * 128 + 5, 8),
+            request(Op::Read, 3 * 128 + 120, 16),
             request(Op::Write, 1 << 40, 1),
-            request(Op::Trim, 0, 5 * 2048),
-            request(Op::Trim, 6 * 2048, 2048),
+            request(Op::Trim, 0, 5 * 128),
+            request(Op::Trim, 6 * 128, 128),
         ];
         let extents = Extents::of(&requests);
-        assert_eq!((extents.count(), extents.touched_bytes()), (4, 4 << 20));
+        assert_eq!((extents.count(), extents.touched_bytes()), (4, 256 << 10));
         assert_eq!(extents.span_bytes(), ((1 << 40) + 1) * 512);
         extents.compact(&mut requests);
         let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.sector, request.sectors)).collect();
-        assert_eq!(places, [(2 * 2048 + 5, 8), (2040, 16), (3 * 2048, 1), (0, 2 * 2048)]);
+        assert_eq!(places, [(2 * 128 + 5, 8), (120, 16), (3 * 128, 1), (0, 2 * 128)]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ use crate::media::Faults;
 use crate::scheme::BuildError;
 use crate::units::ByteSize;
 
-pub use fit::Template;
+pub use fit::{AUTO, BARE_DIES, Template};
 pub use part_choice::{Part, PartChoice};
 pub use presets::{PRESETS, Preset, preset};
 pub use resolve::Resolved;
@@ -75,7 +75,8 @@ pub struct Device {
     /// What it is, in a line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// The scheme that runs it.
+    /// The scheme that runs it; empty where any may.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheme: String,
     /// Capacity that the host sees.
     pub logical: ByteSize,
@@ -85,7 +86,7 @@ pub struct Device {
     /// Whether it does one operation at a time, on whatever region and die.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
-    /// Whether it is scaled down to what a trace touches: as many dies and channels, smaller blocks.
+    /// Whether it is scaled to what a trace touches: as many dies and channels, smaller blocks or more of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fit_to_trace: bool,
     /// Host link, write buffer and firmware of a drive of today; the papers' devices have none.

@@ -21,6 +21,7 @@ use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Outcome, Responses};
 use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::scheme::Metrics;
 use crate::units::Geometry;
 use wear::{WearGroup, wear_groups};
 
@@ -161,9 +162,15 @@ pub struct FaultFigures {
     pub counts: FaultCounts,
 }
 
-/// A scheme's own figures, written as an object in the scheme's order; what is not a finite number is `null`.
+/// Figures of a scheme or a controller, written as an object in their order; what is not a finite number is `null`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricFigures(pub Vec<(&'static str, Option<f64>)>);
+
+impl MetricFigures {
+    fn of(metrics: &Metrics) -> Self {
+        Self(metrics.iter().map(|(name, value)| (name, finite(value))).collect())
+    }
+}
 
 impl Serialize for MetricFigures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -207,6 +214,8 @@ pub struct Report {
     pub lifetime_years: Option<f64>,
     /// The scheme's own figures.
     pub metrics: MetricFigures,
+    /// The controller's figures; none on a device without one.
+    pub controller: MetricFigures,
     /// Figures over time, as many as the plan asked for.
     pub intervals: Vec<IntervalFigures>,
     /// Failures by region; only regions in which something failed.
@@ -242,7 +251,8 @@ impl Report {
             cost_usd: cost_usd(regions) + disk_cost_usd(disks),
             lifetime_host_bytes,
             lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
-            metrics: MetricFigures(outcome.metrics.iter().map(|(name, value)| (name, finite(value))).collect()),
+            metrics: MetricFigures::of(&outcome.metrics),
+            controller: MetricFigures::of(&outcome.controller),
             intervals: intervals::figures(regions, disks, outcome),
             faults: faults(regions, outcome),
         }

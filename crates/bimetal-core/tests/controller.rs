@@ -15,7 +15,7 @@ use support::mixed_requests;
 const SECTORS: u64 = 64 << 11;
 
 fn today(spec: &SchemeSpec) -> Resolved {
-    let template = Template::for_trace(preset("today").ok(), &[], SECTORS * 512).unwrap();
+    let template = Template::for_trace(None, &[], SECTORS * 512).unwrap();
     template.resolve(spec, &[]).unwrap()
 }
 

@@ -7,14 +7,14 @@ use bimetal_core::device::Template;
 use bimetal_core::media::SimMedia;
 use bimetal_core::scheme::SCHEMES;
 
-/// A device that is fitted to so much data, as `bimetal create` and `bimetal compare` make it.
+/// A device that is fitted to so much data, as `bimetal create` makes it.
 const LOGICAL: u64 = 4 << 30;
 
 #[test]
 fn a_scheme_takes_at_most_twelve_bytes_for_four_kibibytes() {
     let mut too_large = Vec::new();
     for spec in SCHEMES {
-        let resolved = Template::auto(LOGICAL).resolve(spec, &[]).unwrap();
+        let resolved = Template::bare_dies(LOGICAL).unwrap().resolve(spec, &[]).unwrap();
         let mut scheme = None;
         let memory = measure(|| scheme = Some(resolved.build::<SimMedia>().unwrap()));
         let per_block = memory.bytes_max as f64 / (LOGICAL / 4096) as f64;

@@ -22,7 +22,7 @@ mod tests {
     fn words_are_quoted_where_a_shell_would_break_them() {
         for (word, typed) in [
             ("--set", "--set"),
-            ("slc.capacity=32MiB,mlc.spare=7%", "slc.capacity=32MiB,mlc.spare=7%"),
+            ("fast.capacity=32MiB,slow.spare=7%", "fast.capacity=32MiB,slow.spare=7%"),
             ("my trace.csv", "'my trace.csv'"),
             ("it's", "'it'\\''s'"),
             ("", "''"),

@@ -554,6 +554,7 @@ fn are(entries: &[&Entry], all: usize) -> String {
 pub(crate) mod testing {
     use super::{Entry, Overload, Quiet, Relative, Replays, run};
     use crate::prepare::{Schemes, Workload, prepare};
+    use bimetal_core::device::{BARE_DIES, preset};
     use bimetal_core::replay::{Arrivals, Plan};
 
     /// One request at a time.
@@ -582,7 +583,7 @@ pub(crate) mod testing {
     pub fn entries(sketches: &[Sketch]) -> Vec<Entry> {
         let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
         let schemes = Schemes::named(&["pagemap".to_owned(), "opfcl".to_owned()]).unwrap();
-        let prepared = prepare(Workload::of(trace, None), None, &schemes, &[]).unwrap();
+        let prepared = prepare(Workload::of(trace, None), preset(BARE_DIES).ok(), &schemes, &[]).unwrap();
         let [flash, over_disk] = run(&prepared, &closed(), 1, 1, &Quiet).unwrap().results.try_into().unwrap();
         let entry = |sketch: &Sketch| {
             let mut entry = if sketch.disk { over_disk.clone() } else { flash.clone() };
@@ -611,6 +612,7 @@ mod tests {
     use super::testing::{both, closed};
     use super::*;
     use crate::prepare::{Schemes, prepare};
+    use bimetal_core::device::{BARE_DIES, preset};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Goes on so many times.
@@ -651,7 +653,7 @@ mod tests {
             let entry = run(&prepared, &closed(), seeds, 1, &Quiet).unwrap().results.remove(0);
             (entry.report.response_us.mean, entry.spread)
         };
-        let faults = [("mlc.program_fail_ppm", "20000"), ("mlc.replacement_blocks", "100000")];
+        let faults = [("slow.program_fail_ppm", "20000"), ("slow.replacement_blocks", "100000")];
         assert_eq!(spread(&faults, 1).1, None);
         let (first, of_three) = spread(&faults, 3);
         let of_three = of_three.unwrap();
@@ -697,13 +699,13 @@ mod tests {
         let region = |settings: &[(&str, &str)]| {
             let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
             let schemes = Schemes::named(&["pagemap".to_owned()]).unwrap();
-            let prepared = prepare(workload.clone(), None, &schemes, &settings).unwrap();
+            let prepared = prepare(workload.clone(), preset(BARE_DIES).ok(), &schemes, &settings).unwrap();
             run(&prepared, &closed(), 1, 1, &Quiet).unwrap().results.remove(0).regions.remove(0)
         };
-        let of_2019 = region(&[("mlc.chip", "tlc-3d-2019"), ("mlc.channels", "2")]);
+        let of_2019 = region(&[("slow.chip", "tlc-3d-2019"), ("slow.channels", "2")]);
         assert_eq!((of_2019.cell, of_2019.year, of_2019.price_year), (Cell::Tlc, Some(2019), Some(2026)));
         assert_eq!((of_2019.dies, of_2019.channels), (2, 2));
-        let cheaper = region(&[("mlc.chip", "tlc-3d-2019"), ("mlc.usd_per_gib", "0.1")]);
+        let cheaper = region(&[("slow.chip", "tlc-3d-2019"), ("slow.usd_per_gib", "0.1")]);
         assert_eq!((cheaper.year, cheaper.price_year), (Some(2019), None));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bimetal_core::device::Device;
 use bimetal_core::report::TraceFacts;
 
 use crate::arrivals;
@@ -34,7 +35,7 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
     let addresses = &comparison.addresses;
     if addresses.compacted {
         lines.push(format!(
-            "{} touched 1-MiB extents of a span of {} moved together: {}",
+            "{} touched 64-KiB extents of a span of {} moved together: {}",
             thousands(addresses.touched_extents),
             with_unit(SIZES, addresses.span_bytes as f64),
             with_unit(SIZES, addresses.replayed_span_bytes as f64)
@@ -72,7 +73,7 @@ fn how(comparison: &Comparison) -> String {
     format!("{main}{duration}{service}; {passes}")
 }
 
-/// The devices of all schemes, in a line: cells, year of the parts, dies, spare area, disks, year of the prices.
+/// The devices of all schemes, in a line: cells, year of the parts, dies, disks, write buffer, spare area, year of the prices.
 pub fn devices(entries: &[Entry]) -> Option<String> {
     let first = &entries.first()?.device;
     let mut kinds: Vec<String> = Vec::new();
@@ -84,7 +85,7 @@ pub fn devices(entries: &[Entry]) -> Option<String> {
     let for_each = if entries.len() > 1 { " for each scheme" } else { "" };
     let mut line = format!("device: {}, {}{for_each}", first.name, with_unit(SIZES, first.logical.0 as f64));
     line += &format!(" on {}", kinds.join(", or "));
-    let facts = [spare(entries), prices(entries)];
+    let facts = [buffer(first), spare(entries), prices(entries)];
     line += &facts.into_iter().flatten().map(|fact| format!("; {fact}")).collect::<String>();
     Some(line)
 }
@@ -116,6 +117,18 @@ fn kind(entry: &Entry) -> String {
         text += &format!(" over {}", drives.join(" and "));
     }
     text
+}
+
+/// The write buffer of the controller, which is the same for every scheme.
+fn buffer(device: &Device) -> Option<String> {
+    let controller = device.controller.as_ref()?;
+    let size = with_unit(SIZES, controller.buffer.0 as f64);
+    let protection = if controller.power_protected { ", power-protected" } else { "" };
+    Some(if controller.buffer.0 == 0 {
+        "no write buffer".into()
+    } else {
+        format!("write buffer of {size}{protection}")
+    })
 }
 
 /// Spare area of all devices without disks.
@@ -196,23 +209,25 @@ mod tests {
     use crate::compare::{Quiet, run};
     use crate::prepare::{Schemes, Workload, prepare};
     use crate::replays::Replays;
+    use bimetal_core::device::{BARE_DIES, preset};
 
     fn lines(schemes: &[&str], settings: &[(&str, &str)], replays: &Replays) -> Vec<String> {
         let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
         let schemes: Vec<String> = schemes.iter().map(|&name| name.to_owned()).collect();
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let workload = Workload::of(trace, None);
-        let prepared = prepare(workload, None, &Schemes::named(&schemes).unwrap(), &settings).unwrap();
+        let prepared =
+            prepare(workload, preset(BARE_DIES).ok(), &Schemes::named(&schemes).unwrap(), &settings).unwrap();
         replay(&run(&prepared, replays, 1, 1, &Quiet).unwrap())
     }
 
     #[test]
     fn the_device_is_named_by_cells_year_and_dies() {
         let settings = [
-            ("slc.chip", "pslc-tlc-2019"),
-            ("mlc.chip", "tlc-3d-2019"),
-            ("mlc.channels", "2"),
-            ("mlc.dies_per_channel", "4"),
+            ("fast.chip", "pslc-tlc-2019"),
+            ("slow.chip", "tlc-3d-2019"),
+            ("slow.channels", "2"),
+            ("slow.dies_per_channel", "4"),
             ("logical", "256GiB"),
         ];
         let device = |schemes: &[&str], settings: &[(&str, &str)]| {
@@ -221,7 +236,7 @@ mod tests {
         };
         assert_eq!(
             device(&["pagemap"], &settings),
-            "device: auto, 256 GiB on 2 x 4 dies of TLC (2019); 5 % spare; flash prices of 2026"
+            "device: bare-dies, 256 GiB on 2 x 4 dies of TLC (2019); 5 % spare; flash prices of 2026"
         );
         let all = device(&["pagemap", "wlaftl", "opfcl"], &settings[..1]);
         assert!(
@@ -231,7 +246,12 @@ mod tests {
             all.contains(" of pSLC (2019) over nearline-18tb; ") && all.ends_with("flash prices of 2009 and 2026"),
             "{all}"
         );
-        let own = device(&["pagemap"], &[("mlc.usd_per_gib", "0.1"), ("serial", "true")]);
+        let workload =
+            Workload::of(crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap(), None);
+        let prepared = prepare(workload, None, &Schemes::named(&["pagemap".to_owned()]).unwrap(), &[]).unwrap();
+        let of_today = devices(&run(&prepared, &closed(), 1, 1, &Quiet).unwrap().results).unwrap();
+        assert!(of_today.contains(" dies of TLC (2021); write buffer of 4.00 MiB; "), "{of_today}");
+        let own = device(&["pagemap"], &[("slow.usd_per_gib", "0.1"), ("serial", "true")]);
         assert!(
             own.contains("(2010), one operation at a time; ") && own.ends_with("flash prices of your own choice"),
             "{own}"

@@ -37,7 +37,7 @@ pub enum StudyError {
     },
     /// The trace touches more than the device holds.
     #[error(
-        "the trace touches {touched_mib} MiB (1-MiB extents, put next to each other) and device `{device}` holds \
+        "the trace touches {touched_mib} MiB (64-KiB extents, put next to each other) and device `{device}` holds \
          {logical_mib} MiB; hint: enlarge it, for example `--set logical={touched_mib}MiB`, or let it be fitted to the trace"
     )]
     DoesNotFit {

@@ -137,7 +137,7 @@ impl Schemes {
 pub struct Addresses {
     /// Whether the touched extents were moved next to each other.
     pub compacted: bool,
-    /// 1-MiB extents that reads and writes touch.
+    /// 64-KiB extents that reads and writes touch.
     pub touched_extents: u64,
     /// End of the address space in the trace.
     pub span_bytes: u64,
@@ -160,8 +160,8 @@ pub struct Prepared {
 
 /// Makes a device for each scheme and fits the trace's addresses to it.
 ///
-/// Without a device, one is fitted to the trace: it holds the 1-MiB extents that the trace touches, which are moved next
-/// to each other. On a given device that is done only where the trace does not fit otherwise. A setting with a dot
+/// A device that is scaled to the trace (without one, `auto`) holds the 64-KiB extents that the trace touches, which are moved next
+/// to each other. On any other device that is done only where the trace does not fit otherwise. A setting with a dot
 /// and those of [`device::DEVICE_KEYS`] are the device's; any other goes to every scheme that has the parameter.
 ///
 /// # Errors
@@ -205,11 +205,11 @@ pub fn prepare(
 /// As [`prepare`].
 pub fn prepare_one(
     mut workload: Workload,
-    device: Option<Device>,
+    device: Device,
     scheme: &'static SchemeSpec,
     settings: &[(String, String)],
 ) -> Result<(Workload, Resolved), StudyError> {
-    let mut template = Template::for_trace(device, settings, workload.extents.touched_bytes())?;
+    let mut template = Template::for_trace(Some(device), settings, workload.extents.touched_bytes())?;
     let schemes = Schemes { specs: vec![scheme], optional: false };
     let of_scheme = configure(&mut template, &schemes, settings)?;
     place(&mut workload, &template)?;
@@ -266,7 +266,7 @@ fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), S
         None => Ok(()),
         Some((key, _)) => {
             let known = format!(
-                "{}, and those of the device: {}, and REGION.FIELD such as slc.capacity or mlc.spare",
+                "{}, and those of the device: {}, and REGION.FIELD such as fast.capacity or slow.spare",
                 known.join(", "),
                 device::DEVICE_KEYS.join(", ")
             );
@@ -285,7 +285,7 @@ fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, Stud
     if replayed_span_bytes > logical {
         return Err(StudyError::DoesNotFit {
             device: template.device().name.clone(),
-            touched_mib: extents.count(),
+            touched_mib: extents.touched_bytes().div_ceil(1 << 20),
             logical_mib: logical >> 20,
         });
     }
@@ -336,13 +336,14 @@ mod tests {
         let trace = workload(vec![request(0, Op::Write), far]);
         let pagemap = scheme::find("pagemap").unwrap();
         let chang = scheme::find("chang").unwrap();
+        let auto = device::preset(device::AUTO).unwrap();
         let on = |workload: &Workload, spec, settings: &[(&str, &str)]| {
             let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-            prepare_one(workload.clone(), None, spec, &settings).unwrap().0.requests
+            prepare_one(workload.clone(), auto.clone(), spec, &settings).unwrap().0.requests
         };
         let first = on(&trace, pagemap, &[]);
-        assert_eq!(first[1].sector, 2048, "moved");
-        assert!(Arc::ptr_eq(&first, &on(&trace, chang, &[("mlc.spare", "60%")])));
+        assert_eq!(first[1].sector, 128, "moved");
+        assert!(Arc::ptr_eq(&first, &on(&trace, chang, &[("slow.spare", "60%")])));
         assert_eq!(trace.requests[1], far, "those of the trace stay where they are");
         // Alone, the requests are moved in their place, and once for all.
         let (place, moved) = (trace.requests.as_ptr(), first.to_vec());

@@ -15,17 +15,17 @@ pub struct CreateArgs {
     /// Scheme that runs it; by default that of the device
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
-    /// Capacity that the host sees; by default that of the device, or 512MiB where one is fitted
+    /// Capacity that the host sees; by default that of the device, or 512MiB where it is scaled
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits one to the capacity: behind SLC of
-    /// 1.25 % of it lies MLC with 5 % spare area; hybrids of one region get more of it for the same money
-    #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
+    /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: behind a `fast`
+    /// region of 1.25 % of it lies a `slow` one with 5 % spare area; hybrids of one region get more of it for the same money
+    #[arg(long, value_name = "NAME|FILE", default_value = "bare-dies")]
     pub device: String,
     /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Keep a region of the device in this file or block device, such as `slc=/dev/nvme0n1`, and not in the store's
+    /// Keep a region of the device in this file or block device, such as `fast=/dev/nvme0n1`, and not in the store's
     /// directory (repeatable)
     #[arg(long, value_name = "NAME=PATH", value_parser = setting)]
     pub region: Vec<(String, String)>,

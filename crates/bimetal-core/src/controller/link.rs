@@ -13,6 +13,8 @@ pub(super) struct Link {
     is_half_duplex: bool,
     /// To the host, from the host.
     free_at_ps: [u64; 2],
+    /// Transfers of both directions since the counts were reset.
+    busy_ps: u64,
 }
 
 const TO_HOST: usize = 0;
@@ -21,7 +23,7 @@ const FROM_HOST: usize = 1;
 impl Link {
     /// A link of a rate in MB/s, with as much in each direction unless it is half duplex.
     pub(super) fn new(mb_per_s: f64, is_half_duplex: bool) -> Self {
-        Self { sector_ps: (512e6 / mb_per_s).round() as u64, is_half_duplex, free_at_ps: [0; 2] }
+        Self { sector_ps: (512e6 / mb_per_s).round() as u64, is_half_duplex, free_at_ps: [0; 2], busy_ps: 0 }
     }
 
     /// Moves sectors to the controller from `at_ns` on. Returns when they are there.
@@ -44,6 +46,17 @@ impl Link {
         let direction = if self.is_half_duplex { TO_HOST } else { direction };
         let free_at_ps = &mut self.free_at_ps[direction];
         *free_at_ps = (*free_at_ps).max(at_ps) + time_ps;
+        self.busy_ps += time_ps;
         *free_at_ps
+    }
+
+    /// Forgets how long it was busy.
+    pub(super) fn reset_counts(&mut self) {
+        self.busy_ps = 0;
+    }
+
+    /// Transfers of both directions, in seconds.
+    pub(super) fn busy_s(&self) -> f64 {
+        self.busy_ps as f64 / 1e12
     }
 }

@@ -211,6 +211,7 @@ impl Controller {
     /// Forgets counts.
     pub fn reset_counts(&mut self) {
         self.counts = Counts::default();
+        self.link.reset_counts();
         if let Some(cache) = &mut self.map_cache {
             cache.reset_counts();
         }
@@ -220,6 +221,7 @@ impl Controller {
     pub fn metrics(&self, metrics: &mut Metrics) {
         let Counts { written_sectors, overwritten_sectors, read_sectors, hit_sectors, waited_ns, wordlines } =
             self.counts;
+        metrics.push("link_busy_s", self.link.busy_s());
         metrics.push("buffer_overwrite_ratio", ratio(overwritten_sectors, written_sectors));
         metrics.push("buffer_read_hit_ratio", ratio(hit_sectors, read_sectors));
         metrics.push("buffer_wait_s", waited_ns as f64 / 1e9);

@@ -1,9 +1,9 @@
 //! Comparable devices for several schemes, made from one description or from a logical capacity alone.
 
 use super::set::FIT_TO_TRACE;
-use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, Resolved};
+use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, Resolved, preset};
 use crate::chip::Chip;
-use crate::media::{Faults, SimMedia};
+use crate::media::SimMedia;
 use crate::scheme::{BuildError, Regions, SchemeSpec};
 use crate::units::ByteSize;
 
@@ -14,18 +14,29 @@ use crate::units::ByteSize;
 /// in front of a disk.
 #[derive(Clone, Debug)]
 pub struct Template {
+    /// As described, but for the logical capacity where it is fitted to a trace.
     device: Device,
-    /// Fitted to a trace: what was not set may grow as far as a scheme needs it.
-    automatic: bool,
-    /// By region: whether its capacity was set.
-    is_set: Vec<bool>,
+    /// Logical capacity of the whole device, if it is fitted to a trace: parts are scaled, and capacities that were not set grow as far
+    /// as a scheme needs it.
+    whole: Option<ByteSize>,
+    /// By region.
+    is_set: Vec<IsSet>,
 }
 
-/// Chang's 256 MB of SLC in front of 20 GB.
-const FAST_PERCENT: f64 = 1.25;
+/// Fields of a region that were set, so that they are not scaled.
+#[derive(Clone, Copy, Debug, Default)]
+struct IsSet {
+    capacity: bool,
+    block: bool,
+}
+
+/// The preset that a trace is replayed on if no other device is asked for: a drive of today.
+pub const AUTO: &str = "auto";
+/// The preset of two regions without a controller, for data in files and for parts of one's choice.
+pub const BARE_DIES: &str = "bare-dies";
+
+/// A fast region has at least as many blocks.
 const FAST_BLOCKS_MIN: u32 = 16;
-/// 5 % of spare area, as Chang's 21 GB for 20 GB.
-const SLOW_PERCENT: f64 = 105.0;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
 /// A drive of many dies has blocks of a wordline at this capacity.
 const FITTED_BYTES_MIN: u64 = 128 << 20;
@@ -41,58 +52,42 @@ const TRIED_BYTES_MAX: u64 = 256 << 20;
 impl Template {
     /// A device as it is described.
     pub fn fixed(device: Device) -> Self {
-        let is_set = vec![true; device.regions.len()];
-        Self { device, automatic: false, is_set }
+        let is_set = vec![IsSet { capacity: true, block: true }; device.regions.len()];
+        Self { device, whole: None, is_set }
     }
 
-    /// A device for a trace that touches that many bytes: the one that is described, scaled down if it or a setting says so, or one
-    /// that is made for the trace.
+    /// A device for a trace that touches that many bytes: the one that is described, scaled to the trace if it or a setting says so;
+    /// without one, [`AUTO`].
     ///
     /// # Errors
-    /// A part that cannot be, or a setting that is neither true nor false.
+    /// A setting that is neither true nor false.
     pub fn for_trace(
         device: Option<Device>,
         settings: &[(String, String)],
         touched_bytes: u64,
     ) -> Result<Self, DeviceError> {
-        let Some(mut device) = device else { return Ok(Self::auto(touched_bytes)) };
+        let mut device = device.map_or_else(|| preset(AUTO), Ok)?;
         for (key, value) in settings.iter().filter(|(key, _)| key == FIT_TO_TRACE) {
             device.set(key, value)?;
         }
-        if !device.fit_to_trace {
-            return Ok(Self::fixed(device));
-        }
-        let logical = ByteSize(touched_bytes.max(FITTED_BYTES_MIN).next_multiple_of(LOGICAL_BYTES_MIN));
-        let is_set = vec![false; device.regions.len()];
-        Ok(Self { device: device.scaled(logical)?, automatic: true, is_set })
+        Ok(if device.fit_to_trace { Self::fitted(device, touched_bytes) } else { Self::fixed(device) })
     }
 
-    /// A device for that many bytes: Chang's MLC with 5 % spare area behind his SLC of 1.25 %, and for caches a disk
-    /// in its place.
-    pub fn auto(logical_bytes: u64) -> Self {
-        let region = |name: &str, chip: &str, percent| Region {
-            name: name.into(),
-            chip: PartChoice::Named(chip.into()),
-            capacity: Capacity::Percent(percent),
-            channels: 1,
-            dies_per_channel: 1,
-            mapping_unit: None,
-            faults: Faults::default(),
-        };
-        let device = Device {
-            name: "auto".into(),
-            summary: String::new(),
-            scheme: String::new(),
-            logical: ByteSize(logical_bytes.max(LOGICAL_BYTES_MIN)),
-            seed: 1,
-            serial: false,
-            fit_to_trace: false,
-            controller: None,
-            regions: vec![region("slc", "chang-slc", FAST_PERCENT), region("mlc", "chang-mlc", SLOW_PERCENT)],
-            disks: vec![home_disk()],
-            parameters: Default::default(),
-        };
-        Self { device, automatic: true, is_set: vec![false; 2] }
+    /// Dies without a controller that hold that many bytes: [`BARE_DIES`], for data in files and for parts of one's choice.
+    ///
+    /// # Errors
+    /// None that is known: the preset is part of the program.
+    pub fn bare_dies(logical_bytes: u64) -> Result<Self, DeviceError> {
+        Ok(Self::fitted(preset(BARE_DIES)?, logical_bytes))
+    }
+
+    /// A device that is scaled to that many bytes.
+    fn fitted(mut device: Device, logical_bytes: u64) -> Self {
+        let whole = device.logical;
+        let least = FITTED_BYTES_MIN.min(whole.0);
+        device.logical = ByteSize(logical_bytes.max(least).next_multiple_of(LOGICAL_BYTES_MIN));
+        let is_set = vec![IsSet::default(); device.regions.len()];
+        Self { device, whole: Some(whole), is_set }
     }
 
     /// The description.
@@ -102,7 +97,7 @@ impl Template {
 
     /// Whether it was fitted to a trace.
     pub fn is_automatic(&self) -> bool {
-        self.automatic
+        self.whole.is_some()
     }
 
     /// Sets a field; see [`Device::set`].
@@ -111,10 +106,12 @@ impl Template {
     /// An unknown field, or a value that it cannot have.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DeviceError> {
         let region = self.device.set(key, value)?;
-        if let Some(index) = region
-            && (key.ends_with(".capacity") || key.ends_with(".spare"))
-        {
-            self.is_set[index] = true;
+        if let Some(index) = region {
+            match key.rsplit('.').next() {
+                Some("capacity" | "spare") => self.is_set[index].capacity = true,
+                Some("pages_per_block" | "slc_mode") => self.is_set[index].block = true,
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -129,23 +126,25 @@ impl Template {
         for (key, value) in settings {
             device.parameters.insert(key.clone(), super::toml_value(value));
         }
-        let mut resolved = if self.automatic { self.grown(device)? } else { device.resolve()? };
+        let mut resolved = if self.is_automatic() { self.grown(device)? } else { device.resolve()? };
         notes.append(&mut resolved.notes);
         resolved.notes = notes;
         Ok(resolved)
     }
 
     fn adapted(&self, spec: &SchemeSpec, notes: &mut Vec<String>) -> Result<Device, DeviceError> {
-        let mut device = self.device.clone();
-        if self.automatic {
-            self.finish_automatic(&mut device, spec.regions != Regions::One, notes)?;
+        let mut device = self.scaled()?;
+        if self.is_automatic() {
+            if spec.regions != Regions::One {
+                self.enlarge_small_fast_region(&mut device, notes)?;
+            }
             round_up_to_blocks(&mut device)?;
         }
         if device.scheme != spec.name {
             device.parameters.clear();
             spec.name.clone_into(&mut device.scheme);
         }
-        if self.automatic && spec.regions != Regions::FlashOverDisk {
+        if self.is_automatic() && spec.regions != Regions::FlashOverDisk {
             device.disks.clear();
         }
         match (spec.regions, device.regions.len()) {
@@ -171,32 +170,41 @@ impl Template {
         Ok(device)
     }
 
-    /// Small fast regions get their least size, and regions are called after their cells.
-    fn finish_automatic(
-        &self,
-        device: &mut Device,
-        fast_is_used: bool,
-        notes: &mut Vec<String>,
-    ) -> Result<(), DeviceError> {
-        let chips = chips(device)?;
-        for ((region, chip), other) in device.regions.iter_mut().zip(&chips).zip(chips.iter().rev()) {
-            // A described region keeps its name.
-            if chip.cell != other.cell && !device.fit_to_trace {
-                region.name = format!("{:?}", chip.cell).to_ascii_lowercase();
+    /// The device at the logical capacity of the template. Fields that were set stay.
+    fn scaled(&self) -> Result<Device, DeviceError> {
+        let Some(whole) = self.whole else { return Ok(self.device.clone()) };
+        let logical = self.device.logical;
+        let mut scaled = Device { logical: whole, ..self.device.clone() }.scaled(logical)?;
+        scaled.logical = logical;
+        scaled.fit_to_trace = false;
+        for ((scaled, region), is_set) in scaled.regions.iter_mut().zip(&self.device.regions).zip(&self.is_set) {
+            if is_set.capacity {
+                scaled.capacity = region.capacity;
+            }
+            if is_set.block {
+                scaled.chip = region.chip.clone();
             }
         }
-        let least = u64::from(FAST_BLOCKS_MIN) * block_bytes(&chips[0]);
-        let fast = &mut device.regions[0];
-        if !self.is_set[0] && fast.capacity.bytes(device.logical) < least {
-            fast.capacity = Capacity::Bytes(ByteSize(least));
-            let why = format!(
-                "`{}` has its least size, {}, more than {FAST_PERCENT} % of the logical capacity",
+        // A part whose pages are smaller than the mapping units of the described one is mapped by its pages.
+        for (region, chip) in scaled.regions.iter_mut().zip(chips(&self.device)?) {
+            region.mapping_unit = region.mapping_unit.filter(|unit| unit.0 <= u64::from(chip.page_bytes));
+        }
+        Ok(scaled)
+    }
+
+    /// A fast region has a least size, unless its capacity was set.
+    fn enlarge_small_fast_region(&self, device: &mut Device, notes: &mut Vec<String>) -> Result<(), DeviceError> {
+        let (chips, logical) = (chips(device)?, device.logical);
+        let ([fast, _], [chip, _]) = (device.regions.as_mut_slice(), chips.as_slice()) else { return Ok(()) };
+        let least = u64::from(FAST_BLOCKS_MIN) * block_bytes(chip);
+        if !self.is_set[0].capacity && fast.capacity.bytes(logical) < least {
+            notes.push(format!(
+                "`{}` has its least size, {}, more than {} of the logical capacity",
                 fast.name,
-                ByteSize(least)
-            );
-            if fast_is_used {
-                notes.push(why);
-            }
+                ByteSize(least),
+                fast.capacity
+            ));
+            fast.capacity = Capacity::Bytes(ByteSize(least));
         }
         Ok(())
     }
@@ -205,7 +213,7 @@ impl Template {
     fn grown(&self, mut device: Device) -> Result<Resolved, DeviceError> {
         let first = tried(&device);
         let (Err(DeviceError::Build(BuildError::Device { .. })), Some(false), []) =
-            (&first, self.is_set.last(), device.disks.as_slice())
+            (&first, self.is_set.last().map(|is_set| is_set.capacity), device.disks.as_slice())
         else {
             return first;
         };

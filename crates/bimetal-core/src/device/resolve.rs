@@ -35,6 +35,9 @@ impl Device {
     /// # Errors
     /// The first field that cannot be, and what to do about it.
     pub fn resolve(&self) -> Result<Resolved, DeviceError> {
+        if self.scheme.is_empty() {
+            return Err(self.wrong("scheme", "is missing; add the name of one"));
+        }
         let spec = scheme::find(&self.scheme)?;
         self.check_regions(spec)?;
         if self.logical.0 == 0 || !self.logical.0.is_multiple_of(SECTOR_BYTES) {

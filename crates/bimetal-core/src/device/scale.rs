@@ -1,4 +1,4 @@
-//! A smaller device of the same make: as many dies and channels, smaller blocks.
+//! A smaller device of the same make: as many dies and channels, smaller blocks. A larger one has more blocks.
 //!
 //! What a drive does over its capacity, caches that fill and blocks that are collected, it does as well over a part of it, and in
 //! a part of the time. Speed and latency come from dies, channels and controller, which stay. A block shrinks with the capacity, and
@@ -15,19 +15,27 @@ use crate::units::ByteSize;
 const DIE_BLOCKS_MIN: u64 = 128;
 
 impl Device {
-    /// The same device with a capacity of about `logical` bytes; unchanged if it has no more.
+    /// The same device with a capacity of about `logical` bytes. A smaller one has smaller blocks, a larger one has more.
     ///
     /// # Errors
     /// A part that cannot be.
     pub fn scaled(&self, logical: ByteSize) -> Result<Self, DeviceError> {
         let mut device = self.clone();
-        if logical.0 >= self.logical.0 || logical.0 == 0 {
+        if logical == self.logical || logical.0 == 0 {
             return Ok(device);
         }
         let factor = logical.0 as f64 / self.logical.0 as f64;
         device.logical = ByteSize((logical.0 / SECTOR_ALIGNMENT).max(1) * SECTOR_ALIGNMENT);
         for region in &mut device.regions {
             self.scale_region(region, factor)?;
+        }
+        for disk in &mut device.disks {
+            if let Some(Capacity::Bytes(bytes)) = &mut disk.capacity {
+                bytes.0 = (bytes.0 as f64 * factor) as u64 / SECTOR_ALIGNMENT * SECTOR_ALIGNMENT;
+            }
+        }
+        if device.scheme.is_empty() {
+            return Ok(device);
         }
         let parameters = (scheme::find(&device.scheme)?.parameters)();
         let sizes = parameters.iter().filter(|parameter| parameter.accepts == <ByteSize as scheme::Value>::accepts());
@@ -36,11 +44,6 @@ impl Device {
                 && let Ok(bytes) = size_of(value)
             {
                 *value = Value::String(ByteSize((bytes.0 as f64 * factor).round() as u64).to_string());
-            }
-        }
-        for disk in &mut device.disks {
-            if let Some(Capacity::Bytes(bytes)) = &mut disk.capacity {
-                bytes.0 = (bytes.0 as f64 * factor) as u64 / SECTOR_ALIGNMENT * SECTOR_ALIGNMENT;
             }
         }
         Ok(device)
@@ -52,12 +55,15 @@ impl Device {
         let bytes = region.capacity.bytes(self.logical) as f64 * factor;
         let dies = u64::from(region.channels) * u64::from(region.dies_per_channel);
         let page_bytes = u64::from(chip.page_bytes) * u64::from(chip.planes);
-        // Whole wordlines, in SLC mode too.
-        let wordlines = (bytes / (dies * DIE_BLOCKS_MIN * page_bytes) as f64) as u32 / chip.program_pages;
-        let pages = (wordlines * chip.program_pages).clamp(chip.program_pages, chip.pages_per_block);
         if let Capacity::Bytes(capacity) = &mut region.capacity {
             capacity.0 = bytes as u64;
         }
+        if factor > 1.0 {
+            return Ok(());
+        }
+        // Whole wordlines, in SLC mode too.
+        let wordlines = (bytes / (dies * DIE_BLOCKS_MIN * page_bytes) as f64) as u32 / chip.program_pages;
+        let pages = (wordlines * chip.program_pages).clamp(chip.program_pages, chip.pages_per_block);
         if pages < chip.pages_per_block {
             region.chip = smaller_blocks(&region.chip, &chip, pages);
         }
@@ -111,8 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn no_device_is_enlarged() {
-        let device = preset("chang-c1").unwrap();
-        assert_eq!(device.scaled(ByteSize(1 << 50)).unwrap(), device);
+    fn a_larger_device_has_more_blocks_of_the_same_size() {
+        let device = preset("tlc-1tb-pslc").unwrap();
+        let blocks = |device: &Device| {
+            let region = &device.resolve().unwrap().regions[0];
+            (f64::from(region.geometry.blocks), region.chip.pages_per_block)
+        };
+        let (whole, larger) = (blocks(&device), blocks(&device.scaled(ByteSize(4_000_000_000_000)).unwrap()));
+        assert!((larger.0 / whole.0 / 4.0 - 1.0).abs() < 0.01 && larger.1 == whole.1, "{whole:?} {larger:?}");
     }
 }

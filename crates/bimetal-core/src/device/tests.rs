@@ -46,6 +46,10 @@ fn every_preset_is_a_device_that_its_scheme_takes() {
         assert_eq!(device.name, known.name);
         assert!(!device.summary.is_empty(), "{}", known.name);
         assert_eq!(Device::from_toml(&device.to_toml().unwrap()).unwrap(), device);
+        if device.scheme.is_empty() {
+            // For any scheme: scaled first, as the tests below do.
+            continue;
+        }
         let resolved = device.resolve().unwrap();
         // Real drives have the raw capacity that is known of them, and billions of units.
         assert!(resolved.notes.is_empty() || device.controller.is_some(), "{:?}", resolved.notes);
@@ -132,7 +136,7 @@ fn sizes_that_are_no_whole_blocks_are_rounded_down_and_said() {
 fn a_template_fits_every_scheme_from_four_mebibytes_up() {
     for spec in scheme::SCHEMES {
         for logical in [0, 4 << 20, 5 << 20, 17 << 20, 300 << 20] {
-            let resolved = Template::auto(logical).resolve(spec, &[]).unwrap();
+            let resolved = Template::bare_dies(logical).unwrap().resolve(spec, &[]).unwrap();
             assert!(resolved.shape.logical_sectors * 512 >= logical.max(4 << 20));
             assert_eq!(resolved.device.scheme, spec.name);
             assert!(resolved.spare() >= 0.05 - 1e-9 || !resolved.volumes.is_empty());
@@ -146,7 +150,7 @@ fn a_template_fits_every_scheme_from_four_mebibytes_up() {
 #[test]
 fn a_drive_of_today_has_the_same_dies_for_every_scheme() {
     for spec in scheme::SCHEMES {
-        let resolved = Template::for_trace(preset("today").ok(), &[], 1 << 30).unwrap().resolve(spec, &[]).unwrap();
+        let resolved = Template::for_trace(None, &[], 1 << 30).unwrap().resolve(spec, &[]).unwrap();
         let dies: u32 = resolved.regions.iter().map(|region| region.geometry.dies).sum();
         assert_eq!(dies, if spec.regions == Regions::FlashOverDisk { 4 } else { 16 }, "{}", spec.name);
         assert!(resolved.controller.is_some(), "{}", spec.name);
@@ -157,8 +161,8 @@ fn a_drive_of_today_has_the_same_dies_for_every_scheme() {
 
 #[test]
 fn what_was_set_does_not_grow() {
-    let mut template = Template::auto(8 << 20);
-    template.set("mlc.spare", "1%").unwrap();
+    let mut template = Template::bare_dies(8 << 20).unwrap();
+    template.set("slow.spare", "1%").unwrap();
     let shown = template.resolve(pagemap(), &[]).unwrap_err().to_string();
     assert!(shown.contains("`pagemap` cannot run on this device") && shown.contains("spare area"), "{shown}");
     template.set("logical", "1GiB").unwrap();
@@ -224,7 +228,7 @@ fn disks_that_cannot_be_are_refused() {
 #[test]
 fn figures_of_disks_are_set_on_automatic_devices_too() {
     let rwfcl = scheme::find("rwfcl").unwrap();
-    let mut template = Template::auto(1 << 30);
+    let mut template = Template::bare_dies(1 << 30).unwrap();
     for (key, value) in [("disk.drive", "atlas-10k-iv"), ("disk.queue", "7"), ("disk.model", "constant")] {
         template.set(key, value).unwrap();
     }
@@ -233,4 +237,31 @@ fn figures_of_disks_are_set_on_automatic_devices_too() {
     assert_eq!((drive.name.as_str(), drive.queue, drive.model), ("atlas-10k-iv", 7, Model::Constant));
     assert!(template.set("disk.quue", "0").is_err());
     assert!(template.resolve(pagemap(), &[]).unwrap().device.disks.is_empty());
+}
+
+#[test]
+fn parts_that_are_set_are_scaled_and_what_was_set_of_them_stays() {
+    let mut template = Template::for_trace(None, &[], 1 << 30).unwrap();
+    template.set("slow.chip", "tlc-3d-2019").unwrap();
+    template.set("fast.capacity", "64MiB").unwrap();
+    let hyssd = scheme::find("hyssd").unwrap();
+    let resolved = template.resolve(hyssd, &[]).unwrap();
+    let [fast, slow] = resolved.regions.as_slice() else { panic!() };
+    let whole = crate::chip::find("tlc-3d-2019").unwrap();
+    assert!(slow.chip.pages_per_block < whole.pages_per_block && slow.chip.erase_us < whole.erase_us);
+    assert!((0.07..0.1).contains(&resolved.spare()), "{}", resolved.spare());
+    assert_eq!((fast.geometry.capacity_bytes(), resolved.device.fit_to_trace), (64 << 20, false));
+    template.set("slow.pages_per_block", "768").unwrap();
+    assert_eq!(template.resolve(hyssd, &[]).unwrap().regions[1].chip.pages_per_block, 768 * 4);
+    // Its pages are smaller than the mapping units of the drive.
+    template.set("slow.chip", "chang-mlc").unwrap();
+    assert_eq!(template.resolve(hyssd, &[]).unwrap().regions[1].geometry.page_bytes, 2048);
+}
+
+#[test]
+fn a_trace_may_touch_more_than_a_drive_of_today_has() {
+    let template = Template::for_trace(None, &[], 10 << 40).unwrap();
+    let resolved = template.resolve(pagemap(), &[]).unwrap();
+    assert_eq!(resolved.device.logical.0, 10 << 40);
+    assert!((0.06..0.08).contains(&resolved.spare()) && resolved.regions[0].geometry.dies == 16);
 }

@@ -136,7 +136,8 @@ pub fn replay(
     let arrivals = offered::arriving(&workload.facts, arrivals, load)?;
     let touched = workload.touched_bytes();
     let logical = capacity.map_or(touched, |capacity| space::simulated_bytes(capacity.0, touched));
-    let usual = usual_passes(workload, Template::auto(logical).device().logical.0);
+    let template = Template::bare_dies(logical).map_err(|error| AdviceError::Refused(error.to_string()))?;
+    let usual = usual_passes(workload, template.device().logical.0);
     let (repeat, measure) = match (repeat, measure) {
         (None, None) => usual,
         (Some(repeat), None) => (repeat, repeat.div_ceil(2)),

@@ -189,15 +189,16 @@ fn positive(of: &str, usd: f64) -> Result<f64, PriceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point::{self, AUTO, DeviceSource, Point, Replay};
+    use crate::sweep::point::{self, DeviceSource, Point, Replay};
     use crate::sweep::source::{Origin, TraceSource};
+    use bimetal_core::device::BARE_DIES;
     use bimetal_core::replay::to_the_end;
     use std::path::Path;
 
     fn figures(scheme: &str, set: &[(&str, &str)]) -> Figures {
         let point = Point {
             trace: TraceSource { name: "s".into(), from: Origin::Sample, limit: Some(200) },
-            device: DeviceSource { name: AUTO.into(), file: None },
+            device: DeviceSource { name: BARE_DIES.into(), file: None },
             scheme: scheme.into(),
             set: set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
             replay: Replay::default(),
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_lists_own_year_gives_the_cost_of_the_report() {
-        let chips_2026 = [("slc.chip", "pslc-tlc-2021"), ("mlc.chip", "tlc-3d-2021")];
+        let chips_2026 = [("fast.chip", "pslc-tlc-2021"), ("slow.chip", "tlc-3d-2021")];
         let (of_2009, of_2026) = (PriceList::new(Some(2009), None, &[]), PriceList::new(None, None, &[]));
         let (of_2009, of_2026) = (of_2009.unwrap(), of_2026.unwrap());
         assert_eq!(of_2026.year, 2026);

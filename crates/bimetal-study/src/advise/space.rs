@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bimetal_core::chip::{self, Chip};
-use bimetal_core::device::Template;
+use bimetal_core::device::{BARE_DIES, Template};
 use bimetal_core::drive::Drive;
 use bimetal_core::scheme::{self, Regions, SchemeSpec};
 use bimetal_core::units::ByteSize;
@@ -19,7 +19,7 @@ use super::layout::Layout;
 use super::parts;
 use super::prices::{Kind, PriceList, total};
 use crate::prepare;
-use crate::sweep::point::{AUTO, DeviceSource, Point, Replay};
+use crate::sweep::point::{DeviceSource, Point, Replay};
 use crate::sweep::source::TraceSource;
 
 /// Fast regions: shares of the logical capacity, and their least blocks on a die.
@@ -133,7 +133,8 @@ impl<'a> Space<'a> {
             schemes: parts::schemes(asked)?,
             disk: asked.disk.as_deref().map(parts::disk).transpose()?,
             dies: dies::searched(asked.channels, asked.dies_per_channel),
-            template: Template::auto(simulated.unwrap_or(touched_bytes)),
+            template: Template::bare_dies(simulated.unwrap_or(touched_bytes))
+                .map_err(|error| SpaceError(error.to_string()))?,
             capacity: simulated.map(ByteSize),
             scale,
             prices,
@@ -171,7 +172,7 @@ impl<'a> Space<'a> {
             let of_scheme: BTreeSet<BTreeMap<String, String>> = self.sets(spec, wanted).into_iter().collect();
             let point = |set| Point {
                 trace: trace.clone(),
-                device: DeviceSource { name: AUTO.into(), file: None },
+                device: DeviceSource { name: BARE_DIES.into(), file: None },
                 scheme: spec.name.to_owned(),
                 set,
                 replay: replay.clone(),

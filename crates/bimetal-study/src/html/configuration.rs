@@ -1,6 +1,6 @@
 //! Each scheme in full: its device as a file that can be used again, its own figures, all of its operations, its wear.
 
-use bimetal_core::report::Report;
+use bimetal_core::report::MetricFigures;
 
 use super::page::{Page, escape};
 use super::table::Table;
@@ -20,17 +20,21 @@ pub(super) fn section(page: &mut Page, entries: &[Entry]) {
         page.code(&entry.device.to_toml().unwrap_or_default());
         page.table(&Table::of(listing::operations(&entry.report)));
         page.table(&Table::of(listing::wear(&entry.report)));
-        if !entry.report.metrics.0.is_empty() {
-            page.table(&metrics(&entry.report));
+        for (head, figures) in
+            [("figure of the scheme", &entry.report.metrics), ("figure of the controller", &entry.report.controller)]
+        {
+            if !figures.0.is_empty() {
+                page.table(&metrics(head, figures));
+            }
         }
         page.push("</details>\n");
     }
 }
 
-fn metrics(report: &Report) -> Table {
+fn metrics(head: &str, figures: &MetricFigures) -> Table {
     let row = |&(name, value): &(&str, Option<f64>)| {
         vec![name.replace('_', " "), value.map_or_else(|| NOTHING.to_owned(), plain)]
     };
-    let heads = ["figure of the scheme", "value"].map(str::to_owned).to_vec();
-    Table::new(heads, report.metrics.0.iter().map(row).collect())
+    let heads = [head, "value"].map(str::to_owned).to_vec();
+    Table::new(heads, figures.0.iter().map(row).collect())
 }

@@ -305,7 +305,7 @@ mod tests {
 
     fn table() -> Table {
         let text = "traces = [{ limit = 300, name = \"a, \\\"b\\\"\" }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\"]\n\
-                    set.\"mlc.spare\" = [\"9%\", \"0%\"]\nset.hash_probes = [4, 8]\nset.gc_free_blocks = 2";
+                    set.\"slow.spare\" = [\"9%\", \"0%\"]\nset.hash_probes = [4, 8]\nset.gc_free_blocks = 2";
         let study = Study::parse(text, Path::new(".")).unwrap();
         let rows: Vec<Row> = study
             .points
@@ -326,12 +326,12 @@ mod tests {
         for (mean, failure) in means.iter().zip(failures) {
             assert!(mean.is_some() != failure.is_some());
         }
-        let Cells::Whole(slc) = column("slc.capacity_bytes") else { panic!() };
+        let Cells::Whole(slc) = column("fast.capacity_bytes") else { panic!() };
         assert!(slc[0].is_none() && slc.iter().any(Option::is_some));
         let names: BTreeSet<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names.len(), table.columns.len(), "each name once");
         for name in
-            ["trace", "scheme", "cost_usd", "write_p999_us", "lifetime_years", "mlc.wear_used", "command", "key"]
+            ["trace", "scheme", "cost_usd", "write_p999_us", "lifetime_years", "slow.wear_used", "command", "key"]
         {
             assert!(names.contains(name), "{name}");
         }

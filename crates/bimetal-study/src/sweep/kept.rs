@@ -124,7 +124,7 @@ mod tests {
         let path = folder.path().join("t.spc");
         std::fs::write(&path, "0,0,4096,w,0.0\n").unwrap();
         let text = "traces = [{ files = \"t.spc\" }]\n[[grids]]\nscheme = \"pagemap\"\n\
-                    set.\"mlc.spare\" = [\"80%\", \"85%\", \"90%\", \"95%\", \"96%\"]";
+                    set.\"slow.spare\" = [\"80%\", \"85%\", \"90%\", \"95%\", \"96%\"]";
         let study = Study::parse(text, folder.path()).unwrap();
         let results = folder.path().join("r.jsonl");
         let open = || Some(Results::open(&results, false).unwrap());

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::point::{AUTO, Point};
+use super::point::Point;
 use super::row::Row;
+use bimetal_core::device::AUTO;
 
 /// Everything about a point that is not as usual.
 pub fn full(point: &Point) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use bimetal_core::device::{self, Device};
+use bimetal_core::device::{self, AUTO, Device};
 use bimetal_core::replay::{Plan, Progress};
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,6 @@ use super::row::{Failure, FailureKind, Figures, Row};
 use super::source::{Loaded, TraceSource, hex};
 use crate::compare::Speed;
 use crate::{StudyError, arrivals, command, compare, memory, prepare};
-
-/// Name of the device that is fitted to the trace.
-pub const AUTO: &str = "auto";
 
 /// One point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +36,7 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSource {
-    /// `auto`, the name of a preset, or the path of a device file beside the study file.
+    /// The name of a preset, or the path of a device file beside the study file.
     pub name: String,
     /// The text of the device file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,15 +44,14 @@ pub struct DeviceSource {
 }
 
 impl DeviceSource {
-    /// The description; none of one that is fitted to the trace.
+    /// The description.
     ///
     /// # Errors
     /// An unknown preset, or a file that is none of a device.
-    pub fn device(&self) -> Result<Option<Device>, device::DeviceError> {
+    pub fn device(&self) -> Result<Device, device::DeviceError> {
         match &self.file {
-            Some(text) => Device::from_toml(text).map(Some),
-            None if self.name == AUTO => Ok(None),
-            None => device::preset(&self.name).map(Some),
+            Some(text) => Device::from_toml(text),
+            None => device::preset(&self.name),
         }
     }
 }
@@ -205,7 +201,7 @@ mod tests {
             trace: TraceSource { name: "s".into(), from: Origin::Sample, limit: Some(500) },
             device: DeviceSource { name: AUTO.into(), file: None },
             scheme: "chang".into(),
-            set: BTreeMap::from([("mlc.bus_mb_per_s".into(), "50".into()), ("mlc.chip".into(), "chang-mlc".into())]),
+            set: BTreeMap::from([("slow.bus_mb_per_s".into(), "50".into()), ("slow.chip".into(), "chang-mlc".into())]),
             replay: Replay { repeat: 3, measure: 3, ..Replay::default() },
         }
     }
@@ -241,7 +237,7 @@ mod tests {
 
     #[test]
     fn commands_say_what_differs_from_the_usual() {
-        let command = "bimetal replay --limit 500 --scheme chang --set mlc.chip=chang-mlc --set mlc.bus_mb_per_s=50 \
+        let command = "bimetal replay --limit 500 --scheme chang --set slow.chip=chang-mlc --set slow.bus_mb_per_s=50 \
                        --arrivals closed:1 --repeat 3";
         assert_eq!(point().command().as_deref(), Some(command));
         let mut point = point();
@@ -265,7 +261,7 @@ mod tests {
             assert!(row.figures.is_none() && row.speed.is_none());
             row.failure.unwrap()
         };
-        let refused = failure(|point| drop(point.set.insert("mlc.spare".into(), "0%".into())));
+        let refused = failure(|point| drop(point.set.insert("slow.spare".into(), "0%".into())));
         assert!(refused.kind == FailureKind::Refused && refused.what.contains("spare"), "{refused:?}");
         let large = failure(|point| drop(point.set.insert("logical".into(), "900TiB".into())));
         assert_eq!(large.kind, FailureKind::Refused, "{large:?}");

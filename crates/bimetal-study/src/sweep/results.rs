@@ -170,7 +170,7 @@ mod tests {
     use crate::sweep::study::Study;
 
     const STUDY: &str = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\"]\n\
-                         set.\"mlc.spare\" = [\"9%\", \"0%\"]";
+                         set.\"slow.spare\" = [\"9%\", \"0%\"]";
 
     fn rows() -> Vec<Row> {
         let study = Study::parse(STUDY, Path::new(".")).unwrap();

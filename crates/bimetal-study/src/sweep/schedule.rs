@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::kept::Kept;
-use super::point::{AUTO, run_on};
+use super::point::run_on;
 use super::results::{Results, ResultsError};
 use super::row::{Failure, FailureKind, Row};
 use super::source::{Loaded, TraceSource};
@@ -103,7 +103,7 @@ impl<'a> Schedule<'a> {
             }
             *trace = traces.len() - 1;
             *traces[*trace].left.get_mut() += 1;
-            traces[*trace].is_fitted &= point.device.name == AUTO;
+            traces[*trace].is_fitted &= point.device.device().is_ok_and(|device| device.fit_to_trace);
         }
         progress.resumed(points.len() - order.len());
         Self {
@@ -261,7 +261,7 @@ mod tests {
         ]
         [[grids]]
         scheme = [\"pagemap\", \"chang\"]
-        set.\"mlc.spare\" = [\"9%\", \"0%\", \"15%\"]
+        set.\"slow.spare\" = [\"9%\", \"0%\", \"15%\"]
         ";
 
     fn without_speed(rows: &[Row]) -> Vec<Row> {
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn cut_off_anywhere_a_study_ends_as_if_it_never_had_been() {
-        let text = "traces = [{ files = \"t.spc\" }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"mlc.spare\" = [\"90%\", \"0%\", \"80%\"]";
+        let text = "traces = [{ files = \"t.spc\" }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"slow.spare\" = [\"90%\", \"0%\", \"80%\"]";
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("t.spc"), "0,0,4096,w,0.0\n0,8,4096,r,0.5\n").unwrap();
         let study = Study::parse(text, folder.path()).unwrap();

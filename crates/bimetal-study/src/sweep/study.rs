@@ -13,8 +13,8 @@
 //! [[grids]]                                    # every combination of its lists
 //! scheme = ["chang", "comboftl"]
 //! [grids.set]                                  # whatever `--set` takes
-//! "slc.capacity" = ["16MiB", "32MiB"]
-//! "mlc.spare" = { from = "5%", to = "20%", count = 4 }
+//! "fast.capacity" = ["16MiB", "32MiB"]
+//! "slow.spare" = { from = "5%", to = "20%", count = 4 }
 //! ```
 //!
 //! What can be wrong without looking into a trace is found before the first point is run.

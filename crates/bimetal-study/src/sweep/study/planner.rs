@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use bimetal_core::device::{self, Device, DeviceError, Template};
+use bimetal_core::device::{self, AUTO, Device, DeviceError};
 use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 use toml::Spanned;
 
 use super::{GridTable, POINTS_MAX, Planned, Wrong, span_of};
 use crate::StudyError;
-use crate::sweep::point::{AUTO, DeviceSource, Point, Replay, is_part};
+use crate::sweep::point::{DeviceSource, Point, Replay, is_part};
 use crate::sweep::source::TraceSource;
 use crate::sweep::values::{Texts, Values};
 
@@ -35,7 +35,7 @@ struct Tried {
 }
 
 /// A device with its description, whether fitted or fixed.
-type Described = (DeviceSource, Option<Device>);
+type Described = (DeviceSource, Device);
 
 impl<'a> Planner<'a> {
     /// No points of these traces, each of them replayed in each of these ways; what is named is in the folder.
@@ -102,7 +102,9 @@ impl<'a> Planner<'a> {
 
     fn devices(&self, grid: &GridTable) -> Result<Vec<Described>, Wrong> {
         let Some(chosen) = &grid.device else {
-            return Ok(vec![(DeviceSource { name: AUTO.into(), file: None }, None)]);
+            let source = DeviceSource { name: AUTO.into(), file: None };
+            let device = source.device().map_err(|error| Wrong(0..0, error.to_string()))?;
+            return Ok(vec![(source, device)]);
         };
         let find = |name: &String| {
             let source = self.device(name).map_err(|what| Wrong(chosen.span(), what))?;
@@ -117,7 +119,7 @@ impl<'a> Planner<'a> {
 
     fn device(&self, name: &str) -> Result<DeviceSource, String> {
         let path = self.folder.join(name);
-        let is_preset = name == AUTO || device::PRESETS.iter().any(|preset| preset.name == name);
+        let is_preset = device::PRESETS.iter().any(|preset| preset.name == name);
         let looks_like_path = name.contains(std::path::MAIN_SEPARATOR) || name.ends_with(".toml");
         let file = if is_preset || !(path.exists() || looks_like_path) {
             None
@@ -219,7 +221,7 @@ fn fitting<'k>(
     tried: &mut BTreeMap<(&'k str, &'k str), Tried>,
 ) -> BTreeMap<String, String> {
     // Any size will do to find out what can be set.
-    let mut device = device.clone().unwrap_or_else(|| Template::auto(1 << 30).device().clone());
+    let mut device = device.clone();
     let mut settings: Vec<(&str, &str)> = settings.collect();
     settings.sort_by_key(|&(key, _)| !is_part(key));
     let mut set = BTreeMap::new();

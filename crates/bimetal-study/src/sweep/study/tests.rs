@@ -1,6 +1,6 @@
 use super::*;
-use crate::sweep::point::AUTO;
 use bimetal_core::device;
+use bimetal_core::device::AUTO;
 use bimetal_core::scheme::SCHEMES;
 
 fn parse(text: &str) -> Result<Study, StudyFileError> {
@@ -28,21 +28,21 @@ fn a_grid_is_the_product_of_its_lists_and_grids_are_added_up() {
     let text = "
         [[grids]]
         scheme = [\"wlaftl\", \"chang\"]
-        set = { \"slc.capacity\" = [\"2MiB\", \"4MiB\"], hash_probes = [4, 8] }
+        set = { \"fast.capacity\" = [\"2MiB\", \"4MiB\"], hash_probes = [4, 8] }
         [[grids]]
         scheme = \"chang\"
-        set.\"slc.capacity\" = \"4MiB\"
+        set.\"fast.capacity\" = \"4MiB\"
         set.hash_probes = [8, 16]
         ";
     let expected = [
         // What a scheme has not, it is not run twice for.
-        "wlaftl slc.capacity=2MiB",
-        "wlaftl slc.capacity=4MiB",
-        "chang hash_probes=4 slc.capacity=2MiB",
-        "chang hash_probes=4 slc.capacity=4MiB",
-        "chang hash_probes=8 slc.capacity=2MiB",
-        "chang hash_probes=8 slc.capacity=4MiB",
-        "chang hash_probes=16 slc.capacity=4MiB",
+        "wlaftl fast.capacity=2MiB",
+        "wlaftl fast.capacity=4MiB",
+        "chang fast.capacity=2MiB hash_probes=4",
+        "chang fast.capacity=2MiB hash_probes=8",
+        "chang fast.capacity=4MiB hash_probes=4",
+        "chang fast.capacity=4MiB hash_probes=8",
+        "chang fast.capacity=4MiB hash_probes=16",
     ];
     assert_eq!(listed(text), expected);
 }
@@ -52,8 +52,8 @@ fn settings_of_parts_that_a_scheme_does_not_use_make_no_points() {
     let text = "
         [[grids]]
         scheme = [\"pagemap\", \"opfcl\", \"pslc-static\", \"chang\"]
-        set.\"slc.capacity\" = [\"2MiB\", \"4MiB\"]
-        set.\"mlc.spare\" = [\"5%\", \"9%\"]
+        set.\"fast.capacity\" = [\"2MiB\", \"4MiB\"]
+        set.\"slow.spare\" = [\"5%\", \"9%\"]
         set.\"disk.model\" = [\"constant\", \"mechanical\"]
         ";
     let count = |scheme: &str| listed(text).iter().filter(|point| point.starts_with(scheme)).count();
@@ -62,7 +62,7 @@ fn settings_of_parts_that_a_scheme_does_not_use_make_no_points() {
         [[grids]]
         device = [\"auto\", \"chang-c3-mlc\"]
         scheme = \"pagemap\"
-        set = { \"mlc.spare\" = [\"7%\", \"8%\"], \"slc.endurance\" = [1, 2], seed = [1, 2] }
+        set = { \"slow.spare\" = [\"7%\", \"8%\"], \"fast.endurance\" = [1, 2], seed = [1, 2] }
         ";
     assert_eq!(listed(devices).len(), 2 * 2 * 2);
 }
@@ -126,15 +126,15 @@ fn what_is_wrong_is_said_with_its_line() {
         (2, "[[grids]]\ntrace = \"web\"", "there are: sample"),
         (3, "[[grids]]\nscheme = \"chang\"\nset.nosuch = 1", "hash_probes"),
         (3, "[[grids]]\nscheme = \"chang\"\nset.hash_probes = [4, \"many\"]", "`many`"),
-        (3, "[[grids]]\n[grids.set]\n\"qlc.spare\" = \"1%\"", "slc and mlc"),
-        (3, "[[grids]]\n[grids.set]\n\"mlc.spare\" = [\"5%\", \"much\"]", "much"),
-        (3, "[[grids]]\n[grids.set]\n\"mlc.chip\" = \"nosuch\"", "chang-mlc"),
-        (3, "[[grids]]\n[grids.set]\n\"mlc.spare\" = []", "empty list"),
+        (3, "[[grids]]\n[grids.set]\n\"qlc.spare\" = \"1%\"", "fast and slow"),
+        (3, "[[grids]]\n[grids.set]\n\"slow.spare\" = [\"5%\", \"much\"]", "much"),
+        (3, "[[grids]]\n[grids.set]\n\"slow.chip\" = \"nosuch\"", "chang-mlc"),
+        (3, "[[grids]]\n[grids.set]\n\"slow.spare\" = []", "empty list"),
         (2, "[[grids]]\nset.seed = { from = 1, to = 9 }", "count"),
         (3, "[[grids]]\nset.seed = { from = 1, to = 9999, count = 9999 }\nset.mlc = 3", "mlc"),
         (
-            4,
-            "[[grids]]\nscheme = \"chang\"\nset.seed = { from = 1, to = 9999, count = 9999 }\nset.\"mlc.page_bytes\" = \
+            3,
+            "[[grids]]\nscheme = \"chang\"\nset.seed = { from = 1, to = 9999, count = 9999 }\nset.\"slow.page_bytes\" = \
              { from = 1, to = 9999, count = 9999 }",
             "points, and a study",
         ),
@@ -163,7 +163,7 @@ fn what_is_wrong_is_said_with_its_line() {
 #[test]
 fn a_value_that_fits_some_points_is_no_mistake() {
     // A part with a mode of one bit per cell has no such blocks, one without has.
-    let text = "[[grids]]\nscheme = \"wlaftl\"\nset.\"mlc.pages_per_block\" = 7\nset.\"mlc.chip\" = ";
+    let text = "[[grids]]\nscheme = \"wlaftl\"\nset.\"slow.pages_per_block\" = 7\nset.\"slow.chip\" = ";
     assert_eq!(parse(&format!("{text}[\"chang-mlc\", \"chang-slc\"]")).unwrap().points.len(), 2);
     let error = parse(&format!("{text}\"chang-mlc\"")).unwrap_err();
     assert!(error.line == 3 && error.what.contains("7 pages"), "{error}");
@@ -171,8 +171,8 @@ fn a_value_that_fits_some_points_is_no_mistake() {
 
 #[test]
 fn json_is_read_as_a_study_file_is() {
-    let text = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"mlc.spare\" = [\"10%\", 0.2]";
-    let json = r#"{"grids": [{"scheme": "pagemap", "set": {"mlc.spare": ["10%", 0.2]}}], "traces": [{"limit": 300}]}"#;
+    let text = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"slow.spare\" = [\"10%\", 0.2]";
+    let json = r#"{"grids": [{"scheme": "pagemap", "set": {"slow.spare": ["10%", 0.2]}}], "traces": [{"limit": 300}]}"#;
     let points = |study: Study| study.points.into_iter().map(|planned| planned.point).collect::<Vec<_>>();
     let folder = Path::new(".");
     assert_eq!(points(Study::from_json(json, folder).unwrap()), points(Study::parse(text, folder).unwrap()));
