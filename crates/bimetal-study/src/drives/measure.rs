@@ -333,4 +333,46 @@ mod tests {
         let curve: Curve = (0..100).map(|gb| (f64::from(gb), 450.0 + f64::from(gb % 3))).collect();
         assert_eq!(phases(&curve).len(), 1);
     }
+
+    /// Figures of a small drive with so much parity and metadata.
+    fn amplified(overhead: f64, figure: Figure) -> [f64; 2] {
+        let device =
+            bimetal_core::device::preset("solidigm-d7-p5520-1920gb").unwrap().scaled(ByteSize(1 << 30)).unwrap();
+        let mut review = Review::of_device(device.clone()).unwrap();
+        review.overhead = overhead;
+        let mut measured = Measured::default();
+        amplification(&device, &review, figure, &mut measured).unwrap();
+        [Figure::WriteAmplificationSequential, figure].map(|figure| measured.figures[&figure])
+    }
+
+    #[test]
+    fn parity_is_a_part_of_every_write_amplification() {
+        let [without, with] = [1.0, 1.1].map(|overhead| amplified(overhead, Figure::WriteAmplification));
+        assert!((without[0] - 1.0).abs() < 0.01 && without[1] > 2.5, "{without:?}");
+        assert!((0..2).all(|at| (with[at] / without[at] - 1.1).abs() < 1e-9), "{with:?}");
+    }
+
+    #[test]
+    fn where_popular_pages_lie_does_not_matter_to_a_page_map() {
+        let [_, uniform] = amplified(1.0, Figure::WriteAmplification);
+        let [scattered, packed] = [Figure::WriteAmplificationZipf, Figure::WriteAmplificationZipfInOrder]
+            .map(|figure| amplified(1.0, figure)[1]);
+        assert!((scattered / packed - 1.0).abs() < 0.03, "{scattered} {packed}");
+        assert!(scattered > 1.03 * uniform, "hot and cold data lie in the same blocks: {scattered} {uniform}");
+    }
+
+    #[test]
+    fn popular_pages_are_packed_or_scattered() {
+        let pages = 1 << 16;
+        let zipf = || Zipf::new(pages, ZIPF_THETA);
+        let low = |choice: &Pages| {
+            let mut seed = 7;
+            (0..10_000).filter(|_| choice.draw(&mut seed, pages) < pages / 100).count()
+        };
+        let (packed, scattered) =
+            (low(&Pages::InOrder(zipf())), low(&Pages::Scattered(zipf(), Permutation::new(pages, 3))));
+        assert!((3_000..4_500).contains(&packed), "{packed} of 10,000 go to the first hundredth");
+        assert!(scattered < 1_000, "{scattered}");
+        assert!((50..200).contains(&low(&Pages::Uniform)));
+    }
 }
