@@ -336,8 +336,9 @@ mod tests {
 
     /// Figures of a small drive with so much parity and metadata.
     fn amplified(overhead: f64, figure: Figure) -> [f64; 2] {
-        let device =
-            bimetal_core::device::preset("solidigm-d7-p5520-1920gb").unwrap().scaled(ByteSize(1 << 30)).unwrap();
+        let preset = bimetal_core::device::preset("solidigm-d7-p5520-1920gb").unwrap();
+        let mut device = preset.scaled(ByteSize(1 << 30)).unwrap();
+        device.controller.as_mut().unwrap().buffer = ByteSize(64 << 10);
         let mut review = Review::of_device(device.clone()).unwrap();
         review.overhead = overhead;
         let mut measured = Measured::default();
