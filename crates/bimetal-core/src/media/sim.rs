@@ -213,6 +213,7 @@ impl SimMedia {
     }
 
     /// A page read in the background or by dies of today. Apart, so that the others are short.
+    #[cold]
     #[inline(never)]
     fn read_special(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
         let flash = &self.regions[region.index()];
@@ -244,6 +245,7 @@ impl SimMedia {
     }
 
     /// A page program in the background or by dies of today.
+    #[cold]
     #[inline(never)]
     fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
         let flash = &self.regions[region.index()];

@@ -237,6 +237,7 @@ impl PageMap {
     }
 
     /// The die that the stripe before this page lies on, if it takes this one, too; otherwise a stripe begins.
+    #[cold]
     #[inline(never)]
     fn same_stripe(&mut self) -> Option<u32> {
         if self.stripe_left > 0 {
