@@ -128,7 +128,8 @@ pub fn run<M: Simulation>(
 
 struct Driver<'a> {
     plan: &'a Plan,
-    controller: Option<Controller>,
+    /// Apart, so that replays without one do not carry its size.
+    controller: Option<Box<Controller>>,
     outcome: Outcome,
     served: u64,
     /// Requests of an interval and of a stretch, and until the current ones are full.
@@ -174,7 +175,7 @@ impl<'a> Driver<'a> {
         };
         Self {
             plan,
-            controller: plan.controller.as_ref().map(Controller::new),
+            controller: plan.controller.as_ref().map(|spec| Box::new(Controller::new(spec))),
             outcome: Outcome {
                 ledger: Ledger::default(),
                 reads: Responses::new(),

@@ -11,8 +11,11 @@
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
 //!
-//! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [SCHEME…]`; `quick` leaves the 64-GiB devices out, names
-//! leave out all other schemes.
+//! Then some schemes replay the first workload 32 requests at a time, with a controller of today in front of the device and without
+//! one, in turn: the ratio says what the controller costs.
+//!
+//! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [controller] [SCHEME…]`; `quick` leaves the 64-GiB devices out,
+//! `controller` everything but the last part, names leave out all other schemes.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
 
@@ -24,11 +27,11 @@ use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion,
 use bimetal_core::part::lru::Lists;
 use bimetal_core::part::page_index::PageIndex;
 use bimetal_core::part::random;
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, SCHEMES, SchemeSpec, Shape};
-use bimetal_core::units::Geometry;
-use bimetal_core::{chip, drive};
+use bimetal_core::units::{ByteSize, Geometry};
+use bimetal_core::{chip, controller, drive};
 
 const PAGE_BYTES: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES / 512;
@@ -102,22 +105,32 @@ struct Run {
     bytes: i64,
 }
 
-fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
-    let regions = regions(case, spec);
-    let logical_sectors = case.logical_pages * SECTORS_PER_PAGE;
-    let volumes = match spec.regions {
-        Regions::FlashOverDisk => vec![Volume { drive: drive::catalogue().remove(0), sectors: logical_sectors }],
+fn volumes(case: &Case, spec: &SchemeSpec) -> Vec<Volume> {
+    match spec.regions {
+        Regions::FlashOverDisk => {
+            vec![Volume { drive: drive::catalogue().remove(0), sectors: case.logical_pages * SECTORS_PER_PAGE }]
+        }
         Regions::One | Regions::FastAndSlow | Regions::DualMode => Vec::new(),
-    };
+    }
+}
+
+fn device(case: &Case, spec: &SchemeSpec) -> (Vec<SimRegion>, Shape) {
+    let regions = regions(case, spec);
     let shape = Shape {
-        logical_sectors,
+        logical_sectors: case.logical_pages * SECTORS_PER_PAGE,
         regions: regions
             .iter()
             .map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry })
             .collect(),
-        disks: volumes.iter().map(|volume| volume.drive.clone()).collect(),
+        disks: volumes(case, spec).into_iter().map(|volume| volume.drive).collect(),
         seed: 1,
     };
+    (regions, shape)
+}
+
+fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
+    let (regions, shape) = device(case, spec);
+    let volumes = volumes(case, spec);
     let mut device = None;
     let memory = allocation_counter::measure(|| {
         let scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
@@ -374,11 +387,80 @@ fn last_region(outcome: &Outcome) -> usize {
     outcome.ledger.rows.iter().map(|row| row.region).max().unwrap_or(0)
 }
 
+/// Schemes that are measured behind a controller unless others are named.
+const BEHIND_CONTROLLER: [&str; 5] = ["pagemap", "pslc-dynamic", "wlaftl", "hyssd", "comboftl"];
+/// Times that either is measured; the shortest counts.
+const ROUNDS: usize = 5;
+
+/// A controller of today on a device of this shape.
+fn controller(shape: &Shape) -> controller::Spec {
+    let settings = controller::Settings {
+        link_mb_per_s: 7100.0,
+        half_duplex: false,
+        command_us: 1.0,
+        us_per_4kib: 0.25,
+        read_latency_us: 20.0,
+        write_latency_us: 14.0,
+        buffer: ByteSize(32 << 20),
+        power_protected: true,
+        map_cache: None,
+        fold_efficiency: 1.0,
+    };
+    controller::Spec { settings, wordline_sectors: 384, mapping_sectors: 8, logical_sectors: shape.logical_sectors }
+}
+
+/// Seconds that requests take without a controller and with one, on devices that were aged alike.
+fn with_and_without(case: &Case, spec: &SchemeSpec) -> [f64; 2] {
+    let (regions, shape) = device(case, spec);
+    let ageing = requests(case, case.logical_pages as usize, 1.0, 11);
+    let measured = requests(case, case.requests, case.write_share, 12);
+    let plan = |controller| Plan { arrivals: Arrivals::Closed { depth: 32 }, controller, ..Plan::default() };
+    let plans = [None, Some(controller(&shape))].map(plan);
+    let mut devices = plans.map(|plan| {
+        let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
+        let mut media = SimMedia::new(&regions, 1).with_disks(&volumes(case, spec));
+        replay::run(&mut media, &mut *scheme, &ageing, &plan, &mut replay::to_the_end);
+        (media, scheme, Plan { fill: false, ..plan })
+    });
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..ROUNDS {
+        for ((media, scheme, plan), least) in devices.iter_mut().zip(&mut least) {
+            let started = Instant::now();
+            black_box(replay::run(media, &mut **scheme, &measured, plan, &mut replay::to_the_end));
+            *least = least.min(started.elapsed().as_secs_f64());
+        }
+    }
+    least
+}
+
+fn print_controllers(case: &Case, schemes: &[&SchemeSpec]) {
+    println!("{:<17} {:<16} {:>22} {:>22} {:>7}", "", "", "M requests/s, without", "with a controller", "ratio");
+    for spec in schemes {
+        let [without, with] = with_and_without(case, spec);
+        let speed = |seconds: f64| case.requests as f64 / seconds / 1e6;
+        println!(
+            "{:<17} {:<16} {:>22.2} {:>22.2} {:>7.2}",
+            case.name,
+            spec.name,
+            speed(without),
+            speed(with),
+            without / with
+        );
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let quick = arguments.iter().any(|argument| argument == "quick");
-    let named: Vec<_> = SCHEMES.iter().filter(|spec| arguments.iter().any(|argument| argument == spec.name)).collect();
-    let schemes: Vec<_> = if named.is_empty() { SCHEMES.iter().collect() } else { named };
+    let only_controllers = arguments.iter().any(|argument| argument == "controller");
+    let named: Vec<&SchemeSpec> =
+        SCHEMES.iter().copied().filter(|spec| arguments.iter().any(|argument| argument == spec.name)).collect();
+    let behind_controller: Vec<&SchemeSpec> = if named.is_empty() {
+        SCHEMES.iter().copied().filter(|spec| BEHIND_CONTROLLER.contains(&spec.name)).collect()
+    } else {
+        named.clone()
+    };
+    let schemes = if named.is_empty() { SCHEMES.to_vec() } else { named };
     let gib = (1 << 30) / PAGE_BYTES;
     let mut cases = vec![
         // The workload of the peers' comparison: 10.1 % spare, 70 % writes.
@@ -425,6 +507,9 @@ fn main() {
             requests: 8_000_000,
         });
     }
+    if only_controllers {
+        return print_controllers(&cases[0], &behind_controller);
+    }
     println!(
         "{:<17} {:<16} {:>12} {:>14} {:>14} {:>7} {:>6} {:>10}",
         "workload", "scheme", "M requests/s", "M page ops/s", "bare, same ops", "ratio", "WA", "bytes/page"
@@ -448,4 +533,6 @@ fn main() {
             );
         }
     }
+    println!();
+    print_controllers(&cases[0], &behind_controller);
 }

@@ -172,6 +172,9 @@ impl Controller {
     }
 
     /// Serves a request that the host issues at `issue_ns`. Returns when it is completed.
+    ///
+    /// Never inlined: the loop of replays without a controller stays small.
+    #[inline(never)]
     pub fn serve<M: Simulation>(
         &mut self,
         media: &mut M,

@@ -71,7 +71,8 @@ impl WriteBuffer {
         Self {
             slots: vec![Slot::default(); units as usize],
             lists,
-            index: PageIndex::new(units),
+            // Twice as large as it must be: units come and go all the time, and short runs make that quick.
+            index: PageIndex::new(2 * units),
             free: units,
             waiting: 0,
             batch_units,
@@ -169,9 +170,7 @@ impl WriteBuffer {
     fn release(&mut self, slot: u32) {
         let unit = self.slots[slot as usize].unit;
         // A newer one may have come since.
-        if self.index.get(unit) == Some(slot) {
-            self.index.remove(unit);
-        }
+        self.index.remove_if(unit, slot);
         self.slots[slot as usize] = Slot::default();
         self.lists.push_back(FREE, slot);
         self.free += 1;

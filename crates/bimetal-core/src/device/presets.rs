@@ -71,6 +71,7 @@ presets! {
     "intel-d5-p4320-7680gb",
     "solidigm-d5-p5430-7680gb",
     "micron-7450-max-800gb",
+    "solidigm-d7-p5520-1920gb",
 }
 
 /// The preset of that name.

@@ -84,8 +84,22 @@ pub struct SimMedia {
     now: u64,
     completion: u64,
     background: bool,
+    /// Whether any dies read or program pages together: follows from the regions.
+    #[serde(skip)]
+    has_grouped: bool,
+    /// Whether pages are not just read or programmed at once: in the background, or with such dies.
+    #[serde(skip)]
+    is_special: bool,
     #[serde(with = "crate::save::fixed")]
     serial: bool,
+}
+
+/// Counts an operation on a page. Returns its die, and the times of its block's mode.
+#[inline(always)]
+fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, op: FlashOp, cause: Cause) -> (u16, &'a Timing) {
+    let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
+    ledger.rows[flash.rows[usize::from(mode)]].counts.add(op, cause);
+    (die, &flash.timing[usize::from(mode)])
 }
 
 impl SimMedia {
@@ -99,11 +113,14 @@ impl SimMedia {
             now: 0,
             completion: 0,
             background: false,
+            has_grouped: false,
+            is_special: false,
             serial: false,
         };
         for (index, region) in regions.iter().enumerate() {
             media.add(index, region);
         }
+        media.note_grouped();
         for (index, region) in regions.iter().enumerate() {
             if region.chip.slc_mode.is_some() {
                 media.regions[index].rows[CellMode::Slc as usize] = media.add_row(index, &region.chip, CellMode::Slc);
@@ -136,6 +153,12 @@ impl SimMedia {
             is_grouped,
             faults: None,
         });
+    }
+
+    /// What follows from the regions and from what is being done.
+    fn note_grouped(&mut self) {
+        self.has_grouped = self.regions.iter().any(|flash| flash.is_grouped);
+        self.is_special = self.background || self.has_grouped;
     }
 
     fn add_row(&mut self, region: usize, chip: &Chip, mode: CellMode) -> usize {
@@ -178,37 +201,62 @@ impl SimMedia {
 
     #[inline(always)]
     fn read_page(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        let flash = &self.regions[region.index()];
-        if flash.is_grouped {
-            return self.read_grouped(region, page, cause);
-        }
-        let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
-        let timing = &flash.timing[usize::from(mode)];
-        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
-        if self.background {
-            self.clocks.defer(die, timing.of_op(FlashOp::Read));
-            return self.now;
-        }
+        if self.is_special { self.read_special(region, page, cause) } else { self.read_now(region, page, cause) }
+    }
+
+    #[inline(always)]
+    fn read_now(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
+        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Read, cause);
         let end = self.clocks.read(die, self.now, timing);
         self.completion = self.completion.max(end);
         end
     }
 
+    /// A page read in the background or by dies of today. Apart, so that the others are short.
+    #[cold]
+    #[inline(never)]
+    fn read_special(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
+        let flash = &self.regions[region.index()];
+        if flash.is_grouped {
+            return self.read_grouped(region, page, cause);
+        }
+        if !self.background {
+            return self.read_now(region, page, cause);
+        }
+        let (die, timing) = counted(flash, &mut self.ledger, page, FlashOp::Read, cause);
+        self.clocks.defer(die, timing.of_op(FlashOp::Read));
+        self.now
+    }
+
     #[inline(always)]
     fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
+        if self.is_special {
+            self.program_special(region, page, ready, cause);
+        } else {
+            self.program_now(region, page, ready, cause);
+        }
+    }
+
+    #[inline(always)]
+    fn program_now(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
+        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Program, cause);
+        let end = self.clocks.program(die, ready.max(self.now), timing);
+        self.completion = self.completion.max(end);
+    }
+
+    /// A page program in the background or by dies of today.
+    #[cold]
+    #[inline(never)]
+    fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
         let flash = &self.regions[region.index()];
         if flash.is_grouped {
             return self.program_grouped(region, page, ready, cause);
         }
-        let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
-        let timing = &flash.timing[usize::from(mode)];
-        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Program, cause);
-        if self.background {
-            self.clocks.defer(die, timing.of_op(FlashOp::Program));
-            return;
+        if !self.background {
+            return self.program_now(region, page, ready, cause);
         }
-        let end = self.clocks.program(die, ready.max(self.now), timing);
-        self.completion = self.completion.max(end);
+        let (die, timing) = counted(flash, &mut self.ledger, page, FlashOp::Program, cause);
+        self.clocks.defer(die, timing.of_op(FlashOp::Program));
     }
 
     /// How long a copy within a die takes: none if the pages are on different dies or in a mode that cannot.
@@ -443,6 +491,7 @@ impl Simulation for SimMedia {
         self.now = issue_ns;
         self.completion = issue_ns;
         self.background = false;
+        self.is_special = self.has_grouped;
     }
 
     #[inline]
@@ -452,6 +501,7 @@ impl Simulation for SimMedia {
 
     fn begin_background(&mut self) {
         self.background = true;
+        self.is_special = true;
     }
 
     fn access_map(&mut self, op: FlashOp, map_page: u32, at_ns: u64) -> u64 {

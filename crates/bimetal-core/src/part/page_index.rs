@@ -88,11 +88,27 @@ impl PageIndex {
     /// Takes a page out; returns the value that it had.
     #[inline]
     pub fn remove(&mut self, page: u32) -> Option<u32> {
-        let mut hole = self.find(page);
-        let entry = self.entries[hole];
-        if entry.page == NONE {
-            return None;
+        let at = self.find(page);
+        let entry = self.entries[at];
+        (entry.page != NONE).then(|| {
+            self.close_up(at);
+            entry.value
+        })
+    }
+
+    /// Takes a page out if it has this value.
+    #[inline]
+    pub fn remove_if(&mut self, page: u32, value: u32) {
+        let at = self.find(page);
+        let entry = self.entries[at];
+        if entry.page != NONE && entry.value == value {
+            self.close_up(at);
         }
+    }
+
+    /// Empties an entry; those behind it move up as far as their homes allow.
+    #[inline]
+    fn close_up(&mut self, mut hole: usize) {
         let mut at = hole;
         loop {
             at = self.after(at);
@@ -108,7 +124,6 @@ impl PageIndex {
         }
         self.entries[hole].page = NONE;
         self.len -= 1;
-        Some(entry.value)
     }
 
     /// Brings what a page's look-up needs into the processor's cache.

@@ -222,14 +222,11 @@ impl PageMap {
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
         debug_assert!(self.occupied() < self.room(), "the region is full of valid data");
-        if self.stripe_left > 0 {
-            let die = if self.next_die == 0 { self.geometry().dies } else { self.next_die } - 1;
-            self.stripe_left -= 1;
-            if self.has_room(die) {
-                return die;
-            }
+        if self.geometry().stripe_pages > 1
+            && let Some(die) = self.same_stripe()
+        {
+            return die;
         }
-        self.stripe_left = self.geometry().stripe_pages - 1;
         loop {
             let die = self.next_die;
             self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
@@ -237,6 +234,21 @@ impl PageMap {
                 return die;
             }
         }
+    }
+
+    /// The die that the stripe before this page lies on, if it takes this one, too; otherwise a stripe begins.
+    #[cold]
+    #[inline(never)]
+    fn same_stripe(&mut self) -> Option<u32> {
+        if self.stripe_left > 0 {
+            let die = if self.next_die == 0 { self.geometry().dies } else { self.next_die } - 1;
+            self.stripe_left -= 1;
+            if self.has_room(die) {
+                return Some(die);
+            }
+        }
+        self.stripe_left = self.geometry().stripe_pages - 1;
+        None
     }
 
     /// Whether a die has room for another valid page.

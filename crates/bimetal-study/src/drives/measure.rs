@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bimetal_core::device::{Device, DeviceError, Resolved};
+use bimetal_core::ledger::Row;
 use bimetal_core::media::{FlashOp, SimMedia};
 use bimetal_core::part::random;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Regions, Scheme};
 use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Permutation, Zipf};
 
 use super::review::{Figure, Review};
 
@@ -30,8 +32,11 @@ const FEW: u64 = 4_000;
 const MANY: u64 = 15_000;
 /// Share of the drive that short tests use: it fits into the smallest caches.
 const SPAN_SHARE: u64 = 128;
-/// Overwrites before a steady state is measured, and measured ones.
+/// Overwrites of the drive, of which the last one is measured: for its speed, and for its write amplification as SSD-iq did.
 const OVERWRITES: u64 = 3;
+const AMPLIFIED_OVERWRITES: u64 = 4;
+/// Exponent of the popularity of pages where it differs.
+const ZIPF_THETA: f64 = 0.8;
 
 /// Speed over a fill: GB written and MB/s from the point before.
 pub type Curve = Vec<(f64, f64)>;
@@ -80,9 +85,54 @@ impl Bench {
 
     /// 4-KiB requests anywhere in the first `sectors` sectors.
     fn anywhere(&mut self, op: Op, sectors: u64, count: u64) -> Vec<Request> {
-        let pages = sectors / u64::from(PAGE_SECTORS);
-        let mut page = || random::below(&mut self.seed, pages) * u64::from(PAGE_SECTORS);
-        (0..count).map(|_| Request { arrival_ns: 0, sector: page(), sectors: PAGE_SECTORS, op }).collect()
+        self.scattered(op, sectors, count, &Pages::Uniform)
+    }
+
+    /// 4-KiB requests to pages of the first `sectors` sectors.
+    fn scattered(&mut self, op: Op, sectors: u64, count: u64, pages: &Pages) -> Vec<Request> {
+        let all = sectors / u64::from(PAGE_SECTORS);
+        let mut sector = || pages.draw(&mut self.seed, all) * u64::from(PAGE_SECTORS);
+        (0..count).map(|_| Request { arrival_ns: 0, sector: sector(), sectors: PAGE_SECTORS, op }).collect()
+    }
+
+    /// Writes over the drive so many times and returns what the last time came to.
+    fn overwrite(&mut self, times: u64, depth: u32, pages: &Pages) -> Outcome {
+        let count = self.sectors() / u64::from(PAGE_SECTORS);
+        for _ in 1..times {
+            let requests = self.scattered(Op::Write, self.sectors(), count, pages);
+            self.run(&requests, depth, 0);
+        }
+        let requests = self.scattered(Op::Write, self.sectors(), count, pages);
+        self.run(&requests, depth, 0)
+    }
+
+    /// Bytes programmed for each byte written.
+    fn amplification(&self, outcome: &Outcome) -> f64 {
+        let programs = |row: &Row| {
+            let page_bytes = self.resolved.regions[row.region].geometry.page_bytes;
+            row.counts.total(FlashOp::Program) * u64::from(page_bytes)
+        };
+        outcome.ledger.rows.iter().map(programs).sum::<u64>() as f64 / (outcome.host.write_sectors * 512) as f64
+    }
+}
+
+/// Which pages random writes take.
+enum Pages {
+    /// Any.
+    Uniform,
+    /// Few take most, and they are scattered.
+    Scattered(Zipf, Permutation),
+    /// Few take most, the most popular ones first.
+    InOrder(Zipf),
+}
+
+impl Pages {
+    fn draw(&self, seed: &mut u64, pages: u64) -> u64 {
+        match self {
+            Self::Uniform => random::below(seed, pages),
+            Self::Scattered(zipf, permutation) => permutation.of(zipf.draw(seed)),
+            Self::InOrder(zipf) => zipf.draw(seed),
+        }
     }
 }
 
@@ -115,8 +165,19 @@ pub fn measure(review: &Review, step: &mut dyn FnMut() -> ControlFlow<()>) -> Re
             return Ok(measured);
         }
     }
-    if wants(&[WriteSteady, WriteAmplification]) {
+    if wants(&[WriteSteady]) {
         steady_state(&device, review.depth, &mut measured)?;
+        if step().is_break() {
+            return Ok(measured);
+        }
+    }
+    for figure in [WriteAmplification, WriteAmplificationZipf, WriteAmplificationZipfInOrder] {
+        if wants(&[figure]) || figure == WriteAmplification && wants(&[WriteAmplificationSequential]) {
+            amplification(&device, review, figure, &mut measured)?;
+            if step().is_break() {
+                return Ok(measured);
+            }
+        }
     }
     measured.figures.retain(|figure, _| review.figures.contains_key(figure));
     Ok(measured)
@@ -212,26 +273,37 @@ fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(
     Ok(())
 }
 
-/// Random writes over a full drive.
+/// Speed of random writes over a full drive.
 fn steady_state(device: &Device, depth: u32, measured: &mut Measured) -> Result<(), DeviceError> {
     let mut bench = Bench::new(device, OVERWRITTEN)?;
-    let sectors = bench.sectors();
-    bench.run(&Bench::sequence(Op::Write, sectors, MIB_SECTORS), 1, 0);
-    for overwrite in 1..=OVERWRITES {
-        let requests = bench.anywhere(Op::Write, sectors, sectors / u64::from(PAGE_SECTORS));
-        let outcome = bench.run(&requests, depth, 0);
-        if overwrite == OVERWRITES {
-            let programs = |row: &bimetal_core::ledger::Row| {
-                let region = &bench.resolved.regions[row.region];
-                row.counts.total(FlashOp::Program) * u64::from(region.geometry.page_bytes)
-            };
-            let programmed: u64 = outcome.ledger.rows.iter().map(programs).sum();
-            let amplification = programmed as f64 / bytes_of(&requests) as f64;
-            measured.figures.insert(Figure::WriteAmplification, amplification);
-            let iops = requests.len() as f64 * 1e9 / outcome.simulated_ns as f64;
-            measured.figures.insert(Figure::WriteSteady, iops);
-        }
+    bench.run(&Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS), 1, 0);
+    let outcome = bench.overwrite(OVERWRITES, depth, &Pages::Uniform);
+    let iops = outcome.host.writes as f64 * 1e9 / outcome.simulated_ns as f64;
+    measured.figures.insert(Figure::WriteSteady, iops);
+    Ok(())
+}
+
+/// Bytes programmed for each byte written: sequentially over an empty drive, then at random.
+fn amplification(device: &Device, review: &Review, figure: Figure, measured: &mut Measured) -> Result<(), DeviceError> {
+    let mut device = device.clone();
+    if let Some(controller) = &mut device.controller {
+        // As it is, it would keep a larger share of the popular pages than that of the drive does.
+        let share = OVERWRITTEN.0 as f64 / device.logical.0 as f64;
+        controller.buffer.0 = (controller.buffer.0 as f64 * share.min(1.0)) as u64;
     }
+    let mut bench = Bench::new(&device, OVERWRITTEN)?;
+    let fill = bench.run(&Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS), 1, 0);
+    let zipf = || Zipf::new(bench.sectors() / u64::from(PAGE_SECTORS), ZIPF_THETA);
+    let pages = match figure {
+        Figure::WriteAmplificationZipf => {
+            Pages::Scattered(zipf(), Permutation::new(bench.sectors() / u64::from(PAGE_SECTORS), bench.seed))
+        }
+        Figure::WriteAmplificationZipfInOrder => Pages::InOrder(zipf()),
+        _ => Pages::Uniform,
+    };
+    let random = bench.overwrite(AMPLIFIED_OVERWRITES, review.depth, &pages);
+    let [sequential, random] = [fill, random].map(|outcome| bench.amplification(&outcome) * review.overhead);
+    measured.figures.extend([(Figure::WriteAmplificationSequential, sequential), (figure, random)]);
     Ok(())
 }
 
@@ -260,5 +332,48 @@ mod tests {
     fn a_level_curve_has_no_drop() {
         let curve: Curve = (0..100).map(|gb| (f64::from(gb), 450.0 + f64::from(gb % 3))).collect();
         assert_eq!(phases(&curve).len(), 1);
+    }
+
+    /// Figures of a small drive with so much parity and metadata.
+    fn amplified(overhead: f64, figure: Figure) -> [f64; 2] {
+        let preset = bimetal_core::device::preset("solidigm-d7-p5520-1920gb").unwrap();
+        let mut device = preset.scaled(ByteSize(1 << 30)).unwrap();
+        device.controller.as_mut().unwrap().buffer = ByteSize(64 << 10);
+        let mut review = Review::of_device(device.clone()).unwrap();
+        review.overhead = overhead;
+        let mut measured = Measured::default();
+        amplification(&device, &review, figure, &mut measured).unwrap();
+        [Figure::WriteAmplificationSequential, figure].map(|figure| measured.figures[&figure])
+    }
+
+    #[test]
+    fn parity_is_a_part_of_every_write_amplification() {
+        let [without, with] = [1.0, 1.1].map(|overhead| amplified(overhead, Figure::WriteAmplification));
+        assert!((without[0] - 1.0).abs() < 0.01 && without[1] > 2.5, "{without:?}");
+        assert!((0..2).all(|at| (with[at] / without[at] - 1.1).abs() < 1e-9), "{with:?}");
+    }
+
+    #[test]
+    fn where_popular_pages_lie_does_not_matter_to_a_page_map() {
+        let [_, uniform] = amplified(1.0, Figure::WriteAmplification);
+        let [scattered, packed] = [Figure::WriteAmplificationZipf, Figure::WriteAmplificationZipfInOrder]
+            .map(|figure| amplified(1.0, figure)[1]);
+        assert!((scattered / packed - 1.0).abs() < 0.03, "{scattered} {packed}");
+        assert!(scattered > 1.03 * uniform, "hot and cold data lie in the same blocks: {scattered} {uniform}");
+    }
+
+    #[test]
+    fn popular_pages_are_packed_or_scattered() {
+        let pages = 1 << 16;
+        let zipf = || Zipf::new(pages, ZIPF_THETA);
+        let low = |choice: &Pages| {
+            let mut seed = 7;
+            (0..10_000).filter(|_| choice.draw(&mut seed, pages) < pages / 100).count()
+        };
+        let (packed, scattered) =
+            (low(&Pages::InOrder(zipf())), low(&Pages::Scattered(zipf(), Permutation::new(pages, 3))));
+        assert!((3_000..4_500).contains(&packed), "{packed} of 10,000 go to the first hundredth");
+        assert!(scattered < 1_000, "{scattered}");
+        assert!((50..200).contains(&low(&Pages::Uniform)));
     }
 }

@@ -42,13 +42,19 @@ pub enum Figure {
     /// Random 4-KiB writes a second over a full drive, after its size was written twice over.
     #[serde(rename = "write_steady_iops")]
     WriteSteady,
-    /// Write amplification of those.
+    /// Bytes programmed for each byte of sequential writes over an empty drive.
+    WriteAmplificationSequential,
+    /// The same of random 4-KiB writes over a full drive, after its size was written three times over.
     WriteAmplification,
+    /// The same where the popularity of pages follows Zipf's law with exponent 0.8, the popular ones scattered.
+    WriteAmplificationZipf,
+    /// The same with the popular ones beside each other.
+    WriteAmplificationZipfInOrder,
 }
 
 impl Figure {
     /// All figures, in the order of tables.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::CacheMbPerS,
         Self::CacheGb,
         Self::AfterMbPerS,
@@ -62,7 +68,10 @@ impl Figure {
         Self::ReadDeep,
         Self::WriteDeep,
         Self::WriteSteady,
+        Self::WriteAmplificationSequential,
         Self::WriteAmplification,
+        Self::WriteAmplificationZipf,
+        Self::WriteAmplificationZipfInOrder,
     ];
 
     /// What it is, in a few words.
@@ -81,7 +90,10 @@ impl Figure {
             Self::ReadDeep => "read 4K, deep (IOPS)",
             Self::WriteDeep => "write 4K, deep (IOPS)",
             Self::WriteSteady => "write 4K, steady (IOPS)",
-            Self::WriteAmplification => "write amplification",
+            Self::WriteAmplificationSequential => "write amplification, sequential",
+            Self::WriteAmplification => "write amplification, uniform",
+            Self::WriteAmplificationZipf => "write amplification, Zipf 0.8",
+            Self::WriteAmplificationZipfInOrder => "write amplification, Zipf packed",
         }
     }
 }
@@ -149,6 +161,10 @@ pub struct Review {
     /// Requests at a time in the deep figures.
     #[serde(default = "deep")]
     pub depth: u32,
+    /// Bytes that it programs for each byte of data before it collects anything: parity and metadata, which the device has not.
+    /// Every copy of data takes them, too.
+    #[serde(default = "one")]
+    pub overhead: f64,
     /// Figures that its construction was taken from: they prove nothing.
     #[serde(default)]
     pub inputs: Vec<Figure>,
@@ -166,6 +182,10 @@ pub struct Review {
 
 fn deep() -> u32 {
     128
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 #[derive(Deserialize)]
@@ -203,6 +223,7 @@ impl Review {
             role: Role::Unreviewed,
             partition: None,
             depth: deep(),
+            overhead: one(),
             inputs: Vec::new(),
             figures: Figure::ALL.iter().map(|&figure| (figure, None)).collect(),
             sources: Vec::new(),
@@ -236,6 +257,7 @@ mod tests {
             assert!(device.controller.is_some() && !review.figures.is_empty(), "{}", review.name);
             assert!(review.sources.iter().all(|source| source.starts_with("http")), "{}", review.name);
             assert!(!review.sources.is_empty() && review.depth > 1, "{}", review.name);
+            assert!((1.0..1.2).contains(&review.overhead), "{}", review.name);
             assert!(
                 review.figures.values().all(|known| known.is_some_and(|(value, _)| value > 0.0)),
                 "{}",

@@ -15,7 +15,8 @@ impl SimMedia {
     /// # Errors
     /// Bytes that are damaged, or belong to another device.
     pub fn restored(&self, bytes: &[u8]) -> Result<Self, RestoreError> {
-        let media = save::restore(self, bytes)?;
+        let mut media: Self = save::restore(self, bytes)?;
+        media.note_grouped();
         media.check().map_err(RestoreError::Broken)?;
         Ok(media)
     }

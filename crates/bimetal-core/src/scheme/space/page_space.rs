@@ -204,6 +204,8 @@ impl PageSpace {
 
     /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
     /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
+    #[cold]
+    #[inline(never)]
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let victim = match self.pages.collecting(die) {
             Some(victim) => victim,
