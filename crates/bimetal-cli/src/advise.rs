@@ -197,8 +197,10 @@ fn drives_to_buy(answer: &Answer, drives: &DrivesToBuy) -> String {
     let mut text = format!("{}  whole drives, the cheapest first\n", bold("Drives to buy"));
     text += &remark(&drives.verdict(&answer.goals));
     if !drives.offered.is_empty() {
-        text += &sheet(&drives.simulated(&answer.replay.arrivals));
-        text += &sheet(&drives.data_sheet());
+        // The mark stands in the margin.
+        for table in [drives.simulated(&answer.replay.arrivals), drives.data_sheet()] {
+            text.extend(sheet(&table).lines().flat_map(|line| [line.strip_prefix("  ").unwrap_or(line), "\n"]));
+        }
         text += &remark("● meets all goals");
     }
     text += &drives.notes(answer.price_year).iter().map(|note| remark(note)).collect::<String>();

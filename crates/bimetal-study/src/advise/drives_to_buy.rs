@@ -102,7 +102,7 @@ pub(super) fn made(drive: &OnSale, scale: f64, command: Option<String>) -> Made 
 /// The drives that can be bought.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DrivesToBuy {
-    /// Those that were simulated, the cheapest first.
+    /// Those that were simulated, the cheapest first, of equally cheap ones the fastest.
     pub offered: Vec<DriveToBuy>,
     /// Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
     pub least_bytes: u64,
@@ -115,8 +115,12 @@ pub struct DrivesToBuy {
 }
 
 impl DrivesToBuy {
-    /// Of a range, those that were simulated, in its order, and those that failed.
-    pub(super) fn new(range: &Range, offered: Vec<DriveToBuy>, failed: Vec<String>) -> Self {
+    /// Of a range, those that were simulated and those that failed.
+    pub(super) fn new(range: &Range, mut offered: Vec<DriveToBuy>, failed: Vec<String>) -> Self {
+        // Drives of as much flash cost the same.
+        let mean_us = |drive: &DriveToBuy| drive.choice.of(Measure::Mean).unwrap_or(f64::INFINITY);
+        let cost_usd = |drive: &DriveToBuy| drive.choice.cost_usd;
+        offered.sort_by(|a, b| cost_usd(a).total_cmp(&cost_usd(b)).then(mean_us(a).total_cmp(&mean_us(b))));
         let Range { least_bytes, too_small, unpriced, .. } = range.clone();
         Self { offered, least_bytes, too_small, unpriced, failed }
     }
@@ -162,10 +166,13 @@ impl DrivesToBuy {
         if let Some(drive) = self.chosen() {
             let simulated = with_unit(SIZES, drive.capacity_bytes as f64 / drive.scale);
             notes.push(format!(
-                "drives are simulated full, and scaled down to {simulated} with their caches: responses are those that the commands \
-                 print, lives and TBW are so many times theirs as a drive is larger, {} times for {}",
-                significant(drive.scale),
-                drive.name
+                "drives are simulated full, and scaled down to {simulated} with their caches: an emptier drive has more cache and \
+                 is faster"
+            ));
+            notes.push(format!(
+                "commands print the same responses, and the life and TBW of the scaled drive: {} is {} times as large",
+                drive.name,
+                significant(drive.scale)
             ));
             let quoted: Vec<&str> =
                 self.offered.iter().filter(|drive| drive.is_quoted).map(|drive| drive.title.as_str()).collect();
@@ -211,7 +218,7 @@ impl DrivesToBuy {
         };
         let mut heads = vec!["  drive".to_owned(), "USD".to_owned()];
         heads.extend(responses.map(|measure| format!("{kind} ({time})\n{}", measure.name())));
-        heads.push(format!("life\n({life})"));
+        heads.push(format!("life,\n{life}"));
         heads.extend(["TBW (TB)\nsim.", "TBW (TB)\nrated", "DWPD"].map(str::to_owned));
         Sheet { heads, groups: vec![Rows { title: None, rows: self.offered.iter().map(row).collect() }] }
     }
@@ -258,4 +265,121 @@ fn counted(titles: &[String], how: &str) -> Option<String> {
         0 => format!("1 drive is {how}: {first}"),
         others => format!("{} drives are {how}{names}", others + 1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::prices::PriceList;
+    use crate::drives::products;
+
+    const GOALS: [Goal; 2] =
+        [Goal { measure: Measure::Mean, limit: 1000.0 }, Goal { measure: Measure::Life, limit: 5.0 }];
+
+    /// A drive with a mean response in microseconds and a life in years.
+    fn offered(name: &str, mean_us: Option<f64>, years: f64) -> DriveToBuy {
+        let prices = PriceList::new(Some(2026), None, &[]).unwrap();
+        let drive = Range::new(&[name.to_owned()], &prices, 1).unwrap().unwrap().drives.remove(0);
+        let responses = |us: f64| Measure::ALL.map(|measure| (measure.name(), us)).into_iter().collect();
+        let excess = vec![mean_us.map(|us| us / GOALS[0].limit), Some(GOALS[1].limit / years)];
+        let choice = Choice {
+            device: drive.product.title.clone(),
+            scheme: drive.scheme.clone(),
+            flash_bytes: drive.flash_bytes as f64,
+            channels: drive.channels,
+            dies: drive.dies,
+            cost_usd: drive.cost_usd,
+            response_us: mean_us.map(responses),
+            service_us: None,
+            overload: None,
+            life_years: None,
+            life_at_least_years: Some(years),
+            lifetime_host_bytes: None,
+            tbw: Some(10.0 * years),
+            dwpd: Some(0.123),
+            meets: excess.iter().all(|excess| excess.is_some_and(|excess| excess <= 1.0)),
+            excess,
+            command: None,
+        };
+        DriveToBuy::new(&drive, false, 100.0, choice)
+    }
+
+    fn drives(offered: Vec<DriveToBuy>) -> DrivesToBuy {
+        DrivesToBuy::new(&Range { least_bytes: 1 << 40, ..Range::default() }, offered, Vec::new())
+    }
+
+    #[test]
+    fn the_cheapest_drive_that_meets_all_goals_is_named() {
+        let of = |mean_us| {
+            let fast = offered("wd-sn850x-2tb", Some(100.0), 10.0);
+            drives(vec![
+                fast,
+                offered("wd-sn770-1tb", Some(mean_us), 10.0),
+                offered("samsung-980-1tb", Some(900.0), 10.0),
+            ])
+        };
+        assert_eq!(
+            of(800.0).verdict(&GOALS),
+            "the cheapest drive that meets all goals: WD Black SN770 1TB, 235.35 USD"
+        );
+        // Of equally cheap ones the faster.
+        let names: Vec<String> = of(950.0).offered.into_iter().map(|drive| drive.name).collect();
+        assert_eq!(names, ["samsung-980-1tb", "wd-sn770-1tb", "wd-sn850x-2tb"]);
+    }
+
+    #[test]
+    fn where_none_meets_all_goals_the_nearest_is_named() {
+        let slow = || offered("wd-sn770-1tb", Some(3000.0), 10.0);
+        let behind = || offered("samsung-980-1tb", None, 10.0);
+        let said = drives(vec![slow(), behind()]).verdict(&GOALS);
+        let nearest = "the nearest: WD Black SN770 1TB, 235.35 USD, which misses: mean response 3.00 times over";
+        assert_eq!(said, format!("no drive meets the goal: mean response at most 1.00 ms; {nearest}"));
+        let worn = offered("wd-sn850x-2tb", Some(100.0), 1.0);
+        let said = drives(vec![slow(), worn]).verdict(&GOALS);
+        assert_eq!(said, format!("no drive meets all goals at once; {nearest}"));
+        let said = drives(vec![behind()]).verdict(&GOALS);
+        assert!(said.ends_with("Samsung 980 1TB, 235.35 USD, which misses: falls behind"), "{said}");
+        assert_eq!(drives(Vec::new()).verdict(&GOALS), "no drive comes into question");
+    }
+
+    #[test]
+    fn what_is_not_offered_is_counted() {
+        let titles = |count: usize| vec!["WD Blue SN550 1TB".to_owned(); count];
+        let notes = |too_small, unpriced| {
+            let range = Range {
+                too_small: titles(too_small),
+                unpriced: titles(unpriced),
+                least_bytes: 10 << 40,
+                ..Range::default()
+            };
+            DrivesToBuy::new(&range, Vec::new(), Vec::new()).notes(2026)
+        };
+        assert_eq!(notes(1, 0), ["1 drive is smaller than 10.0 TiB: WD Blue SN550 1TB"]);
+        assert_eq!(notes(13, 0), ["13 drives are smaller than 10.0 TiB"]);
+        assert_eq!(notes(0, 2), ["2 drives are without a price in 2026: WD Blue SN550 1TB, WD Blue SN550 1TB"]);
+        assert_eq!(notes(0, 0), ["no drive is known that came out from 2020 to 2026"]);
+    }
+
+    /// Two columns are those of the mark, which stands in the margin.
+    #[test]
+    fn tables_of_every_drive_fit_into_80_columns() {
+        let all = products(&[]).unwrap();
+        let all = all.iter().map(|drive| match drive.name.as_str() {
+            "samsung-980-1tb" => offered(&drive.name, None, 1234.0),
+            "wd-sn770-1tb" => offered(&drive.name, Some(60.0), 0.6),
+            name => offered(name, Some(12_345.0), 1.234),
+        });
+        let drives = drives(all.collect());
+        for sheet in [drives.simulated("trace"), drives.data_sheet()] {
+            assert!(
+                sheet.width() <= 82,
+                "{}",
+                sheet.lines().iter().map(|line| line.text().to_owned() + "\n").collect::<String>()
+            );
+        }
+        let lines: Vec<String> = drives.simulated("trace").lines().iter().map(|line| line.text().to_owned()).collect();
+        let row = |name: &str| lines.iter().find(|line| line.contains(name)).unwrap();
+        assert!(row("samsung-980-1tb").contains("falls behind"), "{lines:#?}");
+        assert!(row("wd-sn770-1tb").contains("≥0.600"), "{lines:#?}");
+    }
 }

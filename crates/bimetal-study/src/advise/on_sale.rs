@@ -99,7 +99,11 @@ impl OnSale {
     fn new(product: Product, prices: &PriceList) -> Result<Result<Self, String>, DeviceError> {
         let device: Device = preset(&product.name)?;
         let regions = device.resolve()?.regions;
-        let flash = || regions.iter().map(|region| (&region.chip, region.geometry.capacity_bytes()));
+        // As it is described, before it is rounded to whole blocks: drives of as much flash cost the same.
+        let flash = || {
+            let bytes = device.regions.iter().map(|region| region.capacity.bytes(device.logical));
+            regions.iter().map(|region| &region.chip).zip(bytes)
+        };
         let Some(cost_usd) = prices.of_product(&product.name, flash()) else { return Ok(Err(product.name)) };
         Ok(Ok(Self {
             cost_usd,
