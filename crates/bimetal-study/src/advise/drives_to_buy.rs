@@ -278,7 +278,7 @@ mod tests {
 
     /// A drive with a mean response in microseconds and a life in years.
     fn offered(name: &str, mean_us: Option<f64>, years: f64) -> DriveToBuy {
-        let prices = PriceList::new(Some(2026), None, &[]).unwrap();
+        let prices = PriceList::new(Some(2026), None, &[("tlc".to_owned(), 0.25)]).unwrap();
         let drive = Range::new(&[name.to_owned()], &prices, 1).unwrap().unwrap().drives.remove(0);
         let responses = |us: f64| Measure::ALL.map(|measure| (measure.name(), us)).into_iter().collect();
         let excess = vec![mean_us.map(|us| us / GOALS[0].limit), Some(GOALS[1].limit / years)];
@@ -320,7 +320,7 @@ mod tests {
         };
         assert_eq!(
             of(800.0).verdict(&GOALS),
-            "the cheapest drive that meets all goals: WD Black SN770 1TB, 235.35 USD"
+            "the cheapest drive that meets all goals: WD Black SN770 1TB, 251.46 USD"
         );
         // Of equally cheap ones the faster.
         let names: Vec<String> = of(950.0).offered.into_iter().map(|drive| drive.name).collect();
@@ -332,13 +332,13 @@ mod tests {
         let slow = || offered("wd-sn770-1tb", Some(3000.0), 10.0);
         let behind = || offered("samsung-980-1tb", None, 10.0);
         let said = drives(vec![slow(), behind()]).verdict(&GOALS);
-        let nearest = "the nearest: WD Black SN770 1TB, 235.35 USD, which misses: mean response 3.00 times over";
+        let nearest = "the nearest: WD Black SN770 1TB, 251.46 USD, which misses: mean response 3.00 times over";
         assert_eq!(said, format!("no drive meets the goal: mean response at most 1.00 ms; {nearest}"));
         let worn = offered("wd-sn850x-2tb", Some(100.0), 1.0);
         let said = drives(vec![slow(), worn]).verdict(&GOALS);
         assert_eq!(said, format!("no drive meets all goals at once; {nearest}"));
         let said = drives(vec![behind()]).verdict(&GOALS);
-        assert!(said.ends_with("Samsung 980 1TB, 235.35 USD, which misses: falls behind"), "{said}");
+        assert!(said.ends_with("Samsung 980 1TB, 251.46 USD, which misses: falls behind"), "{said}");
         assert_eq!(drives(Vec::new()).verdict(&GOALS), "no drive comes into question");
     }
 

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_drive_that_is_too_small_is_not_offered() {
         let found = range(&["sn550", "sn770"], None, 600_000_000_000).unwrap().unwrap();
-        assert_eq!(names(&found), ["wd-sn770-1tb", "wd-sn550-1tb"].map(|name| name));
+        assert_eq!(names(&found), ["wd-sn550-1tb", "wd-sn770-1tb"]);
         assert_eq!(found.too_small, ["WD Blue SN550 500GB"]);
         let whole = &found.drives[0];
         assert_eq!((whole.capacity_bytes, whole.dies, whole.channels), (1_000_000_000_000, 16, 4));
