@@ -198,7 +198,7 @@ fn drives_to_buy(answer: &Answer, drives: &DrivesToBuy) -> String {
     text += &remark(&drives.verdict(&answer.goals));
     if !drives.offered.is_empty() {
         // The mark stands in the margin.
-        for table in [drives.simulated(&answer.replay.arrivals), drives.data_sheet()] {
+        for table in [drives.simulated(&answer.replay.arrivals, &answer.goals), drives.data_sheet()] {
             text.extend(sheet(&table).lines().flat_map(|line| [line.strip_prefix("  ").unwrap_or(line), "\n"]));
         }
         text += &remark("● meets all goals");

@@ -10,8 +10,10 @@ use crate::arrivals;
 use crate::listing::{Rows, Sheet};
 use crate::number::{LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, significant, thousands, with_unit};
 
-/// A unit is large enough if the smallest value is so much of it.
+/// A life is in the largest unit of which the shortest one is so much.
 const LEAST_OF_UNIT: f64 = 0.05;
+/// Responses are in the smallest unit of which none is so many: some drives are a thousand times as fast as others.
+const MOST_OF_UNIT: f64 = 9_999.5;
 /// The mark of what meets all goals.
 const MEETS: &str = "● ";
 
@@ -191,13 +193,18 @@ impl DrivesToBuy {
         notes
     }
 
-    /// What each comes to: price, responses and wear.
-    pub fn simulated(&self, replayed: &str) -> Sheet {
-        let is_closed = matches!(arrivals::parse(replayed), Ok(Arrivals::Closed { depth: 1 }));
+    /// What each comes to: price, wear, the mean response, and that of the first goal for another one, or the 99th percentile.
+    /// Requests arrive as `arriving` says.
+    pub fn simulated(&self, arriving: &str, goals: &[Goal]) -> Sheet {
+        let is_closed = matches!(arrivals::parse(arriving), Ok(Arrivals::Closed { depth: 1 }));
         let kind = if is_closed { "service" } else { "response" };
-        let responses = [Measure::Mean, Measure::P99];
+        let is_other = |measure: &Measure| measure.cause() == Cause::Latency && *measure != Measure::Mean;
+        let other = goals.iter().map(|goal| goal.measure).find(is_other);
+        let responses = [Measure::Mean, other.unwrap_or(Measure::P99)];
         let values = |measure: Measure| self.offered.iter().filter_map(move |drive| drive.choice.of(measure));
-        let (time, us) = common_unit(TIMES, responses.into_iter().flat_map(values), LEAST_OF_UNIT);
+        let slowest_us = responses.into_iter().flat_map(values).fold(0.0, f64::max);
+        let fits = |&&(_, us): &&(&str, f64)| slowest_us / us < MOST_OF_UNIT;
+        let (time, us) = TIMES.iter().find(fits).copied().unwrap_or(("s", 1e6));
         let (life, years) = common_unit(LIVES, values(Measure::Life), LEAST_OF_UNIT);
         let row = |drive: &DriveToBuy| {
             let choice = &drive.choice;
@@ -367,19 +374,22 @@ mod tests {
         let all = all.iter().map(|drive| match drive.name.as_str() {
             "samsung-980-1tb" => offered(&drive.name, None, 1234.0),
             "wd-sn770-1tb" => offered(&drive.name, Some(60.0), 0.6),
+            "crucial-t500-2tb" => offered(&drive.name, Some(7_235_174.0), 1.234),
             name => offered(name, Some(12_345.0), 1.234),
         });
         let drives = drives(all.collect());
-        for sheet in [drives.simulated("trace"), drives.data_sheet()] {
+        for sheet in [drives.simulated("trace", &GOALS), drives.data_sheet()] {
             assert!(
                 sheet.width() <= 82,
                 "{}",
                 sheet.lines().iter().map(|line| line.text().to_owned() + "\n").collect::<String>()
             );
         }
-        let lines: Vec<String> = drives.simulated("trace").lines().iter().map(|line| line.text().to_owned()).collect();
+        let lines: Vec<String> =
+            drives.simulated("trace", &GOALS).lines().iter().map(|line| line.text().to_owned()).collect();
         let row = |name: &str| lines.iter().find(|line| line.contains(name)).unwrap();
         assert!(row("samsung-980-1tb").contains("falls behind"), "{lines:#?}");
-        assert!(row("wd-sn770-1tb").contains("≥0.600"), "{lines:#?}");
+        assert!(row("wd-sn770-1tb").contains("≥0.600") && row("wd-sn770-1tb").contains(" 0.060 "), "{lines:#?}");
+        assert!(lines[0].contains("response (ms)") && row("crucial-t500-2tb").contains(" 7,235 "), "{lines:#?}");
     }
 }

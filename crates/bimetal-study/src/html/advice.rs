@@ -96,7 +96,7 @@ fn drives_to_buy(page: &mut Page, answer: &Answer, drives: &DrivesToBuy) {
     page.section("Drives to buy");
     page.paragraph(&format!("Whole drives, the cheapest first; {}.", drives.verdict(&answer.goals)));
     if !drives.offered.is_empty() {
-        page.table(&Table::of_sheet(&drives.simulated(&answer.replay.arrivals)));
+        page.table(&Table::of_sheet(&drives.simulated(&answer.replay.arrivals, &answer.goals)));
         page.paragraph("● meets all goals");
         page.table(&Table::of_sheet(&drives.data_sheet()));
     }
