@@ -13,6 +13,8 @@ from bimetal import _core
 from bimetal._advice import (
     Advice,
     Choice,
+    DrivesToBuy,
+    DriveToBuy,
     Goal,
     GoalAlone,
     Price,
@@ -133,6 +135,8 @@ __all__ = [
     "DiskRow",
     "DoesNotFitError",
     "Drive",
+    "DriveToBuy",
+    "DrivesToBuy",
     "EraseBin",
     "Failure",
     "Faults",

@@ -96,6 +96,53 @@ class Choice(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class DriveToBuy(Record):
+    """A whole drive that was simulated, beside what is on its data sheet."""
+
+    #: Name on the command line.
+    name: str
+    #: Maker and model.
+    title: str
+    #: Year in which it came out, if that is known.
+    released: int | None
+    #: Logical capacity, in bytes.
+    capacity_bytes: int
+    #: Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
+    rated_tbw: float | None
+    #: MB/s of sequential reads, claimed or measured.
+    read_mb_per_s: float | None
+    #: MB/s of sequential writes, claimed or measured, into its cache if it has one.
+    write_mb_per_s: float | None
+    #: Random 4-KiB reads a second, many at a time, claimed or measured.
+    read_iops: float | None
+    #: Random 4-KiB writes a second, many at a time, claimed or measured.
+    write_iops: float | None
+    #: Whether its price was given, and is not that of its flash.
+    is_quoted: bool
+    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
+    #: prints.
+    scale: float
+    #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
+    choice: Choice
+
+
+@dataclasses.dataclass(frozen=True)
+class DrivesToBuy(Record):
+    """Whole drives that can be bought, in place of a composed device."""
+
+    #: Those that were simulated, the cheapest first, of equally cheap ones the fastest.
+    offered: tuple[DriveToBuy, ...]
+    #: Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
+    least_bytes: int
+    #: Drives that hold less.
+    too_small: tuple[str, ...]
+    #: Drives whose flash has no price in the year of the prices.
+    unpriced: tuple[str, ...]
+    #: Drives whose simulation failed, and why.
+    failed: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class GoalAlone(Record):
     """A goal on its own, and what it costs."""
 
@@ -208,6 +255,8 @@ class Advice(Record):
     sensitivity: tuple[Sensitivity, ...]
     #: Every device that was simulated, in that order.
     simulated: tuple[Choice, ...]
+    #: Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    drives: DrivesToBuy | None
 
     @classmethod
     def _of(cls, core: _core.Advice, command: str) -> Advice:
@@ -313,6 +362,7 @@ def advise(
     measure: int | None = None,
     simulations: int | None = None,
     jobs: int | None = None,
+    drives: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Find the cheapest device that is fast enough and lasts long enough for a trace. At least one goal is given.
@@ -350,7 +400,8 @@ def advise(
     prices
         The path of a file of prices in place of those of the list; ``docs/advise.md`` describes it.
     price
-        US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``.
+        US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``; or of a
+        whole drive: ``{"samsung-980-1tb": 75}``.
     arrivals
         As for :func:`bimetal.replay`; by default at the trace's times, or without such one request at a time.
     load
@@ -362,6 +413,9 @@ def advise(
         Most simulations; by default a seventh of the candidate devices, from 20 to 80.
     jobs
         How many run at once, by default as many as there are processors.
+    drives
+        Names of whole drives that come into question, too, as ``bimetal drives`` has them, or parts of names, ``all``
+        or ``none``; by default those that came out within 6 years before the year of the prices.
     progress
         Is called with how many simulations are done and how many there are at most, from the threads that run them.
 
@@ -396,6 +450,7 @@ def advise(
         measure,
         simulations,
         jobs or 0,
+        _names("drives", drives),
         progress,
     )
     options = {
@@ -415,6 +470,7 @@ def advise(
         "repeat": repeat,
         "measure": measure,
         "simulations": simulations,
+        "drives": drives,
     }
     return Advice._of(core, call("bimetal.advise", _Literal(found._origin), **options))
 

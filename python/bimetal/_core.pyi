@@ -140,6 +140,7 @@ def advise_devices(
     measure: int | None,
     simulations: int | None,
     jobs: int,
+    drives: Sequence[str],
     progress: Callable[[int, int], object] | None,
 ) -> Advice: ...
 def run_point(point: str, folder: str) -> str: ...

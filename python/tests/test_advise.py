@@ -19,8 +19,14 @@ import bimetal
 mpl.use("Agg")
 
 #: A space that is soon searched.
-FEW: dict[str, Any] = {"schemes": ["pagemap", "wlaftl"], "chips": ["slc-2011", "mlc-2008"], "simulations": 6}
+FEW: dict[str, Any] = {
+    "schemes": ["pagemap", "wlaftl"],
+    "chips": ["slc-2011", "mlc-2008"],
+    "simulations": 6,
+    "drives": ["samsung-980-1tb", "sn770"],
+}
 FEW_WORDS = ["--schemes", "pagemap,wlaftl", "--chips", "slc-2011,mlc-2008", "--simulations", "6"]
+FEW_WORDS += ["--drives", "samsung-980-1tb,sn770"]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +56,10 @@ def test_the_answer_is_that_of_the_command(advice: bimetal.Advice, small: Path) 
     assert advice.recommended.meets
     assert [goal.measure for goal in advice.goals] == ["life", "p99", "budget"]
     assert advice.simulations == len(advice.simulated) + advice.failed
+    assert advice.drives is not None
+    assert {drive.name for drive in advice.drives.offered} == {"samsung-980-1tb", "wd-sn770-1tb"}
+    assert advice.drives.offered[0].rated_tbw == 600
+    assert all(drive.scale > 100 and drive.choice.cost_usd > 100 for drive in advice.drives.offered)
 
 
 def test_every_argument_is_an_option(small: Path, tmp_path: Path) -> None:
@@ -66,7 +76,7 @@ def test_every_argument_is_an_option(small: Path, tmp_path: Path) -> None:
         capacity=96 << 20,
         year=2027,
         prices=prices,
-        price={"slc": 2.5},
+        price={"slc": 2.5, "samsung-980-1tb": 75},
         arrivals="closed:2",
         repeat=3,
         measure=1,
@@ -74,7 +84,7 @@ def test_every_argument_is_an_option(small: Path, tmp_path: Path) -> None:
         **FEW,
     )
     words = "--mean 1us --p50 1us --p95 1us --p999 1us --writes-per-day 1GiB --capacity 96MiB --year 2027"
-    words += " --price slc=2.5 --arrivals closed:2 --repeat 3 --measure 1 --limit 3000"
+    words += " --price slc=2.5 --price samsung-980-1tb=75 --arrivals closed:2 --repeat 3 --measure 1 --limit 3000"
     assert found.to_dict() == answered(small, *words.split(), "--prices", prices)
     assert found.recommended is None
     assert found.closest
@@ -179,10 +189,13 @@ def test_no_field_of_the_json_goes_unnoticed(advice: bimetal.Advice) -> None:
 def test_progress_is_told_and_may_end_it(trace: bimetal.Trace) -> None:
     told: list[tuple[int, int]] = []
     found = bimetal.advise(trace, mean="10s", progress=lambda done, most: told.append((done, most)), **FEW)
-    assert [most for _, most in told] == [6] * len(told)
+    assert found.drives is not None
+    drives = len(found.drives.offered)
+    assert drives == 2
+    assert [most for _, most in told] == [6 + drives] * len(told)
     done = [done for done, _ in told]
     assert done == sorted(set(done))
-    assert done[-1] == found.simulations
+    assert done[-1] == found.simulations + drives
 
     def end(_done: int, _most: int) -> None:
         raise LookupError("enough")

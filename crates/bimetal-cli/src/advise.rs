@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use bimetal_study::advise::answer::{Answer, Choice, PriceStep, Sensitivity, WEAR, response_of};
+use bimetal_study::advise::answer::{Answer, Choice, DrivesToBuy, PriceStep, Sensitivity, WEAR, response_of};
 use bimetal_study::advise::prices::PriceList;
 use bimetal_study::advise::space::Asked;
 use bimetal_study::advise::{Question, advise, replay};
@@ -13,7 +13,7 @@ use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
 use crate::number::{dollars, significant};
 use crate::progress::StepBar;
-use crate::table::{bold, indented, plain, remark, right_aligned};
+use crate::table::{bold, indented, plain, remark, right_aligned, sheet};
 use crate::{header, output, setup, warn};
 
 /// Most lines of a front.
@@ -44,6 +44,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
             channels: args.channels,
             dies_per_channel: args.dies_per_channel,
         },
+        drives: args.drives.clone(),
         prices,
         write_bytes_per_day: args.goals.writes_per_day.map(|bytes| bytes.0 as f64),
         replay,
@@ -62,7 +63,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let answer = answer.map_err(Failure::usage)?;
     output::write_html(&args.html, || bimetal_study::html::advice(&answer, &output::command_line()))?;
     output::emit(&args.json, &answer, || text(&answer))?;
-    if answer.recommended.is_none() {
+    if !answer.is_found() {
         return Err(Failure::failed("no device that was simulated meets all goals; the answer has the closest ones"));
     }
     Ok(())
@@ -92,6 +93,10 @@ fn text(answer: &Answer) -> String {
     text.push('\n');
     text += &front(answer);
     text.push('\n');
+    if let Some(drives) = &answer.drives {
+        text += &drives_to_buy(answer, drives);
+        text.push('\n');
+    }
     text += &sensitivity(answer);
     text
 }
@@ -119,7 +124,7 @@ fn recommended(answer: &Answer) -> String {
             text += &remark(&choice.words());
             text += &goals(answer, choice);
             text += &binding(answer);
-            text += &command(choice);
+            text += &confirm(choice);
         }
         None => {
             text += &format!("{}\n", bold("No device meets all goals. The closest:"));
@@ -130,14 +135,14 @@ fn recommended(answer: &Answer) -> String {
                 text += &goals(answer, choice);
             }
             text += &binding(answer);
-            text += &answer.closest.first().map(command).unwrap_or_default();
+            text += &answer.closest.first().map(confirm).unwrap_or_default();
         }
     }
     text
 }
 
 /// One line that can be copied, however long.
-fn command(choice: &Choice) -> String {
+fn confirm(choice: &Choice) -> String {
     choice.command.as_ref().map(|command| format!("  to confirm: {command}\n")).unwrap_or_default()
 }
 
@@ -186,6 +191,20 @@ fn front(answer: &Answer) -> String {
     text += &plain(&heads, rows);
     let more = if more > 0 { format!("and {more} more: `--html` and `--json` have all; ") } else { String::new() };
     text + &remark(&format!("{more}● meets all goals"))
+}
+
+fn drives_to_buy(answer: &Answer, drives: &DrivesToBuy) -> String {
+    let mut text = format!("{}  whole drives, the cheapest first\n", bold("Drives to buy"));
+    text += &remark(&drives.verdict(&answer.goals));
+    if !drives.offered.is_empty() {
+        // The mark stands in the margin.
+        for table in [drives.simulated(&answer.replay.arrivals, &answer.goals), drives.data_sheet()] {
+            text.extend(sheet(&table).lines().flat_map(|line| [line.strip_prefix("  ").unwrap_or(line), "\n"]));
+        }
+        text += &remark("● meets all goals");
+    }
+    text += &drives.notes(answer.price_year).iter().map(|note| remark(note)).collect::<String>();
+    text + &drives.chosen().map(|drive| confirm(&drive.choice)).unwrap_or_default()
 }
 
 fn sensitivity(answer: &Answer) -> String {

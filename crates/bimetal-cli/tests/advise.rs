@@ -10,9 +10,12 @@ use common::Bench;
 use serde_json::Value;
 
 const FEW: [&str; 4] = ["--schemes", "pagemap,wlaftl", "--chips", "slc-2011,mlc-2008,mlc-mqsim"];
+/// One that folds its cache, one that passes it by, one without.
+const DRIVES: [&str; 2] = ["--drives", "samsung-980-1tb,sn770,intel-p4500-2tb"];
 
 fn advise(bench: &Bench, arguments: &[&str]) -> Value {
-    let all: Vec<&str> = ["advise", "small.spc"].iter().chain(&FEW).chain(arguments).copied().collect();
+    let drives: &[&str] = if arguments.contains(&"--drives") { &[] } else { &["--drives", "none"] };
+    let all: Vec<&str> = ["advise", "small.spc"].iter().chain(&FEW).chain(drives).chain(arguments).copied().collect();
     let ran = bench.run(&[all.as_slice(), &["--json", "answer.json"]].concat());
     assert!(ran.status == 0 || ran.status == 1, "{}", ran.stderr);
     serde_json::from_slice(&std::fs::read(bench.path("answer.json")).unwrap()).unwrap()
@@ -162,12 +165,108 @@ fn a_large_capacity_is_simulated_at_a_fraction_of_it() {
     assert_eq!(figures["cost_usd"].as_f64().unwrap() * 16.0, chosen["cost_usd"].as_f64().unwrap());
 }
 
+/// Replays a drive by its command: responses are its own, life and TBW are those of the scaled drive.
+fn confirm_drive(bench: &Bench, drive: &Value) {
+    let choice = &drive["choice"];
+    let command = choice["command"].as_str().unwrap();
+    let figures = replayed(bench, command);
+    same_responses(&figures, &choice["response_us"], command);
+    let scale = drive["scale"].as_f64().unwrap();
+    let times = |name: &str| figures[name].as_f64().map(|value| value * scale);
+    assert_eq!(times("lifetime_host_bytes"), choice["lifetime_host_bytes"].as_f64(), "{command}");
+    if !command.contains(" --arrivals trace:") {
+        assert_eq!(times("lifetime_years"), choice["life_years"].as_f64(), "{command}");
+    }
+    let logical = figures["device"]["logical"].as_str().unwrap();
+    let logical_mib: f64 = logical.strip_suffix("MiB").unwrap().parse().unwrap();
+    assert_eq!(scale, drive["capacity_bytes"].as_f64().unwrap() / (logical_mib * f64::from(1 << 20)), "{command}");
+    if !choice["service_us"].is_null() {
+        let (before, after) = command.split_once(" --arrivals trace").unwrap();
+        let after = after.split_once(' ').map_or("", |(_, after)| after);
+        let one_at_a_time = format!("{before} --arrivals closed:1 {after}");
+        same_responses(&replayed(bench, &one_at_a_time), &choice["service_us"], &one_at_a_time);
+    }
+}
+
+#[test]
+fn drives_to_buy_are_confirmed_by_replays_of_them_scaled() {
+    let bench = Bench::new();
+    bench.small_trace(3000);
+    for arrivals in [["--load", "1x"], ["--load", "2x"], ["--arrivals", "closed:4"]] {
+        let answer = advise(&bench, &[&["--p99", "20s", "--simulations", "2"], &DRIVES[..], &arrivals].concat());
+        let offered = answer["drives"]["offered"].as_array().unwrap();
+        assert_eq!(offered.len(), 3, "{answer}");
+        for drive in offered {
+            confirm_drive(&bench, drive);
+        }
+    }
+    // Drive writes per day are those of the whole drive.
+    let answer = advise(&bench, &[&["--dwpd", "0.001", "--simulations", "2", "--repeat", "40"], &DRIVES[..]].concat());
+    for drive in answer["drives"]["offered"].as_array().unwrap() {
+        confirm_drive(&bench, drive);
+        let [tbw, dwpd] = ["tbw", "dwpd"].map(|name| drive["choice"][name].as_f64().unwrap());
+        let writes = dwpd * drive["capacity_bytes"].as_f64().unwrap() * 5.0 * 365.25;
+        assert!((writes / (tbw * 1e12) - 1.0).abs() < 1e-9, "{drive}");
+    }
+}
+
+#[test]
+fn the_answer_names_the_cheapest_drive_that_meets_all_goals() {
+    let bench = Bench::new();
+    bench.small_trace(3000);
+    let few = ["--simulations", "2", "--html", "all.html", "--price", "samsung-980-1tb=75"];
+    let said = |arguments: &[&str]| {
+        let all = [&["advise", "small.spc"], &FEW[..], &few, &DRIVES, arguments].concat();
+        let ran = bench.run(&all);
+        let page = std::fs::read_to_string(bench.path("all.html")).unwrap();
+        (ran.status, ran.stdout.split_whitespace().collect::<Vec<_>>().join(" "), page)
+    };
+    let (status, text, page) = said(&["--mean", "1s"]);
+    let cheapest = "the cheapest drive that meets all goals: Samsung 980 1TB, 75.00 USD";
+    assert!(status == 0 && text.contains(cheapest) && page.contains(cheapest), "{text}");
+    assert!(text.contains("that of Samsung 980 1TB is given"), "{text}");
+    let command = "bimetal replay small.spc --device samsung-980-1tb --scheme pslc-dynamic --set fit_to_trace=true";
+    assert!(text.contains(command) && page.contains(command), "{text}");
+    // A budget is for the whole drive.
+    let (_, text, page) = said(&["--mean", "1s", "--budget", "50"]);
+    let none = "no drive meets the goal: cost at most 50.00 USD; the nearest: Samsung 980 1TB, 75.00 USD, which misses: cost 1.50 times";
+    assert!(text.contains(none) && page.contains(none), "{text}");
+    // Where only a drive meets all goals, there is an answer.
+    let (status, text, _) = said(&["--tbw", "500TB", "--budget", "80", "--price", "slc=1000", "--price", "mlc=1000"]);
+    assert!(status == 0 && text.contains("No device meets all goals.") && text.contains(cheapest), "{text}");
+    // Those that are too small are counted.
+    let (_, text, page) = said(&["--mean", "10s", "--capacity", "1200GB"]);
+    let small = "2 drives are smaller than";
+    assert!(text.contains(small) && page.contains(small) && !text.contains("● samsung"), "{text}");
+}
+
+#[test]
+fn drives_to_buy_can_be_chosen_and_left_out() {
+    let bench = Bench::new();
+    bench.small_trace(300);
+    let few = ["--mean", "1s", "--simulations", "1"];
+    let offered = |drives: &[&str]| {
+        let answer = advise(&bench, &[&few[..], drives].concat());
+        let offered = answer["drives"]["offered"].as_array().map(|offered| offered.len());
+        (offered, answer)
+    };
+    assert_eq!(offered(&["--drives", "none"]).0, None);
+    assert_eq!(offered(&["--drives", "sn550,wd-sn770-1tb"]).0, Some(3));
+    let all = offered(&["--drives", "all"]);
+    assert!(all.0.unwrap() > 25 && all.1["drives"]["failed"].as_array().unwrap().is_empty(), "{}", all.1["drives"]);
+    let ran = bench.run(&[&["advise", "small.spc"], &FEW[..], &few].concat());
+    for line in ran.stdout.lines().filter(|line| line.contains("samsung-980-1tb") && !line.contains("bimetal replay")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(ran.stdout.contains("Drives to buy") && ran.stdout.contains("samsung-980-1tb"), "{}", ran.stdout);
+}
+
 #[test]
 fn threads_make_no_difference() {
     let bench = Bench::new();
     bench.small_trace(3000);
-    let one = advise(&bench, &["--p99", "5ms", "--jobs", "1"]);
-    assert_eq!(advise(&bench, &["--p99", "5ms", "--jobs", "2"]), one);
+    let with = |jobs| advise(&bench, &[&["--p99", "5ms", "--jobs", jobs], &DRIVES[..]].concat());
+    assert_eq!(with("1"), with("2"));
 }
 
 #[test]
@@ -227,6 +326,10 @@ fn what_is_wrong_is_said() {
         ("--tbw", "600", "1.2PB"),
         ("--dwpd", "1y", "0.3"),
         ("--load", "2", "5000/s"),
+        ("--drives", "nosuch", "there is no drive `nosuch`; there are: wd-sn550-500gb"),
+        ("--drives", "none,sn770", "both names and `none`"),
+        ("--price", "sn550=50", "several drives: wd-sn550-500gb, wd-sn550-1tb"),
+        ("--price", "sn770=-1", "the price of `wd-sn770-1tb`"),
         ("--channels", "0", "from 1 to 64"),
         ("--dies-per-channel", "65", "from 1 to 64"),
     ] {

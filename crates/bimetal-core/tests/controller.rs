@@ -5,7 +5,7 @@
 mod support;
 
 use allocation_counter::measure;
-use bimetal_core::device::{Resolved, Template, preset};
+use bimetal_core::device::{Resolved, Template};
 use bimetal_core::media::SimMedia;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::Request;

@@ -88,7 +88,7 @@ fn goal(name: &str, text: &str) -> Result<Goal, String> {
 #[pyfunction]
 #[pyo3(signature = (
     trace, goals, writes_per_day, chips, schemes, capacity, disk, channels, dies_per_channel, year, prices, price, arrivals,
-    load, repeat, measure, simulations, jobs, progress
+    load, repeat, measure, simulations, jobs, drives, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place")]
 fn advise_devices(
@@ -111,6 +111,7 @@ fn advise_devices(
     measure: Option<u32>,
     simulations: Option<usize>,
     jobs: usize,
+    drives: Vec<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Advice> {
     let goals: PyResult<Vec<Goal>> =
@@ -142,7 +143,7 @@ fn advise_devices(
         let answer = || -> Result<Answer, AdviceError> {
             let replay = advise::replay(&workload, capacity, arrivals, load, repeat, measure)?;
             let asked = Asked { chips, schemes, capacity, disk, channels, dies_per_channel };
-            let question = Question { goals, asked, prices, write_bytes_per_day, replay, simulations, jobs };
+            let question = Question { goals, asked, drives, prices, write_bytes_per_day, replay, simulations, jobs };
             advise::advise(workload, &trace.source, &question, &progress)
         };
         let answer = answer();

@@ -35,13 +35,18 @@ pub struct AdviseArgs {
     /// Dies on each channel; by default 1, 2, 4 and 8 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub dies_per_channel: Option<u32>,
+    /// Whole drives that come into question, too: names of `bimetal drives` or parts of them; by default those that came out within
+    /// 6 years before the year of the prices
+    #[arg(long, value_name = "A,B,...|all|none", value_delimiter = ',', help_heading = "Device options")]
+    pub drives: Vec<String>,
     /// Prices of this year; by default the latest of the list
     #[arg(long, value_name = "YEAR", help_heading = "Price options")]
     pub year: Option<u16>,
     /// Prices in place of those of the list: a TOML file with `[[prices]]` of `year`, `cell` and `usd_per_gib`
     #[arg(long, value_name = "FILE", help_heading = "Price options")]
     pub prices: Option<PathBuf>,
-    /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08` (repeatable)
+    /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08`; or of a whole drive:
+    /// `samsung-980-1tb=75` (repeatable)
     #[arg(long, value_name = "NAME=USD", value_parser = price, help_heading = "Price options")]
     pub price: Vec<(String, f64)>,
     /// Offered load: the trace's times scaled by a factor, `2x`, or to requests per second, `5000/s`

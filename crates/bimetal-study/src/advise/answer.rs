@@ -17,6 +17,7 @@ use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
 
 pub use super::choice::Choice;
+pub use super::drives_to_buy::{DriveToBuy, DrivesToBuy};
 
 /// Steps of prices up and down: four to each doubling, to a quarter and to four times.
 const PRICE_STEPS: i32 = 8;
@@ -75,12 +76,20 @@ pub struct Answer {
     pub sensitivity: Vec<Sensitivity>,
     /// Every device that was simulated, in that order.
     pub simulated: Vec<Choice>,
+    /// Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    pub drives: Option<DrivesToBuy>,
 }
 
 impl Answer {
     /// What is recommended, or else what is closest.
     pub fn chosen(&self) -> &[Choice] {
         self.recommended.as_ref().map_or(self.closest.as_slice(), std::slice::from_ref)
+    }
+
+    /// Whether a composed device or a drive meets all goals.
+    pub fn is_found(&self) -> bool {
+        let is_drive_found = |drives: &DrivesToBuy| drives.cheapest().is_some();
+        self.recommended.is_some() || self.drives.as_ref().is_some_and(is_drive_found)
     }
 
     /// Whether no device meets all goals at any of the prices that were tried.
@@ -285,7 +294,7 @@ impl<'a> Judge<'a> {
 
     fn choice(&self, at: usize) -> Choice {
         let (one, outcome) = &self.done[at];
-        Choice::from_simulated(one, outcome, self.goals, self.terms)
+        Choice::new(one.candidate.into(), (one.row, one.service), outcome, self.goals, self.terms)
     }
 
     /// The cheapest at these prices that meets goals.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::answer::Simulated;
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
+use super::space::Candidate;
 use crate::number::NOTHING;
 use crate::sweep::row::Row;
 
@@ -64,15 +64,47 @@ fn responses(of: impl Fn(Measure) -> f64) -> Option<Responses> {
     measures.map(|measure| Some((measure.name(), finite(of(measure))?))).collect()
 }
 
+/// What a device is, before it is known what it comes to.
+pub(super) struct Made {
+    pub device: String,
+    pub scheme: String,
+    pub flash_bytes: f64,
+    pub channels: u32,
+    pub dies: u32,
+    /// How many times as large it is as what is simulated.
+    pub scale: f64,
+    pub command: Option<String>,
+}
+
+impl From<&Candidate> for Made {
+    fn from(candidate: &Candidate) -> Self {
+        Self {
+            device: candidate.layout.words(candidate.scale),
+            scheme: candidate.point.scheme.clone(),
+            flash_bytes: candidate.layout.flash_bytes as f64 * candidate.scale,
+            channels: candidate.layout.channels(),
+            dies: candidate.layout.dies(),
+            scale: candidate.scale,
+            command: candidate.point.command(),
+        }
+    }
+}
+
 impl Choice {
-    pub(super) fn from_simulated(one: &Simulated<'_>, outcome: &Outcome, goals: &[Goal], terms: &Terms) -> Self {
-        let candidate = one.candidate;
-        let figures = one.row.figures.as_ref();
+    /// Of a device with its row, and its row with one request at a time, unless that is the same.
+    pub(super) fn new(
+        made: Made,
+        (row, service): (&Row, Option<&Row>),
+        outcome: &Outcome,
+        goals: &[Goal],
+        terms: &Terms,
+    ) -> Self {
+        let figures = row.figures.as_ref();
         let response_us = responses(|measure| outcome.of(measure));
         let overload = || finite(figures?.simulated_s / terms.arriving?.measured_s);
         let worn = |measure| finite(outcome.of(measure)).filter(|&value| value > 0.0);
         let host_bytes = figures.and_then(|figures| figures.lifetime_host_bytes);
-        let service = |row: &Row| {
+        let one_at_a_time = |row: &Row| {
             let response = row.figures.as_ref()?.response_us;
             responses(|measure| match measure {
                 Measure::P50 => response.p50,
@@ -83,23 +115,23 @@ impl Choice {
             })
         };
         Self {
-            device: candidate.layout.words(candidate.scale),
-            scheme: candidate.point.scheme.clone(),
-            flash_bytes: candidate.layout.flash_bytes as f64 * candidate.scale,
-            channels: candidate.layout.channels(),
-            dies: candidate.layout.dies(),
+            device: made.device,
+            scheme: made.scheme,
+            flash_bytes: made.flash_bytes,
+            channels: made.channels,
+            dies: made.dies,
             cost_usd: outcome.of(Measure::Cost),
             overload: if response_us.is_none() { overload() } else { None },
             response_us,
-            service_us: one.service.and_then(service),
+            service_us: service.and_then(one_at_a_time),
             life_years: worn(Measure::Life).filter(|_| host_bytes.is_some()),
             life_at_least_years: worn(Measure::Life).filter(|_| host_bytes.is_none()),
-            lifetime_host_bytes: host_bytes.map(|bytes| bytes * candidate.scale),
+            lifetime_host_bytes: host_bytes.map(|bytes| bytes * made.scale),
             tbw: worn(Measure::Tbw),
             dwpd: worn(Measure::Dwpd),
             excess: goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
             meets: outcome.meets(goals),
-            command: candidate.point.command(),
+            command: made.command,
         }
     }
 

@@ -3,17 +3,20 @@
 //! [`offered`] says when requests arrive. [`space`] lists the devices that come into question, of which [`parts`] and on how many
 //! [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each will be like without simulating it, by
 //! which [`prune`] drops most. [`learn`] tells how far off estimates are, by what was simulated, and [`search`] which device to simulate
-//! next. [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone.
+//! next. [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone. Beside these composed
+//! devices, [`on_sale`] lists whole drives that can be bought; all of them are simulated, and [`drives_to_buy`] says what they come to.
 
 pub mod answer;
 mod choice;
 mod cleaning;
 pub mod dies;
+pub mod drives_to_buy;
 pub mod estimate;
 pub mod goals;
 pub mod layout;
 pub mod learn;
 pub mod offered;
+pub mod on_sale;
 pub mod parts;
 pub mod prices;
 pub mod prune;
@@ -42,6 +45,7 @@ use estimate::Load;
 use goals::{Arriving, Cause, Goal, Measure, Rate, TB, Terms, Whole};
 use learn::Predicted;
 use offered::OfferedLoad;
+use on_sale::Range;
 use prices::PriceList;
 use prune::Estimated;
 use queue::Pace;
@@ -65,6 +69,8 @@ pub struct Question {
     pub goals: Vec<Goal>,
     /// Which devices come into question.
     pub asked: Asked,
+    /// Names of whole drives that come into question, `all` or `none`; without any those that can be bought (see [`on_sale`]).
+    pub drives: Vec<String>,
     /// What they cost.
     pub prices: PriceList,
     /// Bytes a day at which a life is counted; without them those of the trace, or of the load that is offered.
@@ -174,14 +180,17 @@ pub fn advise(
     let facts = workload.facts.clone();
     let terms = terms(&facts, question);
     check(&workload, question, &terms)?;
+    let touched = workload.touched_bytes();
+    let least = question.asked.capacity.map_or(touched, |capacity| capacity.0.max(touched));
+    let range = Range::new(&question.drives, &question.prices, least)?;
     tell(progress, Phase::Estimating, 0, 0)?;
     let space = Space::new(&question.asked, workload.touched_bytes(), &question.prices)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
     let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
     let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
     let candidates = pool.install(|| candidates(&space, &trace, source, question, &terms, progress))?;
-    let study =
-        run::Study { facts, question, terms, space: &space, candidates: &candidates.0, predicted: &candidates.1 };
+    let (candidates, predicted) = (candidates.0.as_slice(), candidates.1.as_slice());
+    let study = run::Study { facts, question, terms, space: &space, candidates, predicted, source, range };
     study.answer(&trace, &pool, progress)
 }
 

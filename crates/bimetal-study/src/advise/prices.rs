@@ -7,6 +7,7 @@ use bimetal_core::chip::{self, Cell, Chip, prices};
 use bimetal_core::drive::{self, Drive};
 use serde::{Deserialize, Serialize};
 
+use crate::drives::products;
 use crate::sweep::row::Figures;
 
 /// Bytes of a GiB.
@@ -40,6 +41,8 @@ pub struct PriceList {
     by_year: BTreeMap<(u16, Cell), f64>,
     /// Of single parts and of kinds, which win over the year's.
     given: BTreeMap<String, f64>,
+    /// Of whole drives, in US dollars.
+    quoted: BTreeMap<String, f64>,
 }
 
 /// What is wrong with a price, in a line.
@@ -74,7 +77,8 @@ pub struct Listed {
 
 impl PriceList {
     /// The list of a year, by default the latest one. `file` has the text of a file of prices, which are put in place of those
-    /// of the same year and cells; `given` are prices of parts or of kinds, such as `tlc=0.10`.
+    /// of the same year and cells; `given` are prices of parts or of kinds, such as `tlc=0.10`, and of whole drives, such as
+    /// `samsung-980-1tb=75`, which are called as in `bimetal drives`.
     ///
     /// # Errors
     /// A file or a price that cannot be, or a year before all prices.
@@ -94,22 +98,56 @@ impl PriceList {
                 "there are no prices of {year}; hint: the first year of the list is {first}"
             )));
         }
-        let mut list = Self { year, by_year, given: BTreeMap::new() };
+        let mut list = Self { year, by_year, given: BTreeMap::new(), quoted: BTreeMap::new() };
         for (name, usd) in given {
             let name = name.to_ascii_lowercase();
-            let is_known = name == Kind::Disk.name()
+            let is_part = name == Kind::Disk.name()
                 || cell(&name).is_ok()
                 || chip::find(&name).is_some()
                 || drive::catalogue().iter().any(|drive| drive.name == name);
-            if !is_known {
-                return Err(PriceError(format!(
-                    "`{name}` is no chip, no drive and no kind of them; the kinds are {}, disk",
-                    Cell::ALL.map(Cell::name).join(", ")
-                )));
+            if is_part {
+                list.given.insert(name.clone(), positive(&name, *usd)?);
+            } else {
+                list.quote(&name, *usd)?;
             }
-            list.given.insert(name.clone(), positive(&name, *usd)?);
         }
         Ok(list)
+    }
+
+    /// Takes the price of a whole drive.
+    fn quote(&mut self, name: &str, usd: f64) -> Result<(), PriceError> {
+        let found = products(&[name.to_owned()]).map_err(|_| {
+            PriceError(format!(
+                "`{name}` is no chip, no drive and no kind of them; the kinds are {}, disk; drives are listed by `bimetal drives` \
+                 and `bimetal list drives`",
+                Cell::ALL.map(Cell::name).join(", ")
+            ))
+        })?;
+        let [drive] = found.as_slice() else {
+            let names: Vec<&str> = found.iter().map(|drive| drive.name.as_str()).collect();
+            return Err(PriceError(format!(
+                "`{name}` is the name of several drives: {}; give one of them",
+                names.join(", ")
+            )));
+        };
+        if !(usd > 0.0 && usd <= 1e6) {
+            let what = "write US dollars for the whole drive, above 0 and at most 1000000";
+            return Err(PriceError(format!("the price of `{}` is {usd}: {what}", drive.name)));
+        }
+        self.quoted.insert(drive.name.clone(), usd);
+        Ok(())
+    }
+
+    /// What a whole drive costs, in US dollars: its own price, or else that of its flash, given as chips and bytes of them. `None`
+    /// where a chip has no price.
+    pub fn of_product<'a>(&self, name: &str, flash: impl Iterator<Item = (&'a Chip, u64)>) -> Option<f64> {
+        let of_flash = || flash.map(|(chip, bytes)| Some(bytes as f64 / GIB * self.of_chip(chip)?)).sum();
+        self.quoted.get(name).copied().or_else(of_flash)
+    }
+
+    /// Whether a whole drive has a price of its own.
+    pub fn is_quoted(&self, name: &str) -> bool {
+        self.quoted.contains_key(name)
     }
 
     /// Price per GiB of a chip: its own, that of its cells, that of the year, or of the last year before that had one.
@@ -239,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_drive_costs_its_flash_or_what_is_quoted() {
+        let tlc = chip::find("tlc-3d-2021").unwrap();
+        let of = |year, given: &[(&str, f64)]| {
+            let given: Vec<_> = given.iter().map(|&(name, usd)| (name.to_owned(), usd)).collect();
+            let list = PriceList::new(year, None, &given).unwrap();
+            list.of_product("samsung-980-1tb", [(&tlc, 1000 << 30)].into_iter())
+        };
+        assert_eq!(of(None, &[("tlc", 0.25)]), Some(250.0));
+        assert_eq!(of(None, &[("samsung-980-1TB", 75.0)]), Some(75.0));
+        assert_eq!(of(None, &[("tlc", 0.25), ("samsung-980-pro", 75.0)]), Some(250.0), "another drive's quote");
+        assert_eq!(of(Some(2009), &[]), None);
+        assert_eq!(of(Some(2009), &[("samsung-980-1tb", 75.0)]), Some(75.0));
+    }
+
+    #[test]
     fn what_cannot_be_is_said() {
         let error = |year, file: Option<&str>, given: &[(&str, f64)]| {
             let given: Vec<_> = given.iter().map(|&(name, usd)| (name.to_owned(), usd)).collect();
@@ -247,6 +300,10 @@ mod tests {
         assert!(error(Some(1999), None, &[]).contains("2009"));
         assert!(error(None, None, &[("plc", 1.0)]).contains("qlc"));
         assert!(error(None, None, &[("tlc", 0.0)]).contains("above 0"));
+        let several = error(None, None, &[("sn550", 50.0)]);
+        assert!(several.contains("`sn550`") && several.contains("wd-sn550-500gb, wd-sn550-1tb"), "{several}");
+        let free = error(None, None, &[("sn550-1tb", 0.0)]);
+        assert!(free.contains("`wd-sn550-1tb` is 0") && free.contains("whole drive"), "{free}");
         assert!(error(None, Some("[[prices]]\nyear = 2026\n"), &[]).contains("cell"));
         assert!(error(None, Some("[[prices]]\nyear = 2026\ncell = \"plc\"\nusd_per_gib = 1.0"), &[]).contains("plc"));
     }

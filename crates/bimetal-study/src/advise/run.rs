@@ -6,11 +6,14 @@ use std::ops::ControlFlow;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::answer::{self, Answer, Judge, Simulated};
+use super::answer::{self, Answer, DriveToBuy, DrivesToBuy, Judge, Simulated};
+use super::choice::Choice;
+use super::drives_to_buy::made;
 use super::goals::{Goal, Outcome, Terms, Whole};
 use super::learn::Predicted;
+use super::on_sale::{OnSale, Range};
 use super::prices::{Kind, total};
-use super::search::{self, Aim};
+use super::search::{self, Aim, BATCH};
 use super::space::{Candidate, Space};
 use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed};
 use crate::arrivals;
@@ -18,7 +21,7 @@ use crate::number::{SIZES, significant, with_unit};
 use crate::sweep::point::{Point, Replay, run_on};
 use crate::sweep::row::{FailureKind, Row};
 use crate::sweep::schedule::Gate;
-use crate::sweep::source::Loaded;
+use crate::sweep::source::{Loaded, TraceSource};
 use bimetal_core::replay::Arrivals;
 use bimetal_core::report::TraceFacts;
 
@@ -33,6 +36,9 @@ pub(super) struct Study<'a> {
     pub space: &'a Space<'a>,
     pub candidates: &'a [Candidate],
     pub predicted: &'a [Predicted],
+    pub source: &'a TraceSource,
+    /// Whole drives; none where none are asked for.
+    pub range: Option<Range>,
 }
 
 /// What came of a candidate: as the question has it, and where requests arrive by themselves with one at a time, too.
@@ -50,16 +56,17 @@ impl Study<'_> {
         let usual = self.candidates.len().div_ceil(SIMULATED).clamp(least, most);
         let simulations = self.question.simulations.unwrap_or(usual);
         let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
+        let most = simulations + self.range.as_ref().map_or(0, |range| range.drives.len());
         let gate = Gate::default();
+        let of_points = |points: &[&Point], done: usize| {
+            let served = &|| progress(Phase::Simulating, done, most);
+            let ran = pool.install(|| self.simulated(points, trace, &gate, served));
+            let is_end = progress(Phase::Simulating, done + ran.len(), most).is_break() || ran.iter().any(was_stopped);
+            if is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(ran) }
+        };
         let mut run = |batch: &[usize]| {
-            let done = ran.len();
-            let served = &|| progress(Phase::Simulating, done, simulations);
-            let of_batch = pool.install(|| self.simulated(batch, trace, &gate, served));
-            if progress(Phase::Simulating, done + of_batch.len(), simulations).is_break()
-                || of_batch.iter().any(was_stopped)
-            {
-                return ControlFlow::Break(());
-            }
+            let points: Vec<&Point> = batch.iter().map(|&at| &self.candidates[at].point).collect();
+            let of_batch = of_points(&points, ran.len())?;
             let outcomes = of_batch.iter().zip(batch).map(|(ran, &at)| self.outcome(ran, at)).collect();
             ran.extend(batch.iter().copied().zip(of_batch));
             ControlFlow::Continue(outcomes)
@@ -79,13 +86,52 @@ impl Study<'_> {
         {
             return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
         }
-        Ok(self.judged(&simulated, found.is_settled))
+        let drives = self.range.as_ref().map(|range| {
+            let points: Vec<Point> =
+                range.drives.iter().map(|drive| drive.point(self.source, &self.question.replay)).collect();
+            let points: Vec<&Point> = points.iter().collect();
+            let mut of_drives = Vec::new();
+            for batch in points.chunks(BATCH) {
+                of_drives.extend(of_points(batch, simulated.len() + of_drives.len())?);
+            }
+            ControlFlow::Continue(self.drives(range, &of_drives))
+        });
+        let drives = match drives {
+            Some(ControlFlow::Break(())) => return Err(AdviceError::Stopped),
+            Some(ControlFlow::Continue(drives)) => Some(drives),
+            None => None,
+        };
+        Ok(self.judged(&simulated, found.is_settled, drives))
+    }
+
+    /// What the drives of a range come to, as wear spreads over all of a drive.
+    fn drives(&self, range: &Range, ran: &[Ran]) -> DrivesToBuy {
+        let (mut offered, mut failed) = (Vec::new(), Vec::new());
+        for (drive, ran) in range.drives.iter().zip(ran) {
+            match self.drive(drive, ran) {
+                Ok(drive) => offered.push(drive),
+                Err(what) => failed.push(format!("{}: {what}", drive.product.title)),
+            }
+        }
+        DrivesToBuy::new(range, offered, failed)
+    }
+
+    fn drive(&self, drive: &OnSale, ran: &Ran) -> Result<DriveToBuy, String> {
+        let Some(figures) = &ran.row.figures else {
+            return Err(ran.row.failure.as_ref().map(|failure| failure.what.clone()).unwrap_or_default());
+        };
+        let scale = drive.capacity_bytes as f64 / figures.logical_bytes as f64;
+        let outcome = Outcome::of_figures(figures, Whole { cost_usd: drive.cost_usd, scale }, &self.terms);
+        let made = made(drive, scale, ran.row.point.command());
+        let rows = (&ran.row, ran.service.as_ref());
+        let choice = Choice::new(made, rows, &outcome, &self.question.goals, &self.terms);
+        Ok(DriveToBuy::new(drive, self.question.prices.is_quoted(&drive.product.name), scale, choice))
     }
 
     /// What came of each of a batch.
     fn simulated(
         &self,
-        batch: &[usize],
+        batch: &[&Point],
         trace: &Loaded,
         gate: &Gate,
         served: &(dyn Fn() -> ControlFlow<()> + Sync),
@@ -95,8 +141,7 @@ impl Study<'_> {
             let arrivals = arrivals::name(Arrivals::Closed { depth: 1 });
             Point { replay: Replay { arrivals, ..point.replay.clone() }, ..point.clone() }
         };
-        let simulate = |&at: &usize| {
-            let point = &self.candidates[at].point;
+        let simulate = |&point: &&Point| {
             let service = || self.terms.arriving.map(|_| run(&one_at_a_time(point)));
             let (row, service) = rayon::join(|| run(point), service);
             Ran { row, service }
@@ -110,7 +155,7 @@ impl Study<'_> {
     }
 
     /// What can be said of what was simulated.
-    fn judged(self, simulated: &[Simulated<'_>], is_settled: bool) -> Answer {
+    fn judged(self, simulated: &[Simulated<'_>], is_settled: bool, drives: Option<DrivesToBuy>) -> Answer {
         let goals = self.question.goals.as_slice();
         let judge = Judge::new(goals, &self.terms, simulated);
         let (recommended, by_goal) = (judge.recommended(), judge.by_goal());
@@ -140,6 +185,7 @@ impl Study<'_> {
             front: judge.front(),
             sensitivity: judge.sensitivity(),
             simulated: judge.all(),
+            drives,
         }
     }
 

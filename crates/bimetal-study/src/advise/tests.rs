@@ -32,6 +32,7 @@ fn enumerated(name: &str, workload: Workload, arrivals: &str) -> Enumerated {
     let question = Question {
         goals: Vec::new(),
         asked,
+        drives: vec!["none".into()],
         prices: PriceList::new(None, None, &[]).unwrap(),
         write_bytes_per_day: Some(1e9),
         replay: Replay { repeat, measure, arrivals: arrivals.into(), ..Replay::default() },

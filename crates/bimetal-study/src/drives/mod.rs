@@ -7,10 +7,12 @@
 
 mod measure;
 mod predict;
+mod product;
 mod review;
 mod verdict;
 
 pub use measure::{Curve, Measured, measure};
 pub use predict::{ChoiceError, Drive, Predictions, Progress, choose, predict};
-pub use review::{Figure, Mark, Review, Role, reviews};
+pub use product::{Product, products};
+pub use review::{Figure, Mark, Review, Role, Sourced, reviews};
 pub use verdict::{Assessment, Compared, Verdict, compare};

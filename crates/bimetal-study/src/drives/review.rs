@@ -143,6 +143,16 @@ impl Role {
     }
 }
 
+/// A fact of a drive as a product, and the page that says so.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced<T> {
+    /// The fact.
+    pub value: T,
+    /// Where it is written.
+    pub source: String,
+}
+
 /// A drive and what is known of its speed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,6 +163,12 @@ pub struct Review {
     pub device: String,
     /// Maker and model.
     pub title: String,
+    /// Year in which it came out, if a page says so.
+    #[serde(default)]
+    pub released: Option<Sourced<u16>>,
+    /// TB of 10^12 bytes of host writes that its warranty covers, if a page says so.
+    #[serde(default)]
+    pub rated_tbw: Option<Sourced<f64>>,
     /// Fitted or predicted.
     pub role: Role,
     /// Capacity that is used, where that is a part of the drive.
@@ -220,6 +236,8 @@ impl Review {
             name: device.name.clone(),
             device: device.name.clone(),
             title: device.name.clone(),
+            released: None,
+            rated_tbw: None,
             role: Role::Unreviewed,
             partition: None,
             depth: deep(),
@@ -258,6 +276,11 @@ mod tests {
             assert!(review.sources.iter().all(|source| source.starts_with("http")), "{}", review.name);
             assert!(!review.sources.is_empty() && review.depth > 1, "{}", review.name);
             assert!((1.0..1.2).contains(&review.overhead), "{}", review.name);
+            let released = review.released.iter().map(|year| (&year.source, (2000..2100).contains(&year.value)));
+            let rated = review.rated_tbw.iter().map(|tbw| (&tbw.source, tbw.value > 0.0));
+            for (source, is_likely) in released.chain(rated) {
+                assert!(is_likely && source.starts_with("http"), "{}: {source}", review.name);
+            }
             assert!(
                 review.figures.values().all(|known| known.is_some_and(|(value, _)| value > 0.0)),
                 "{}",

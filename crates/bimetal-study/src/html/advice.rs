@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::table::Table;
-use crate::advise::answer::{Answer, Choice, response_of};
+use crate::advise::answer::{Answer, Choice, DrivesToBuy, response_of};
 use crate::advise::goals::{Cause, Measure, WRITTEN};
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, dollars, significant};
@@ -27,6 +27,9 @@ pub fn advice(answer: &Answer, command: &str) -> String {
     }
     let mut page = Page::new(&format!("Advice for {}", answer.trace.name), schemes.clone());
     head(&mut page, answer, command);
+    if let Some(drives) = &answer.drives {
+        drives_to_buy(&mut page, answer, drives);
+    }
     page.section("What it was chosen from");
     page.paragraph(
         "Every device that was simulated. The stepped line is the best that there is at a price or below it; straight ones are \
@@ -86,6 +89,22 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
     }
     page.paragraph("To repeat the answer:");
     page.code(command);
+}
+
+/// Whole drives in place of a composed device.
+fn drives_to_buy(page: &mut Page, answer: &Answer, drives: &DrivesToBuy) {
+    page.section("Drives to buy");
+    page.paragraph(&format!("Whole drives, the cheapest first; {}.", drives.verdict(&answer.goals)));
+    if !drives.offered.is_empty() {
+        page.table(&Table::of_sheet(&drives.simulated(&answer.replay.arrivals, &answer.goals)));
+        page.paragraph("● meets all goals");
+        page.table(&Table::of_sheet(&drives.data_sheet()));
+    }
+    page.list("facts", &drives.notes(answer.price_year));
+    if let Some(command) = drives.chosen().and_then(|drive| drive.choice.command.as_ref()) {
+        page.paragraph("To confirm it:");
+        page.code(command);
+    }
 }
 
 /// What the first of the chosen devices comes to beside each goal.

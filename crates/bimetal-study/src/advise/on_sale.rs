@@ -1,0 +1,180 @@
+//! Which whole drives come into question beside composed devices, and what each costs.
+//!
+//! A drive can be bought in the year in which it came out and for [`SOLD_YEARS`] years after it, which is about as long as a model stays
+//! in price lists. A drive of which no source says when it came out is taken only by its name.
+
+use bimetal_core::device::{Device, DeviceError, preset};
+
+use super::AdviceError;
+use super::prices::PriceList;
+use crate::drives::{Product, products};
+use crate::sweep::point::{DeviceSource, Point, Replay};
+use crate::sweep::source::TraceSource;
+
+/// Years for which a drive can be bought after the one in which it came out.
+pub const SOLD_YEARS: u16 = 6;
+/// Every drive, in place of names.
+const ALL: &str = "all";
+/// No drive, in place of names.
+const NONE: &str = "none";
+/// The setting by which a drive is scaled down to what a trace touches.
+const FIT_TO_TRACE: &str = "fit_to_trace";
+
+/// A drive that is large enough.
+#[derive(Clone, Debug)]
+pub struct OnSale {
+    /// What is known of it as a product.
+    pub product: Product,
+    /// Price, in US dollars.
+    pub cost_usd: f64,
+    /// Logical capacity, in bytes.
+    pub capacity_bytes: u64,
+    /// All of its flash in native mode, in bytes.
+    pub flash_bytes: u64,
+    /// Channels of all regions.
+    pub channels: u32,
+    /// Dies of all regions.
+    pub dies: u32,
+    /// Its scheme.
+    pub scheme: String,
+}
+
+/// The drives that come into question.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// Those that are large enough, the cheapest first.
+    pub drives: Vec<OnSale>,
+    /// Titles of those that are not.
+    pub too_small: Vec<String>,
+    /// Titles of those that have no price in the year of the prices.
+    pub unpriced: Vec<String>,
+    /// What a drive must hold, in bytes.
+    pub least_bytes: u64,
+}
+
+impl Range {
+    /// The drives of these names, which are those of `bimetal drives` or contained in one, `all` or `none`; without any those that can
+    /// be bought in the year of the prices. None where none are asked for.
+    ///
+    /// # Errors
+    /// A name that no drive has, and a drive that is named and has no price.
+    pub fn new(names: &[String], prices: &PriceList, least_bytes: u64) -> Result<Option<Self>, AdviceError> {
+        if names.iter().any(|name| name == NONE) {
+            return match names {
+                [_] => Ok(None),
+                _ => Err(AdviceError::Refused(format!("`--drives {}` has both names and `{NONE}`", names.join(",")))),
+            };
+        }
+        let is_all = names.iter().any(|name| name == ALL);
+        let is_named = !is_all && !names.is_empty();
+        let found = products(if is_all { &[] } else { names });
+        let found = found.map_err(|error| AdviceError::Refused(format!("`--drives`: {error}")))?;
+        let can_be_bought = |product: &Product| {
+            product.released.is_some_and(|year| (year..=year.saturating_add(SOLD_YEARS)).contains(&prices.year))
+        };
+        let mut range = Self { least_bytes, ..Self::default() };
+        for product in found.into_iter().filter(|product| is_all || is_named || can_be_bought(product)) {
+            let title = product.title.clone();
+            match OnSale::new(product, prices).map_err(|error| AdviceError::Refused(error.to_string()))? {
+                Ok(drive) if drive.capacity_bytes < least_bytes => range.too_small.push(title),
+                Ok(drive) => range.drives.push(drive),
+                Err(name) if is_named => {
+                    return Err(AdviceError::Refused(format!(
+                        "drive `{name}` has no price in {}; hint: add one, such as `--price {name}=100`",
+                        prices.year
+                    )));
+                }
+                Err(_) => range.unpriced.push(title),
+            }
+        }
+        range
+            .drives
+            .sort_by(|a, b| a.cost_usd.total_cmp(&b.cost_usd).then_with(|| a.product.name.cmp(&b.product.name)));
+        Ok(Some(range))
+    }
+}
+
+impl OnSale {
+    /// With its price; or its name, if it has none.
+    fn new(product: Product, prices: &PriceList) -> Result<Result<Self, String>, DeviceError> {
+        let device: Device = preset(&product.name)?;
+        let regions = device.resolve()?.regions;
+        // As it is described, before it is rounded to whole blocks: drives of as much flash cost the same.
+        let flash = || {
+            let bytes = device.regions.iter().map(|region| region.capacity.bytes(device.logical));
+            regions.iter().map(|region| &region.chip).zip(bytes)
+        };
+        let Some(cost_usd) = prices.of_product(&product.name, flash()) else { return Ok(Err(product.name)) };
+        Ok(Ok(Self {
+            cost_usd,
+            capacity_bytes: device.logical.0,
+            flash_bytes: flash().map(|(_, bytes)| bytes).sum(),
+            channels: regions.iter().map(|region| region.channels).sum(),
+            dies: regions.iter().map(|region| region.geometry.dies).sum(),
+            scheme: device.scheme,
+            product,
+        }))
+    }
+
+    /// What is simulated: the drive full and scaled down to what the trace touches.
+    pub fn point(&self, trace: &TraceSource, replay: &Replay) -> Point {
+        Point {
+            trace: trace.clone(),
+            device: DeviceSource { name: self.product.name.clone(), file: None },
+            scheme: self.scheme.clone(),
+            set: [(FIT_TO_TRACE.to_owned(), true.to_string())].into(),
+            replay: replay.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(names: &[&str], year: Option<u16>, least_bytes: u64) -> Result<Option<Range>, String> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let prices = PriceList::new(year, None, &[]).unwrap();
+        Range::new(&names, &prices, least_bytes).map_err(|error| error.to_string())
+    }
+
+    fn names(range: &Range) -> Vec<&str> {
+        range.drives.iter().map(|drive| drive.product.name.as_str()).collect()
+    }
+
+    #[test]
+    fn drives_of_the_last_years_can_be_bought() {
+        let usual = range(&[], Some(2026), 1).unwrap().unwrap();
+        assert!(usual.drives.len() >= 6, "{:?}", names(&usual));
+        assert!(
+            usual.drives.iter().all(|drive| drive.product.released.is_some_and(|year| (2020..=2026).contains(&year)))
+        );
+        assert!(usual.drives.is_sorted_by(|a, b| a.cost_usd <= b.cost_usd) && usual.too_small.is_empty());
+        // Neither what is too old, nor what is not there yet.
+        assert!(range(&[], Some(2040), 1).unwrap().unwrap().drives.is_empty());
+        assert!(range(&[], Some(2011), 1).unwrap().unwrap().drives.is_empty());
+        assert!(range(&["all"], Some(2026), 1).unwrap().unwrap().drives.len() > usual.drives.len());
+        assert!(range(&["none"], None, 1).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_drive_that_is_too_small_is_not_offered() {
+        let found = range(&["sn550", "sn770"], None, 600_000_000_000).unwrap().unwrap();
+        assert_eq!(names(&found), ["wd-sn550-1tb", "wd-sn770-1tb"]);
+        assert_eq!(found.too_small, ["WD Blue SN550 500GB"]);
+        let whole = &found.drives[0];
+        assert_eq!((whole.capacity_bytes, whole.dies, whole.channels), (1_000_000_000_000, 16, 4));
+        let usd_per_gib = whole.cost_usd / (whole.flash_bytes as f64 / f64::from(1 << 30));
+        assert!((0.2..0.3).contains(&usd_per_gib), "the price of TLC: {usd_per_gib}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let error = |names: &[&str], year| range(names, year, 1).unwrap_err();
+        assert!(error(&["nosuch"], None).contains("`nosuch`; there are: wd-sn550-500gb"));
+        assert!(error(&["none", "sn770"], None).contains("`--drives none,sn770`"));
+        let unpriced = error(&["sn770"], Some(2009));
+        assert!(unpriced.contains("`wd-sn770-1tb` has no price in 2009") && unpriced.contains("--price wd-sn770-1tb="));
+        assert_eq!(range(&["all"], Some(2009), 1).unwrap().unwrap().drives.len(), 0);
+    }
+}
