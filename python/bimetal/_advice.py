@@ -410,7 +410,7 @@ def advise(
         Replay the trace so often, and measure only the last so many times; by default so often that a device is written
         over once before it is measured and once after, and the second half.
     simulations
-        Most simulations; by default a seventh of the candidate devices, from 20 to 80.
+        Most simulations; by default a fifth of the candidate devices, from 20 to 80.
     jobs
         How many run at once, by default as many as there are processors.
     drives

@@ -41,7 +41,7 @@ fn controllers(grid: &mut Grid, entries: &[Entry]) {
             let figure = entry.report.controller.0.iter().find(|(known, _)| known == name);
             figure.and_then(|(_, value)| *value).map_or_else(|| NOTHING.to_owned(), number::plain)
         };
-        grid.row(&name.replace('_', " "), entries.iter().map(value).collect());
+        grid.row(name.replace('_', " "), entries.iter().map(value).collect());
     }
 }
 

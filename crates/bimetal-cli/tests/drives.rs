@@ -134,7 +134,7 @@ fn wrong_names_and_devices_are_refused() {
     let bench = Bench::new();
     bench.fail(&["drives", "wd-sn551"], 2, &["there is no drive `wd-sn551`; there are: wd-sn550-500gb, "]);
     bench.fail(&["drives", "--jobs", "0"], 2, &["--jobs"]);
-    bench.fail(&["drives", "--device", "auto"], 2, &["`--device auto`", "name a device or a file"]);
+    bench.fail(&["drives", "--device", "auto"], 2, &["`auto`", "a device file"]);
     bench.fail(&["drives", "--device", "nothing"], 2, &["there is no device `nothing`", "the path of a device file"]);
     bench.fail(&["drives", "--device", "no.toml"], 1, &["no.toml: the device file cannot be read"]);
     let broken = bench.file("broken.toml", DEVICE.replace("scheme", "schema"));

@@ -66,7 +66,7 @@ pub struct AdviseArgs {
     /// Measure only the last M of these times; by default the second half
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub measure: Option<u32>,
-    /// Most simulations; by default a seventh of the candidate devices, from 20 to 80
+    /// Most simulations; by default a fifth of the candidate devices, from 20 to 80
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub simulations: Option<u32>,
     /// How many simulations run at once, 2 at most; by default as many as there are processors

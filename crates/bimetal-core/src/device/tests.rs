@@ -254,7 +254,7 @@ fn parts_that_are_set_are_scaled_and_what_was_set_of_them_stays() {
     template.set("slow.pages_per_block", "768").unwrap();
     assert_eq!(template.resolve(hyssd, &[]).unwrap().regions[1].chip.pages_per_block, 768 * 4);
     // Its pages are smaller than the mapping units of the drive.
-    template.set("slow.chip", "chang-mlc").unwrap();
+    template.set("slow.chip", "chang-slc").unwrap();
     assert_eq!(template.resolve(hyssd, &[]).unwrap().regions[1].geometry.page_bytes, 2048);
 }
 

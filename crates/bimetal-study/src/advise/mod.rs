@@ -52,7 +52,7 @@ use queue::Pace;
 use space::{Asked, Candidate, Space, Wanted};
 
 /// Simulations, if their number is not given: one for so many candidates ...
-const SIMULATED: usize = 7;
+const SIMULATED: usize = 5;
 /// ... within these.
 const SIMULATIONS: std::ops::RangeInclusive<usize> = 20..=80;
 /// Most requests of a simulation, if passes are not given.
@@ -77,7 +77,7 @@ pub struct Question {
     pub write_bytes_per_day: Option<f64>,
     /// How the trace is replayed.
     pub replay: Replay,
-    /// Most simulations; without a number a seventh of the candidates, within limits.
+    /// Most simulations; without a number a fifth of the candidates, within limits.
     pub simulations: Option<usize>,
     /// How many run at once; 0 is as many as there are processors.
     pub jobs: usize,

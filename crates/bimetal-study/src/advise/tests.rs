@@ -1,4 +1,4 @@
-//! The search on spaces that are small enough to be enumerated: how often it finds the true optimum, with simulations of a seventh of it.
+//! The search on spaces that are small enough to be enumerated: how often it finds the true optimum, with simulations of a fifth of it.
 
 use super::goals::Outcome;
 use super::search::Aim;
