@@ -13,7 +13,7 @@ use crate::number::{LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, signific
 /// A life is in the largest unit of which the shortest one is so much.
 const LEAST_OF_UNIT: f64 = 0.05;
 /// Responses are in the smallest unit of which none is so many: some drives are a thousand times as fast as others.
-const MOST_OF_UNIT: f64 = 9_999.5;
+const MOST_OF_UNIT: f64 = 99_999.5;
 /// The mark of what meets all goals.
 const MEETS: &str = "● ";
 
