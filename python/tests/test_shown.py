@@ -94,8 +94,8 @@ def test_the_text_is_the_table_of_the_command(
     assert shown.startswith(printed[1])
     assert " ".join(shown.split()) == " ".join([*printed[1].split(), *printed[2].split()])
     assert max(map(len, lines)) <= 80
-    assert "service (ms)" in shown
-    assert "response (ms)" in shown
+    assert "service (" in shown
+    assert "response (" in shown
     for text, tables in [(compared._repr_html_(), 1), (replayed._repr_html_(), 4)]:
         assert text.count("<table>") == text.count("</table>") == tables
     assert "flash cache over a disk</th>" in compared._repr_html_()

@@ -184,8 +184,8 @@ def test_a_point_whose_workers_all_die_is_a_failed_point(client: Any) -> None:
 
 def test_a_study_may_be_a_mapping_or_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = 'traces = [{ limit = 400 }]\n[[grids]]\nscheme = ["hyssd"]\nset.hash_probes = [4, 8]\n'
-    text = text.replace("set.hash_probes", 'set."slow.spare"').replace("[4, 8]", "[0.5, 0.6]")
-    grid = {"scheme": ("hyssd",), "set": MappingProxyType({"slow.spare": np.array([0.5, 0.6])}), "device": None}
+    text = text.replace("set.hash_probes", 'set."slow.spare"').replace("[4, 8]", "[50.5, 60.5]")
+    grid = {"scheme": ("hyssd",), "set": MappingProxyType({"slow.spare": np.array([50.5, 60.5])}), "device": None}
     monkeypatch.chdir(tmp_path)
     found = bimetal.sweep({"traces": [{"limit": 400}], "grids": [grid]})
     again = bimetal.sweep(text)

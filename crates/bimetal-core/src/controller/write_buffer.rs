@@ -110,21 +110,24 @@ impl WriteBuffer {
         self.on_their_way.peek().map(|&Reverse((end_ns, _))| end_ns)
     }
 
-    /// Puts sectors of one unit into it. Returns how many of them were there and waiting.
+    /// Puts sectors of one unit into it, for which it has room. Returns how many of them were there and waiting.
     #[inline]
     pub(super) fn put(&mut self, sector: u64, sectors: u32) -> u32 {
         let (unit, first) = unit_of(sector);
         let bits = bits(first, sectors);
-        if let Some(slot) = self.waiting_slot(unit) {
+        // One look-up decides: the slot in which the unit waits stays, and a new one takes its place otherwise.
+        let (next, slots) = (self.lists.front(FREE), &self.slots);
+        let is_waiting = |slot: &u32| slots[*slot as usize].is_waiting;
+        let known = self.index.update(unit, |known| known.filter(is_waiting).or(next).unwrap_or_default());
+        if let Some(slot) = known.filter(is_waiting) {
             let slot = &mut self.slots[slot as usize];
             let again = slot.sectors & bits;
             slot.sectors |= bits;
             return again.count_ones();
         }
-        let Some(slot) = self.lists.pop_front(FREE) else { return 0 };
+        let Some(slot) = self.lists.pop_front(FREE) else { unreachable!("it has room for the sector") };
         self.free -= 1;
         self.slots[slot as usize] = Slot { unit, sectors: bits, is_waiting: true };
-        self.index.insert(unit, slot);
         self.lists.push_back(WAITING, slot);
         self.waiting += 1;
         0
@@ -160,30 +163,37 @@ impl WriteBuffer {
                 if self.slots[slot as usize].sectors == 0 {
                     self.lists.remove(WAITING, slot);
                     self.waiting -= 1;
-                    self.release(slot);
+                    self.forget_slot(slot);
+                    self.lists.push_back(FREE, slot);
                 }
             }
             sector += u64::from(sectors);
         }
     }
 
-    fn release(&mut self, slot: u32) {
+    /// Empties a slot, which is to join the free ones.
+    fn forget_slot(&mut self, slot: u32) {
         let unit = self.slots[slot as usize].unit;
         // A newer one may have come since.
         self.index.remove_if(unit, slot);
         self.slots[slot as usize] = Slot::default();
-        self.lists.push_back(FREE, slot);
         self.free += 1;
     }
 
     /// Takes the units that have waited for longest.
     pub(super) fn take_batch(&mut self) -> Batch {
         let list = self.unused.pop().unwrap_or_else(|| unreachable!("a batch has a unit"));
-        for _ in 0..self.batch_units.min(self.waiting) {
-            let Some(slot) = self.lists.pop_front(WAITING) else { break };
+        if self.waiting <= self.batch_units {
+            self.lists.append(WAITING, list);
+        } else {
+            for _ in 0..self.batch_units {
+                let Some(slot) = self.lists.pop_front(WAITING) else { break };
+                self.lists.push_back(list, slot);
+            }
+        }
+        self.waiting = self.waiting.saturating_sub(self.batch_units);
+        for slot in self.lists.iter(list) {
             self.slots[slot as usize].is_waiting = false;
-            self.lists.push_back(list, slot);
-            self.waiting -= 1;
         }
         let slot = self.lists.front(list);
         Batch { list, slot, left: slot.map_or(0, |slot| self.slots[slot as usize].sectors) }
@@ -224,9 +234,12 @@ impl WriteBuffer {
                 break;
             }
             self.on_their_way.pop();
-            while let Some(slot) = self.lists.pop_front(list) {
-                self.release(slot);
+            let mut next = self.lists.front(list);
+            while let Some(slot) = next {
+                self.forget_slot(slot);
+                next = self.lists.after(slot);
             }
+            self.lists.append(list, FREE);
             self.unused.push(list);
         }
     }
