@@ -239,7 +239,11 @@ impl<'a> Driver<'a> {
             if index % PREFETCH_BATCH == 0 {
                 for index in index..index + PREFETCH_BATCH {
                     if let Some(far) = requests.get(index + PREFETCH_FAR) {
-                        scheme.prefetch(far, &requests[index + PREFETCH_NEAR]);
+                        let near = &requests[index + PREFETCH_NEAR];
+                        match &self.controller {
+                            Some(controller) => controller.prefetch(scheme, far, near),
+                            None => scheme.prefetch(far, near),
+                        }
                     }
                 }
             }

@@ -154,8 +154,9 @@ impl Controller {
         let ns = |us: f64| (us * 1000.0).round() as u64;
         let units = (settings.buffer.0 / (u64::from(UNIT_SECTORS) * 512)) as u32;
         let wordline_units = wordline_sectors.div_ceil(UNIT_SECTORS).clamp(1, (units / 2).max(1));
+        let frames = units / wordline_units;
         // What may be overwritten in it before it is written out: half of it if its data are safe there.
-        let kept_units = if settings.power_protected { (units / 2).max(wordline_units) } else { wordline_units };
+        let kept_frames = if settings.power_protected { (frames / 2).max(1) } else { 1 };
         Self {
             link: Link::new(settings.link_mb_per_s, settings.half_duplex),
             command_ns: ns(settings.command_us),
@@ -163,7 +164,7 @@ impl Controller {
             read_latency_ns: ns(settings.read_latency_us),
             write_latency_ns: ns(settings.write_latency_us),
             busy_until_ns: 0,
-            buffer: (units > 0).then(|| WriteBuffer::new(units, wordline_units, kept_units)),
+            buffer: (units > 0).then(|| WriteBuffer::new(frames, wordline_units, kept_frames)),
             admitted_ns: 0,
             is_protected: settings.power_protected,
             map_cache: settings.map_cache.map(|bytes| MapCache::new(bytes, *mapping_sectors, *logical_sectors)),
@@ -197,6 +198,20 @@ impl Controller {
         }
     }
 
+    /// Brings the scheme's map entry of a request and the page that another one's entry leads to into the processor's cache. What
+    /// stays in the buffer does not need them yet.
+    #[inline]
+    pub fn prefetch<M: Simulation>(&self, scheme: &dyn Scheme<M>, far: &Request, near: &Request) {
+        let mut stays = false;
+        if let Some(buffer) = &self.buffer {
+            buffer.prefetch(near.sector);
+            stays = buffer.keeps_frames();
+        }
+        if !(stays && far.op == Op::Write && near.op == Op::Write) {
+            scheme.prefetch(far, near);
+        }
+    }
+
     /// The host is idle from `at_ns` on: a buffer that a power cut would empty is written out.
     pub fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
         if !self.is_protected {
@@ -206,7 +221,7 @@ impl Controller {
 
     /// Writes out all of the buffer.
     pub fn drain<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
-        while self.buffer.as_ref().is_some_and(|buffer| buffer.waiting() > 0) {
+        while self.buffer.as_ref().is_some_and(WriteBuffer::has_waiting) {
             self.write_out(media, scheme, at_ns);
         }
     }
@@ -317,8 +332,12 @@ impl Controller {
 
     /// Writes the oldest wordline of data in the buffer to the flash.
     fn write_out<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
-        let Some(mut batch) = self.buffer.as_mut().map(WriteBuffer::take_batch) else { return };
+        let Some(mut batch) = self.buffer.as_mut().and_then(WriteBuffer::take_batch) else { return };
         let mut end_ns = at_ns;
+        if let Some(buffer) = &self.buffer {
+            let unit = |sector| Request { arrival_ns: at_ns, sector, sectors: UNIT_SECTORS, op: Op::Write };
+            buffer.soon_and_now(&batch).for_each(|(soon, now)| scheme.prefetch(&unit(soon), &unit(now)));
+        }
         while let Some((sector, sectors)) = self.buffer.as_mut().and_then(|buffer| buffer.next_run(&mut batch)) {
             let request = Request { arrival_ns: at_ns, sector, sectors, op: Op::Write };
             end_ns = end_ns.max(self.pass_on(media, scheme, &request, at_ns));

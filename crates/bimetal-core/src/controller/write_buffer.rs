@@ -1,23 +1,18 @@
 //! The write buffer: data of the host that wait for the flash, or are on their way to it.
 //!
-//! It keeps units of 4 KiB with a bit for each sector. Units wait in the order in which they came; a sector that is written again
-//! takes the place of the one that waits. A batch of them, a wordline, goes to the flash together and is free when that is done.
+//! It keeps units of 4 KiB with a bit for each sector, in frames of a wordline each. A unit takes the next place of the frame that
+//! is being filled; a sector that is written again while its unit waits takes the place that it has. Full frames go to the flash in
+//! the order in which they were filled, and are free when all of their data are there.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use crate::part::lru::Lists;
 use crate::part::page_index::PageIndex;
 use crate::request::Request;
 
 /// Sectors of a unit.
 pub(super) const UNIT_SECTORS: u32 = 8;
 const ALL_SECTORS: u8 = u8::MAX;
-
-const FREE: usize = 0;
-const WAITING: usize = 1;
-/// First list of the batches on their way.
-const BATCHES: usize = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
@@ -27,29 +22,40 @@ struct Slot {
     is_waiting: bool,
 }
 
-/// Units on their way to the flash.
+/// The frame that is being filled.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    frame: u32,
+    /// Its next slot, and the one past its last.
+    next: u32,
+    end: u32,
+}
+
+/// A frame on its way to the flash.
 #[derive(Debug)]
 pub(super) struct Batch {
-    list: usize,
-    /// The unit that is looked at next, and its sectors that are left.
-    slot: Option<u32>,
+    frame: u32,
+    /// The slot that is looked at next, the one past the last, and the sectors that are left of the former.
+    slot: u32,
+    end: u32,
     left: u8,
 }
 
 /// The buffer's state.
 #[derive(Debug)]
 pub(super) struct WriteBuffer {
+    /// Frame by frame.
     slots: Vec<Slot>,
-    lists: Lists,
     /// The newest slot of each unit.
     index: PageIndex,
-    free: u32,
-    waiting: u32,
-    batch_units: u32,
-    kept_units: u32,
-    /// Lists of batches that are not used.
-    unused: Vec<usize>,
-    on_their_way: BinaryHeap<Reverse<(u64, usize)>>,
+    frame_units: u32,
+    /// Full frames from which on the oldest is written out.
+    kept_frames: usize,
+    free: Vec<u32>,
+    open: Option<Open>,
+    /// Frames that wait, the oldest first.
+    full: VecDeque<u32>,
+    on_their_way: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 /// The bits of `sectors` sectors from `first` on.
@@ -64,33 +70,38 @@ fn unit_of(sector: u64) -> (u32, u32) {
 }
 
 impl WriteBuffer {
-    /// An empty buffer of `units` units, at least 1, written out `batch_units` at a time once more than `kept_units` wait.
-    pub(super) fn new(units: u32, batch_units: u32, kept_units: u32) -> Self {
-        let mut lists = Lists::new(units as usize, BATCHES + units as usize);
-        (0..units).for_each(|slot| lists.push_back(FREE, slot));
+    /// An empty buffer of `frames` frames of `frame_units` units, at least 1 each. The oldest is to be written out once `kept_frames`
+    /// are full.
+    pub(super) fn new(frames: u32, frame_units: u32, kept_frames: u32) -> Self {
+        let units = frames * frame_units;
         Self {
             slots: vec![Slot::default(); units as usize],
-            lists,
             // Twice as large as it must be: units come and go all the time, and short runs make that quick.
             index: PageIndex::new(2 * units),
-            free: units,
-            waiting: 0,
-            batch_units,
-            kept_units,
-            unused: (BATCHES..BATCHES + units as usize).rev().collect(),
-            on_their_way: BinaryHeap::with_capacity(units as usize),
+            frame_units,
+            kept_frames: kept_frames as usize,
+            free: (0..frames).rev().collect(),
+            open: None,
+            full: VecDeque::with_capacity(frames as usize),
+            on_their_way: BinaryHeap::with_capacity(frames as usize),
         }
     }
 
-    /// Units that wait.
-    pub(super) fn waiting(&self) -> u32 {
-        self.waiting
+    /// Whether data wait in it.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.open.is_some() || !self.full.is_empty()
     }
 
-    /// Whether a batch is to be written out.
+    /// Whether a frame is to be written out.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
-        self.waiting >= self.kept_units
+        self.full.len() >= self.kept_frames
+    }
+
+    /// Whether data stay in it after their frame is full.
+    #[inline]
+    pub(super) fn keeps_frames(&self) -> bool {
+        self.kept_frames > 1
     }
 
     /// The slot in which a unit waits.
@@ -102,10 +113,10 @@ impl WriteBuffer {
     /// Whether a sector can be put into it.
     #[inline]
     pub(super) fn has_room_for(&self, sector: u64) -> bool {
-        self.free > 0 || self.waiting_slot(unit_of(sector).0).is_some()
+        self.open.is_some() || !self.free.is_empty() || self.waiting_slot(unit_of(sector).0).is_some()
     }
 
-    /// When the next batch will be on the flash.
+    /// When the next frame will be on the flash.
     pub(super) fn next_room_ns(&self) -> Option<u64> {
         self.on_their_way.peek().map(|&Reverse((end_ns, _))| end_ns)
     }
@@ -116,7 +127,9 @@ impl WriteBuffer {
         let (unit, first) = unit_of(sector);
         let bits = bits(first, sectors);
         // One look-up decides: the slot in which the unit waits stays, and a new one takes its place otherwise.
-        let (next, slots) = (self.lists.front(FREE), &self.slots);
+        let first_of = |&frame: &u32| frame * self.frame_units;
+        let next = self.open.map(|open| open.next).or(self.free.last().map(first_of));
+        let slots = &self.slots;
         let is_waiting = |slot: &u32| slots[*slot as usize].is_waiting;
         let known = self.index.update(unit, |known| known.filter(is_waiting).or(next).unwrap_or_default());
         if let Some(slot) = known.filter(is_waiting) {
@@ -125,15 +138,31 @@ impl WriteBuffer {
             slot.sectors |= bits;
             return again.count_ones();
         }
-        let Some(slot) = self.lists.pop_front(FREE) else { unreachable!("it has room for the sector") };
-        self.free -= 1;
+        let slot = self.take_slot();
         self.slots[slot as usize] = Slot { unit, sectors: bits, is_waiting: true };
-        self.lists.push_back(WAITING, slot);
-        self.waiting += 1;
         0
     }
 
+    /// The next slot of the open frame, or of a new one.
+    #[inline]
+    fn take_slot(&mut self) -> u32 {
+        let mut open = self.open.unwrap_or_else(|| {
+            let Some(frame) = self.free.pop() else { unreachable!("it has room for the sector") };
+            Open { frame, next: frame * self.frame_units, end: (frame + 1) * self.frame_units }
+        });
+        let slot = open.next;
+        open.next += 1;
+        self.open = if open.next < open.end {
+            Some(open)
+        } else {
+            self.full.push_back(open.frame);
+            None
+        };
+        slot
+    }
+
     /// From `sector` on: whether it is in the buffer, and up to where, at most `end`, that stays so.
+    #[inline]
     pub(super) fn run(&self, sector: u64, end: u64) -> (bool, u64) {
         let is_here = |sector: u64, sectors: u32| {
             let (unit, first) = unit_of(sector);
@@ -161,56 +190,58 @@ impl WriteBuffer {
             if let Some(slot) = self.waiting_slot(unit) {
                 self.slots[slot as usize].sectors &= !bits(first, sectors);
                 if self.slots[slot as usize].sectors == 0 {
-                    self.lists.remove(WAITING, slot);
-                    self.waiting -= 1;
-                    self.forget_slot(slot);
-                    self.lists.push_back(FREE, slot);
+                    self.empty(slot);
                 }
             }
             sector += u64::from(sectors);
         }
     }
 
-    /// Empties a slot, which is to join the free ones.
-    fn forget_slot(&mut self, slot: u32) {
-        let unit = self.slots[slot as usize].unit;
+    /// Empties a slot.
+    #[inline]
+    fn empty(&mut self, slot: u32) {
+        let Slot { unit, .. } = std::mem::take(&mut self.slots[slot as usize]);
         // A newer one may have come since.
         self.index.remove_if(unit, slot);
-        self.slots[slot as usize] = Slot::default();
-        self.free += 1;
     }
 
-    /// Takes the units that have waited for longest.
-    pub(super) fn take_batch(&mut self) -> Batch {
-        let list = self.unused.pop().unwrap_or_else(|| unreachable!("a batch has a unit"));
-        if self.waiting <= self.batch_units {
-            self.lists.append(WAITING, list);
-        } else {
-            for _ in 0..self.batch_units {
-                let Some(slot) = self.lists.pop_front(WAITING) else { break };
-                self.lists.push_back(list, slot);
-            }
-        }
-        self.waiting = self.waiting.saturating_sub(self.batch_units);
-        for slot in self.lists.iter(list) {
-            self.slots[slot as usize].is_waiting = false;
-        }
-        let slot = self.lists.front(list);
-        Batch { list, slot, left: slot.map_or(0, |slot| self.slots[slot as usize].sectors) }
+    /// Takes the frame that has waited for longest, if any waits.
+    pub(super) fn take_batch(&mut self) -> Option<Batch> {
+        let (frame, end) = match self.full.pop_front() {
+            Some(frame) => (frame, (frame + 1) * self.frame_units),
+            None => self.open.take().map(|open| (open.frame, open.next))?,
+        };
+        let slot = frame * self.frame_units;
+        self.slots[slot as usize..end as usize].iter_mut().for_each(|slot| slot.is_waiting = false);
+        Some(Batch { frame, slot, end, left: self.slots[slot as usize].sectors })
+    }
+
+    /// The units of a batch, each with one of the frame that will be written out next, by their first sectors.
+    pub(super) fn soon_and_now(&self, batch: &Batch) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let sector = |slot: &Slot| u64::from(slot.unit) * u64::from(UNIT_SECTORS);
+        let soon = self.full.front().map_or(0..0, |&frame| self.places(frame));
+        let now = batch.slot as usize..batch.end as usize;
+        self.slots[soon].iter().zip(&self.slots[now]).map(move |(soon, now)| (sector(soon), sector(now)))
+    }
+
+    /// Brings what a sector's look-up needs into the processor's cache.
+    #[inline]
+    pub(super) fn prefetch(&self, sector: u64) {
+        self.index.prefetch(unit_of(sector).0);
     }
 
     /// The next sectors of a batch that follow each other.
     pub(super) fn next_run(&mut self, batch: &mut Batch) -> Option<(u64, u32)> {
         let mut run: Option<(u64, u32)> = None;
-        while let Some(slot) = batch.slot {
+        while batch.slot < batch.end {
             if batch.left == 0 {
-                batch.slot = self.lists.after(slot);
-                batch.left = batch.slot.map_or(0, |slot| self.slots[slot as usize].sectors);
+                batch.slot += 1;
+                batch.left = if batch.slot < batch.end { self.slots[batch.slot as usize].sectors } else { 0 };
                 continue;
             }
             let first = batch.left.trailing_zeros();
             let sectors = if batch.left == ALL_SECTORS { UNIT_SECTORS } else { (batch.left >> first).trailing_ones() };
-            let sector = u64::from(self.slots[slot as usize].unit) * u64::from(UNIT_SECTORS) + u64::from(first);
+            let sector = u64::from(self.slots[batch.slot as usize].unit) * u64::from(UNIT_SECTORS) + u64::from(first);
             match &mut run {
                 None => run = Some((sector, sectors)),
                 Some((start, length)) if *start + u64::from(*length) == sector => *length += sectors,
@@ -223,24 +254,36 @@ impl WriteBuffer {
 
     /// A batch will be on the flash at `end_ns`: until then it takes room, and can be read.
     pub(super) fn is_written(&mut self, batch: Batch, end_ns: u64) {
-        self.on_their_way.push(Reverse((end_ns, batch.list)));
+        self.on_their_way.push(Reverse((end_ns, batch.frame)));
+    }
+
+    /// Slots of a frame.
+    fn places(&self, frame: u32) -> std::ops::Range<usize> {
+        let first = (frame * self.frame_units) as usize;
+        first..first + self.frame_units as usize
     }
 
     /// Frees what is on the flash by `now_ns`.
     #[inline]
     pub(super) fn retire(&mut self, now_ns: u64) {
-        while let Some(&Reverse((end_ns, list))) = self.on_their_way.peek() {
+        while let Some(&Reverse((end_ns, frame))) = self.on_their_way.peek() {
             if end_ns > now_ns {
                 break;
             }
             self.on_their_way.pop();
-            let mut next = self.lists.front(list);
-            while let Some(slot) = next {
-                self.forget_slot(slot);
-                next = self.lists.after(slot);
-            }
-            self.lists.append(list, FREE);
-            self.unused.push(list);
+            self.clear(frame);
         }
+    }
+
+    /// Empties a frame, which is free from now on.
+    #[inline(never)]
+    fn clear(&mut self, frame: u32) {
+        self.slots[self.places(frame)].iter().for_each(|slot| self.index.prefetch(slot.unit));
+        for slot in self.places(frame) {
+            if self.slots[slot].sectors > 0 {
+                self.empty(slot as u32);
+            }
+        }
+        self.free.push(frame);
     }
 }

@@ -57,13 +57,6 @@ impl Lists {
         (first != NONE).then_some(first)
     }
 
-    /// The one after an index in its list.
-    #[inline]
-    pub fn after(&self, index: u32) -> Option<u32> {
-        let next = self.links[index as usize].next;
-        (next != NONE).then_some(next)
-    }
-
     /// The last of a list.
     #[inline]
     pub fn back(&self, list: usize) -> Option<u32> {
@@ -110,23 +103,6 @@ impl Lists {
         Some(first)
     }
 
-    /// Moves all of a list to the end of another one.
-    #[inline]
-    pub fn append(&mut self, from: usize, to: usize) {
-        debug_assert!(from != to);
-        let Ends { first, last } = std::mem::replace(&mut self.ends[from], Ends { first: NONE, last: NONE });
-        if first == NONE {
-            return;
-        }
-        let before = std::mem::replace(&mut self.ends[to].last, last);
-        self.links[first as usize].previous = before;
-        if before == NONE {
-            self.ends[to].first = first;
-        } else {
-            self.links[before as usize].next = first;
-        }
-    }
-
     /// Brings an index's links into the processor's cache.
     #[inline]
     pub fn prefetch(&self, index: u32) {
@@ -135,7 +111,10 @@ impl Lists {
 
     /// The indices of a list from front to back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(self.front(list), |&index| self.after(index))
+        std::iter::successors(self.front(list), |&index| {
+            let next = self.links[index as usize].next;
+            (next != NONE).then_some(next)
+        })
     }
 
     /// Checks that every list leads from its first index to its last and back, and that no index is in two.
@@ -232,22 +211,6 @@ mod tests {
         assert_eq!(
             (lists.contains(5), lists.contains(0), lists.pop_front(1), lists.pop_front(1)),
             (false, true, Some(0), None)
-        );
-    }
-
-    #[test]
-    fn a_list_is_moved_to_the_end_of_another() {
-        let mut lists = Lists::new(6, 3);
-        [2, 4].into_iter().for_each(|index| lists.push_back(0, index));
-        [5, 1].into_iter().for_each(|index| lists.push_back(1, index));
-        lists.append(0, 1);
-        lists.append(0, 1);
-        assert_eq!((lists.iter(1).collect::<Vec<_>>(), lists.front(0)), (vec![5, 1, 2, 4], None));
-        lists.append(1, 2);
-        lists.push_back(2, 0);
-        assert_eq!(
-            (lists.iter(2).collect::<Vec<_>>(), lists.back(1), lists.check()),
-            (vec![5, 1, 2, 4, 0], None, Ok(()))
         );
     }
 

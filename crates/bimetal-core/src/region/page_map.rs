@@ -218,15 +218,10 @@ impl PageMap {
         }
     }
 
-    /// The die that takes the next host page: in turn, a stripe each, past those that are full of valid data. There must be one.
+    /// The die that takes the next host page: in turn, past those that are full of valid data. There must be one.
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
         debug_assert!(self.occupied() < self.room(), "the region is full of valid data");
-        if self.geometry().stripe_pages > 1
-            && let Some(die) = self.same_stripe()
-        {
-            return die;
-        }
         loop {
             let die = self.next_die;
             self.next_die = if die + 1 == self.geometry().dies { 0 } else { die + 1 };
@@ -236,19 +231,17 @@ impl PageMap {
         }
     }
 
-    /// The die that the stripe before this page lies on, if it takes this one, too; otherwise a stripe begins.
-    #[cold]
-    #[inline(never)]
-    fn same_stripe(&mut self) -> Option<u32> {
+    /// The same with a stripe of pages on each die before the next takes its turn.
+    pub fn next_die_in_stripes(&mut self) -> u32 {
         if self.stripe_left > 0 {
             let die = if self.next_die == 0 { self.geometry().dies } else { self.next_die } - 1;
             self.stripe_left -= 1;
             if self.has_room(die) {
-                return Some(die);
+                return die;
             }
         }
         self.stripe_left = self.geometry().stripe_pages - 1;
-        None
+        self.next_die()
     }
 
     /// Whether a die has room for another valid page.
@@ -558,7 +551,7 @@ mod tests {
     #[test]
     fn a_die_takes_a_stripe_before_the_next_one() {
         let mut pages = PageMap::new(Geometry::new(4096, 8, 12, 2).unwrap().striped(4), 40).unwrap();
-        let dies: Vec<u32> = (0..10).map(|_| pages.next_die()).collect();
+        let dies: Vec<u32> = (0..10).map(|_| pages.next_die_in_stripes()).collect();
         assert_eq!(dies, [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]);
     }
 

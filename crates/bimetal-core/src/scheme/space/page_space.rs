@@ -202,10 +202,25 @@ impl PageSpace {
         while self.pages.free_blocks(die) <= self.settings.gc_free_blocks && self.collect(media, die) {}
     }
 
+    /// Programs the next page of a die with a logical page that has none.
+    #[inline(always)]
+    fn append<M: Media>(&mut self, media: &mut M, die: u32, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
+        self.make_room(media, die);
+        let ppa = self.pages.place(logical, die, Stream::Host);
+        media.program(self.region, ppa, parts, cause);
+        self.summarise(media, ppa);
+    }
+
+    /// The same on dies of today, whose victims are collected in steps. Apart, so that the others are short.
+    #[inline(never)]
+    fn write_in_steps<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
+        let die = self.pages.next_die_in_stripes();
+        self.append(media, die, logical, parts, cause);
+        self.collect_step(media, die);
+    }
+
     /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
     /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
-    #[cold]
-    #[inline(never)]
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let victim = match self.pages.collecting(die) {
             Some(victim) => victim,
@@ -326,14 +341,11 @@ impl Space for PageSpace {
     #[inline]
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         self.pages.invalidate(logical);
-        let die = self.pages.next_die();
-        self.make_room(media, die);
-        let ppa = self.pages.place(logical, die, Stream::Host);
-        media.program(self.region, ppa, parts, cause);
-        self.summarise(media, ppa);
         if !self.steps.is_empty() {
-            self.collect_step(media, die);
+            return self.write_in_steps(media, logical, parts, cause);
         }
+        let die = self.pages.next_die();
+        self.append(media, die, logical, parts, cause);
     }
 
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
