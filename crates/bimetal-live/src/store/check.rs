@@ -59,14 +59,14 @@ pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let store = Store::open(storage, OpenOptions { read_only: true, ..OpenOptions::default() })?;
     report.recovery = store.recovery().clone();
-    store.inspect(|engine| {
-        let copies = Superblock::read_copies(engine.files.superblock.as_ref()).in_file(SUPERBLOCK)?;
+    store.inspect(|committer, engine| {
+        let copies = Superblock::read_copies(committer.files.superblock.as_ref()).in_file(SUPERBLOCK)?;
         for (copy, number) in copies.iter().zip(0..) {
             if copy.is_err() {
                 report.find(|| format!("`{SUPERBLOCK}`: copy {number} is damaged; the other one is used"));
             }
         }
-        check_pages(engine, &mut report)?;
+        check_pages(engine, committer.superblock.seed(), &mut report)?;
         check_disk(engine, &mut report)
     })?;
     report.sectors = store.status().written_sectors;
@@ -79,7 +79,7 @@ pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
 }
 
 /// Pages of flash: their frames, and that those of a block follow each other.
-fn check_pages(engine: &Engine, report: &mut CheckReport) -> Result<(), StoreError> {
+fn check_pages(engine: &Engine, seed: u32, report: &mut CheckReport) -> Result<(), StoreError> {
     for region in engine.media.regions() {
         let mut frame = super::bytes::Buffer::new(region.layout.stride());
         let mut before = 0;
@@ -89,7 +89,7 @@ fn check_pages(engine: &Engine, report: &mut CheckReport) -> Result<(), StoreErr
             }
             report.pages += 1;
             region.load(&spot, frame.bytes_mut()).in_file("a region")?;
-            let wrong = match region.verify(&spot, frame.bytes(), engine.superblock.seed()) {
+            let wrong = match region.verify(&spot, frame.bytes(), seed) {
                 Ok(sequence) if sequence > before => {
                     before = sequence;
                     continue;

@@ -16,6 +16,7 @@ use bimetal_core::device::Resolved;
 use bimetal_core::scheme::{self, Scheme};
 
 use super::backing::is_full;
+use super::commit::Committer;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
 use super::files::Files;
@@ -39,37 +40,37 @@ pub fn room_bytes(sectors: u64) -> u64 {
     sectors.div_ceil(8) * ROOM_PER_4K + ROOM_BESIDE
 }
 
-impl Engine {
-    /// Writes a checkpoint, after which the journal starts again. All that has happened is committed. Where there is no room
-    /// for it, or for sectors of the home disk that only the journal has, the journal goes on.
-    pub(super) fn checkpoint(&mut self) -> Result<(), IoError> {
-        debug_assert!(self.pending.is_empty());
-        let placed = self.media.disk().map_or(Ok(()), HomeDisk::place_waiting);
-        match placed.and_then(|()| self.try_checkpoint()) {
+impl Committer {
+    /// Makes all durable that has happened and writes a checkpoint, after which the journal starts again. Where there is no room for
+    /// it, or for sectors of the home disk that only the journal has, the journal goes on.
+    pub(super) fn checkpoint(&mut self, engine: &mut Engine) -> Result<(), IoError> {
+        self.commit_all(engine)?;
+        let placed = engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting);
+        match placed.and_then(|()| self.try_checkpoint(engine)) {
             Ok(()) => {
-                self.counts.checkpoints += 1;
+                engine.counts.checkpoints += 1;
                 self.checkpoint_at = self.journal_limit;
-                Ok(())
             }
             Err(error) if is_full(&error) => {
                 tracing::warn!("no room for a checkpoint: {error}; the journal goes on");
                 self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
-                Ok(())
             }
             Err(error) => {
-                self.media.fail("a checkpoint", &error);
-                Err(IoError::Io)
+                engine.media.fail("a checkpoint", &error);
+                return Err(IoError::Io);
             }
         }
+        self.note_journal(engine);
+        Ok(())
     }
 
-    fn try_checkpoint(&mut self) -> io::Result<()> {
-        self.media.disk().map_or(Ok(()), |disk| disk.sync())?;
+    fn try_checkpoint(&mut self, engine: &mut Engine) -> io::Result<()> {
+        engine.media.disk().map_or(Ok(()), |disk| disk.sync())?;
         let mut bytes = Vec::new();
         let mut out = Writer(&mut bytes);
-        out.u64(self.first_event);
-        self.media.save(&mut out);
-        out.section(|bytes| self.scheme.save(bytes));
+        out.u64(engine.first_event);
+        engine.media.save(&mut out);
+        out.section(|bytes| engine.scheme.save(bytes));
         let file = self.superblock.checkpoint.map_or(0, |checkpoint| 1 - checkpoint.file);
         let files = Arc::clone(&self.files);
         let [backing, other] = [file, 1 - file].map(|file| &files.checkpoints[file as usize]);
@@ -89,7 +90,7 @@ impl Engine {
         self.journal.restart();
         // The next one is as large, or somewhat larger. If there is no room, it is tried again when it is needed.
         let next = (bytes.len() + bytes.len() / 4) as u64;
-        if next > room_bytes(self.sectors) {
+        if next > room_bytes(engine.sectors) {
             other.allocate(0, next).ok();
         }
         Ok(())

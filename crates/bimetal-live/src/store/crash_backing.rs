@@ -207,16 +207,20 @@ fn crashed() -> io::Error {
     io::Error::other("the machine has crashed")
 }
 
+/// What happens elsewhere while a file is synced.
+pub type Meanwhile = Box<dyn FnMut() + Send>;
+
 /// Files in memory, shared by all that are opened from it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct CrashStorage {
     files: Arc<Mutex<Files>>,
+    meanwhile: Arc<Mutex<Option<Meanwhile>>>,
 }
 
 impl Clone for CrashStorage {
     /// A copy of all files as they are.
     fn clone(&self) -> Self {
-        Self { files: Arc::new(Mutex::new(self.lock().clone())) }
+        Self { files: Arc::new(Mutex::new(self.lock().clone())), meanwhile: Arc::default() }
     }
 }
 
@@ -260,6 +264,12 @@ impl CrashStorage {
     /// Makes the read of that number fail.
     pub fn set_failing_read(&self, read: u64) {
         self.lock().failing_read = Some(read);
+    }
+
+    /// Calls something whenever a file is about to be synced, as if another thread did it meanwhile; nothing any more if there is
+    /// nothing.
+    pub fn set_meanwhile(&self, meanwhile: Option<Meanwhile>) {
+        *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = meanwhile;
     }
 
     /// Whether it has crashed.
@@ -312,7 +322,8 @@ impl Storage for CrashStorage {
             (true, false) => {}
             (false, false) => return Err(ErrorKind::NotFound.into()),
         }
-        Ok(Box::new(Handle { files: Arc::clone(&self.files), name: name.into() }))
+        let (files, meanwhile) = (Arc::clone(&self.files), Arc::clone(&self.meanwhile));
+        Ok(Box::new(Handle { files, meanwhile, name: name.into() }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -331,6 +342,7 @@ impl Storage for CrashStorage {
 
 struct Handle {
     files: Arc<Mutex<Files>>,
+    meanwhile: Arc<Mutex<Option<Meanwhile>>>,
     name: String,
 }
 
@@ -368,6 +380,12 @@ impl Backing for Handle {
     }
 
     fn sync(&self) -> io::Result<()> {
+        // One that syncs itself finds nothing to do.
+        if let Ok(mut meanwhile) = self.meanwhile.try_lock()
+            && let Some(meanwhile) = meanwhile.as_mut()
+        {
+            meanwhile();
+        }
         let mut files = self.lock();
         let fault = files.count_change()?;
         let Some(file) = files.files.get_mut(&self.name) else { return Ok(()) };

@@ -9,16 +9,22 @@ use bimetal_core::replay::{Arrivals, Outcome};
 use bimetal_core::scheme::Metrics;
 
 use super::backing::Storage;
-use super::engine::{Counts, Engine, Modelled};
+use super::commit::Committer;
+use super::engine::{Counts, Engine, Limits, Modelled};
 use super::error::StoreError;
+use super::event::Event;
 use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
 use super::superblock::Power;
 use crate::block_device::{BlockDevice, Extent, IoError};
 
-/// An open store. Threads take turns.
+/// An open store.
+///
+/// Threads take turns at the engine, which waits for no sync: whoever needs something to be durable waits at the committer, of
+/// which one at a time writes for all. Who takes both takes the committer first.
 pub struct Store {
     engine: Mutex<Engine>,
+    committer: Mutex<Committer>,
     options: OpenOptions,
     sectors: u64,
     /// Nothing can be written: it was opened like this, or a file failed.
@@ -64,11 +70,12 @@ impl Store {
     /// # Errors
     /// There is none, another process has it, or it cannot be read.
     pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
-        let (engine, resolved, recovery) = open::load(storage.as_ref(), &options)?;
+        let (engine, committer, resolved, recovery) = open::load(storage.as_ref(), &options)?;
         Ok(Self {
             resolved,
             sectors: engine.sectors,
             engine: Mutex::new(engine),
+            committer: Mutex::new(committer),
             options,
             is_frozen: AtomicBool::new(options.read_only),
             is_closed: AtomicBool::new(false),
@@ -93,8 +100,7 @@ impl Store {
 
     /// Events since the store was made.
     pub fn events(&self) -> u64 {
-        let engine = self.lock();
-        engine.first_event + engine.pending.len() as u64
+        self.lock().events()
     }
 
     /// Commits, writes a checkpoint, and serves nothing more: opening the store again replays nothing.
@@ -102,14 +108,16 @@ impl Store {
     /// # Errors
     /// Something may not be durable.
     pub fn close(&self) -> Result<(), IoError> {
+        let mut committer = self.committer();
         let mut engine = self.lock();
         if self.is_closed.swap(true, Ordering::Relaxed) || self.options.read_only {
             return Ok(());
         }
-        let closed = engine.check_writable(false).and_then(|()| engine.commit());
-        let closed = closed.and_then(|()| if engine.journal.bytes() > 0 { engine.checkpoint() } else { Ok(()) });
+        let closed = engine.check_writable(false).and_then(|()| committer.commit_all(&mut engine));
+        let is_empty = committer.journal.bytes() == 0;
+        let closed = closed.and_then(|()| if is_empty { Ok(()) } else { committer.checkpoint(&mut engine) });
         let closed = closed.and_then(|()| {
-            engine.write_superblock(|superblock, _| superblock.power.is_off = true).map_err(|_| IoError::Io)
+            committer.write_superblock(|superblock, _| superblock.power.is_off = true).map_err(|_| IoError::Io)
         });
         self.note_failure(&engine);
         closed
@@ -120,11 +128,15 @@ impl Store {
     /// # Errors
     /// A file failed.
     pub fn idle(&self, pages: u32) -> Result<bool, IoError> {
-        self.change(0, 0, |engine| engine.idle(pages))
+        match self.make_room() {
+            Err(IoError::NoSpace) => Ok(false),
+            made => made.and_then(|()| self.change(|engine| engine.idle(pages))),
+        }
     }
 
     /// What is known of it.
     pub fn status(&self) -> Status {
+        let committer = self.committer();
         let mut engine = self.lock();
         let engine = &mut *engine;
         let figures = engine.ask(&"figures", |scheme, _| {
@@ -135,23 +147,26 @@ impl Store {
         let (metrics, fixed_slc_blocks) = figures.unwrap_or_default();
         self.note_failure(engine);
         let (metadata, buffers) = engine.media.memory_bytes();
+        let (events, events_pending) = (engine.events(), engine.events() - engine.durable);
         let Modelled { reads, writes } = &mut engine.modelled;
         reads.close_run();
         writes.close_run();
-        let mut power = engine.superblock.power;
-        power.on_ms += engine.opened.elapsed().as_millis() as u64;
+        let mut power = committer.superblock.power;
+        power.on_ms += committer.opened.elapsed().as_millis() as u64;
         Status {
             power,
-            events: engine.first_event + engine.pending.len() as u64,
-            events_pending: engine.pending.len() as u64,
-            journal_bytes: engine.journal.bytes(),
+            events,
+            events_pending,
+            journal_bytes: engine.journal_bytes,
             written_sectors: engine.media.written().count(),
             media_errors: engine.media.media_errors(),
             counts: engine.counts,
             failure: engine.media.failure().map(|failure| failure.what.clone()),
             is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
-            buffer_bytes: buffers + engine.journal.memory_bytes() + engine.pending.capacity() * 24,
+            buffer_bytes: buffers
+                + committer.journal.memory_bytes()
+                + (engine.pending.capacity() + committer.spare.capacity()) * size_of::<Event>(),
             outcome: Outcome {
                 ledger: engine.media.ledger().clone(),
                 reads: reads.clone(),
@@ -177,9 +192,18 @@ impl Store {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn committer(&self) -> MutexGuard<'_, Committer> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks at what is inside.
-    pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Engine) -> T) -> T {
-        look(&mut self.lock())
+    pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Committer, &mut Engine) -> T) -> T {
+        look(&mut self.committer(), &mut self.lock())
+    }
+
+    /// Looks at the engine, unless somebody has it.
+    pub(super) fn try_look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
+        self.engine.try_lock().ok().map(|engine| look(&engine))
     }
 
     fn note_failure(&self, engine: &Engine) {
@@ -193,21 +217,86 @@ impl Store {
         if is_within { Ok(()) } else { Err(IoError::OutOfRange) }
     }
 
-    /// Does something that changes the device.
-    fn change<T>(
-        &self,
-        sector: u64,
-        sectors: u64,
-        work: impl FnOnce(&mut Engine) -> Result<T, IoError>,
-    ) -> Result<T, IoError> {
-        self.check_range(sector, sectors)?;
-        let mut engine = self.lock();
-        if self.is_closed.load(Ordering::Relaxed) {
-            return Err(IoError::Shutdown);
-        }
+    /// The engine, unless the store is closed.
+    fn open_engine(&self) -> Result<MutexGuard<'_, Engine>, IoError> {
+        let engine = self.lock();
+        if self.is_closed.load(Ordering::Relaxed) { Err(IoError::Shutdown) } else { Ok(engine) }
+    }
+
+    /// Does something that changes the device, then makes it durable if it is time.
+    fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
+        let mut engine = self.open_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
         self.note_failure(&engine);
+        self.relieve(engine);
         done
+    }
+
+    /// Commits if so much waits for it that this should come before the next request.
+    fn relieve(&self, engine: MutexGuard<'_, Engine>) {
+        if !engine.wants_commit() {
+            return;
+        }
+        let events = engine.events();
+        drop(engine);
+        // Who forced it is not to blame for its failure; the next request that needs the files is told.
+        if self.make_durable(events).is_err() {
+            let mut engine = self.lock();
+            engine.bound_pending();
+            self.note_failure(&engine);
+        }
+    }
+
+    /// Makes sure that something may be written, and that there is room for what it may lead to.
+    fn make_room(&self) -> Result<(), IoError> {
+        let engine = self.open_engine()?;
+        engine.check_writable(self.options.read_only)?;
+        if !engine.lacks_room() {
+            return Ok(());
+        }
+        drop(engine);
+        let mut committer = self.committer();
+        let mut engine = self.open_engine()?;
+        engine.check_writable(self.options.read_only)?;
+        let made = if engine.lacks_room() { committer.make_room(&mut engine) } else { Ok(()) };
+        self.note_failure(&engine);
+        made
+    }
+
+    /// Makes durable all events before this one. Those that wait meanwhile are served by the next commit together.
+    fn make_durable(&self, events: u64) -> Result<(), IoError> {
+        loop {
+            let mut committer = self.committer();
+            let mut engine = self.lock();
+            if engine.durable >= events {
+                return Ok(());
+            }
+            engine.check_writable(false)?;
+            let batch = committer.next_batch(&mut engine);
+            self.note_failure(&engine);
+            drop(engine);
+            let Some(batch) = batch? else { return Ok(()) };
+            let written = committer.write(&batch);
+            let mut engine = self.lock();
+            let finished = committer.finish(&mut engine, batch, written);
+            let finished = finished
+                .and_then(|()| if committer.is_checkpoint_due() { committer.checkpoint(&mut engine) } else { Ok(()) });
+            self.note_failure(&engine);
+            finished?;
+        }
+    }
+
+    /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it
+    /// was opened.
+    fn forget_reads(&self) -> Result<(), IoError> {
+        if !self.options.read_only || !self.lock().holds_too_much() {
+            return Ok(());
+        }
+        let mut committer = self.committer();
+        let mut engine = self.lock();
+        let (fresh, fresh_committer, ..) = open::reload(&committer.files, &self.options).map_err(|_| IoError::Io)?;
+        (*engine, *committer) = (fresh, fresh_committer);
+        Ok(())
     }
 
     /// As [`BlockDevice::read`], at a time of the modelled device, or when it ended what came before. Returns how long that
@@ -217,19 +306,20 @@ impl Store {
     /// As there.
     pub fn timed_read(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>) -> Result<u64, IoError> {
         self.check_range(sector, whole_sectors(out.len())?)?;
-        let mut engine = self.lock();
-        if self.is_closed.load(Ordering::Relaxed) {
-            return Err(IoError::Shutdown);
+        let mut took = Took::new(issue_ns);
+        for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
+        {
+            self.forget_reads()?;
+            let mut engine = self.open_engine()?;
+            took.begin(&engine);
+            let done = engine.read(sector, out, issue_ns, self.options.read_only);
+            self.note_failure(&engine);
+            done?;
+            took.end(&engine);
+            self.relieve(engine);
         }
-        if self.options.read_only && engine.holds_too_much() {
-            // What reading has changed is forgotten: the device is again as it was opened.
-            let (fresh, ..) = open::reload(&engine.files, &self.options).map_err(|_| IoError::Io)?;
-            *engine = fresh;
-        }
-        let done = engine.timed(issue_ns, |engine| engine.read(sector, out, self.options.read_only));
-        self.note_failure(&engine);
-        let ((), response_ns) = done?;
-        engine.modelled.reads.record(response_ns);
+        let response_ns = took.response_ns();
+        self.lock().modelled.reads.record(response_ns);
         Ok(response_ns)
     }
 
@@ -239,14 +329,57 @@ impl Store {
     /// # Errors
     /// As there.
     pub fn timed_write(&self, sector: u64, data: &[u8], fua: bool, issue_ns: Option<u64>) -> Result<u64, IoError> {
-        self.change(sector, whole_sectors(data.len())?, |engine| {
-            let ((), response_ns) = engine.timed(issue_ns, |engine| engine.write(sector, data))?;
-            engine.modelled.writes.record(response_ns);
-            if fua {
-                engine.flush()?
-            }
-            Ok(response_ns)
-        })
+        self.check_range(sector, whole_sectors(data.len())?)?;
+        let mut took = Took::new(issue_ns);
+        for (sector, data) in pieces(sector, &self.options.limits).zip(data.chunks(piece_bytes(&self.options.limits))) {
+            self.make_room()?;
+            self.change(|engine| {
+                took.begin(engine);
+                engine.write(sector, data, issue_ns)?;
+                took.end(engine);
+                Ok(())
+            })?;
+        }
+        let response_ns = took.response_ns();
+        self.lock().modelled.writes.record(response_ns);
+        if fua {
+            self.flush()?;
+        }
+        Ok(response_ns)
+    }
+}
+
+/// Bytes of a request that are one event.
+fn piece_bytes(limits: &Limits) -> usize {
+    limits.request_sectors as usize * SECTOR
+}
+
+/// First sectors of the pieces of a request.
+fn pieces(sector: u64, limits: &Limits) -> impl Iterator<Item = u64> {
+    (sector..).step_by(limits.request_sectors as usize)
+}
+
+/// From when until when the modelled device has been busy with a request.
+struct Took {
+    start_ns: Option<u64>,
+    end_ns: u64,
+}
+
+impl Took {
+    fn new(issue_ns: Option<u64>) -> Self {
+        Self { start_ns: issue_ns, end_ns: 0 }
+    }
+
+    fn begin(&mut self, engine: &Engine) {
+        self.start_ns.get_or_insert(engine.media.now_ns());
+    }
+
+    fn end(&mut self, engine: &Engine) {
+        self.end_ns = self.end_ns.max(engine.media.now_ns());
+    }
+
+    fn response_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns.unwrap_or(0))
     }
 }
 
@@ -272,10 +405,19 @@ impl BlockDevice for Store {
     }
 
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
-        self.change(sector, sectors, |engine| {
-            engine.trim(sector, sectors)?;
-            if fua { engine.flush() } else { Ok(()) }
-        })
+        self.check_range(sector, sectors)?;
+        let (end, most) = (sector + sectors, u64::from(self.options.limits.trim_sectors));
+        for sector in (sector..end).step_by(most as usize) {
+            let engine = self.open_engine()?;
+            engine.check_writable(self.options.read_only)?;
+            let is_exhausted = engine.media.is_exhausted();
+            drop(engine);
+            if is_exhausted {
+                self.make_room().ok();
+            }
+            self.change(|engine| engine.trim(sector, (end - sector).min(most) as u32))?;
+        }
+        if fua { self.flush() } else { Ok(()) }
     }
 
     /// A trim: trimmed sectors read as zeros.
@@ -285,7 +427,17 @@ impl BlockDevice for Store {
 
     fn flush(&self) -> Result<(), IoError> {
         // There is nothing to flush on a device that cannot be written to, unless something was written before.
-        if self.options.read_only { Ok(()) } else { self.change(0, 0, Engine::flush) }
+        if self.options.read_only {
+            return Ok(());
+        }
+        let engine = self.open_engine()?;
+        engine.check_writable(false)?;
+        let changed = engine.changed;
+        if engine.durable >= changed {
+            return Ok(());
+        }
+        drop(engine);
+        self.make_durable(changed)
     }
 
     fn extents(
@@ -344,7 +496,7 @@ mod tests {
         let open = || Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
         let store = open();
         store.write(0, &[1; SECTOR], true).unwrap();
-        store.inspect(|engine| engine.scheme = Box::new(Nonsense));
+        store.inspect(|_, engine| engine.scheme = Box::new(Nonsense));
         let mut sector = [9; SECTOR];
         assert_eq!(store.read(0, &mut sector), Err(IoError::Io));
         assert_eq!(store.write(0, &[2; SECTOR], true), Err(IoError::Io));

@@ -1,8 +1,4 @@
-//! What happens when: events into the scheme, commits, checkpoints.
-//!
-//! A commit makes durable, in this order: the pages that were programmed, then the batch of events that led to them, with
-//! what they wrote to the home disk. The batch is what counts: without it the device is, after a crash, as the commit
-//! before left it. Only then are slots of erased blocks given to others, and the home disk written in place.
+//! What happens: events into the scheme, and what the next commit is to make durable of it.
 //!
 //! A full file system is no failure. A write is accepted only if there is room for what it may lead to: in regions that are
 //! sparse, and in the journal. Trims use that room until half of it is left for commits; then the scheme is not told of them, and
@@ -13,8 +9,6 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Instant;
 
 use bimetal_core::replay::Responses;
 use bimetal_core::request::Op;
@@ -22,12 +16,11 @@ use bimetal_core::scheme::Scheme;
 
 use super::backing::is_full;
 use super::event::Event;
-use super::files::Files;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
 use super::media::FileMedia;
-use super::superblock::{NUMBER_MAX, Superblock};
+use super::superblock::NUMBER_MAX;
 use crate::block_device::IoError;
 
 /// When a store does what it must do now and then.
@@ -100,38 +93,30 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no more is known")
 }
 
-/// A scheme, its media, and how they survive.
+/// A scheme, its media, and what has happened to them.
 pub struct Engine {
-    pub(super) files: Arc<Files>,
-    pub(super) superblock: Superblock,
     pub(super) sectors: u64,
     pub(super) media: FileMedia,
     pub(super) scheme: Box<dyn Scheme<FileMedia>>,
     /// The scheme has panicked: its state is worth nothing any more.
     pub(super) is_broken: bool,
-    pub(super) journal: Journal,
     pub(super) limits: Limits,
-    /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
-    pub(super) journal_limit: u64,
-    pub(super) checkpoint_at: u64,
-    /// Bytes of journal that there must be room for before a write is accepted.
-    pub(super) batch_bytes: u64,
     /// Writes are refused because the file system is full.
     pub(super) is_full: bool,
-    /// Events since the last commit, whether the host would lose something with them, the number of the first, and the last
-    /// sequence number before it.
+    /// Events that no commit has taken yet, how many of them happened while one was under way, the number of the first, and the
+    /// last sequence number before it.
     pub(super) pending: Vec<Event>,
-    pub(super) changes_data: bool,
+    pub(super) overlap: u32,
     pub(super) first_event: u64,
     pub(super) first_sequence: u64,
+    /// One past the last event by which the host would lose something, and one past the last that is durable.
+    pub(super) changed: u64,
+    pub(super) durable: u64,
+    /// Bytes of journal since the last checkpoint, and whether it lacks room for what a write may lead to.
+    pub(super) journal_bytes: u64,
+    pub(super) lacks_journal: bool,
     pub(super) counts: Counts,
     pub(super) modelled: Modelled,
-    /// When the host asks, on the modelled device; none asks as soon as it has its answer.
-    pub(super) issue_ns: Option<u64>,
-    /// When all that it asked for at once has ended there.
-    pub(super) end_ns: u64,
-    /// Since when the time of this opening is not in the superblock yet.
-    pub(super) opened: Instant,
     /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
     pub(super) held_at_first: usize,
 }
@@ -159,10 +144,9 @@ impl Engine {
         }
     }
 
-    /// Lets an event happen.
-    fn apply(&mut self, event: &Event, payload: &[u8]) {
-        let issue_ns = self.issue_ns;
-        let end_ns = self.ask(event, |scheme, media| {
+    /// Lets an event happen, at a time of the modelled device or when that ended what came before.
+    fn apply(&mut self, event: &Event, payload: &[u8], issue_ns: Option<u64>) {
+        self.ask(event, |scheme, media| {
             if let Some(request) = event.request() {
                 media.begin(&request, payload, issue_ns);
                 scheme.serve(media, &request);
@@ -176,34 +160,29 @@ impl Engine {
                 Event::Forget { sector, sectors } => media.forget(sector, sectors),
                 Event::Request { .. } => {}
             }
-            media.now_ns()
         });
-        self.end_ns = self.end_ns.max(end_ns.unwrap_or(0));
     }
 
-    /// How long the modelled device takes for what `ask` does, in nanoseconds.
-    pub(super) fn timed<T>(
-        &mut self,
-        issue_ns: Option<u64>,
-        ask: impl FnOnce(&mut Self) -> Result<T, IoError>,
-    ) -> Result<(T, u64), IoError> {
-        self.issue_ns = issue_ns;
-        let start_ns = issue_ns.unwrap_or(self.media.now_ns());
-        self.end_ns = start_ns;
-        let answer = ask(self);
-        self.issue_ns = None;
-        Ok((answer?, self.end_ns - start_ns))
+    /// One past the number of the last event.
+    pub(super) fn events(&self) -> u64 {
+        self.first_event + self.pending.len() as u64
     }
 
     /// Replays the batch that the journal has just read.
     ///
     /// # Errors
     /// It is not that of such a device, or the home disk cannot be written.
-    pub(super) fn replay(&mut self, header: &Header, holds_disk: bool) -> Result<(), String> {
+    pub(super) fn replay(&mut self, header: &Header, journal: &Journal, holds_disk: bool) -> Result<(), String> {
         if header.first_event != self.first_event {
             return Err(format!(
                 "batch {} begins with event {}, not {}",
                 header.batch, header.first_event, self.first_event
+            ));
+        }
+        if header.overlap > header.events {
+            return Err(format!(
+                "batch {} has fewer events than happened before the one before it was durable",
+                header.batch
             ));
         }
         if header.sequence > NUMBER_MAX {
@@ -211,20 +190,27 @@ impl Engine {
         }
         self.media.set_sequence(header.sequence);
         self.pending.clear();
-        for bytes in self.journal.events() {
+        for bytes in journal.events() {
             let event = Event::decode(bytes, self.sectors);
             self.pending.push(event.ok_or_else(|| format!("batch {} has an event that cannot be", header.batch))?);
         }
         for number in 0..self.pending.len() {
+            if number == header.overlap as usize {
+                // Slots are free again at the very event at which they were.
+                self.media.left();
+            }
             let event = self.pending[number];
-            self.apply(&event, &[]);
+            self.apply(&event, &[], None);
             if let (true, Some(failure)) = (self.is_broken, self.media.failure()) {
                 return Err(format!("batch {}: {}", header.batch, failure.what));
             }
         }
+        if header.overlap == header.events {
+            self.media.left();
+        }
         self.first_event += self.pending.len() as u64;
         self.pending.clear();
-        let (index, data) = self.journal.sectors();
+        let (index, data) = journal.sectors();
         if !HomeDisk::can_be(index, self.sectors) {
             return Err(format!("batch {} has a sector that cannot be", header.batch));
         }
@@ -235,45 +221,53 @@ impl Engine {
                 disk.apply(index, data).map_err(|error| format!("the home disk cannot be written: {error}"))?;
             }
         }
-        self.media.release();
+        self.durable = self.first_event;
+        self.media.begin_commit();
         self.first_sequence = self.media.sequence();
         Ok(())
     }
 
-    /// Lets an event of the host happen, and commits if it is time.
-    fn happen(&mut self, event: Event, payload: &[u8]) {
+    /// Lets an event of the host happen.
+    fn happen(&mut self, event: Event, payload: &[u8], issue_ns: Option<u64>) {
         self.pending.push(event);
-        self.changes_data |= event.changes_data();
-        self.apply(&event, payload);
-        if self.media.failure().is_none()
+        if event.changes_data() {
+            self.changed = self.events();
+        }
+        self.apply(&event, payload, issue_ns);
+    }
+
+    /// Whether there is so much to be made durable that a commit should come before the next request.
+    pub(super) fn wants_commit(&self) -> bool {
+        self.media.failure().is_none()
             && (self.pending.len() >= self.limits.events
                 || self.media.disk_pending() >= self.limits.disk_sectors
                 || self.media.wants_commit())
-        {
-            // What forced it is not to blame for its failure; the next request that needs the files is told.
-            self.commit().ok();
-            if self.pending.len() >= WAITING_MAX * self.limits.events {
-                let reason = io::Error::other(format!("{} events wait for it", self.pending.len()));
-                self.media.fail("no room for a commit", &reason);
-            }
+    }
+
+    /// A commit that should have come could not: if too much waits for it, the device has failed.
+    pub(super) fn bound_pending(&mut self) {
+        if self.pending.len() >= WAITING_MAX * self.limits.events {
+            let reason = io::Error::other(format!("{} events wait for it", self.pending.len()));
+            self.media.fail("no room for a commit", &reason);
         }
     }
 
-    /// Makes sure that there is room for what a write may lead to.
-    pub(super) fn admit(&mut self) -> Result<(), IoError> {
-        if self.media.lacks_room() || self.journal.lacks_room(self.batch_bytes) {
-            let made = self.media.make_room().and_then(|()| self.journal.make_room(self.batch_bytes));
-            made.map_err(|error| self.told("a write", &error))?;
-        }
+    /// Whether room must be taken before a write is accepted.
+    #[inline]
+    pub(super) fn lacks_room(&self) -> bool {
+        self.media.lacks_room() || self.lacks_journal
+    }
+
+    /// A write is accepted: there is room for what it may lead to.
+    pub(super) fn admit(&mut self) {
         if self.is_full {
             tracing::warn!("there is room again: writes are accepted");
             self.is_full = false;
         }
-        Ok(())
     }
 
     /// What the host is told of an error: that there is no room, or that the device has failed, which it has from then on.
-    fn told(&mut self, what: &str, error: &io::Error) -> IoError {
+    pub(super) fn told(&mut self, what: &str, error: &io::Error) -> IoError {
         if !is_full(error) {
             self.media.fail(what, error);
             return IoError::Io;
@@ -299,103 +293,58 @@ impl Engine {
         self.media.held_bytes() > self.held_at_first + self.limits.held_bytes
     }
 
-    /// Reads sectors.
-    pub(super) fn read(&mut self, mut sector: u64, out: &mut [u8], read_only: bool) -> Result<(), IoError> {
-        for out in out.chunks_mut(self.limits.request_sectors as usize * SECTOR) {
-            let sectors = (out.len() / SECTOR) as u32;
-            let event = Event::Request { op: Op::Read, sector, sectors };
-            if self.holds_too_much() && !read_only {
+    /// Reads sectors, no more than are one event.
+    pub(super) fn read(
+        &mut self,
+        sector: u64,
+        out: &mut [u8],
+        issue_ns: Option<u64>,
+        read_only: bool,
+    ) -> Result<(), IoError> {
+        let event = Event::Request { op: Op::Read, sector, sectors: (out.len() / SECTOR) as u32 };
+        if self.holds_too_much() && !read_only {
+            return Err(IoError::Io);
+        }
+        if read_only || self.media.failure().is_some() {
+            self.apply(&event, &[], issue_ns);
+        } else {
+            self.happen(event, &[], issue_ns);
+        }
+        match if self.is_broken { None } else { self.media.reply() } {
+            Some(reply) => out.copy_from_slice(reply),
+            None => {
+                self.counts.failed_reads += 1;
                 return Err(IoError::Io);
             }
-            if read_only || self.media.failure().is_some() {
-                self.apply(&event, &[]);
-            } else {
-                self.happen(event, &[]);
-            }
-            match if self.is_broken { None } else { self.media.reply() } {
-                Some(reply) => out.copy_from_slice(reply),
-                None => {
-                    self.counts.failed_reads += 1;
-                    return Err(IoError::Io);
-                }
-            }
-            sector += u64::from(sectors);
         }
         Ok(())
     }
 
-    /// Writes sectors.
-    pub(super) fn write(&mut self, mut sector: u64, data: &[u8]) -> Result<(), IoError> {
-        for data in data.chunks(self.limits.request_sectors as usize * SECTOR) {
-            let sectors = (data.len() / SECTOR) as u32;
-            self.admit()?;
-            self.happen(Event::Request { op: Op::Write, sector, sectors }, data);
-            self.check_writable(false)?;
-            sector += u64::from(sectors);
-        }
-        Ok(())
+    /// Writes sectors, no more than are one event.
+    pub(super) fn write(&mut self, sector: u64, data: &[u8], issue_ns: Option<u64>) -> Result<(), IoError> {
+        self.admit();
+        let sectors = (data.len() / SECTOR) as u32;
+        self.happen(Event::Request { op: Op::Write, sector, sectors }, data, issue_ns);
+        self.check_writable(false)
     }
 
-    /// Gives sectors back; they read as zeros.
-    pub(super) fn trim(&mut self, mut sector: u64, sectors: u64) -> Result<(), IoError> {
-        let end = sector + sectors;
-        while sector < end {
-            let sectors = (end - sector).min(u64::from(self.limits.trim_sectors)) as u32;
-            if self.media.is_exhausted() {
-                self.admit().ok();
-            }
-            // A scheme may program pages for a trim. The room that is left is for commits.
-            let event = if self.media.is_exhausted() {
-                Event::Forget { sector, sectors }
-            } else {
-                Event::Request { op: Op::Trim, sector, sectors }
-            };
-            self.happen(event, &[]);
-            self.check_writable(false)?;
-            sector += u64::from(sectors);
-        }
-        Ok(())
+    /// Gives sectors back, no more than are one event; they read as zeros.
+    pub(super) fn trim(&mut self, sector: u64, sectors: u32) -> Result<(), IoError> {
+        // A scheme may program pages for a trim. The room that is left is for commits.
+        let event = if self.media.is_exhausted() {
+            Event::Forget { sector, sectors }
+        } else {
+            Event::Request { op: Op::Trim, sector, sectors }
+        };
+        self.happen(event, &[], None);
+        self.check_writable(false)
     }
 
-    /// Uses idle time for about so many page copies, if there is room for them. Returns whether anything was done.
+    /// Uses idle time for about so many page copies. Returns whether anything was done.
     pub(super) fn idle(&mut self, pages: u32) -> Result<bool, IoError> {
-        match self.admit() {
-            Err(IoError::NoSpace) => return Ok(false),
-            admitted => admitted?,
-        }
-        self.happen(Event::Idle { pages }, &[]);
+        self.admit();
+        self.happen(Event::Idle { pages }, &[], None);
         self.check_writable(false)?;
         Ok(self.media.is_busy())
-    }
-
-    /// Makes durable what the host would miss.
-    pub(super) fn flush(&mut self) -> Result<(), IoError> {
-        self.check_writable(false)?;
-        if self.changes_data { self.commit() } else { Ok(()) }
-    }
-
-    /// Makes durable all that has happened.
-    pub(super) fn commit(&mut self) -> Result<(), IoError> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        if let Err(error) = self.try_commit() {
-            return Err(self.told("a commit", &error));
-        }
-        self.counts.commits += 1;
-        if self.journal.bytes() >= self.checkpoint_at { self.checkpoint() } else { Ok(()) }
-    }
-
-    fn try_commit(&mut self) -> io::Result<()> {
-        self.media.sync_pages()?;
-        self.journal.append(self.first_event, self.first_sequence, &self.pending, self.media.disk())?;
-        // Durable: what follows is done again by recovery if it is cut short.
-        self.first_event += self.pending.len() as u64;
-        self.first_sequence = self.media.sequence();
-        self.pending.clear();
-        self.changes_data = false;
-        self.media.release();
-        let (index, data) = self.journal.sectors();
-        self.media.disk().map_or(Ok(()), |disk| disk.apply(index, data))
     }
 }

@@ -1,7 +1,8 @@
 //! The home disk under a flash cache: a plain image of all sectors, and a file of checksums beside it.
 //!
 //! A disk is written in place, so what is written to it after a commit is kept in memory and read from there, goes into the
-//! journal with the next commit, and is put in place only when that is durable. Recovery puts it there again. After a crash
+//! journal with the next commit, and is put in place only when that is durable. While a commit is under way its sectors are still
+//! read from memory, and those that are written meanwhile belong to the next one. Recovery puts it there again. After a crash
 //! the disk is therefore exactly what the last commit says, and a scheme over it needs no recovery of its own.
 //!
 //! Sectors of a batch for which the file system has no room stay in memory and in the journal, until there is some: the
@@ -18,6 +19,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::backing::is_full;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
@@ -45,79 +48,111 @@ fn sum_at(sector: u64) -> u64 {
 /// A sector of a batch that there was no room for: its entry in the index, and its bytes.
 type Waiting = ([u8; INDEX_BYTES], [u8; SECTOR]);
 
-/// The disk.
-pub struct HomeDisk {
-    image: File,
-    sums: File,
-    seed: u32,
-    is_dirty: bool,
-    /// What was written since the last commit: the place of each sector, then number, tag and bytes by place.
+/// Sectors that were written between two commits: the place of each, then number, tag and bytes by place.
+pub struct Written {
     places: SectorTable,
     sectors: Vec<u64>,
     tags: Vec<Tag>,
     bytes: Buffer,
-    order: Vec<u32>,
-    entries: Vec<u8>,
-    /// Sectors that are durable in the journal only.
-    waiting: BTreeMap<u64, Waiting>,
 }
 
-impl HomeDisk {
-    /// A disk in these files.
-    pub fn new(image: File, sums: File, seed: u32) -> Self {
-        Self {
-            image,
-            sums,
-            seed,
-            is_dirty: false,
-            places: SectorTable::new(),
-            sectors: Vec::new(),
-            tags: Vec::new(),
-            bytes: Buffer::default(),
-            order: Vec::new(),
-            entries: Vec::new(),
-            waiting: BTreeMap::new(),
-        }
+impl Written {
+    fn new() -> Self {
+        Self { places: SectorTable::new(), sectors: Vec::new(), tags: Vec::new(), bytes: Buffer::default() }
     }
 
-    /// Whether sectors wait for room to be put in place.
-    #[inline]
-    pub fn lacks_room(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Sectors written since the last commit.
-    pub fn pending(&self) -> usize {
+    /// Number of sectors.
+    pub fn len(&self) -> usize {
         self.sectors.len()
     }
 
-    /// Reads sectors that follow each other, with their tags.
+    fn clear(&mut self) {
+        self.places.clear();
+        self.sectors.clear();
+        self.tags.clear();
+    }
+
+    fn put(&mut self, sector: u64, bytes: &[u8], tag: Tag) {
+        let fresh = self.sectors.len();
+        let place = self.places.find_or_insert(sector, fresh as u32) as usize;
+        if place == fresh {
+            self.sectors.push(sector);
+            self.tags.push(tag);
+            self.bytes.resize((place + 1) * SECTOR);
+        }
+        // A sector of another place is never taken for this one.
+        self.tags[place] = if tag == Tag::NONE || tag.is(sector) { tag } else { Tag::UNREADABLE };
+        self.bytes.bytes_mut()[place * SECTOR..(place + 1) * SECTOR].copy_from_slice(bytes);
+    }
+
+    fn get(&self, sector: u64) -> Option<(Tag, &[u8])> {
+        let place = self.places.get(sector)? as usize;
+        Some((self.tags[place], &self.bytes.bytes()[place * SECTOR..(place + 1) * SECTOR]))
+    }
+
+    /// Writes them, in order of sectors, to a batch: an index, and the data.
+    pub fn encode(&self, index: &mut [u8], data: &mut [u8]) {
+        let mut order: Vec<u32> = (0..self.sectors.len() as u32).collect();
+        order.sort_unstable_by_key(|&place| self.sectors[place as usize]);
+        let index = index.chunks_exact_mut(INDEX_BYTES);
+        for ((&place, entry), data) in order.iter().zip(index).zip(data.chunks_exact_mut(SECTOR)) {
+            let place = place as usize;
+            let (kind, sequence) = match self.tags[place] {
+                Tag::NONE => (NOTHING, 0),
+                tag => tag.written().map_or((LOST, 0), |(_, sequence)| (DATA, sequence)),
+            };
+            put_u64(entry, 0, self.sectors[place] | u64::from(kind) << KIND_SHIFT);
+            put_u64(entry, 8, sequence);
+            data.copy_from_slice(&self.bytes.bytes()[place * SECTOR..(place + 1) * SECTOR]);
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.sectors.capacity() * (8 + size_of::<Tag>() + 4)
+    }
+}
+
+/// The files of the disk.
+#[derive(Clone)]
+pub struct Image {
+    image: File,
+    sums: File,
+    seed: u32,
+}
+
+impl Image {
+    /// Puts the sectors of a batch in place. Returns those for which there is no room: where each run of them begins in the
+    /// index, and its length.
     ///
     /// # Errors
-    /// The files cannot be read.
-    pub fn read(&mut self, sector: u64, bytes: &mut [u8], tags: &mut [Tag]) -> io::Result<()> {
-        self.image.read_at(sector * SECTOR as u64, bytes)?;
-        self.entries.resize(tags.len() * SUM_BYTES, 0);
-        self.sums.read_at(sum_at(sector), &mut self.entries)?;
-        let entries = self.entries.chunks_exact(SUM_BYTES);
-        for (((tag, bytes), entry), sector) in
-            tags.iter_mut().zip(bytes.chunks_exact_mut(SECTOR)).zip(entries).zip(sector..)
-        {
-            *tag = self.verify(sector, entry, bytes);
-            if let Some((entry, waiting)) = self.waiting.get(&sector) {
-                *tag = tag_of(entry);
-                bytes.copy_from_slice(waiting);
-            }
-            if *tag == Tag::NONE {
-                bytes.fill(0);
-            }
-            if let Some(place) = self.places.get(sector) {
-                let place = place as usize;
-                *tag = self.tags[place];
-                bytes.copy_from_slice(&self.bytes.bytes()[place * SECTOR..(place + 1) * SECTOR]);
+    /// The files cannot be written.
+    pub fn place(&self, index: &[u8], data: &[u8]) -> io::Result<Vec<Range<usize>>> {
+        let mut left = Vec::new();
+        for run in runs(index) {
+            let start = numbered(index, run.start).0;
+            let (index, data) =
+                (&index[run.start * INDEX_BYTES..run.end * INDEX_BYTES], &data[run.start * SECTOR..run.end * SECTOR]);
+            match self.put(start, index, data) {
+                Ok(()) => {}
+                Err(error) if is_full(&error) => left.push(run),
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(left)
+    }
+
+    /// Writes sectors that follow each other to their places.
+    fn put(&self, start: u64, index: &[u8], data: &[u8]) -> io::Result<()> {
+        let mut entries = Vec::with_capacity(index.len());
+        for (at, data) in data.chunks_exact(SECTOR).enumerate() {
+            let (sector, kind, sequence) = numbered(index, at);
+            let sum = self.checksum(sector, kind, sequence, data);
+            entries.extend(sum.to_le_bytes());
+            entries.extend(kind.to_le_bytes());
+            entries.extend(sequence.to_le_bytes());
+        }
+        self.image.write_at(start * SECTOR as u64, data)?;
+        self.sums.write_at(sum_at(start), &entries)
     }
 
     fn verify(&self, sector: u64, entry: &[u8], bytes: &[u8]) -> Tag {
@@ -140,39 +175,109 @@ impl HomeDisk {
         put_u32(&mut head, 16, kind);
         crc32c::crc32c_append(crc32c::crc32c_append(self.seed, &head), bytes)
     }
+}
 
-    /// Writes sectors that follow each other: to memory, until the next commit.
-    pub fn write(&mut self, sector: u64, bytes: &[u8], tags: &[Tag]) {
-        for ((bytes, &tag), sector) in bytes.chunks_exact(SECTOR).zip(tags).zip(sector..) {
-            let fresh = self.sectors.len();
-            let place = self.places.find_or_insert(sector, fresh as u32) as usize;
-            if place == fresh {
-                self.sectors.push(sector);
-                self.tags.push(tag);
-                self.bytes.resize((place + 1) * SECTOR);
-            }
-            // A sector of another place is never taken for this one.
-            self.tags[place] = if tag == Tag::NONE || tag.is(sector) { tag } else { Tag::UNREADABLE };
-            self.bytes.bytes_mut()[place * SECTOR..(place + 1) * SECTOR].copy_from_slice(bytes);
+/// Runs of an index whose sectors follow each other.
+fn runs(index: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let count = index.len() / INDEX_BYTES;
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let start = (first < count).then(|| numbered(index, first).0)?;
+        let follows = |&at: &usize| numbered(index, at).0 != start + (at - first) as u64;
+        let end = (first + 1..count).find(follows).unwrap_or(count);
+        Some(std::mem::replace(&mut first, end)..end)
+    })
+}
+
+/// The disk.
+pub struct HomeDisk {
+    image: Image,
+    is_dirty: bool,
+    /// Since the last commit began.
+    fresh: Written,
+    /// Of a commit under way.
+    leaving: Option<Arc<Written>>,
+    spare: Option<Written>,
+    entries: Vec<u8>,
+    /// Sectors that are durable in the journal only.
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+impl HomeDisk {
+    /// A disk in these files.
+    pub fn new(image: File, sums: File, seed: u32) -> Self {
+        Self {
+            image: Image { image, sums, seed },
+            is_dirty: false,
+            fresh: Written::new(),
+            leaving: None,
+            spare: None,
+            entries: Vec::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
-    /// Writes what is pending, in order of sectors, to a batch: an index, and the data.
-    pub fn encode(&mut self, index: &mut [u8], data: &mut [u8]) {
-        self.order.clear();
-        self.order.extend(0..self.sectors.len() as u32);
-        self.order.sort_unstable_by_key(|&place| self.sectors[place as usize]);
-        let index = index.chunks_exact_mut(INDEX_BYTES);
-        for ((&place, entry), data) in self.order.iter().zip(index).zip(data.chunks_exact_mut(SECTOR)) {
-            let place = place as usize;
-            let (kind, sequence) = match self.tags[place] {
-                Tag::NONE => (NOTHING, 0),
-                tag => tag.written().map_or((LOST, 0), |(_, sequence)| (DATA, sequence)),
-            };
-            put_u64(entry, 0, self.sectors[place] | u64::from(kind) << KIND_SHIFT);
-            put_u64(entry, 8, sequence);
-            data.copy_from_slice(&self.bytes.bytes()[place * SECTOR..(place + 1) * SECTOR]);
+    /// Its files.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Whether sectors wait for room to be put in place.
+    #[inline]
+    pub fn lacks_room(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Sectors written since the last commit began.
+    pub fn pending(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// Reads sectors that follow each other, with their tags.
+    ///
+    /// # Errors
+    /// The files cannot be read.
+    pub fn read(&mut self, sector: u64, bytes: &mut [u8], tags: &mut [Tag]) -> io::Result<()> {
+        self.image.image.read_at(sector * SECTOR as u64, bytes)?;
+        self.entries.resize(tags.len() * SUM_BYTES, 0);
+        self.image.sums.read_at(sum_at(sector), &mut self.entries)?;
+        let entries = self.entries.chunks_exact(SUM_BYTES);
+        for (((tag, bytes), entry), sector) in
+            tags.iter_mut().zip(bytes.chunks_exact_mut(SECTOR)).zip(entries).zip(sector..)
+        {
+            let leaving = || self.leaving.as_ref().and_then(|leaving| leaving.get(sector));
+            if let Some((written, data)) = self.fresh.get(sector).or_else(leaving) {
+                *tag = written;
+                bytes.copy_from_slice(data);
+                continue;
+            }
+            *tag = self.image.verify(sector, entry, bytes);
+            if let Some((entry, waiting)) = self.waiting.get(&sector) {
+                *tag = tag_of(entry);
+                bytes.copy_from_slice(waiting);
+            }
+            if *tag == Tag::NONE {
+                bytes.fill(0);
+            }
         }
+        Ok(())
+    }
+
+    /// Writes sectors that follow each other: to memory, until a commit has them in place.
+    pub fn write(&mut self, sector: u64, bytes: &[u8], tags: &[Tag]) {
+        for ((bytes, &tag), sector) in bytes.chunks_exact(SECTOR).zip(tags).zip(sector..) {
+            self.fresh.put(sector, bytes, tag);
+        }
+    }
+
+    /// A commit begins: what it is to make durable.
+    pub fn leave(&mut self) -> Arc<Written> {
+        debug_assert!(self.leaving.is_none());
+        let fresh = self.spare.take().unwrap_or_else(Written::new);
+        let leaving = Arc::new(std::mem::replace(&mut self.fresh, fresh));
+        self.is_dirty |= leaving.len() > 0;
+        self.leaving = Some(Arc::clone(&leaving));
+        leaving
     }
 
     /// Whether the index of a batch can be that of a disk of so many sectors: what is read from a file may be anything.
@@ -180,45 +285,31 @@ impl HomeDisk {
         index.chunks_exact(INDEX_BYTES).all(|entry| numbered(entry, 0).0 < sectors)
     }
 
-    /// Puts the sectors of a batch in place, or lets those wait for which there is no room. What is pending is among them, or
-    /// there is none.
+    /// A commit has its sectors in place, but for `left`: those wait for room.
+    pub fn left(&mut self, index: &[u8], data: &[u8], left: &[Range<usize>]) {
+        for run in runs(index) {
+            let start = numbered(index, run.start).0;
+            if left.contains(&run) {
+                self.wait(start, &index[run.start * INDEX_BYTES..run.end * INDEX_BYTES], &data[run.start * SECTOR..]);
+            } else {
+                self.waited(start, run.len());
+            }
+        }
+        if let Some(mut written) = self.leaving.take().and_then(Arc::into_inner) {
+            written.clear();
+            self.spare = Some(written);
+        }
+    }
+
+    /// Puts the sectors of a batch of the journal in place.
     ///
     /// # Errors
     /// The files cannot be written.
     pub fn apply(&mut self, index: &[u8], data: &[u8]) -> io::Result<()> {
-        let count = index.len() / INDEX_BYTES;
-        let mut first = 0;
-        while first < count {
-            let start = numbered(index, first).0;
-            let end =
-                (first + 1..count).find(|&at| numbered(index, at).0 != start + (at - first) as u64).unwrap_or(count);
-            let (index, data) = (&index[first * INDEX_BYTES..end * INDEX_BYTES], &data[first * SECTOR..end * SECTOR]);
-            match self.put(start, index, data) {
-                Ok(()) => self.waited(start, index.len() / INDEX_BYTES),
-                Err(error) if is_full(&error) => self.wait(start, index, data),
-                Err(error) => return Err(error),
-            }
-            first = end;
-        }
-        self.places.clear();
-        self.sectors.clear();
-        self.tags.clear();
-        Ok(())
-    }
-
-    /// Writes sectors that follow each other to their places.
-    fn put(&mut self, start: u64, index: &[u8], data: &[u8]) -> io::Result<()> {
-        self.entries.clear();
-        for (at, data) in data.chunks_exact(SECTOR).enumerate() {
-            let (sector, kind, sequence) = numbered(index, at);
-            let sum = self.checksum(sector, kind, sequence, data);
-            self.entries.extend(sum.to_le_bytes());
-            self.entries.extend(kind.to_le_bytes());
-            self.entries.extend(sequence.to_le_bytes());
-        }
         self.is_dirty = true;
-        self.image.write_at(start * SECTOR as u64, data)?;
-        self.sums.write_at(sum_at(start), &self.entries)
+        let left = self.image.place(index, data)?;
+        self.left(index, data, &left);
+        Ok(())
     }
 
     fn wait(&mut self, start: u64, index: &[u8], data: &[u8]) {
@@ -244,7 +335,7 @@ impl HomeDisk {
     /// There is no room for all of them yet, or the files cannot be written.
     pub fn place_waiting(&mut self) -> io::Result<()> {
         while let Some((&sector, &(entry, bytes))) = self.waiting.first_key_value() {
-            self.put(sector, &entry, &bytes)?;
+            self.image.put(sector, &entry, &bytes)?;
             self.waiting.remove(&sector);
         }
         Ok(())
@@ -263,8 +354,8 @@ impl HomeDisk {
     /// It may not be.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
-            self.image.sync()?;
-            self.sums.sync()?;
+            self.image.image.sync()?;
+            self.image.sums.sync()?;
             self.is_dirty = false;
         }
         Ok(())
@@ -273,7 +364,8 @@ impl HomeDisk {
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         let waiting = self.waiting.len() * size_of::<(u64, Waiting)>();
-        waiting + self.bytes.capacity() + self.sectors.capacity() * (8 + size_of::<Tag>() + 4)
+        let written = [Some(&self.fresh), self.leaving.as_deref(), self.spare.as_ref()];
+        waiting + written.into_iter().flatten().map(Written::memory_bytes).sum::<usize>()
     }
 }
 
@@ -311,7 +403,7 @@ mod tests {
 
     fn commit(disk: &mut HomeDisk) {
         let (mut index, mut data) = (vec![0; disk.pending() * INDEX_BYTES], vec![0; disk.pending() * SECTOR]);
-        disk.encode(&mut index, &mut data);
+        disk.leave().encode(&mut index, &mut data);
         disk.apply(&index, &data).unwrap();
     }
 
@@ -333,13 +425,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_commit_takes_is_read_from_memory_until_it_is_in_place() {
+        let storage = CrashStorage::new();
+        let mut disk = disk(&storage);
+        let tag = |sector| Tag::new(sector, 3);
+        disk.write(10, &[1; 3 * SECTOR], &[tag(10), tag(11), tag(12)]);
+        let (mut index, mut data) = (vec![0; 3 * INDEX_BYTES], vec![0; 3 * SECTOR]);
+        disk.leave().encode(&mut index, &mut data);
+        disk.write(11, &[2; SECTOR], &[tag(11)]);
+        assert_eq!((read(&mut disk, 10, 3).0, disk.pending()), (vec![1, 2, 1], 1));
+        disk.apply(&index, &data).unwrap();
+        assert_eq!((read(&mut disk, 10, 3).0, disk.pending()), (vec![1, 2, 1], 1), "what came later is still there");
+        commit(&mut disk);
+        assert_eq!((read(&mut disk, 10, 3).0, disk.pending()), (vec![1, 2, 1], 0));
+    }
+
+    #[test]
     fn a_damaged_sector_is_unreadable() {
         let storage = CrashStorage::new();
         let mut disk = disk(&storage);
         disk.write(1, &[1; 3 * SECTOR], &[1, 2, 3].map(|sector| Tag::new(sector, 7)));
         commit(&mut disk);
-        disk.image.write_at(2 * SECTOR as u64 + 100, &[0]).unwrap();
-        disk.sums.write_at(sum_at(3) + 8, &[8]).unwrap();
+        disk.image.image.write_at(2 * SECTOR as u64 + 100, &[0]).unwrap();
+        disk.image.sums.write_at(sum_at(3) + 8, &[8]).unwrap();
         assert_eq!(read(&mut disk, 1, 3).1, [Tag::new(1, 7), Tag::UNREADABLE, Tag::UNREADABLE]);
     }
 

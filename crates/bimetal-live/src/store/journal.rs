@@ -9,7 +9,8 @@
 //! 32   u32   events
 //! 36   u32   sectors of the home disk
 //! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
-//! 44         zeros
+//! 44   u32   events of it that happened before the batch before it was durable
+//! 48         zeros
 //! 64         events, 16 bytes each
 //!            index of the sectors, 16 bytes each, in ascending order
 //!            zeros up to a multiple of 512
@@ -28,11 +29,12 @@ use std::io;
 
 use super::backing::{ATOMIC_BYTES, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::commit::Batch;
 use super::engine::Limits;
-use super::event::{EVENT_BYTES, Event};
+use super::event::EVENT_BYTES;
 use super::files::File;
 use super::frame::SECTOR;
-use super::home_disk::{HomeDisk, INDEX_BYTES};
+use super::home_disk::INDEX_BYTES;
 use super::label::Label;
 use super::superblock::SEAL_AT;
 
@@ -43,10 +45,11 @@ const BLOCK: usize = ATOMIC_BYTES as usize;
 /// Where the first batch begins.
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 
-/// Bytes that the file of a device of so many sectors takes: for the batches up to a checkpoint and the one that leads to it.
+/// Bytes that the file of a device of so many sectors takes: for the batches up to a checkpoint, the one that leads to it, and what
+/// happens meanwhile.
 pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
     let limits = Limits::default();
-    FIRST_BATCH_AT + limits.journal_limit(sectors) + batch_bytes(&limits, sectors, has_disk)
+    FIRST_BATCH_AT + limits.journal_limit(sectors) + 2 * batch_bytes(&limits, sectors, has_disk)
 }
 
 /// Bytes of the largest batch, about: its last event may need more than the limits say.
@@ -69,6 +72,9 @@ pub struct Header {
     pub events: u32,
     /// How many sectors of the home disk.
     pub sectors: u32,
+    /// Events of it that happened while the batch before it was being made durable: only then were slots free again that this one
+    /// waited for.
+    pub overlap: u32,
     body_sum: u32,
     is_seal: bool,
 }
@@ -83,6 +89,7 @@ impl Header {
         put_u32(bytes, 32, self.events);
         put_u32(bytes, 36, self.sectors);
         put_u32(bytes, 40, self.body_sum);
+        put_u32(bytes, 44, self.overlap);
         let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
     }
@@ -98,6 +105,7 @@ impl Header {
             sequence: u64_at(bytes, 24),
             events: u32_at(bytes, 32),
             sectors: u32_at(bytes, 36),
+            overlap: u32_at(bytes, 44),
             body_sum: u32_at(bytes, 40),
             is_seal: magic == SEAL,
         })
@@ -201,26 +209,27 @@ impl Journal {
     ///
     /// # Errors
     /// It may not be durable. After one that [`is_full`] it is not, and can be appended again.
-    pub fn append(
-        &mut self,
-        first_event: u64,
-        sequence: u64,
-        events: &[Event],
-        disk: Option<&mut HomeDisk>,
-    ) -> io::Result<()> {
-        let sectors = disk.as_ref().map_or(0, |disk| disk.pending()) as u32;
-        let (batch, events_count) = (self.next, events.len() as u32);
-        let mut header =
-            Header { batch, first_event, sequence, events: events_count, sectors, body_sum: 0, is_seal: false };
+    pub fn append(&mut self, batch: &Batch) -> io::Result<()> {
+        let sectors = batch.disk.as_ref().map_or(0, |disk| disk.len()) as u32;
+        let mut header = Header {
+            batch: self.next,
+            first_event: batch.first_event,
+            sequence: batch.first_sequence,
+            events: batch.events.len() as u32,
+            sectors,
+            overlap: batch.overlap,
+            body_sum: 0,
+            is_seal: false,
+        };
         self.batch.resize(header.bytes() as usize);
         let bytes = self.batch.bytes_mut();
-        for (event, bytes) in events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
+        for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
             event.encode(bytes);
         }
         let (head, data) = bytes.split_at_mut(header.data_at());
         let index = &mut head[header.index_at()..];
         index[sectors as usize * INDEX_BYTES..].fill(0);
-        if let Some(disk) = disk {
+        if let Some(disk) = &batch.disk {
             disk.encode(&mut index[..sectors as usize * INDEX_BYTES], data);
         }
         header.body_sum = crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..]);

@@ -25,7 +25,7 @@ use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
-use super::region::Region;
+use super::region::{Leaving, Region};
 use super::state::{Reader, Writer, bounded};
 
 /// What becomes of bytes.
@@ -286,19 +286,26 @@ impl FileMedia {
         made
     }
 
-    /// Makes the pages durable that were programmed.
+    /// A commit begins whose pages are in the files already: events are replayed.
+    pub fn begin_commit(&mut self) {
+        for region in &mut self.regions {
+            region.leave();
+        }
+    }
+
+    /// A commit begins: pages that it is to write and make durable.
     ///
     /// # Errors
-    /// They may not be. After one that [`is_full`](super::backing::is_full) it can be done again.
-    pub fn sync_pages(&mut self) -> io::Result<()> {
+    /// The files cannot be written. After one that [`is_full`](super::backing::is_full) it can be done again.
+    pub fn leave(&mut self) -> io::Result<Vec<Leaving>> {
         self.place_held()?;
-        self.regions.iter_mut().try_for_each(Region::sync)
+        Ok(self.regions.iter_mut().filter_map(Region::leave).collect())
     }
 
     /// A commit is durable: what it made superfluous is free.
-    pub fn release(&mut self) {
+    pub fn left(&mut self) {
         let punches = self.io == Io::Files;
-        self.regions.iter_mut().for_each(|region| region.release(punches));
+        self.regions.iter_mut().for_each(|region| region.left(punches));
     }
 
     /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the words of the

@@ -11,7 +11,7 @@
 //! | pages in files | `frame`, `slots`, `write_buffer` |
 //! | what survives | `journal`, `checkpoint`, `superblock` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
-//! | order of things | `engine`, `create`, `open` |
+//! | order of things | `engine`, `commit`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
 //! | what it is kept in | `backing`: `directory`, or `crash_backing` |
 //!
@@ -23,6 +23,7 @@ mod bitmap;
 mod bytes;
 mod check;
 mod checkpoint;
+mod commit;
 pub mod crash_backing;
 mod create;
 mod device;

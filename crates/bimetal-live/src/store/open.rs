@@ -8,6 +8,7 @@ use bimetal_core::device::Resolved;
 
 use super::backing::Storage;
 use super::checkpoint;
+use super::commit::Committer;
 use super::create::{JOURNAL, random_number};
 use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
@@ -67,7 +68,7 @@ impl Recovery {
 }
 
 /// What opening a store comes to: what serves it, the device that it is, and what it took.
-type Opened = (Engine, Resolved, Recovery);
+type Opened = (Engine, Committer, Resolved, Recovery);
 
 /// Opens a store: its state is that of its last commit.
 ///
@@ -103,7 +104,7 @@ fn load_files(
     options: &OpenOptions,
     mut recovery: Recovery,
 ) -> Result<Opened, StoreError> {
-    let mut engine = recovery.step("load checkpoint", |recovery| {
+    let (mut engine, mut committer) = recovery.step("load checkpoint", |recovery| {
         let mut media = open_media(&files, &superblock, &contents, &resolved)?;
         let (sectors, limits) = (resolved.shape.logical_sectors, options.limits);
         let room_bytes = journal::room_bytes(sectors, contents.disk.is_some());
@@ -122,32 +123,39 @@ fn load_files(
         };
         let first_sequence = media.sequence();
         let journal_limit = limits.journal_limit(sectors);
-        Ok(Engine {
-            files,
-            superblock,
+        let engine = Engine {
             sectors,
             media,
             scheme,
             is_broken: false,
-            journal,
             limits,
-            journal_limit,
-            checkpoint_at: journal_limit,
-            batch_bytes: journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
             is_full: false,
             pending: Vec::with_capacity(limits.events),
-            changes_data: false,
+            overlap: 0,
             first_event,
             first_sequence,
+            changed: first_event,
+            durable: first_event,
+            journal_bytes: 0,
+            lacks_journal: false,
             counts: Counts::default(),
             modelled: Modelled::default(),
-            issue_ns: None,
-            end_ns: 0,
-            opened: Instant::now(),
             held_at_first: 0,
-        })
+        };
+        let committer = Committer {
+            files,
+            superblock,
+            journal,
+            journal_limit,
+            checkpoint_at: journal_limit,
+            room_bytes: 2 * journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
+            opened: Instant::now(),
+            unfinished: None,
+            spare: Vec::with_capacity(limits.events),
+        };
+        Ok((engine, committer))
     })?;
-    recovery.step("replay journal", |recovery| replay(&mut engine, options.read_only, recovery))?;
+    recovery.step("replay journal", |recovery| replay(&mut engine, &mut committer, options.read_only, recovery))?;
     let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
     recovery.step("check", |_| engine.scheme.check().map_err(damaged))?;
     recovery.step("serve", |_| {
@@ -156,20 +164,20 @@ fn load_files(
             engine.held_at_first = engine.media.held_bytes();
             return Ok(());
         }
-        engine.begin_opening(options.opening.map_or_else(random_number, Ok)?)?;
+        committer.begin_opening(&mut engine, options.opening.map_or_else(random_number, Ok)?)?;
         engine.media.set_io(Io::Files);
         // Room is kept from the beginning. If there is none, the first write is told.
-        engine.admit().ok();
+        committer.make_room(&mut engine).ok();
         Ok(())
     })?;
-    Ok((engine, resolved, recovery))
+    Ok((engine, committer, resolved, recovery))
 }
 
-impl Engine {
+impl Committer {
     /// Lets an opening of that number begin: all files of the store have it from then on, and no copy of them has.
     ///
     /// Until the superblock names it no label does; until all labels do, the superblock names the opening before, too.
-    fn begin_opening(&mut self, opening: u64) -> Result<(), StoreError> {
+    fn begin_opening(&mut self, engine: &mut Engine, opening: u64) -> Result<(), StoreError> {
         let files = Arc::clone(&self.files);
         let (store, [latest, before]) = (self.superblock.store, self.superblock.openings);
         if latest != before {
@@ -177,9 +185,9 @@ impl Engine {
             files.superblock.sync().in_file(SUPERBLOCK)?;
             files.label(store, latest)?;
         }
-        let used = self.superblock.sequence.max(self.media.sequence());
-        self.first_sequence = used + SEQUENCE_STEP;
-        self.media.set_sequence(self.first_sequence);
+        let used = self.superblock.sequence.max(engine.media.sequence());
+        engine.first_sequence = used + SEQUENCE_STEP;
+        engine.media.set_sequence(engine.first_sequence);
         let home = files::home(files.superblock.as_ref())?;
         let opened = |superblock: &mut Superblock, _: u64| {
             superblock.sequence = used + SEQUENCE_STEP;
@@ -213,14 +221,23 @@ fn open_media(
     Ok(FileMedia::new(resolved.media(), regions, disk, resolved.shape.logical_sectors, superblock.seed()))
 }
 
-fn replay(engine: &mut Engine, read_only: bool, recovery: &mut Recovery) -> Result<(), StoreError> {
+fn replay(
+    engine: &mut Engine,
+    committer: &mut Committer,
+    read_only: bool,
+    recovery: &mut Recovery,
+) -> Result<(), StoreError> {
     let in_journal = |source| StoreError::Journal { file: JOURNAL.into(), source };
-    while let Some(header) = engine.journal.read_next().map_err(in_journal)? {
+    let journal = &mut committer.journal;
+    while let Some(header) = journal.read_next().map_err(in_journal)? {
         let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
-        engine.replay(&header, read_only).map_err(damaged)?;
+        engine.replay(&header, journal, read_only).map_err(damaged)?;
         recovery.batches += 1;
         recovery.events += u64::from(header.events);
         recovery.disk_sectors += u64::from(header.sectors);
     }
+    // The last commit is durable, too.
+    engine.media.left();
+    committer.note_journal(engine);
     Ok(())
 }

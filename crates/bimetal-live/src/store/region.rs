@@ -6,6 +6,7 @@
 //! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
 use std::io;
+use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
@@ -14,7 +15,7 @@ use super::frame::{FrameError, Layout, Place};
 use super::label::{Label, Part};
 use super::slots::Slots;
 use super::state::{Reader, Writer};
-use super::write_buffer::WriteBuffer;
+use super::write_buffer::{Run, WriteBuffer};
 
 /// Where the first slot begins.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
@@ -68,6 +69,30 @@ pub struct Spot {
     pub since: u64,
     /// Its first byte in the file.
     pub offset: u64,
+}
+
+/// What a commit writes to a file and makes durable.
+pub struct Leaving {
+    file: File,
+    runs: Vec<Arc<Run>>,
+}
+
+impl Leaving {
+    /// Writes what waited.
+    ///
+    /// # Errors
+    /// Some may not have been written. After one that [`is_full`](super::backing::is_full) it can be done again.
+    pub fn write(&self) -> io::Result<()> {
+        self.runs.iter().try_for_each(|run| run.write(self.file.as_ref()))
+    }
+
+    /// Makes it durable, and what was written before.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
 }
 
 impl Region {
@@ -169,7 +194,7 @@ impl Region {
         self.layout.verify(frame, spot.place, spot.since, seed)
     }
 
-    /// Writes the frame of a page, now or at the next [`Region::sync`].
+    /// Writes the frame of a page, now or with the next commit.
     ///
     /// # Errors
     /// This one or others may not have been written.
@@ -187,17 +212,15 @@ impl Region {
         self.file.write_at(offset, frame)
     }
 
-    /// Makes durable what was written.
-    ///
-    /// # Errors
-    /// It may not be. After one that [`is_full`](super::backing::is_full) it can be done again.
-    pub fn sync(&mut self) -> io::Result<()> {
-        if self.is_dirty {
-            self.waiting.write_out(self.file.as_ref())?;
-            self.file.sync()?;
-            self.is_dirty = false;
-        }
-        Ok(())
+    /// A commit begins: what it has to write, and to sync if anything was written since the last one.
+    pub fn leave(&mut self) -> Option<Leaving> {
+        self.slots.leave();
+        std::mem::take(&mut self.is_dirty).then(|| Leaving { file: Arc::clone(&self.file), runs: self.waiting.leave() })
+    }
+
+    /// Slots that wait for a commit.
+    pub fn parked(&self) -> u32 {
+        self.slots.parked()
     }
 
     /// Whether so many slots wait for a commit that there should be one before the next request.
@@ -226,10 +249,11 @@ impl Region {
         self.slots.make_ready(self.ahead, |slot| file.allocate(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes))
     }
 
-    /// A commit is durable: slots that wait for it are free. Room that is not needed soon is given back if `punches`, unless
+    /// A commit is durable: its pages are in the file, and slots that wait for it are free. Room that is not needed soon is given back if `punches`, unless
     /// the file is to keep all its room.
-    pub fn release(&mut self, punches: bool) {
+    pub fn left(&mut self, punches: bool) {
         let (file, slot_bytes) = (&self.file, self.slot_bytes);
+        self.waiting.left();
         let punches = punches && (self.ahead > 0 || self.slots_max.is_some());
         self.slots.release(self.reserve, |slot| {
             if punches {

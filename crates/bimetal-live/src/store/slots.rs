@@ -18,8 +18,9 @@ pub struct Slots {
     /// Free ones, as a stack; the lowest `punched` of them have been given back to the file system.
     free: Vec<u32>,
     punched: u32,
-    /// Those whose block was erased since the last commit.
+    /// Those whose block was erased since the last commit, and the first of them that a commit under way will free.
     parked: Vec<u32>,
+    leaving: u32,
     /// Slots that were ever in use.
     total: u32,
     /// Those after them for which room was taken since the store was opened.
@@ -35,6 +36,7 @@ impl Slots {
             free: Vec::with_capacity(room),
             punched: 0,
             parked: Vec::with_capacity(room),
+            leaving: 0,
             total: 0,
             ahead: 0,
         }
@@ -71,10 +73,16 @@ impl Slots {
         self.parked.len() as u32
     }
 
-    /// A commit is durable: what was parked is free. Calls `punch` with slots that are not needed soon, all but the last
+    /// A commit begins: what is parked is free once that is durable.
+    pub fn leave(&mut self) {
+        self.leaving = self.parked.len() as u32;
+    }
+
+    /// A commit is durable: what was parked when it began is free. Calls `punch` with slots that are not needed soon, all but the last
     /// `kept` that were freed.
     pub fn release(&mut self, kept: u32, mut punch: impl FnMut(u32)) {
-        self.free.append(&mut self.parked);
+        self.free.extend(self.parked.drain(..self.leaving as usize));
+        self.leaving = 0;
         while self.free.len() as u32 - self.punched > kept {
             punch(self.free[self.punched as usize]);
             self.punched += 1;
@@ -168,8 +176,11 @@ mod tests {
         slots.detach(3);
         assert_eq!((slots.of(0), slots.parked()), (None, 1));
         assert_eq!(slots.attach(2), 2, "slot 0 still holds what a crash leads back to");
+        slots.leave();
+        slots.detach(1);
         slots.release(9, |_| panic!("nothing is to be punched"));
-        assert_eq!((slots.attach(0), slots.total), (0, 3));
+        assert_eq!((slots.attach(0), slots.total, slots.parked()), (0, 3, 1));
+        assert_eq!(slots.attach(3), 3, "slot 1 waits for the next commit");
         slots.check(4).unwrap();
     }
 
@@ -179,6 +190,7 @@ mod tests {
         (0..8).for_each(|block| assert_eq!(slots.attach(block), block as u32));
         (0..6).for_each(|block| slots.detach(block));
         let mut punched = Vec::new();
+        slots.leave();
         slots.release(2, |slot| punched.push(slot));
         assert_eq!(punched, [0, 1, 2, 3]);
         slots.release(2, |slot| punched.push(slot));
@@ -186,6 +198,7 @@ mod tests {
         // The ones not given back go first; then the others come back into use.
         assert_eq!([0, 1, 2].map(|block| slots.attach(block)), [5, 4, 3]);
         slots.detach(0);
+        slots.leave();
         slots.release(0, |slot| punched.push(slot));
         assert_eq!(punched, [0, 1, 2, 3, 5]);
         slots.check(8).unwrap();

@@ -1,9 +1,11 @@
 //! Frames on their way to a file.
 //!
 //! A scheme programs the pages of a block one after the other, and they follow one another in the file. Nothing that was
-//! programmed counts before the next commit, so they may wait here until there are enough of them for one large write.
+//! programmed counts before the next commit, so they may wait here until there are enough of them for one large write. A commit
+//! takes what waits and writes it while other frames come; until it has ended the frames are read from memory.
 
 use std::io;
+use std::sync::Arc;
 
 use super::backing::Backing;
 use super::bytes::Buffer;
@@ -17,13 +19,17 @@ const RUN_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub struct WriteBuffer {
     runs: Vec<Run>,
+    /// What a commit under way writes.
+    leaving: Vec<Arc<Run>>,
+    spare: Vec<Run>,
     run_bytes: usize,
     /// The run that was begun longest ago, if all are in use.
     oldest: usize,
 }
 
+/// Frames that follow one another in the file.
 #[derive(Debug, Default)]
-struct Run {
+pub struct Run {
     offset: u64,
     bytes: Buffer,
     filled: usize,
@@ -34,10 +40,27 @@ impl Run {
         self.offset + self.filled as u64
     }
 
-    /// Writes it. What cannot be written stays.
+    fn holds(&self, offset: u64) -> bool {
+        self.filled > 0 && (self.offset..self.end()).contains(&offset)
+    }
+
+    fn frame(&self, offset: u64, frame_bytes: usize) -> &[u8] {
+        let from = (offset - self.offset) as usize;
+        &self.bytes.bytes()[from..from + frame_bytes]
+    }
+
+    /// Writes it to the file.
+    ///
+    /// # Errors
+    /// It may not have been written.
+    pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
+        file.write_at(self.offset, &self.bytes.bytes()[..self.filled])
+    }
+
+    /// Writes it, after which it is empty. What cannot be written stays.
     fn write_out(&mut self, file: &dyn Backing) -> io::Result<()> {
         if self.filled > 0 {
-            file.write_at(self.offset, &self.bytes.bytes()[..self.filled])?;
+            self.write(file)?;
             self.filled = 0;
         }
         Ok(())
@@ -48,7 +71,8 @@ impl WriteBuffer {
     /// An empty one for frames of so many bytes, of which at most `in_a_row` follow one another.
     pub fn new(stride: usize, in_a_row: usize) -> Self {
         let run_bytes = (RUN_BYTES / stride).clamp(1, in_a_row) * stride;
-        Self { runs: (0..RUNS).map(|_| Run::default()).collect(), run_bytes, oldest: 0 }
+        let runs = (0..RUNS).map(|_| Run::default()).collect();
+        Self { runs, leaving: Vec::with_capacity(RUNS), spare: Vec::with_capacity(RUNS), run_bytes, oldest: 0 }
     }
 
     /// Takes a frame for that place in the file. What has waited long enough is written.
@@ -79,25 +103,33 @@ impl WriteBuffer {
         if run.filled + frame.len() > self.run_bytes { run.write_out(file) } else { Ok(()) }
     }
 
-    /// Writes all that it has.
-    ///
-    /// # Errors
-    /// Some could not be written; it is still here.
-    pub fn write_out(&mut self, file: &dyn Backing) -> io::Result<()> {
-        self.runs.iter_mut().try_for_each(|run| run.write_out(file))
+    /// Hands all that waits to a commit, which writes it.
+    pub fn leave(&mut self) -> Vec<Arc<Run>> {
+        for run in self.runs.iter_mut().filter(|run| run.filled > 0) {
+            self.leaving.push(Arc::new(std::mem::replace(run, self.spare.pop().unwrap_or_default())));
+        }
+        self.leaving.clone()
+    }
+
+    /// What left is in the file.
+    pub fn left(&mut self) {
+        for run in self.leaving.drain(..) {
+            if let Some(run) = Arc::into_inner(run) {
+                self.spare.push(Run { filled: 0, ..run });
+            }
+        }
     }
 
     /// The frame for that place in the file, if it waits here.
     pub fn get(&self, offset: u64, frame_bytes: usize) -> Option<&[u8]> {
-        let holds = |run: &&Run| run.filled > 0 && (run.offset..run.end()).contains(&offset);
-        let run = self.runs.iter().find(holds)?;
-        let from = (offset - run.offset) as usize;
-        Some(&run.bytes.bytes()[from..from + frame_bytes])
+        let leaving = self.leaving.iter().map(Arc::as_ref);
+        self.runs.iter().chain(leaving).find(|run| run.holds(offset)).map(|run| run.frame(offset, frame_bytes))
     }
 
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.runs.iter().map(|run| run.bytes.capacity()).sum()
+        let leaving = self.leaving.iter().map(Arc::as_ref);
+        self.runs.iter().chain(&self.spare).chain(leaving).map(|run| run.bytes.capacity()).sum()
     }
 }
 
@@ -163,9 +195,19 @@ mod tests {
         buffer.put(&file, 9 << 20, &[1; STRIDE]).unwrap();
         assert_eq!(buffer.get(9 << 20, STRIDE), Some(&[1; STRIDE][..]));
         assert_eq!(buffer.get(0, STRIDE), None, "it is in the file");
-        buffer.write_out(&file).unwrap();
+        let leaving = buffer.leave();
+        buffer.put(&file, (9 << 20) + STRIDE as u64, &[2; STRIDE]).unwrap();
+        assert_eq!(
+            buffer.get(9 << 20, STRIDE),
+            Some(&[1; STRIDE][..]),
+            "it is read from memory until it is in the file"
+        );
+        leaving.iter().for_each(|run| run.write(&file).unwrap());
         assert_eq!(file.writes.lock().unwrap().last(), Some(&(9 << 20, STRIDE)));
+        drop(leaving);
+        buffer.left();
         assert_eq!(buffer.get(9 << 20, STRIDE), None);
+        assert_eq!(buffer.get((9 << 20) + STRIDE as u64, STRIDE), Some(&[2; STRIDE][..]), "it came later");
     }
 
     #[test]
@@ -184,7 +226,8 @@ mod tests {
         assert!(buffer.put(&file, 512, &[2; STRIDE]).is_err());
         assert!(buffer.put(&file, 1024, &[3; STRIDE]).is_err(), "the run that it follows is full");
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
-        assert!(buffer.write_out(&file).is_err());
+        assert!(buffer.leave()[0].write(&file).is_err());
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
+        assert_eq!(buffer.leave().len(), 1, "a commit that is tried again has it, too");
     }
 }

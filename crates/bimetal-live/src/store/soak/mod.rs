@@ -8,6 +8,7 @@
 mod exhaustive;
 mod faults;
 mod model;
+mod overlap;
 mod tiny;
 
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct Tally {
     pub requests: u64,
     /// Flushes and writes with FUA that were acknowledged.
     pub flushes: u64,
+    /// Requests among them that were served while a flush was under way.
+    pub overlapping: u64,
     /// Sectors compared after a crash.
     pub sectors: u64,
 }
@@ -49,6 +52,7 @@ impl std::ops::AddAssign for Tally {
         self.in_recovery += other.in_recovery;
         self.requests += other.requests;
         self.flushes += other.flushes;
+        self.overlapping += other.overlapping;
         self.sectors += other.sectors;
     }
 }
@@ -173,7 +177,7 @@ impl Run {
 
     /// Recovers, compares, and serves requests until the next crash.
     fn cycle(&mut self) -> Result<(), String> {
-        let store = self.recover()?;
+        let store = Arc::new(self.recover()?);
         self.model.recovered(store.events())?;
         self.compare(&store)?;
         let until = [8, 60, 600][self.draw(3) as usize];
@@ -221,7 +225,7 @@ impl Run {
         }
     }
 
-    fn request(&mut self, store: &Store) -> Result<(), String> {
+    fn request(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let total = self.model.sectors();
         let largest = if self.draw(6) == 0 { 100 } else { 20 };
         let sectors = (1 + self.draw(largest)).min(total);
@@ -243,14 +247,7 @@ impl Run {
             }
             11..17 => return self.read(store, sector, sectors),
             17 => return self.tell(store.idle(4).map(|_| ())),
-            _ => {
-                let flushed = store.flush();
-                if flushed.is_ok() {
-                    self.tally.flushes += 1;
-                    self.model.flushed();
-                }
-                return self.tell(flushed);
-            }
+            _ => return self.flush(store),
         };
         if done.is_ok() && fua {
             self.tally.flushes += 1;

@@ -43,9 +43,21 @@ impl Model {
 
     /// Sectors will be written, with the event after `events` and those that follow. Returns their data.
     pub fn write(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64) -> Vec<u8> {
+        let (version, data) = self.next(sector, sectors);
+        self.change(sector, sectors, events, sectors_per_event, version);
+        data
+    }
+
+    /// A version to come of some sectors: its number and their data.
+    pub fn next(&mut self, sector: u64, sectors: u64) -> (u64, Vec<u8>) {
         self.version += 1;
-        self.change(sector, sectors, events, sectors_per_event, self.version);
-        (sector..sector + sectors).flat_map(|sector| pattern(sector, self.version)).collect()
+        let version = self.version;
+        (version, (sector..sector + sectors).flat_map(|sector| pattern(sector, version)).collect())
+    }
+
+    /// Sectors were written with that version, with the event after `events`.
+    pub fn written(&mut self, sector: u64, sectors: u64, events: u64, version: u64) {
+        self.change(sector, sectors, events, sectors, version);
     }
 
     /// Sectors will be trimmed.
@@ -64,7 +76,17 @@ impl Model {
 
     /// All changes so far were acknowledged to be durable.
     pub fn flushed(&mut self) {
-        self.acknowledged = self.changes.last().map_or(self.acknowledged, |change| change.event);
+        self.flushed_to(self.last_event());
+    }
+
+    /// The last event that changed something since the last recovery; 0 if none has.
+    pub fn last_event(&self) -> u64 {
+        self.changes.last().map_or(0, |change| change.event)
+    }
+
+    /// Changes up to that event were acknowledged to be durable.
+    pub fn flushed_to(&mut self, event: u64) {
+        self.acknowledged = self.acknowledged.max(event);
     }
 
     /// The device has recovered to the state after so many events.

@@ -1,0 +1,175 @@
+//! Commits: what has happened becomes durable while the device goes on.
+//!
+//! A commit takes a batch from the engine in a moment: events, pages that were programmed, sectors of the home disk. From then on
+//! nobody waits for it but those who asked for it. The pages are written and synced, then the batch is appended to the journal and
+//! synced. The batch is what counts: without it the device is, after a crash, as the commit before left it. Only then are slots of
+//! erased blocks given to others, and the home disk written in place.
+//!
+//! There is one commit at a time. What happens meanwhile goes into the next one, for all that wait for it.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::engine::Engine;
+use super::event::Event;
+use super::files::Files;
+use super::home_disk::{Image, Written};
+use super::journal::Journal;
+use super::region::Leaving;
+use super::superblock::Superblock;
+use crate::block_device::IoError;
+
+/// What a commit makes durable.
+pub struct Batch {
+    /// Number of its first event, and the last sequence number in use before that.
+    pub first_event: u64,
+    /// See there.
+    pub first_sequence: u64,
+    /// Events of it that happened before the commit before was durable.
+    pub overlap: u32,
+    /// The events.
+    pub events: Vec<Event>,
+    /// Sectors of the home disk.
+    pub disk: Option<Arc<Written>>,
+    image: Option<Image>,
+    pages: Vec<Leaving>,
+}
+
+impl Batch {
+    /// One past the number of its last event.
+    fn end(&self) -> u64 {
+        self.first_event + self.events.len() as u64
+    }
+}
+
+impl Engine {
+    /// Takes all that has happened since the last time; nothing if nothing has.
+    ///
+    /// # Errors
+    /// Pages for which there was no room before cannot be written yet, or the files failed.
+    fn take_batch(&mut self, spare: Vec<Event>) -> Result<Option<Batch>, IoError> {
+        if self.pending.is_empty() {
+            return Ok(None);
+        }
+        let pages = self.media.leave().map_err(|error| self.told("a commit", &error))?;
+        let disk = self.media.disk().map(|disk| (disk.leave(), disk.image().clone()));
+        let (disk, image) = disk.unzip();
+        let events = std::mem::replace(&mut self.pending, spare);
+        let (first_event, first_sequence) = (self.first_event, self.first_sequence);
+        self.first_event += events.len() as u64;
+        self.first_sequence = self.media.sequence();
+        let overlap = std::mem::take(&mut self.overlap);
+        Ok(Some(Batch { first_event, first_sequence, overlap, events, disk, image, pages }))
+    }
+}
+
+/// What makes durable, and what is durable: journal, checkpoints, superblock.
+pub struct Committer {
+    pub(super) files: Arc<Files>,
+    pub(super) superblock: Superblock,
+    pub(super) journal: Journal,
+    /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
+    pub(super) journal_limit: u64,
+    pub(super) checkpoint_at: u64,
+    /// Bytes of journal that there must be room for before a write is accepted.
+    pub(super) room_bytes: u64,
+    /// Since when the time of this opening is not in the superblock yet.
+    pub(super) opened: Instant,
+    /// A batch for which there was no room: it comes before any other.
+    pub(super) unfinished: Option<Batch>,
+    /// Memory of the batch before.
+    pub(super) spare: Vec<Event>,
+}
+
+/// Sectors of the home disk for which there was no room, as runs of the batch's index.
+type Left = Vec<Range<usize>>;
+
+impl Committer {
+    /// What is to be made durable next; nothing if all is.
+    ///
+    /// # Errors
+    /// As the host is told.
+    pub fn next_batch(&mut self, engine: &mut Engine) -> Result<Option<Batch>, IoError> {
+        match self.unfinished.take() {
+            Some(batch) => Ok(Some(batch)),
+            None => engine.take_batch(std::mem::take(&mut self.spare)),
+        }
+    }
+
+    /// Makes a batch durable. Takes as long as the files do, and nothing of the engine.
+    ///
+    /// # Errors
+    /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
+    pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
+        batch.pages.iter().try_for_each(Leaving::write)?;
+        batch.pages.iter().try_for_each(Leaving::sync)?;
+        self.journal.append(batch)?;
+        // Durable: what follows is done again by recovery if it is cut short.
+        let (index, data) = self.journal.sectors();
+        batch.image.as_ref().map_or(Ok(Left::new()), |image| image.place(index, data))
+    }
+
+    /// Tells the engine what has become of a batch.
+    ///
+    /// # Errors
+    /// As the host is told.
+    pub fn finish(&mut self, engine: &mut Engine, batch: Batch, written: io::Result<Left>) -> Result<(), IoError> {
+        let left = match written {
+            Ok(left) => left,
+            Err(error) => {
+                self.unfinished = Some(batch);
+                return Err(engine.told("a commit", &error));
+            }
+        };
+        engine.durable = batch.end();
+        let Batch { mut events, disk, pages, .. } = batch;
+        events.clear();
+        self.spare = events;
+        drop((disk, pages));
+        engine.media.left();
+        let (index, data) = self.journal.sectors();
+        if let Some(disk) = engine.media.disk() {
+            disk.left(index, data, &left);
+        }
+        engine.overlap = engine.pending.len() as u32;
+        engine.counts.commits += 1;
+        self.note_journal(engine);
+        Ok(())
+    }
+
+    /// Whether the journal has grown so much that its state should be a checkpoint.
+    pub fn is_checkpoint_due(&self) -> bool {
+        self.journal.bytes() >= self.checkpoint_at
+    }
+
+    /// Makes durable all that has happened, while nothing else does.
+    ///
+    /// # Errors
+    /// As the host is told.
+    pub fn commit_all(&mut self, engine: &mut Engine) -> Result<(), IoError> {
+        while let Some(batch) = self.next_batch(engine)? {
+            let written = self.write(&batch);
+            self.finish(engine, batch, written)?;
+        }
+        Ok(())
+    }
+
+    /// Takes room for what a write may lead to.
+    ///
+    /// # Errors
+    /// As the host is told.
+    pub fn make_room(&mut self, engine: &mut Engine) -> Result<(), IoError> {
+        let made = engine.media.make_room().and_then(|()| self.journal.make_room(self.room_bytes));
+        made.map_err(|error| engine.told("a write", &error))?;
+        self.note_journal(engine);
+        Ok(())
+    }
+
+    /// Tells the engine how the journal stands.
+    pub(super) fn note_journal(&self, engine: &mut Engine) {
+        engine.journal_bytes = self.journal.bytes();
+        engine.lacks_journal = self.journal.lacks_room(self.room_bytes);
+    }
+}
