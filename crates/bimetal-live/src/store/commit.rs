@@ -1,23 +1,26 @@
 //! Commits: what has happened becomes durable while the device goes on.
 //!
 //! A commit takes a batch from the engine in a moment: events, pages that were programmed, sectors of the home disk. From then on
-//! nobody waits for it but those who asked for it. The pages are written and synced, then the batch is appended to the journal and
-//! synced. The batch is what counts: without it the device is, after a crash, as the commit before left it. Only then are slots of
-//! erased blocks given to others, and the home disk written in place.
+//! nobody waits for it but those who asked for it. The pages are written, the batch is appended to the journal, and all these files
+//! are synced at once. The batch lists its pages, so that recovery can tell whether they are there; if they are too many to be listed,
+//! they are synced before it is written. Without the batch or a page of it the device is, after a crash, as the commit before left
+//! it. Only when both are durable are slots of erased blocks given to others, and the home disk written in place.
 //!
 //! There is one commit at a time. What happens meanwhile goes into the next one, for all that wait for it.
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use super::backing::Backing;
 use super::engine::Engine;
 use super::event::Event;
 use super::files::Files;
 use super::home_disk::{Image, Written};
 use super::journal::Journal;
-use super::region::Leaving;
+use super::region::{Leaving, Programs};
 use super::superblock::Superblock;
 use crate::block_device::IoError;
 
@@ -27,6 +30,8 @@ pub struct Batch {
     pub first_event: u64,
     /// See there.
     pub first_sequence: u64,
+    /// The last one in use after its last event.
+    pub last_sequence: u64,
     /// Events of it that happened before the commit before was durable.
     pub overlap: u32,
     /// The events.
@@ -41,6 +46,17 @@ impl Batch {
     /// One past the number of its last event.
     fn end(&self) -> u64 {
         self.first_event + self.events.len() as u64
+    }
+
+    /// Whether its pages are listed.
+    fn is_listed(&self) -> bool {
+        self.pages.iter().all(|leaving| leaving.programs.is_some())
+    }
+
+    /// The pages that it lists.
+    pub fn programs(&self) -> impl Iterator<Item = &Programs> {
+        let is_listed = self.is_listed();
+        self.pages.iter().filter(move |_| is_listed).flat_map(|leaving| &leaving.programs).flatten()
     }
 }
 
@@ -60,8 +76,8 @@ impl Engine {
         let (first_event, first_sequence) = (self.first_event, self.first_sequence);
         self.first_event += events.len() as u64;
         self.first_sequence = self.media.sequence();
-        let overlap = std::mem::take(&mut self.overlap);
-        Ok(Some(Batch { first_event, first_sequence, overlap, events, disk, image, pages }))
+        let (overlap, last_sequence) = (std::mem::take(&mut self.overlap), self.first_sequence);
+        Ok(Some(Batch { first_event, first_sequence, last_sequence, overlap, events, disk, image, pages }))
     }
 }
 
@@ -81,6 +97,41 @@ pub struct Committer {
     pub(super) unfinished: Option<Batch>,
     /// Memory of the batch before.
     pub(super) spare: Vec<Event>,
+    pub(super) syncs: Syncs,
+}
+
+/// Syncs of several files.
+#[derive(Debug, Default)]
+pub struct Syncs {
+    /// How long the last one took.
+    last: Duration,
+}
+
+/// A sync that takes longer than this is worth a thread.
+const WORTH_A_THREAD: Duration = Duration::from_micros(200);
+
+impl Syncs {
+    /// Makes files durable, at the same time if that takes long.
+    ///
+    /// # Errors
+    /// One of them may not be.
+    fn at_once(&mut self, files: &[&dyn Backing]) -> io::Result<()> {
+        let Some((first, others)) = files.split_first() else { return Ok(()) };
+        let start = Instant::now();
+        let done = if others.is_empty() || self.last < WORTH_A_THREAD {
+            files.iter().try_for_each(|file| file.sync())
+        } else {
+            thread::scope(|scope| {
+                let others: Vec<_> = others.iter().map(|file| scope.spawn(|| file.sync())).collect();
+                let panicked = |_| io::Error::other("a thread has panicked");
+                others.into_iter().fold(first.sync(), |done, other| {
+                    done.and(other.join().unwrap_or_else(|panic| Err(panicked(panic))))
+                })
+            })
+        };
+        self.last = start.elapsed();
+        done
+    }
 }
 
 /// Sectors of the home disk for which there was no room, as runs of the batch's index.
@@ -104,8 +155,19 @@ impl Committer {
     /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
     pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
         batch.pages.iter().try_for_each(Leaving::write)?;
-        batch.pages.iter().try_for_each(Leaving::sync)?;
-        self.journal.append(batch)?;
+        let mut files: Vec<&dyn Backing> = batch.pages.iter().map(Leaving::file).collect();
+        if !batch.is_listed() {
+            self.syncs.at_once(&files)?;
+            files.clear();
+        }
+        self.journal.write(batch)?;
+        files.push(self.journal.file());
+        if batch.first_event.is_multiple_of(2) {
+            // Whatever is synced first where they are synced in turn, nothing depends on it.
+            files.reverse();
+        }
+        self.syncs.at_once(&files)?;
+        self.journal.seal()?;
         // Durable: what follows is done again by recovery if it is cut short.
         let (index, data) = self.journal.sectors();
         batch.image.as_ref().map_or(Ok(Left::new()), |image| image.place(index, data))

@@ -10,8 +10,11 @@
 //! 36   u32   sectors of the home disk
 //! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
 //! 44   u32   events of it that happened before the batch before it was durable
-//! 48         zeros
+//! 48   u32   runs of pages that it programmed and lists
+//! 52   u64   last sequence number in use after its last event
+//! 60         zeros
 //! 64         events, 16 bytes each
+//!            runs of pages, 16 bytes each: u32 slot, u32 first page, u32 number of pages, u8 region, 3 zeros
 //!            index of the sectors, 16 bytes each, in ascending order
 //!            zeros up to a multiple of 512
 //!            the sectors, 512 bytes each
@@ -22,12 +25,16 @@
 //! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
 //! it, so that whatever cuts the journal short leaves it alone.
 //!
+//! A batch that lists the pages that it programmed is synced together with them. If it is the last one and has no seal, it happened
+//! if these pages are there, with sequence numbers of this batch. One that programmed too many to list them is written when they are
+//! durable.
+//!
 //! The file has room for all batches up to a checkpoint from the beginning, so that a full file system keeps no commit from
 //! being made.
 
 use std::io;
 
-use super::backing::{ATOMIC_BYTES, is_full};
+use super::backing::{ATOMIC_BYTES, Backing, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::commit::Batch;
 use super::engine::Limits;
@@ -36,11 +43,13 @@ use super::files::File;
 use super::frame::SECTOR;
 use super::home_disk::INDEX_BYTES;
 use super::label::Label;
+use super::region::Programs;
 use super::superblock::SEAL_AT;
 
 const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
+const PROGRAMS_BYTES: usize = 16;
 const BLOCK: usize = ATOMIC_BYTES as usize;
 /// Where the first batch begins.
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
@@ -75,6 +84,10 @@ pub struct Header {
     /// Events of it that happened while the batch before it was being made durable: only then were slots free again that this one
     /// waited for.
     pub overlap: u32,
+    /// Runs of pages that it lists.
+    pub programs: u32,
+    /// Last sequence number in use after it.
+    pub last_sequence: u64,
     body_sum: u32,
     is_seal: bool,
 }
@@ -90,6 +103,8 @@ impl Header {
         put_u32(bytes, 36, self.sectors);
         put_u32(bytes, 40, self.body_sum);
         put_u32(bytes, 44, self.overlap);
+        put_u32(bytes, 48, self.programs);
+        put_u64(bytes, 52, self.last_sequence);
         let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
     }
@@ -106,13 +121,19 @@ impl Header {
             events: u32_at(bytes, 32),
             sectors: u32_at(bytes, 36),
             overlap: u32_at(bytes, 44),
+            programs: u32_at(bytes, 48),
+            last_sequence: u64_at(bytes, 52),
             body_sum: u32_at(bytes, 40),
             is_seal: magic == SEAL,
         })
     }
 
-    fn index_at(&self) -> usize {
+    fn programs_at(&self) -> usize {
         HEADER_BYTES + self.events as usize * EVENT_BYTES
+    }
+
+    fn index_at(&self) -> usize {
+        self.programs_at() + self.programs as usize * PROGRAMS_BYTES
     }
 
     fn data_at(&self) -> usize {
@@ -197,19 +218,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes durable what is in the file, whoever wrote it.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync()
+    /// Its file, to be synced after a write.
+    pub fn file(&self) -> &dyn Backing {
+        self.file.as_ref()
     }
 
-    /// Appends a batch and makes it durable.
+    /// Appends a batch, which is not durable before its file was synced, and not part of the journal before [`Journal::seal`].
     ///
     /// # Errors
-    /// It may not be durable. After one that [`is_full`] it is not, and can be appended again.
-    pub fn append(&mut self, batch: &Batch) -> io::Result<()> {
+    /// It may not have been written. After one that [`is_full`] it can be written again.
+    pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
         let sectors = batch.disk.as_ref().map_or(0, |disk| disk.len()) as u32;
         let mut header = Header {
             batch: self.next,
@@ -218,6 +236,8 @@ impl Journal {
             events: batch.events.len() as u32,
             sectors,
             overlap: batch.overlap,
+            programs: batch.programs().count() as u32,
+            last_sequence: batch.last_sequence,
             body_sum: 0,
             is_seal: false,
         };
@@ -225,6 +245,12 @@ impl Journal {
         let bytes = self.batch.bytes_mut();
         for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
             event.encode(bytes);
+        }
+        for (programs, bytes) in batch.programs().zip(bytes[header.programs_at()..].chunks_exact_mut(PROGRAMS_BYTES)) {
+            put_u32(bytes, 0, programs.slot);
+            put_u32(bytes, 4, programs.page);
+            put_u32(bytes, 8, programs.pages);
+            put_u32(bytes, 12, programs.region.into());
         }
         let (head, data) = bytes.split_at_mut(header.data_at());
         let index = &mut head[header.index_at()..];
@@ -234,16 +260,78 @@ impl Journal {
         }
         header.body_sum = crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
         header.encode(bytes, self.seed);
-        self.file.write_at(self.offset, bytes)?;
-        self.file.sync()?;
+        self.file.write_at(self.offset, bytes)
+    }
+
+    /// The batch that was written last is durable, and all that it lists.
+    ///
+    /// # Errors
+    /// That it was cannot be written down.
+    pub fn seal(&mut self) -> io::Result<()> {
+        let Some(header) = Header::decode(self.batch.bytes(), self.seed) else { return Ok(()) };
         self.offset += header.bytes();
         self.next += 1;
         let mut seal = [0; BLOCK];
         Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
-        // The batch is durable: to append it again would be to let its events happen twice.
+        // To append it again would be to let its events happen twice.
         self.seal
             .write_at(SEAL_AT, &seal)
             .map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
+    }
+
+    /// Whether the batch that was last read lists pages of which nothing says yet that they were durable: neither its seal nor a later
+    /// batch.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn is_in_doubt(&self, header: &Header) -> io::Result<bool> {
+        if header.programs == 0 {
+            return Ok(false);
+        }
+        let mut block = [0; BLOCK];
+        self.seal.read_at(SEAL_AT, &mut block)?;
+        if Header::decode(&block, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= header.batch) {
+            return Ok(false);
+        }
+        let mut following = Buffer::new(BLOCK);
+        self.file.read_at(self.offset, following.bytes_mut())?;
+        let length = self.file.length()?;
+        let Some(next) = self.expected(following.bytes(), length) else { return Ok(true) };
+        following.resize(next.bytes() as usize);
+        self.file.read_at(self.offset, following.bytes_mut())?;
+        Ok(!self.is_whole(&next, following.bytes()))
+    }
+
+    /// The batch that was last read did not happen.
+    ///
+    /// # Errors
+    /// What follows says that it did, or the file cannot be read.
+    pub fn take_back(&mut self, header: &Header) -> Result<(), JournalError> {
+        self.offset -= header.bytes();
+        self.next -= 1;
+        let length = self.file.length()?;
+        self.look_behind(length)
+    }
+
+    /// Runs of pages that the batch that was last read lists.
+    pub fn programs(&self, header: &Header) -> impl Iterator<Item = Programs> {
+        let of_batch = &self.batch.bytes()[header.programs_at()..header.index_at()];
+        of_batch.chunks_exact(PROGRAMS_BYTES).map(|bytes| Programs {
+            region: bytes[12],
+            slot: u32_at(bytes, 0),
+            page: u32_at(bytes, 4),
+            pages: u32_at(bytes, 8),
+        })
+    }
+
+    /// The header of the batch that comes next, if the file is so long.
+    fn expected(&self, bytes: &[u8], length: u64) -> Option<Header> {
+        let header = Header::decode(bytes, self.seed).filter(|header| header.batch == self.next && !header.is_seal)?;
+        (header.bytes() <= length.saturating_sub(self.offset)).then_some(header)
+    }
+
+    fn is_whole(&self, header: &Header, bytes: &[u8]) -> bool {
+        header.body_sum == crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..])
     }
 
     /// Index and data of the home disk in the batch that was last written or read.
@@ -257,7 +345,7 @@ impl Journal {
     /// The 16 bytes of each event of the batch that was last read.
     pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let header = Header::decode(self.batch.bytes(), self.seed);
-        let end = header.map_or(HEADER_BYTES, |header| header.index_at());
+        let end = header.map_or(HEADER_BYTES, |header| header.programs_at());
         self.batch.bytes()[HEADER_BYTES..end].chunks_exact(EVENT_BYTES)
     }
 
@@ -269,12 +357,10 @@ impl Journal {
         let length = self.file.length()?;
         self.batch.resize(BLOCK);
         self.file.read_at(self.offset, self.batch.bytes_mut())?;
-        let expected = |header: &Header| header.batch == self.next && !header.is_seal;
-        let header = Header::decode(self.batch.bytes(), self.seed).filter(expected);
-        if let Some(header) = header.filter(|header| header.bytes() <= length.saturating_sub(self.offset)) {
+        if let Some(header) = self.expected(self.batch.bytes(), length) {
             self.batch.resize(header.bytes() as usize);
             self.file.read_at(self.offset, self.batch.bytes_mut())?;
-            if header.body_sum == crc32c::crc32c_append(self.seed, &self.batch.bytes()[HEADER_BYTES..]) {
+            if self.is_whole(&header, self.batch.bytes()) {
                 self.offset += header.bytes();
                 self.next += 1;
                 return Ok(Some(header));

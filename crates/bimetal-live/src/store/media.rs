@@ -12,6 +12,7 @@ mod frames;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use bimetal_core::ledger::{Ledger, Server};
 use bimetal_core::media::{Cause, CellMode, Media, Part, SimMedia, Simulation};
@@ -25,7 +26,7 @@ use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
-use super::region::{Leaving, Region};
+use super::region::{Leaving, Programs, Region};
 use super::state::{Reader, Writer, bounded};
 
 /// What becomes of bytes.
@@ -300,6 +301,24 @@ impl FileMedia {
     pub fn leave(&mut self) -> io::Result<Vec<Leaving>> {
         self.place_held()?;
         Ok(self.regions.iter_mut().filter_map(Region::leave).collect())
+    }
+
+    /// Whether the files hold all these pages, programmed with sequence numbers in this range.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn holds(
+        &self,
+        programs: impl IntoIterator<Item = Programs>,
+        sequences: &RangeInclusive<u64>,
+    ) -> io::Result<bool> {
+        for programs in programs {
+            let Some(region) = self.regions.get(usize::from(programs.region)) else { return Ok(false) };
+            if !region.holds(&programs, sequences, self.seed)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A commit is durable: what it made superfluous is free.

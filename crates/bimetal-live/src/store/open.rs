@@ -8,7 +8,7 @@ use bimetal_core::device::Resolved;
 
 use super::backing::Storage;
 use super::checkpoint;
-use super::commit::Committer;
+use super::commit::{Committer, Syncs};
 use super::create::{JOURNAL, random_number};
 use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
@@ -112,7 +112,7 @@ fn load_files(
         let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch, room_bytes);
         if !options.read_only {
             // What is read may be in the page cache only: it must not be lost once something has been built on it.
-            journal.sync().in_file(JOURNAL)?;
+            journal.file().sync().in_file(JOURNAL)?;
         }
         let (scheme, first_event) = match &superblock.checkpoint {
             Some(checkpoint) => {
@@ -152,6 +152,7 @@ fn load_files(
             opened: Instant::now(),
             unfinished: None,
             spare: Vec::with_capacity(limits.events),
+            syncs: Syncs::default(),
         };
         Ok((engine, committer))
     })?;
@@ -230,6 +231,18 @@ fn replay(
     let in_journal = |source| StoreError::Journal { file: JOURNAL.into(), source };
     let journal = &mut committer.journal;
     while let Some(header) = journal.read_next().map_err(in_journal)? {
+        if journal.is_in_doubt(&header).in_file(JOURNAL)? {
+            let sequences = header.sequence + 1..=header.last_sequence;
+            if !engine.media.holds(journal.programs(&header), &sequences).in_file("a region")? {
+                journal.take_back(&header).map_err(in_journal)?;
+                tracing::warn!("a commit of {} events was cut short; nobody was told that they are durable", header.events);
+                break;
+            }
+            if !read_only {
+                // They may be in the page cache only.
+                engine.media.regions().iter().try_for_each(Region::sync).in_file("a region")?;
+            }
+        }
         let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
         engine.replay(&header, journal, read_only).map_err(damaged)?;
         recovery.batches += 1;

@@ -6,10 +6,13 @@
 //! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
+use super::backing::Backing;
+use super::bytes::Buffer;
 use super::files::File;
 use super::frame::{FrameError, Layout, Place};
 use super::label::{Label, Part};
@@ -19,6 +22,8 @@ use super::write_buffer::{Run, WriteBuffer};
 
 /// Where the first slot begins.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
+/// Blocks that are filled at the same time, more or less.
+const OPEN_BLOCKS: usize = 8;
 /// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least so many.
 const RESERVE_PART: u32 = 50;
 const RESERVE_MIN: u32 = 32;
@@ -58,6 +63,9 @@ pub struct Region {
     ahead: u32,
     slot_bytes: u64,
     is_dirty: bool,
+    /// What was programmed since the last commit began, as far as it can be listed, and how many pages.
+    programs: Vec<Programs>,
+    programmed_pages: usize,
 }
 
 /// Where a page lies.
@@ -71,10 +79,29 @@ pub struct Spot {
     pub offset: u64,
 }
 
+/// Bytes of frames and runs of them that a commit lists, at most.
+const LISTED_BYTES: usize = 1 << 20;
+const LISTED_MAX: usize = 256;
+
+/// Pages of a slot that were programmed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Programs {
+    /// Position of the region in the device.
+    pub region: u8,
+    /// Slot within the file.
+    pub slot: u32,
+    /// First page.
+    pub page: u32,
+    /// Number of pages.
+    pub pages: u32,
+}
+
 /// What a commit writes to a file and makes durable.
 pub struct Leaving {
     file: File,
     runs: Vec<Arc<Run>>,
+    /// Pages that were programmed, unless they are too many to be listed.
+    pub programs: Option<Vec<Programs>>,
 }
 
 impl Leaving {
@@ -86,12 +113,9 @@ impl Leaving {
         self.runs.iter().try_for_each(|run| run.write(self.file.as_ref()))
     }
 
-    /// Makes it durable, and what was written before.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync()
+    /// The file, to be synced when that is done.
+    pub fn file(&self) -> &dyn Backing {
+        self.file.as_ref()
     }
 }
 
@@ -125,6 +149,8 @@ impl Region {
             ahead: if sparse && slots_max.is_none() { ahead } else { 0 },
             slot_bytes,
             is_dirty: false,
+            programs: Vec::new(),
+            programmed_pages: 0,
         })
     }
 
@@ -137,11 +163,10 @@ impl Region {
     }
 
     fn spot_in(&self, slot: u32, block: BlockId, page: u32) -> Spot {
-        let in_slot = u64::from(page) * self.layout.stride() as u64;
         Spot {
             place: Place { region: self.id, slot, page, block: block.0 },
             since: self.births[block.index()],
-            offset: FIRST_SLOT + u64::from(slot) * self.slot_bytes + in_slot,
+            offset: self.offset(slot, page),
         }
     }
 
@@ -154,7 +179,56 @@ impl Region {
         });
         debug_assert_eq!(number, self.programmed[block.index()], "pages are programmed in order, once per erase");
         self.programmed[block.index()] = number + 1;
+        self.list(slot, number);
         self.spot_in(slot, block, number)
+    }
+
+    /// Notes that a page was programmed.
+    fn list(&mut self, slot: u32, page: u32) {
+        self.programmed_pages += 1;
+        // Schemes fill a few blocks at a time.
+        let recent = self.programs.len().saturating_sub(OPEN_BLOCKS);
+        let follows = |run: &&mut Programs| run.slot == slot && run.page + run.pages == page;
+        if let Some(run) = self.programs[recent..].iter_mut().find(follows) {
+            run.pages += 1;
+        } else if self.programs.len() <= LISTED_MAX {
+            self.programs.push(Programs { region: self.id, slot, page, pages: 1 });
+        }
+    }
+
+    /// Whether the file holds frames of these pages that were programmed with sequence numbers in this range.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn holds(&self, programs: &Programs, sequences: &RangeInclusive<u64>, seed: u32) -> io::Result<bool> {
+        let Programs { slot, page, pages, .. } = *programs;
+        if page.checked_add(pages).is_none_or(|end| end > self.geometry.pages_per_block) {
+            return Ok(false);
+        }
+        let mut frame = Buffer::new(self.layout.stride());
+        for page in page..page + pages {
+            self.file.read_at(self.offset(slot, page), frame.bytes_mut())?;
+            let is_there = self.layout.open(frame.bytes(), seed).is_ok_and(|(place, sequence)| {
+                (place.region, place.slot, place.page) == (self.id, slot, page) && sequences.contains(&sequence)
+            });
+            if !is_there {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes durable what is in the file, whoever wrote it.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    /// The first byte of a page in the file.
+    fn offset(&self, slot: u32, page: u32) -> u64 {
+        FIRST_SLOT + u64::from(slot) * self.slot_bytes + u64::from(page) * self.layout.stride() as u64
     }
 
     /// Whether the file can have such a slot.
@@ -215,7 +289,15 @@ impl Region {
     /// A commit begins: what it has to write, and to sync if anything was written since the last one.
     pub fn leave(&mut self) -> Option<Leaving> {
         self.slots.leave();
-        std::mem::take(&mut self.is_dirty).then(|| Leaving { file: Arc::clone(&self.file), runs: self.waiting.leave() })
+        let (mut programs, pages) = (std::mem::take(&mut self.programs), std::mem::take(&mut self.programmed_pages));
+        let is_cut = programs.len() > LISTED_MAX;
+        // A block that was erased again is not part of what the commit leads to, and its slot goes to others when that is durable.
+        programs.retain(|run| !self.slots.is_parked(run.slot));
+        std::mem::take(&mut self.is_dirty).then(|| {
+            let is_listed = !is_cut && pages * self.layout.stride() <= LISTED_BYTES;
+            let programs = is_listed.then_some(programs);
+            Leaving { file: Arc::clone(&self.file), runs: self.waiting.leave(), programs }
+        })
     }
 
     /// Slots that wait for a commit.

@@ -40,8 +40,10 @@ use super::error::{InFile, StoreError};
 
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
-/// The format that this program writes, and the only one that it reads.
-pub const FORMAT: u32 = 3;
+/// The format that this program writes.
+pub const FORMAT: u32 = 4;
+/// The oldest one that it reads.
+const FORMAT_MIN: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
@@ -174,7 +176,7 @@ impl Superblock {
         }
         // First, as another format has its checksum over other bytes.
         let format = u32_at(bytes, 8);
-        if format != FORMAT {
+        if !(FORMAT_MIN..=FORMAT).contains(&format) {
             return Err(Unreadable::Format(format));
         }
         let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
