@@ -11,17 +11,16 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::backing::Backing;
 use super::engine::Engine;
 use super::event::Event;
-use super::files::Files;
+use super::files::{File, Files};
 use super::home_disk::{Image, Written};
 use super::journal::Journal;
 use super::region::{Leaving, Programs};
 use super::superblock::Superblock;
+use super::syncs::Syncs;
 use crate::block_device::IoError;
 
 /// What a commit makes durable.
@@ -100,40 +99,6 @@ pub struct Committer {
     pub(super) syncs: Syncs,
 }
 
-/// Syncs of several files.
-#[derive(Debug, Default)]
-pub struct Syncs {
-    /// How long the last one took.
-    last: Duration,
-}
-
-/// A sync that takes longer than this is worth a thread.
-const WORTH_A_THREAD: Duration = Duration::from_micros(200);
-
-impl Syncs {
-    /// Makes files durable, at the same time if that takes long.
-    ///
-    /// # Errors
-    /// One of them may not be.
-    fn at_once(&mut self, files: &[&dyn Backing]) -> io::Result<()> {
-        let Some((first, others)) = files.split_first() else { return Ok(()) };
-        let start = Instant::now();
-        let done = if others.is_empty() || self.last < WORTH_A_THREAD {
-            files.iter().try_for_each(|file| file.sync())
-        } else {
-            thread::scope(|scope| {
-                let others: Vec<_> = others.iter().map(|file| scope.spawn(|| file.sync())).collect();
-                let panicked = |_| io::Error::other("a thread has panicked");
-                others.into_iter().fold(first.sync(), |done, other| {
-                    done.and(other.join().unwrap_or_else(|panic| Err(panicked(panic))))
-                })
-            })
-        };
-        self.last = start.elapsed();
-        done
-    }
-}
-
 /// Sectors of the home disk for which there was no room, as runs of the batch's index.
 type Left = Vec<Range<usize>>;
 
@@ -155,13 +120,14 @@ impl Committer {
     /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
     pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
         batch.pages.iter().try_for_each(Leaving::write)?;
-        let mut files: Vec<&dyn Backing> = batch.pages.iter().map(Leaving::file).collect();
+        let mut files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
         if !batch.is_listed() {
             self.syncs.at_once(&files)?;
             files.clear();
         }
         self.journal.write(batch)?;
-        files.push(self.journal.file());
+        let journal = Arc::clone(self.journal.file());
+        files.push(&journal);
         if batch.first_event.is_multiple_of(2) {
             // Whatever is synced first where they are synced in turn, nothing depends on it.
             files.reverse();

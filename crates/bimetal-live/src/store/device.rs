@@ -16,6 +16,7 @@ use super::event::Event;
 use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
 use super::superblock::Power;
+use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
 
 /// An open store.
@@ -25,6 +26,7 @@ use crate::block_device::{BlockDevice, Extent, IoError};
 pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
+    waiters: Waiters,
     options: OpenOptions,
     sectors: u64,
     /// Nothing can be written: it was opened like this, or a file failed.
@@ -76,6 +78,7 @@ impl Store {
             sectors: engine.sectors,
             engine: Mutex::new(engine),
             committer: Mutex::new(committer),
+            waiters: Waiters::default(),
             options,
             is_frozen: AtomicBool::new(options.read_only),
             is_closed: AtomicBool::new(false),
@@ -265,25 +268,34 @@ impl Store {
 
     /// Makes durable all events before this one. Those that wait meanwhile are served by the next commit together.
     fn make_durable(&self, events: u64) -> Result<(), IoError> {
-        loop {
+        let waiter = self.waiters.enter();
+        while let Some(lead) = waiter.turn(events) {
             let mut committer = self.committer();
-            let mut engine = self.lock();
-            if engine.durable >= events {
-                return Ok(());
+            if let Some(at_most) = committer.syncs.worth_waiting() {
+                lead.gather(at_most);
             }
-            engine.check_writable(false)?;
-            let batch = committer.next_batch(&mut engine);
-            self.note_failure(&engine);
-            drop(engine);
-            let Some(batch) = batch? else { return Ok(()) };
-            let written = committer.write(&batch);
-            let mut engine = self.lock();
-            let finished = committer.finish(&mut engine, batch, written);
-            let finished = finished
-                .and_then(|()| if committer.is_checkpoint_due() { committer.checkpoint(&mut engine) } else { Ok(()) });
-            self.note_failure(&engine);
-            finished?;
+            let committed = self.commit(&mut committer);
+            lead.has_ended(self.lock().durable);
+            committed?;
         }
+        Ok(())
+    }
+
+    /// Makes durable what has happened so far.
+    fn commit(&self, committer: &mut Committer) -> Result<(), IoError> {
+        let mut engine = self.lock();
+        engine.check_writable(false)?;
+        let batch = committer.next_batch(&mut engine);
+        self.note_failure(&engine);
+        drop(engine);
+        let Some(batch) = batch? else { return Ok(()) };
+        let written = committer.write(&batch);
+        let mut engine = self.lock();
+        let finished = committer.finish(&mut engine, batch, written);
+        let finished = finished
+            .and_then(|()| if committer.is_checkpoint_due() { committer.checkpoint(&mut engine) } else { Ok(()) });
+        self.note_failure(&engine);
+        finished
     }
 
     /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it

@@ -34,7 +34,7 @@
 
 use std::io;
 
-use super::backing::{ATOMIC_BYTES, Backing, is_full};
+use super::backing::{ATOMIC_BYTES, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::commit::Batch;
 use super::engine::Limits;
@@ -219,8 +219,8 @@ impl Journal {
     }
 
     /// Its file, to be synced after a write.
-    pub fn file(&self) -> &dyn Backing {
-        self.file.as_ref()
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Appends a batch, which is not durable before its file was synced, and not part of the journal before [`Journal::seal`].

@@ -9,9 +9,9 @@
 //! |---|---|
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
 //! | pages in files | `frame`, `slots`, `write_buffer` |
-//! | what survives | `journal`, `checkpoint`, `superblock` |
+//! | what survives | `journal`, `syncs`, `checkpoint`, `superblock` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
-//! | order of things | `engine`, `commit`, `create`, `open` |
+//! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
 //! | what it is kept in | `backing`: `directory`, or `crash_backing` |
 //!
@@ -47,6 +47,8 @@ mod slots;
 pub mod soak;
 mod state;
 mod superblock;
+mod syncs;
+mod waiters;
 mod write_buffer;
 
 pub use check::{CheckReport, check};

@@ -8,7 +8,7 @@ use bimetal_core::device::Resolved;
 
 use super::backing::Storage;
 use super::checkpoint;
-use super::commit::{Committer, Syncs};
+use super::commit::Committer;
 use super::create::{JOURNAL, random_number};
 use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
@@ -18,6 +18,7 @@ use super::journal::{self, Journal};
 use super::media::{FileMedia, Io};
 use super::region::Region;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
+use super::syncs::Syncs;
 
 /// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
 /// void has the number of a later one.
@@ -235,7 +236,10 @@ fn replay(
             let sequences = header.sequence + 1..=header.last_sequence;
             if !engine.media.holds(journal.programs(&header), &sequences).in_file("a region")? {
                 journal.take_back(&header).map_err(in_journal)?;
-                tracing::warn!("a commit of {} events was cut short; nobody was told that they are durable", header.events);
+                tracing::warn!(
+                    "a commit of {} events was cut short; nobody was told that they are durable",
+                    header.events
+                );
                 break;
             }
             if !read_only {

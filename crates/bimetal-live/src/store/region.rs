@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
-use super::backing::Backing;
 use super::bytes::Buffer;
 use super::files::File;
 use super::frame::{FrameError, Layout, Place};
@@ -114,8 +113,8 @@ impl Leaving {
     }
 
     /// The file, to be synced when that is done.
-    pub fn file(&self) -> &dyn Backing {
-        self.file.as_ref()
+    pub fn file(&self) -> &File {
+        &self.file
     }
 }
 

@@ -1,0 +1,107 @@
+//! Syncs of several files at the same time.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::files::File;
+
+/// A sync that takes longer than this is worth waking a thread for.
+const WORTH_A_THREAD: Duration = Duration::from_micros(200);
+
+/// Part of a sync for which the next one waits until those are back who were there for the last one.
+const WAITING_PART: u32 = 4;
+
+/// A thread that syncs files; it ends with its owner.
+struct Helper {
+    files: Sender<File>,
+    synced: Receiver<io::Result<()>>,
+}
+
+impl Helper {
+    fn start() -> io::Result<Self> {
+        let ((files, to_sync), (done, synced)) = (mpsc::channel::<File>(), mpsc::channel());
+        thread::Builder::new().name("sync".into()).spawn(move || {
+            for file in to_sync {
+                if done.send(file.sync()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { files, synced })
+    }
+}
+
+/// Syncs files.
+#[derive(Default)]
+pub struct Syncs {
+    helpers: Vec<Helper>,
+    /// How long the files took that were synced last.
+    last: Duration,
+}
+
+impl Syncs {
+    /// Makes files durable: at the same time if that takes long, in their order otherwise.
+    ///
+    /// # Errors
+    /// One of them may not be durable.
+    pub fn at_once(&mut self, files: &[&File]) -> io::Result<()> {
+        let Some((first, others)) = files.split_first() else { return Ok(()) };
+        let start = Instant::now();
+        let done = if others.is_empty() || self.last < WORTH_A_THREAD {
+            files.iter().try_for_each(|file| file.sync())
+        } else {
+            self.in_parallel(first, others)
+        };
+        self.last = start.elapsed();
+        done
+    }
+
+    fn in_parallel(&mut self, first: &File, others: &[&File]) -> io::Result<()> {
+        while self.helpers.len() < others.len() {
+            self.helpers.push(Helper::start()?);
+        }
+        let ended = || io::Error::other("a thread has ended");
+        for (helper, file) in self.helpers.iter().zip(others) {
+            helper.files.send(Arc::clone(file)).map_err(|_| ended())?;
+        }
+        // All have ended before any is told of, whatever came of them.
+        let done = first.sync();
+        let others = self.helpers.iter().take(others.len());
+        others.fold(done, |done, helper| done.and(helper.synced.recv().unwrap_or_else(|_| Err(ended()))))
+    }
+
+    /// How long it is worth waiting for others that want something to be durable, too.
+    pub fn worth_waiting(&self) -> Option<Duration> {
+        (self.last >= WORTH_A_THREAD).then_some(self.last / WAITING_PART)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::backing::{Access, Storage};
+    use crate::store::crash_backing::{CrashStorage, Fault, Loss};
+
+    #[test]
+    fn files_are_synced_by_several_threads_and_a_failure_is_told() {
+        let storage = CrashStorage::new();
+        let names = ["a", "b", "c"];
+        let files = names.map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
+        storage.sync().unwrap();
+        let mut syncs = Syncs { last: WORTH_A_THREAD, ..Syncs::default() };
+        files.iter().for_each(|file| file.write_at(0, &[1; 512]).unwrap());
+        syncs.at_once(&files.each_ref()).unwrap();
+        let cut = storage.clone();
+        cut.restart(Loss::All, 1);
+        assert!(names.iter().all(|name| cut.bytes(name) == [1; 512]));
+        for which in 1..=3 {
+            syncs.last = WORTH_A_THREAD;
+            storage.set_fault(storage.changes() + which, Fault::Io);
+            assert!(syncs.at_once(&files.each_ref()).is_err());
+        }
+        assert_eq!(syncs.helpers.len(), 2);
+    }
+}
