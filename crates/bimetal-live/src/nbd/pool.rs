@@ -213,10 +213,11 @@ mod tests {
     fn first_come_first_served_and_never_more_than_there_is() {
         let pool = pool(Duration::from_secs(3600));
         let (borrower, _theirs) = client(Doing::Working);
-        let first = pool.borrow(40 * MIB, &borrower).unwrap();
+        let first = pool.borrow(8 * MIB, &borrower).unwrap();
         let order = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            for (number, mib) in [(1, 32), (2, 8), (3, 8)] {
+            // No two of these fit at the same time.
+            for (number, mib) in [(1, 60), (2, 8), (3, 60)] {
                 let (pool, borrower, order) = (&pool, &borrower, &order);
                 scope.spawn(move || {
                     let grant = pool.borrow(mib * MIB + 28, borrower).unwrap();
@@ -232,7 +233,7 @@ mod tests {
             assert!(order.lock().unwrap().is_empty(), "small ones do not pass a large one");
             drop(first);
         });
-        assert_eq!(order.into_inner().unwrap().first(), Some(&1));
+        assert_eq!(order.into_inner().unwrap(), [1, 2, 3]);
         let state = pool.lock();
         assert_eq!((state.free, state.loans.len()), (64 * MIB, 0));
     }
