@@ -15,6 +15,7 @@ use super::error::StoreError;
 use super::event::Event;
 use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
+use super::reading::{Reading, Sources};
 use super::superblock::Power;
 use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
@@ -27,6 +28,9 @@ pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
+    /// Where pages are read from without the engine, and memory for reads.
+    sources: Sources,
+    readings: Mutex<Vec<Reading>>,
     options: OpenOptions,
     sectors: u64,
     /// Nothing can be written: it was opened like this, or a file failed.
@@ -76,6 +80,8 @@ impl Store {
         Ok(Self {
             resolved,
             sectors: engine.sectors,
+            sources: Sources::new(engine.media.regions(), committer.superblock.seed()),
+            readings: Mutex::default(),
             engine: Mutex::new(engine),
             committer: Mutex::new(committer),
             waiters: Waiters::default(),
@@ -195,6 +201,10 @@ impl Store {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn readings(&self) -> MutexGuard<'_, Vec<Reading>> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -231,12 +241,14 @@ impl Store {
         let mut engine = self.open_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
         self.note_failure(&engine);
-        self.relieve(engine);
+        drop(engine);
+        self.relieve();
         done
     }
 
     /// Commits if so much waits for it that this should come before the next request.
-    fn relieve(&self, engine: MutexGuard<'_, Engine>) {
+    fn relieve(&self) {
+        let engine = self.lock();
         if !engine.wants_commit() {
             return;
         }
@@ -321,18 +333,40 @@ impl Store {
         let mut took = Took::new(issue_ns);
         for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
         {
-            self.forget_reads()?;
-            let mut engine = self.open_engine()?;
-            took.begin(&engine);
-            let done = engine.read(sector, out, issue_ns, self.options.read_only);
-            self.note_failure(&engine);
-            done?;
-            took.end(&engine);
-            self.relieve(engine);
+            self.read_piece(sector, out, issue_ns, &mut took)?;
         }
         let response_ns = took.response_ns();
         self.lock().modelled.reads.record(response_ns);
         Ok(response_ns)
+    }
+
+    /// Reads sectors that are one event.
+    fn read_piece(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>, took: &mut Took) -> Result<(), IoError> {
+        let mut reading = self.readings().pop().unwrap_or_default();
+        loop {
+            self.forget_reads()?;
+            let mut engine = self.open_engine()?;
+            took.begin(&engine);
+            let sectors = (out.len() / SECTOR) as u32;
+            let served = engine.read(sector, sectors, issue_ns, self.options.read_only, reading);
+            self.note_failure(&engine);
+            reading = served?;
+            took.end(&engine);
+            let releases = engine.media.releases();
+            drop(engine);
+            let read = reading.finish(&self.sources, out);
+            self.relieve();
+            let Err(misread) = read else { break };
+            let mut engine = self.lock();
+            if engine.media.releases() == releases || self.options.read_only {
+                let error = engine.misread(&misread);
+                self.note_failure(&engine);
+                return Err(error);
+            }
+            // Slots were given to others meanwhile. Where the sectors are now is for the engine to say.
+        }
+        self.readings().push(reading);
+        Ok(())
     }
 
     /// As [`BlockDevice::write`], at a time of the modelled device, or when it ended what came before. Returns how long that

@@ -20,6 +20,7 @@ use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
 use super::media::FileMedia;
+use super::reading::{Misread, Reading};
 use super::superblock::NUMBER_MAX;
 use crate::block_device::IoError;
 
@@ -293,15 +294,16 @@ impl Engine {
         self.media.held_bytes() > self.held_at_first + self.limits.held_bytes
     }
 
-    /// Reads sectors, no more than are one event.
+    /// Serves a read of sectors, no more than are one event: tells where they are.
     pub(super) fn read(
         &mut self,
         sector: u64,
-        out: &mut [u8],
+        sectors: u32,
         issue_ns: Option<u64>,
         read_only: bool,
-    ) -> Result<(), IoError> {
-        let event = Event::Request { op: Op::Read, sector, sectors: (out.len() / SECTOR) as u32 };
+        spare: Reading,
+    ) -> Result<Reading, IoError> {
+        let event = Event::Request { op: Op::Read, sector, sectors };
         if self.holds_too_much() && !read_only {
             return Err(IoError::Io);
         }
@@ -310,14 +312,18 @@ impl Engine {
         } else {
             self.happen(event, &[], issue_ns);
         }
-        match if self.is_broken { None } else { self.media.reply() } {
-            Some(reply) => out.copy_from_slice(reply),
-            None => {
-                self.counts.failed_reads += 1;
-                return Err(IoError::Io);
-            }
+        if self.is_broken {
+            self.counts.failed_reads += 1;
+            return Err(IoError::Io);
         }
-        Ok(())
+        Ok(self.media.take_reading(spare))
+    }
+
+    /// Sectors that were served could not be read.
+    pub(super) fn misread(&mut self, misread: &Misread) -> IoError {
+        self.media.note_misread(misread);
+        self.counts.failed_reads += 1;
+        IoError::Io
     }
 
     /// Writes sectors, no more than are one event.

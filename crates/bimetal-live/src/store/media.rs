@@ -26,7 +26,8 @@ use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
-use super::region::{Leaving, Programs, Region};
+use super::reading::{Misread, Reading};
+use super::region::{Leaving, Programs, Region, Spot};
 use super::state::{Reader, Writer, bounded};
 
 /// What becomes of bytes.
@@ -44,7 +45,27 @@ pub enum Io {
 #[derive(Clone, Copy, Debug)]
 pub struct Carried {
     ready: u64,
-    first: u32,
+    from: From,
+}
+
+/// Where sectors are that are on their way.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    /// In memory, from this sector of the arena on.
+    Arena(u32),
+    /// In a page that was read: its number among those of the request. Its bytes are loaded when somebody needs them: what a scheme
+    /// reads for its map alone is counted and nothing else.
+    Page(u32),
+}
+
+/// A page that was read by the request.
+#[derive(Clone, Copy, Debug)]
+struct PageRead {
+    region: RegionId,
+    /// None if it was never programmed.
+    spot: Option<Spot>,
+    /// Where its sectors are in the arena, once they are loaded.
+    first: Option<u32>,
 }
 
 /// Why nothing is written any more.
@@ -67,15 +88,15 @@ pub struct FileMedia {
     now_ns: u64,
     written: Bitmap,
     arena: Arena,
+    pages: Vec<PageRead>,
     /// Frames of pages that are read or written: of those that are copied, several.
     frames: Buffer,
     parts: Vec<Part<u64>>,
     request: Request,
-    reply: Vec<u8>,
-    /// For each sector of a read whether the host still waits for it.
-    owed: Vec<bool>,
+    reading: Reading,
     held: BTreeMap<(u8, u64), Vec<u8>>,
     held_bytes: usize,
+    releases: u64,
     failure: Option<Failure>,
     media_errors: u64,
     host: HostCounts,
@@ -98,13 +119,14 @@ impl FileMedia {
             now_ns: 0,
             written: Bitmap::new(sectors),
             arena: Arena::default(),
+            pages: Vec::new(),
             frames: Buffer::new(stride.max(frames::COPY_BYTES)),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
-            reply: Vec::new(),
-            owed: Vec::new(),
+            reading: Reading::default(),
             held: BTreeMap::new(),
             held_bytes: 0,
+            releases: 0,
             failure: None,
             media_errors: 0,
             host: HostCounts::default(),
@@ -131,7 +153,7 @@ impl FileMedia {
     pub fn begin(&mut self, request: &Request, payload: &[u8], issue_ns: Option<u64>) {
         self.host.add(request);
         self.request = *request;
-        self.arena.clear();
+        self.clear();
         match request.op {
             Op::Write => {
                 self.sequence += 1;
@@ -145,10 +167,7 @@ impl FileMedia {
                 }
             }
             Op::Read if self.io != Io::Replay => {
-                self.reply.clear();
-                self.reply.resize(request.sectors as usize * SECTOR, 0);
-                self.owed.clear();
-                self.owed.extend((request.sector..request.end()).map(|sector| self.written.get(sector)));
+                self.reading.begin(request.sector, request.sectors, &self.written);
             }
             Op::Read | Op::Trim => {}
         }
@@ -176,14 +195,34 @@ impl FileMedia {
         self.now_ns
     }
 
-    /// What was read by the request that has ended; none if a sector of it is lost.
-    pub fn reply(&mut self) -> Option<&[u8]> {
-        (!self.owed.contains(&true)).then_some(&self.reply)
+    /// The read that was served last, to be finished elsewhere. The next one uses `spare`.
+    pub fn take_reading(&mut self, spare: Reading) -> Reading {
+        std::mem::replace(&mut self.reading, spare)
+    }
+
+    /// A read could not be finished: a file has failed, or pages are damaged.
+    pub fn note_misread(&mut self, misread: &Misread) {
+        for (spot, error) in &misread.damaged {
+            self.note_damage(spot, *error);
+        }
+        if let Some((region, error)) = &misread.unreadable {
+            self.fail(format!("a page of region {region} cannot be read"), error);
+        }
+    }
+
+    /// Commits after which slots were given to others.
+    pub fn releases(&self) -> u64 {
+        self.releases
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.pages.clear();
     }
 
     /// Begins background work.
     pub fn begin_idle(&mut self) {
-        self.arena.clear();
+        self.clear();
         self.is_busy = false;
         self.sim.begin_background();
     }
@@ -323,6 +362,7 @@ impl FileMedia {
 
     /// A commit is durable: what it made superfluous is free.
     pub fn left(&mut self) {
+        self.releases += 1;
         let punches = self.io == Io::Files;
         self.regions.iter_mut().for_each(|region| region.left(punches));
     }
@@ -365,7 +405,8 @@ impl FileMedia {
         let regions = self.regions.iter().map(Region::memory_bytes);
         let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));
         let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
-        let buffers = self.arena.memory_bytes() + self.frames.capacity() + self.reply.capacity() + self.held_bytes;
+        let buffers =
+            self.arena.memory_bytes() + self.frames.capacity() + self.reading.memory_bytes() + self.held_bytes;
         (self.written.memory_bytes() + known, buffers + waiting + disk)
     }
 }
@@ -374,25 +415,19 @@ impl Media for FileMedia {
     type Data = Carried;
 
     fn host(&self) -> Carried {
-        Carried { ready: self.sim.host(), first: 0 }
+        Carried { ready: self.sim.host(), from: From::Arena(0) }
     }
 
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Carried {
         let ready = self.sim.read(region, page, cause);
         if self.io == Io::Replay {
-            return Carried { ready, first: 0 };
+            return Carried { ready, from: From::Arena(0) };
         }
-        self.load(region, page, 1);
-        let layout = self.regions[region.index()].layout;
-        let sectors = layout.page_sectors();
-        let first = self.arena.take(sectors);
-        let (bytes, tags) = self.arena.sectors_mut(first, sectors as u32);
-        let frame = self.frames.bytes();
-        bytes.copy_from_slice(&frame[..bytes.len()]);
-        for (index, tag) in tags.iter_mut().enumerate() {
-            *tag = layout.tag(frame, index);
-        }
-        Carried { ready, first }
+        // Where it is now: its block may be erased before its bytes are needed, and its slot stays as it is until the next commit.
+        let spot = self.regions[region.index()].spot(page);
+        debug_assert!(spot.is_some(), "a page is read that was not programmed");
+        self.pages.push(PageRead { region, spot, first: None });
+        Carried { ready, from: From::Page(self.pages.len() as u32 - 1) }
     }
 
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], cause: Cause) {
@@ -407,11 +442,17 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return;
         }
+        for part in parts {
+            self.loaded(part.data);
+        }
         let layout = self.regions[region.index()].layout;
         let frame = &mut self.frames.bytes_mut()[..layout.stride()];
         layout.clear(frame, Tag::NONE);
         for part in parts {
-            let first = part.data.first + part.from;
+            let first = match part.data.from {
+                From::Arena(first) => first,
+                From::Page(page) => self.pages[page as usize].first.unwrap_or_default(),
+            } + part.from;
             let to = part.to as usize;
             let bytes = self.arena.bytes(first, part.sectors);
             frame[to * SECTOR..to * SECTOR + bytes.len()].copy_from_slice(bytes);
@@ -449,15 +490,14 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return;
         }
-        let first = data.first + from;
-        let bytes = self.arena.bytes(first, sectors).chunks_exact(SECTOR);
-        for ((index, tag), bytes) in (at as usize..).zip(self.arena.tags(first, sectors)).zip(bytes) {
-            // What is not owed reads as zeros; what is, must be that very sector.
-            if self.owed[index] && tag.is(self.request.sector + index as u64) {
-                self.reply[index * SECTOR..(index + 1) * SECTOR].copy_from_slice(bytes);
-                self.owed[index] = false;
-            }
+        if let From::Page(page) = data.from
+            && let PageRead { spot: Some(spot), first: None, .. } = self.pages[page as usize]
+            && self.is_in_file(&spot)
+        {
+            return self.reading.plan(spot, from, at, sectors);
         }
+        let first = self.loaded(data) + from;
+        self.reading.take(at, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
     }
 
     fn deliver_zeros(&mut self, at: u32, sectors: u32) {
@@ -466,7 +506,9 @@ impl Media for FileMedia {
 
     fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Carried {
         let ready = self.sim.fetch(sector, sectors, cause);
-        let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) else { return Carried { ready, first: 0 } };
+        let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) else {
+            return Carried { ready, from: From::Arena(0) };
+        };
         let first = self.arena.take(sectors as usize);
         let (bytes, tags) = self.arena.sectors_mut(first, sectors);
         if let Err(error) = disk.read(sector, bytes, tags) {
@@ -475,14 +517,17 @@ impl Media for FileMedia {
         }
         let lost = self.arena.tags(first, sectors).iter().filter(|tag| tag.is_lost()).count();
         self.media_errors += u64::from(lost > 0);
-        Carried { ready, first }
+        Carried { ready, from: From::Arena(first) }
     }
 
     fn destage(&mut self, data: Carried, from: u32, sector: u64, sectors: u32, cause: Cause) {
         self.is_busy = true;
         self.sim.destage(data.ready, from, sector, sectors, cause);
-        if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
-            let first = data.first + from;
+        if self.io == Io::Replay {
+            return;
+        }
+        let first = self.loaded(data) + from;
+        if let Some(disk) = &mut self.disk {
             disk.write(sector, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
         }
     }

@@ -8,7 +8,7 @@
 //! | what | module |
 //! |---|---|
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
-//! | pages in files | `frame`, `slots`, `write_buffer` |
+//! | pages in files | `frame`, `slots`, `write_buffer`, `reading` |
 //! | what survives | `journal`, `syncs`, `checkpoint`, `superblock` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
 //! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
@@ -40,6 +40,7 @@ mod journal;
 mod label;
 mod media;
 mod open;
+mod reading;
 mod region;
 mod rescue;
 mod sector_table;

@@ -118,6 +118,13 @@ impl Leaving {
     }
 }
 
+impl Spot {
+    /// Whether its frame lies right behind that of another page of the same region.
+    pub fn is_behind(&self, other: &Self, stride: usize) -> bool {
+        self.place.region == other.place.region && self.offset == other.offset + stride as u64
+    }
+}
+
 impl Region {
     /// An erased region in a file that has its label, and all its room unless it is sparse.
     ///
@@ -215,6 +222,16 @@ impl Region {
             }
         }
         Ok(true)
+    }
+
+    /// Its file.
+    pub fn file(&self) -> File {
+        Arc::clone(&self.file)
+    }
+
+    /// Whether the frame of a page waits in memory.
+    pub fn is_waiting(&self, spot: &Spot) -> bool {
+        self.waiting.get(spot.offset, self.layout.stride()).is_some()
     }
 
     /// Makes durable what is in the file, whoever wrote it.

@@ -25,7 +25,10 @@ impl Helper {
         let ((files, to_sync), (done, synced)) = (mpsc::channel::<File>(), mpsc::channel());
         thread::Builder::new().name("sync".into()).spawn(move || {
             for file in to_sync {
-                if done.send(file.sync()).is_err() {
+                let synced = file.sync();
+                // Whoever is told may want to be the last that has it open.
+                drop(file);
+                if done.send(synced).is_err() {
                     break;
                 }
             }

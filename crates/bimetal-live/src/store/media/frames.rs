@@ -5,9 +5,9 @@ use std::io;
 
 use bimetal_core::units::{Ppa, RegionId};
 
-use super::{FileMedia, Io};
+use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::backing::is_full;
-use crate::store::frame::Tag;
+use crate::store::frame::{FrameError, Place, Tag};
 use crate::store::region::{Region, Spot};
 
 /// Bytes of frames that are read at once to be copied, unless a frame has more.
@@ -24,17 +24,18 @@ impl FileMedia {
             && self.held.is_empty()
             && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
         for (index, page) in (first.0..).take(count).enumerate() {
-            self.load_frame(region, Ppa(page), index, is_loaded);
+            let spot = self.regions[region.index()].spot(Ppa(page));
+            debug_assert!(spot.is_some(), "a page is copied that was not programmed");
+            self.load_frame(region, spot.as_ref(), index, is_loaded);
         }
     }
 
     /// Reads a frame, unless it is loaded already, and verifies it.
-    fn load_frame(&mut self, region: RegionId, page: Ppa, index: usize, is_loaded: bool) {
+    fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>, index: usize, is_loaded: bool) {
         let region = &self.regions[region.index()];
         let (layout, id) = (region.layout, region.id);
         let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
-        let Some(spot) = region.spot(page) else {
-            debug_assert!(false, "a page is read that was not programmed");
+        let Some(spot) = spot else {
             layout.clear(frame, Tag::UNREADABLE);
             return;
         };
@@ -44,17 +45,52 @@ impl FileMedia {
                 Ok(())
             }
             None if is_loaded => Ok(()),
-            None => region.load(&spot, frame),
+            None => region.load(spot, frame),
         };
         if let Err(error) = loaded {
             layout.clear(frame, Tag::UNREADABLE);
             self.fail(format!("a page of region {id} cannot be read"), &error);
-        } else if let Err(error) = region.verify(&spot, frame, self.seed) {
-            let place = spot.place;
-            tracing::warn!("region {id}, block {}, page {} is damaged: {error}", place.block, place.page);
+        } else if let Err(error) = region.verify(spot, frame, self.seed) {
             layout.clear(frame, Tag::UNREADABLE);
-            self.media_errors += 1;
+            self.note_damage(spot, error);
         }
+    }
+
+    /// A page is damaged.
+    pub(super) fn note_damage(&mut self, spot: &Spot, error: FrameError) {
+        let Place { region, block, page, .. } = spot.place;
+        tracing::warn!("region {region}, block {block}, page {page} is damaged: {error}");
+        self.media_errors += 1;
+    }
+
+    /// Whether the frame of a page is in its file, and neither waits in memory nor is held there.
+    pub(super) fn is_in_file(&self, spot: &Spot) -> bool {
+        let region = spot.place.region;
+        !self.held.contains_key(&(region, spot.offset)) && !self.regions[usize::from(region)].is_waiting(spot)
+    }
+
+    /// Where sectors on their way begin in the arena; a page is loaded.
+    pub(super) fn loaded(&mut self, data: Carried) -> u32 {
+        let number = match data.from {
+            From::Arena(first) => return first,
+            From::Page(number) => number as usize,
+        };
+        let PageRead { region, spot, first } = self.pages[number];
+        if let Some(first) = first {
+            return first;
+        }
+        self.load_frame(region, spot.as_ref(), 0, false);
+        let layout = self.regions[region.index()].layout;
+        let sectors = layout.page_sectors();
+        let first = self.arena.take(sectors);
+        let (bytes, tags) = self.arena.sectors_mut(first, sectors as u32);
+        let frame = self.frames.bytes();
+        bytes.copy_from_slice(&frame[..bytes.len()]);
+        for (index, tag) in tags.iter_mut().enumerate() {
+            *tag = layout.tag(frame, index);
+        }
+        self.pages[number].first = Some(first);
+        first
     }
 
     /// Writes the frame of that index as that page.
