@@ -12,6 +12,7 @@ mod block_device;
 mod clients;
 pub mod endpoint;
 pub mod health;
+pub mod latency;
 mod memory;
 pub mod nbd;
 pub mod pace;
