@@ -1,0 +1,88 @@
+//! systemd: what it is told (`Type=notify`), its watchdog, and sockets that it passes.
+//!
+//! systemd says by environment variables what it wants. Without them nothing here does anything.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+
+use crate::nbd::{ListenError, Listener, Remote};
+use crate::store::{Status, Store};
+
+/// The variables by which systemd speaks to this process. A process that it starts should not have them.
+pub const VARIABLES: [&str; 6] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
+/// Shortest time between two messages to the watchdog.
+const WATCHDOG_MIN: Duration = Duration::from_millis(1);
+
+/// The socket that systemd has passed to this process (`LISTEN_FDS`), if it has; beyond the loopback only as `remote` says,
+/// `encrypted` or not. To be called once, before there are threads, as it clears these variables.
+///
+/// # Errors
+/// More than one was passed, or one that cannot be used.
+pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listener>, ListenError> {
+    let mut passed = ListenFd::from_env();
+    match passed.len() {
+        0 => return Ok(None),
+        1 => {}
+        many => return Err(ListenError::PassedMany(many)),
+    }
+    let unix = passed.take_unix_listener(0).ok().flatten().map(OwnedFd::from);
+    let fd = unix.or_else(|| passed.take_tcp_listener(0).ok().flatten().map(OwnedFd::from));
+    let fd = fd.ok_or(ListenError::Passed("is no socket for streams"))?;
+    Listener::adopt(fd, remote, encrypted).map(Some)
+}
+
+/// Whether systemd wants to know how it goes.
+pub(super) fn is_there() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// Tells systemd, if it wants to know.
+pub(super) fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "systemd was not told");
+    }
+}
+
+/// How often the watchdog wants to hear, if it does: twice in the time after which it would end this process.
+pub(super) fn watchdog_pause() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|limit| (limit / 2).max(WATCHDOG_MIN))
+}
+
+/// Tells the watchdog that the store answers. A store that does not keeps this waiting, and systemd starts the service again.
+pub(super) fn feed_watchdog(store: &Store) {
+    store.events();
+    tell(&[NotifyState::Watchdog]);
+}
+
+/// A line for `systemctl status`.
+pub(super) fn tell_status(status: &Status, clients: u64) {
+    let line = status_line(status.failure.as_deref(), status.is_full, clients);
+    tell(&[NotifyState::Status(&line)]);
+}
+
+fn status_line(failure: Option<&str>, is_full: bool, clients: u64) -> String {
+    match failure {
+        Some(failure) => format!("Read-only: {}", failure.replace('\n', "; ")),
+        None if is_full => "No room in the file system: writes are refused".into(),
+        None if clients == 1 => "Serving 1 client".into(),
+        None => format!("Serving {clients} clients"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_one_line_with_the_worst_first() {
+        assert_eq!(status_line(None, false, 0), "Serving 0 clients");
+        assert_eq!(status_line(None, false, 1), "Serving 1 client");
+        assert_eq!(status_line(None, true, 1), "No room in the file system: writes are refused");
+        assert_eq!(status_line(Some("a commit\nREADY=1"), true, 1), "Read-only: a commit; READY=1");
+    }
+}
