@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sd_notify::NotifyState;
 use tempfile::TempDir;
 
 use super::figures::Sources;
@@ -140,14 +139,14 @@ impl Service {
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         if systemd {
-            systemd::tell(&[NotifyState::Ready]);
+            systemd::tell_ready(&store.status());
         }
         let served = match pace {
             Some(factor) => server.run(&Measured::new(&Paced::new(Arc::clone(&store), factor), meter)),
             None => server.run(&Measured::new(store.as_ref(), meter)),
         };
         if systemd {
-            systemd::tell(&[NotifyState::Stopping]);
+            systemd::tell_stopping();
         }
         let closed = store.close();
         // Whoever asks how the store is has an answer until it is closed.

@@ -41,11 +41,24 @@ pub(super) fn is_there() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Tells systemd, if it wants to know.
-pub(super) fn tell(states: &[NotifyState<'_>]) {
+/// Tells systemd, if it wants to know. It takes its own measures if it hears nothing.
+fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "systemd was not told");
+        tracing::debug!(%error, "systemd was not told");
     }
+}
+
+/// Tells systemd that clients are served from now on.
+pub(super) fn tell_ready(status: &Status) {
+    let line = status_line(status.failure.as_deref(), status.is_full, 0);
+    if let Err(error) = sd_notify::notify(&[NotifyState::Ready, NotifyState::Status(&line)]) {
+        tracing::warn!(%error, "systemd was not told that clients are served");
+    }
+}
+
+/// Tells systemd that nobody is served any more.
+pub(super) fn tell_stopping() {
+    tell(&[NotifyState::Stopping, NotifyState::Status("Closing the store")]);
 }
 
 /// How often the watchdog wants to hear, if it does: twice in the time after which it would end this process.
