@@ -215,3 +215,79 @@ fn log_opening(store: &Store) {
         tracing::info!(%scheme, sectors, seconds, commits, events, "recovered: the store was not closed");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use bimetal_core::scheme::SCHEMES;
+
+    use crate::runtime::{NBD_SOCKET, STAT_SOCKET};
+    use crate::store::soak::TINY;
+    use crate::store::{CreateOptions, Directory, OpenOptions, create};
+
+    fn open(path: &Path) -> Arc<Store> {
+        Arc::new(Store::open(Arc::new(Directory::new(path)), OpenOptions::default()).unwrap())
+    }
+
+    /// A directory with a store.
+    fn made() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        create(&Directory::new(folder.path()), &device, &CreateOptions::default()).unwrap();
+        folder
+    }
+
+    fn ask(socket: &Path, question: &str) -> String {
+        let mut asks = UnixStream::connect(socket).unwrap();
+        asks.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        asks.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_program_serves_a_store_of_its_own() {
+        let folder = made();
+        let path = folder.path();
+        let settings = Settings {
+            stats: Some(Address::Unix(path.join("figures"))),
+            answer: Some(|health, question| format!("{} is {}", question, health.scheme)),
+            ..Settings::default()
+        };
+        let store = open(path);
+        let service = Service::start(path, Arc::clone(&store), settings).unwrap();
+        assert!(service.warnings().is_empty());
+        assert_eq!(service.address(), Address::Unix(path.join(NBD_SOCKET)));
+        assert!(service.uri().ends_with(NBD_SOCKET), "{}", service.uri());
+        let stop = service.stop();
+        let running = thread::spawn(move || service.run());
+        let mut client = UnixStream::connect(path.join(NBD_SOCKET)).unwrap();
+        let mut greeting = [0; 18];
+        client.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting[..8], b"NBDMAGIC");
+        assert_eq!(ask(&path.join(STAT_SOCKET), "this\n"), format!("this is {}", store.resolved().device.scheme));
+        let figures = ask(&path.join("figures"), "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(figures.contains("bimetal_connections_accepted_total{} 1\n"), "{figures}");
+        assert!(ask(&path.join("figures"), "PUT / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        stop.stop();
+        running.join().unwrap().unwrap();
+        drop(store);
+        assert!(!path.join(NBD_SOCKET).exists() && !path.join(STAT_SOCKET).exists());
+        assert_eq!(open(path).status().power.unsafe_shutdowns, 0, "it was closed");
+    }
+
+    #[test]
+    fn what_cannot_listen_is_said() {
+        let folder = made();
+        let path = folder.path();
+        let store = open(path);
+        let first = Service::start(path, Arc::clone(&store), Settings::default()).unwrap();
+        assert!(first.stats_address().is_none() && !path.join(STAT_SOCKET).exists(), "nobody answers there");
+        let error = Service::start(path, store, Settings::default()).err().unwrap();
+        assert!(error.to_string().contains("another server listens"), "{error}");
+    }
+}
