@@ -102,7 +102,7 @@ fn figures_are_of_what_really_happens() {
     for name in ["resident_memory", "file_system_free"] {
         assert!(value(&used, &format!("bimetal_{name}_bytes{{}}")) > 1e6);
     }
-    // What alarms ask for is there on an idle store, too; there are no ratios, quantiles and operations of nothing.
+    // An idle store has every metric of the alerts. Only ratios, quantiles and operations are missing before the first ones.
     let of_nothing =
         ["modelled_response_seconds", "write_amplification_ratios", "operations_total", "media_bytes_total"];
     for name in names(&used).difference(&names(&unused)) {

@@ -1,4 +1,4 @@
-//! `bimetal serve` under systemd: what it tells it, the sockets that it takes from it, and the units of `contrib`.
+//! `bimetal serve` under systemd: notifications, socket activation, and the units of `contrib`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -51,7 +51,7 @@ fn systemd_hears_when_clients_are_served_and_when_no_more() {
     hears(&systemd, "WATCHDOG=1");
     assert!(served.stop("TERM").0.success());
     hears(&systemd, "STOPPING=1");
-    // Another process's watchdog is not fed, and what `--run` starts is not told of systemd.
+    // The watchdog of another process is left alone, and the command of `--run` does not inherit the variables.
     let script = "NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=20000 WATCHDOG_PID=1 exec bimetal serve s --run 'env >told'";
     let ran = run(&bench, script, Stdio::null());
     assert!(ran.status.success(), "{ran:?}");

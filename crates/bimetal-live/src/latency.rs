@@ -1,9 +1,9 @@
-//! How long things take: counts in buckets, written by any number of threads at once.
+//! Histograms of durations, which any number of threads record at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in nanoseconds: 10 µs to 10 s, three to a decade. One more bucket has what took longer.
+/// Upper bounds of the buckets, in nanoseconds: 10 µs to 10 s, three to a decade. One more bucket counts longer durations.
 const BOUNDS_NS: [u64; 19] = [
     10_000,
     20_000,
@@ -35,7 +35,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts one that took so long.
+    /// Counts a duration.
     pub fn record(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_NS.partition_point(|&bound| bound < ns);
@@ -43,7 +43,7 @@ impl Histogram {
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// The counts now. What is recorded at this moment may be in the counts and not yet in the sum.
+    /// The counts now. A duration that is being recorded may be counted and not yet in the sum.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),
@@ -60,17 +60,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How many were recorded.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How long they took together.
+    /// Sum of all durations.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum_ns)
     }
 
-    /// How many took longer than `limit`, which is the bound of a bucket; of another limit, longer than the next bound below.
+    /// Number of durations above `limit`, which is rounded down to the bound of a bucket.
     pub fn longer_than(&self, limit: Duration) -> u64 {
         let bucket = BOUNDS_NS.partition_point(|&bound| u128::from(bound) <= limit.as_nanos());
         self.counts[bucket..].iter().sum()

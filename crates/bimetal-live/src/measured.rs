@@ -1,7 +1,7 @@
-//! A device whose requests are timed and counted: what really happens, beside what is modelled.
+//! A device whose requests are timed and counted: real times, not modelled ones.
 //!
-//! A time is from the call of the device to its return. Waiting in a socket is not in it, nor is what [`crate::pace`] adds, as
-//! answers that came together are held back together.
+//! A time is measured from the call of the device to its return. It includes neither the socket nor the delay of
+//! [`crate::pace`], which is added to several answers at once.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
 use crate::latency::{Histogram, Snapshot};
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A read.
@@ -45,7 +45,7 @@ impl Operation {
     }
 }
 
-/// What was asked for, and how long it took. Recording takes no lock and allocates nothing.
+/// Counts and times of requests by operation. Recording takes no lock and allocates nothing.
 #[derive(Debug, Default)]
 pub struct Meter([Gauge; Operation::ALL.len()]);
 
@@ -63,14 +63,14 @@ pub struct OperationFigures {
     pub operation: Operation,
     /// Requests, by how long they took.
     pub latency: Snapshot,
-    /// Bytes that requests without an error were about.
+    /// Bytes that successful requests read, wrote, trimmed or zeroed.
     pub bytes: u64,
     /// Requests that ended with an error.
     pub errors: u64,
 }
 
 impl Meter {
-    /// Times a request about so many bytes.
+    /// Performs and times a request that concerns `bytes` bytes.
     fn time(
         &self,
         operation: Operation,

@@ -1,4 +1,4 @@
-//! How many clients a server has and has had.
+//! Counts of connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ pub struct ConnectionFigures {
     pub accepted: u64,
     /// Refused because a limit was reached.
     pub turned_away: u64,
-    /// Ended by the server because of what the client did or did not do.
+    /// Ended by the server: idle, stalled, or in breach of the protocol.
     pub dropped: u64,
 }
 

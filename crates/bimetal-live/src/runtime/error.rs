@@ -1,4 +1,4 @@
-//! Why a store is not served, and what its user should know if it is.
+//! Errors of serving a store, and warnings for its user.
 
 use std::fmt;
 use std::io;
@@ -30,7 +30,7 @@ pub enum ServeError {
         /// The least that is enough.
         needed: usize,
     },
-    /// A file of the store failed while it was served. What was durable before is durable.
+    /// A file of the store failed while it was served. Data that were durable before remain so.
     #[error("{0}; the device was read-only from then on")]
     Failed(String),
     /// The store was not closed.
@@ -41,7 +41,7 @@ pub enum ServeError {
     System(#[from] io::Error),
 }
 
-/// What the user should know of a service that has started all the same.
+/// A limitation of a service that has started.
 #[derive(Debug)]
 pub enum Warning {
     /// Nothing answers `bimetal stat`, as the store's directory cannot be written to.

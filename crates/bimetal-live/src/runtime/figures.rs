@@ -1,4 +1,4 @@
-//! What is measured of a service itself, beside the modelled device: real times, connections, memory, room.
+//! Measurements of a service itself, not of the modelled device: real times, connections, memory, room.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::measured::{Meter, Operation, OperationFigures};
 use crate::nbd::{ConnectionFigures, Tally};
 
-/// Bytes of the blocks in which the system counts what a file takes.
+/// Bytes of a block, the unit of the space that a file takes (`st_blocks`).
 const BLOCK_BYTES: u64 = 512;
 
 /// Figures of a service at one time. Counts begin when it starts.

@@ -1,4 +1,4 @@
-//! What is done beside serving: work in idle time, and looking at the store now and then.
+//! Periodic work beside serving: background work in idle time, and observation of the store for the log.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use crate::store::{Status, Store};
 
-/// The host is idle when it has asked for nothing for so long.
+/// Time without a request after which the host counts as idle.
 pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
-/// Background work that is done at once, in pages.
+/// Background work of one call, in pages.
 const IDLE_PAGES: u32 = 64;
-/// A commit that takes longer is logged.
+/// Duration above which a commit is logged.
 const SLOW_COMMIT: Duration = Duration::from_secs(1);
 
-/// Threads that do something now and then. They end when this is dropped, each after what it is at.
+/// Threads for periodic work. Dropping this ends them, each after its current call.
 #[derive(Debug, Default)]
 pub(super) struct Housekeeping {
     end: Arc<End>,
@@ -30,7 +30,7 @@ struct End {
 }
 
 impl End {
-    /// Waits for so long, or until the end is wanted; whether it is.
+    /// Waits for `pause`, or until the end is requested. Returns whether it was.
     fn comes_within(&self, pause: Duration) -> bool {
         let is_wanted = self.is_wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.told.wait_timeout_while(is_wanted, pause, |is_wanted| !*is_wanted);
@@ -108,7 +108,7 @@ impl Idle {
     }
 }
 
-/// Logs what the store does, from its counts.
+/// Logs checkpoints and slow commits, from the counts of the store.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     slow_commits: AtomicU64,
@@ -116,7 +116,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Logs what has been done since the last look.
+    /// Logs those since the last look.
     pub fn look(&self, status: &Status) {
         let commits = added(&self.slow_commits, status.times.commit.longer_than(SLOW_COMMIT));
         if commits > 0 {
@@ -129,7 +129,8 @@ impl Watch {
     }
 }
 
-/// What was added to a count since it was last seen. A device opened to be read may go back to its last commit, and counts again.
+/// The increase of a count since it was last seen. A store opened read-only may return to its last commit; its counts then
+/// start from zero.
 fn added(seen: &AtomicU64, now: u64) -> u64 {
     now.saturating_sub(seen.swap(now, Ordering::Relaxed))
 }

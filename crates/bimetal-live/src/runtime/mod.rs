@@ -21,12 +21,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | what | module |
+//! | subject | module |
 //! |---|---|
 //! | the order of things | `service` |
 //! | where clients connect, and the URI that they are given | `socket` |
-//! | answers to `bimetal stat` and to collectors of metrics | `questions`; [`figures`] has what is measured of the service itself |
-//! | idle time, and what is looked at now and then | `housekeeping` |
+//! | answers to `bimetal stat` and to collectors of metrics | `questions`; [`figures`] has the measurements of the service itself |
+//! | background work in idle time, observation of the store for the log | `housekeeping` |
 //! | signals, open files | `signals`, `open_files` |
 //! | systemd: notifications, its watchdog, sockets that it passes | [`systemd`] |
 

@@ -1,4 +1,4 @@
-//! What the system lets a server have open.
+//! The limit of open files.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Answers to those who ask how the store is: `bimetal stat`, and collectors of metrics over HTTP.
+//! Endpoints for `bimetal stat` and for collectors of metrics over HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub const STAT_SOCKET: &str = "stat.sock";
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Puts an answer to `bimetal stat` together: the question is `json` or `text`.
+/// Makes the answer to `bimetal stat`. The question is `json` or `text`.
 pub type Answer = fn(&Health, &str) -> String;
 
 /// Answers `bimetal stat`.
@@ -25,7 +25,7 @@ pub(super) fn stat(directory: &Path, store: &Arc<Store>, answer: Answer) -> Resu
     Endpoint::open(&Address::Unix(directory.join(STAT_SOCKET)), Remote::Refused, b"\n", reply)
 }
 
-/// Answers whoever collects figures over HTTP.
+/// Answers collectors of metrics over HTTP.
 pub(super) fn metrics(
     address: &Address,
     remote: Remote,

@@ -1,4 +1,4 @@
-//! A store that is served: what is started, in which order, and how it ends.
+//! A store that is served: start, operation, end.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::nbd::{Address, Export, Listener, Options, Server, Stop, Tally};
 use crate::pace::Paced;
 use crate::store::Store;
 
-/// How often the store is looked at for the log and for systemd.
+/// Time between two observations of the store for the log and for systemd.
 const WATCH_PAUSE: Duration = Duration::from_secs(5);
 
 /// Where clients connect.
@@ -47,11 +47,11 @@ pub struct Settings {
     pub nbd: Options,
     /// Where figures are served as OpenMetrics over HTTP, if they are.
     pub stats: Option<Address>,
-    /// How many times as slow as the modelled device answers are, if they are held back at all.
+    /// Factor by which answers are slower than those of the modelled device; `None` does not hold answers back.
     pub pace: Option<f64>,
-    /// Whether systemd is told how it goes, if it wants to know.
+    /// Whether systemd is notified, if its environment variables ask for that.
     pub systemd: bool,
-    /// What `bimetal stat` is answered at a socket in the store's directory, if it is.
+    /// Makes the answers to `bimetal stat`, at a socket in the store's directory. Without it nothing listens there.
     pub answer: Option<Answer>,
 }
 
@@ -72,8 +72,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the sockets of a store in `directory`. Nothing of the store is served from its files before [`Service::run`]; its
-    /// figures are.
+    /// Opens the sockets of a store in `directory`. Figures are served from now on; clients wait until [`Service::run`].
     ///
     /// # Errors
     /// Nothing can listen at one of the addresses, or this process may have too few files open.
@@ -104,7 +103,7 @@ impl Service {
         Ok(Self { store, server, uri, pace, systemd, meter, sources, warnings, stats, _stat: stat, _folder: folder })
     }
 
-    /// What the user should know.
+    /// Limitations that the user should know of.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -119,21 +118,20 @@ impl Service {
         self.stats.as_ref().map(Endpoint::address)
     }
 
-    /// What clients call it.
+    /// The URI for clients.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// What stops it, from any thread.
+    /// A handle that stops it, from any thread.
     pub fn stop(&self) -> Stop {
         self.server.stop()
     }
 
-    /// Serves until it is stopped, and closes the store: what clients were told is durable stays so, and the next opening has
-    /// nothing to recover.
+    /// Serves until it is stopped, then closes the store, so that the next opening has nothing to recover.
     ///
     /// # Errors
-    /// The system refused a socket or a thread; or the store has failed, and what was durable before is durable.
+    /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
         let Self { store, server, pace, systemd, meter, sources, stats, _stat, _folder, .. } = self;
         let watch = Arc::<Watch>::default();
@@ -149,7 +147,7 @@ impl Service {
             systemd::tell_stopping();
         }
         let closed = store.close();
-        // Whoever asks how the store is has an answer until it is closed.
+        // The endpoints answer until the store is closed.
         drop((housekeeping, stats));
         let status = store.status();
         watch.look(&status);
@@ -162,7 +160,7 @@ impl Service {
     }
 }
 
-/// Starts what is done beside serving. A thread that the system refuses is logged: serving goes on without it.
+/// Starts the threads for periodic work. If the system refuses one, that is logged and serving goes on without it.
 fn keep_house(store: &Arc<Store>, watch: &Arc<Watch>, sources: &Sources, systemd: bool) -> Housekeeping {
     let mut housekeeping = Housekeeping::default();
     if let Err(error) = start_threads(&mut housekeeping, store, watch, sources, systemd) {

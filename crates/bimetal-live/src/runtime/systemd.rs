@@ -1,6 +1,6 @@
-//! systemd: what it is told (`Type=notify`), its watchdog, and sockets that it passes.
+//! systemd: notifications (`Type=notify`), the watchdog, socket activation.
 //!
-//! systemd says by environment variables what it wants. Without them nothing here does anything.
+//! systemd asks for these by environment variables. Without them, nothing here has an effect.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use sd_notify::NotifyState;
 use crate::nbd::{ListenError, Listener, Remote};
 use crate::store::{Status, Store};
 
-/// The variables by which systemd speaks to this process. A process that it starts should not have them.
+/// The environment variables of systemd for this process. A child process should not inherit them.
 pub const VARIABLES: [&str; 6] =
     ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
@@ -36,12 +36,12 @@ pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listene
     Listener::adopt(fd, remote, encrypted).map(Some)
 }
 
-/// Whether systemd wants to know how it goes.
+/// Whether systemd asks for notifications.
 pub(super) fn is_there() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Tells systemd, if it wants to know. It takes its own measures if it hears nothing.
+/// Notifies systemd, if it asks for that. A failure matters little: systemd has time limits of its own.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not told");
@@ -61,12 +61,12 @@ pub(super) fn tell_stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("Closing the store")]);
 }
 
-/// How often the watchdog wants to hear, if it does: twice in the time after which it would end this process.
+/// Time between two messages to the watchdog, if there is one: half of the time after which it ends this process.
 pub(super) fn watchdog_pause() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|limit| (limit / 2).max(WATCHDOG_MIN))
 }
 
-/// Tells the watchdog that the store answers. A store that does not keeps this waiting, and systemd starts the service again.
+/// Tells the watchdog that the store answers. If the store does not, this call blocks, and systemd restarts the service.
 pub(super) fn feed_watchdog(store: &Store) {
     store.events();
     tell(&[NotifyState::Watchdog]);
