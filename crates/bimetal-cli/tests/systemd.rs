@@ -21,8 +21,8 @@ fn store(bench: &Bench) {
 }
 
 /// A socket that plays systemd.
-fn listens(bench: &Bench) -> UnixDatagram {
-    let socket = UnixDatagram::bind(bench.path("notify")).unwrap();
+fn listens(bench: &Bench, name: &str) -> UnixDatagram {
+    let socket = UnixDatagram::bind(bench.path(name)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
@@ -43,7 +43,7 @@ fn hears(socket: &UnixDatagram, line: &str) -> String {
 fn systemd_hears_when_clients_are_served_and_when_no_more() {
     let bench = Bench::new();
     store(&bench);
-    let systemd = listens(&bench);
+    let systemd = listens(&bench, "notify");
     let mut served = Served::start(&bench, "NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=20000 exec bimetal serve s");
     let ready = hears(&systemd, "READY=1");
     assert!(ready.contains("STATUS=Serving 0 clients"), "{ready}");
@@ -52,7 +52,8 @@ fn systemd_hears_when_clients_are_served_and_when_no_more() {
     assert!(served.stop("TERM").0.success());
     hears(&systemd, "STOPPING=1");
     // The watchdog of another process is left alone, and the command of `--run` does not inherit the variables.
-    let script = "NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=20000 WATCHDOG_PID=1 exec bimetal serve s --run 'env >told'";
+    let systemd = listens(&bench, "other");
+    let script = "NOTIFY_SOCKET=$PWD/other WATCHDOG_USEC=20000 WATCHDOG_PID=1 exec bimetal serve s --run 'env >told'";
     let ran = run(&bench, script, Stdio::null());
     assert!(ran.status.success(), "{ran:?}");
     let told = fs::read_to_string(bench.path("told")).unwrap();
