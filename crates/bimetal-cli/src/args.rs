@@ -15,7 +15,7 @@ use bimetal_study::paper::lab::Scale;
 use bimetal_study::ranking::Sort;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use live::{BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CreateArgs, DumpArgs, ServeArgs, StatArgs};
+pub use live::{BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CreateArgs, DumpArgs, LogLevel, ServeArgs, StatArgs};
 pub use sweep::SweepArgs;
 
 /// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bimetal_core::report::ResponseFigures;
 use bimetal_live::health::Health;
+use bimetal_live::runtime::STAT_SOCKET;
 use bimetal_live::store::{Directory, OpenOptions, Store};
 use bimetal_study::listing;
 use bimetal_study::number::{NOTHING, SIZES, TIMES, plain, significant, thousands, with_unit};
@@ -14,7 +15,6 @@ use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::figures::listed;
 use crate::output;
-use crate::serve::STAT_SOCKET;
 use crate::table::{bold, pairs};
 
 pub fn run(args: &StatArgs) -> Result<(), Failure> {

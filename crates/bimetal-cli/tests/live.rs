@@ -45,7 +45,7 @@ fn the_lines_of_the_readme_run() {
 
 #[test]
 fn the_lines_of_the_page_about_serving_run() {
-    if !has(&["nbdinfo", "nbdcopy", "qemu-io", "nbdkit", "fio", "taskset"]) {
+    if !has(&["nbdinfo", "nbdcopy", "qemu-io", "nbdkit", "fio", "taskset", "curl"]) {
         return;
     }
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();

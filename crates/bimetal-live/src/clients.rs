@@ -34,8 +34,8 @@ pub(crate) enum Doing {
 pub(crate) struct Client {
     /// The socket.
     pub socket: OwnedFd,
-    /// Where it comes from, as far as its address is counted.
-    origin: Option<IpAddr>,
+    /// Where it comes from; a Unix socket's client has no address.
+    address: Option<IpAddr>,
     came: Instant,
     /// When its thread began to wait for what comes next, in milliseconds since it came.
     waits_since: AtomicU64,
@@ -52,7 +52,7 @@ impl Client {
     pub fn new(socket: OwnedFd, address: Option<IpAddr>) -> Self {
         Self {
             socket,
-            origin: address.map(origin),
+            address,
             came: Instant::now(),
             waits_since: AtomicU64::new(0),
             moved: AtomicU64::new(0),
@@ -75,6 +75,21 @@ impl Client {
     /// Sets the number of requests completed so far.
     pub fn served(&self, messages: u64) {
         self.messages.store(messages, Ordering::Relaxed);
+    }
+
+    /// Requests completed so far.
+    pub fn requests(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Where it comes from: the address of a TCP client. Others are on this machine.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address.map(|address| address.to_canonical())
+    }
+
+    /// The part of its address by which clients are counted.
+    fn origin(&self) -> Option<IpAddr> {
+        self.address.map(origin)
     }
 
     /// Sets the state of its thread.
@@ -225,8 +240,8 @@ impl Clients {
         gives_way: impl Fn(&Client) -> Option<W>,
     ) -> Result<Place<'_>, Full> {
         let mut places = self.lock();
-        if let Some(origin) = client.origin {
-            let of_origin = |taken: &&Taken| taken.client.origin == Some(origin);
+        if let Some(origin) = client.origin() {
+            let of_origin = |taken: &&Taken| taken.client.origin() == Some(origin);
             if places.iter().flatten().filter(of_origin).count() >= self.per_address {
                 return Err(Full::Address(origin));
             }

@@ -1,12 +1,16 @@
 //! How a store is: what a drive says of itself, in the words of its SMART log, and what only a simulator knows.
 
 mod openmetrics;
+mod service;
 
+use bimetal_core::ledger::FaultCounts;
+use bimetal_core::media::SimRegion;
 use bimetal_core::report::{Report, TraceFacts};
 use bimetal_core::request::SECTOR_BYTES;
 use serde::Serialize;
 
-use crate::store::{Status, Store};
+use crate::block_device::BlockDevice;
+use crate::store::{Status, Store, Times};
 
 /// Sectors of a data unit of the SMART log.
 const UNIT_SECTORS: u64 = 1000;
@@ -39,6 +43,8 @@ pub struct Health {
 pub struct Smart {
     /// Bit 2: it has media errors or wears beyond its endurance. Bit 3: it is read-only because a file failed.
     pub critical_warning: u8,
+    /// Percent of the replacement blocks that are left in the region with the fewest; 100 where blocks do not fail.
+    pub avail_spare: u8,
     /// Percent of the endurance of the most worn region that is used up, by its mean erase count; at most 255.
     pub percent_used: u8,
     /// Thousands of 512-byte units that the host has read, rounded up.
@@ -74,6 +80,9 @@ pub struct StoreFigures {
     pub commits: u64,
     /// Checkpoints since it was opened.
     pub checkpoints: u64,
+    /// How long its work on files took since it was opened: histograms, for OpenMetrics alone.
+    #[serde(skip)]
+    pub times: Times,
     /// Bytes of journal since the last one.
     pub journal_bytes: u64,
     /// Reads since it was opened that found their data lost.
@@ -82,6 +91,8 @@ pub struct StoreFigures {
     pub metadata_bytes: u64,
     /// Bytes of memory for data on their way.
     pub buffer_bytes: u64,
+    /// Whether writes are refused now, for whatever reason.
+    pub read_only: bool,
     /// Whether writes are refused until there is room in the file system.
     pub no_room: bool,
     /// Why nothing is written any more, if so.
@@ -92,6 +103,22 @@ const MEDIA_WARNING: u8 = 1 << 2;
 const READ_ONLY_WARNING: u8 = 1 << 3;
 
 impl Health {
+    /// The part of the write cache in front of slower cells or a disk whose data must be moved there before its room is free;
+    /// `None` where there is no such cache.
+    pub fn cache_used(&self) -> Option<f64> {
+        let metrics = &self.device.metrics.0;
+        let figure = |name| metrics.iter().find(|&&(known, _)| known == name).and_then(|&(_, value)| value);
+        let used = match (figure("cache_free_blocks"), figure("dirty_mib")) {
+            (Some(free), _) => {
+                let (has, may) = (figure("cache_blocks")?, figure("cache_allowed_blocks")?);
+                (has - free) / may.max(has)
+            }
+            (None, Some(dirty)) => dirty / (dirty + figure("clean_mib")? + figure("over_provisioned_mib")?),
+            (None, None) => return None,
+        };
+        used.is_finite().then_some(used)
+    }
+
     /// How a store is now.
     pub fn of(store: &Store) -> Self {
         let status = store.status();
@@ -118,21 +145,22 @@ impl Health {
             data_bytes: status.written_sectors * SECTOR_BYTES,
             host_read_bytes: facts.read_bytes,
             host_write_bytes: facts.write_bytes,
-            smart: Smart::of(&status, &device),
+            smart: Smart::of(&status, &device, &resolved.regions),
             device,
-            store: StoreFigures::of(&status),
+            store: StoreFigures::of(&status, store.read_only()),
         }
     }
 }
 
 impl Smart {
-    fn of(status: &Status, device: &Report) -> Self {
+    fn of(status: &Status, device: &Report, regions: &[SimRegion]) -> Self {
         let used = device.wear.iter().map(|wear| wear.used).fold(0.0, f64::max);
         let (host, power) = (&status.outcome.host, &status.power);
         let warning = |is_on: bool, bit: u8| if is_on { bit } else { 0 };
         Self {
             critical_warning: warning(status.media_errors > 0 || used >= 1.0, MEDIA_WARNING)
                 | warning(status.failure.is_some(), READ_ONLY_WARNING),
+            avail_spare: avail_spare(status, regions),
             percent_used: (used * 100.0).round().min(255.0) as u8,
             data_units_read: host.read_sectors.div_ceil(UNIT_SECTORS),
             data_units_written: host.write_sectors.div_ceil(UNIT_SECTORS),
@@ -148,18 +176,33 @@ impl Smart {
     }
 }
 
+/// Percent of the replacement blocks that are left where they are fewest, rounded down; 100 where there is nothing to replace.
+fn avail_spare(status: &Status, regions: &[SimRegion]) -> u8 {
+    let spare = |(counts, region): (&FaultCounts, &SimRegion)| {
+        let all = u64::from(region.faults.replacement_blocks);
+        match counts {
+            FaultCounts { failures_unreplaced: 1.., .. } => 0,
+            _ if all == 0 => 100,
+            _ => (all.saturating_sub(counts.blocks_replaced) * 100 / all) as u8,
+        }
+    };
+    status.outcome.ledger.faults.iter().zip(regions).map(spare).min().unwrap_or(100)
+}
+
 impl StoreFigures {
-    fn of(status: &Status) -> Self {
+    fn of(status: &Status, read_only: bool) -> Self {
         let (of_scheme, of_store) = status.metadata_bytes;
         Self {
             events: status.events,
             events_pending: status.events_pending,
             commits: status.counts.commits,
             checkpoints: status.counts.checkpoints,
+            times: status.times,
             journal_bytes: status.journal_bytes,
             failed_reads: status.counts.failed_reads,
             metadata_bytes: of_scheme.unwrap_or(0) + of_store as u64,
             buffer_bytes: status.buffer_bytes as u64,
+            read_only,
             no_room: status.is_full,
             failure: status.failure.clone(),
         }

@@ -6,15 +6,19 @@
 //!
 //! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between what stores sectors
 //! and what exports them. [`nbd`] exports one over the network block device protocol; [`endpoint`] answers questions about
-//! it; [`MemoryDevice`] is the plainest one, for tests and benchmarks.
+//! it; [`MemoryDevice`] is the plainest one, for tests and benchmarks. [`runtime`] puts them together: a program serves a store
+//! with a few lines.
 
 mod block_device;
 mod clients;
 pub mod endpoint;
 pub mod health;
+pub mod latency;
+pub mod measured;
 mod memory;
 pub mod nbd;
 pub mod pace;
+pub mod runtime;
 pub mod store;
 
 pub use block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bimetal_core::units::ByteSize;
 use bimetal_live::nbd::{Address, MEMORY_BYTES_MIN};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{JsonArgs, setting};
 
@@ -88,6 +88,9 @@ pub struct ServeArgs {
     /// Serve figures as OpenMetrics over HTTP here
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub stats: Option<Address>,
+    /// What is logged on the standard error: with `info` also each connection, checkpoints, commits that took over a second
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub log: LogLevel,
     /// Certificate chain of the server (PEM): every client must use TLS
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS options")]
     pub tls_cert: Option<PathBuf>,
@@ -100,6 +103,15 @@ pub struct ServeArgs {
     /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this one's
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
+}
+
+/// From which level on something is logged.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
 }
 
 #[derive(Debug, Args)]

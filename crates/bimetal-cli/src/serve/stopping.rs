@@ -9,11 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bimetal_live::nbd::Stop;
+use bimetal_live::runtime::{at_signals, systemd};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
-use super::machine;
 use crate::failure::Failure;
 use crate::inform;
 
@@ -49,28 +47,15 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl Stopping {
     /// Stops the server at the first signal; another one ends the process as if there were no handler.
     pub fn at_signals(stop: Stop) -> Result<Self, Failure> {
-        let mut handled = vec![SIGINT, SIGTERM];
-        // Under `nohup` the end of the terminal means nothing.
-        if !machine::ignores_hangup() {
-            handled.push(SIGHUP);
-        }
-        let mut signals = Signals::new(handled)?;
         let stopping = Self::default();
         let state = Arc::clone(&stopping.0);
-        thread::spawn(move || {
-            let mut arrived = signals.forever();
-            if arrived.next().is_some() {
-                inform("stopping");
-                let mut state = lock(&state);
-                state.told_at = Some(Instant::now());
-                state.end_command();
-                stop.stop();
-            }
-            // Those who end a session send SIGHUP beside another: that is no second wish.
-            if let Some(signal) = arrived.find(|&signal| signal != SIGHUP) {
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        });
+        at_signals(move || {
+            inform("stopping");
+            let mut state = lock(&state);
+            state.told_at = Some(Instant::now());
+            state.end_command();
+            stop.stop();
+        })?;
         Ok(stopping)
     }
 
@@ -84,7 +69,13 @@ impl Stopping {
     ) -> io::Result<Receiver<io::Result<ExitStatus>>> {
         let files = open_files.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         let script = "ulimit -S -n \"$1\"; exec sh -c \"$2\"";
-        let mut child = Command::new("sh").args(["-c", script, "sh", &files, command]).env("uri", uri).spawn()?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh", &files, command]).env("uri", uri);
+        // They are for this process, not for the command.
+        for variable in systemd::VARIABLES {
+            shell.env_remove(variable);
+        }
+        let mut child = shell.spawn()?;
         // The system may be too old for this; then the command is left to itself.
         let held = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         let mut state = lock(&self.0);

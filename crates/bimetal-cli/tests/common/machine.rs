@@ -17,6 +17,15 @@ pub fn has(programs: &[&str]) -> bool {
     false
 }
 
+/// Whether a program is there that checks more than tests need: without it that is skipped, even where `CI` is set.
+pub fn has_checker(program: &str) -> bool {
+    let found = is_there(program);
+    if !found {
+        eprintln!("skipped: `{program}` is not installed");
+    }
+    found
+}
+
 fn is_there(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
     found.is_ok_and(|status| status.success())

@@ -12,14 +12,15 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Health;
+use crate::runtime::figures::ServiceFigures;
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// Metrics of one scrape.
-struct Scrape(Registry);
+pub(super) struct Scrape(pub(super) Registry);
 
 impl Scrape {
-    fn counters(
+    pub(super) fn counters(
         &mut self,
         name: &str,
         help: &str,
@@ -36,7 +37,13 @@ impl Scrape {
         }
     }
 
-    fn gauges(&mut self, name: &str, help: &str, unit: Option<Unit>, values: impl IntoIterator<Item = (Labels, f64)>) {
+    pub(super) fn gauges(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        values: impl IntoIterator<Item = (Labels, f64)>,
+    ) {
         let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
         for (labels, value) in values {
             family.get_or_create(&labels).set(value);
@@ -69,11 +76,12 @@ fn quantiles(op: &str, figures: &ResponseFigures) -> Vec<(Labels, f64)> {
 }
 
 impl Health {
-    /// As OpenMetrics text.
+    /// As OpenMetrics text, with what is measured of the service. Names and labels are the same whether or not anybody uses the
+    /// device, but for ratios and times of which there are none yet.
     ///
     /// # Errors
     /// None that can happen: memory takes everything.
-    pub fn openmetrics(&self) -> Result<String, fmt::Error> {
+    pub fn openmetrics(&self, service: &ServiceFigures) -> Result<String, fmt::Error> {
         let Self { smart, device, store, .. } = self;
         let mut scrape = Scrape(Registry::with_prefix("bimetal"));
         let alone = |value: u64| [(Labels::new(), value)];
@@ -132,6 +140,14 @@ impl Health {
             None,
             single(f64::from(u8::from(store.failure.is_some()))),
         );
+        let spare = f64::from(smart.avail_spare) / 100.0;
+        scrape.gauges("spare", "Replacement blocks left, where they are fewest", Some(Unit::Ratios), single(spare));
+        let cache = self.cache_used().map(|used| (Labels::new(), used));
+        scrape.gauges("cache_used", "Write cache that must be emptied first", Some(Unit::Ratios), cache);
+        let read_only = f64::from(u8::from(store.read_only));
+        scrape.gauges("read_only", "Whether writes are refused, for whatever reason", None, single(read_only));
+        scrape.times(&store.times);
+        scrape.service(service);
         let mut text = String::new();
         text::encode(&mut text, &scrape.0)?;
         Ok(text)

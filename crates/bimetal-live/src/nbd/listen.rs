@@ -96,7 +96,7 @@ pub enum Remote {
 }
 
 impl Remote {
-    fn check(self, address: &str, found: &[SocketAddr], encrypted: bool) -> Result<(), ListenError> {
+    pub(super) fn check(self, address: &str, found: &[SocketAddr], encrypted: bool) -> Result<(), ListenError> {
         let Some(&found) = found.iter().find(|found| !found.ip().is_loopback()) else { return Ok(()) };
         match self {
             Self::Refused => Err(ListenError::Remote { address: address.into(), found }),
@@ -140,6 +140,12 @@ pub enum ListenError {
         /// What it stands for.
         found: SocketAddr,
     },
+    /// The socket that was passed to this process cannot be used.
+    #[error("the socket that was passed {0}; pass one that listens for streams, at a path or over TCP")]
+    Passed(&'static str),
+    /// More sockets were passed to this process than it can use.
+    #[error("{0} sockets were passed to this process, and it serves one; pass that one only")]
+    PassedMany(usize),
     /// The memory limit is too small for the number of connections.
     #[error("{connections} connections need at least {} MiB of memory, and {} are given", needed >> 20, given >> 20)]
     Memory {
@@ -163,19 +169,22 @@ pub enum ListenError {
 /// A socket that clients connect to. A Unix socket's path goes with it.
 #[derive(Debug)]
 pub struct Listener {
-    fd: OwnedFd,
-    at: Bound,
+    pub(super) fd: OwnedFd,
+    pub(super) at: Bound,
 }
 
 #[derive(Debug)]
-enum Bound {
-    /// The path, and device and inode of the socket that is ours.
-    Unix(PathBuf, (u64, u64)),
+pub(super) enum Bound {
+    /// The path, and device and inode of the socket if it is ours to remove.
+    Unix(PathBuf, Option<(u64, u64)>),
     Tcp(SocketAddr),
 }
 
 impl Listener {
     /// Listens at `address`; beyond the loopback only as `remote` says, `encrypted` or not.
+    ///
+    /// # Errors
+    /// Nothing can listen there, or other machines could connect that may not.
     pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         match address {
@@ -203,7 +212,7 @@ impl Listener {
     }
 
     /// Takes a client that is waiting, and where it comes from; an error of the kind `WouldBlock` if there is none.
-    pub fn accept(&self) -> io::Result<(OwnedFd, Option<IpAddr>)> {
+    pub(crate) fn accept(&self) -> io::Result<(OwnedFd, Option<IpAddr>)> {
         let (socket, peer) = rustix::net::acceptfrom_with(&self.fd, SocketFlags::CLOEXEC)?;
         if let Bound::Unix(..) = self.at {
             return Ok((socket, None));
@@ -228,7 +237,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         // Only what is still ours: somebody may have put another socket there.
-        if let Bound::Unix(path, ours) = &self.at
+        if let Bound::Unix(path, Some(ours)) = &self.at
             && inode(path).is_ok_and(|there| there == *ours)
             && let Err(error) = std::fs::remove_file(path)
         {
@@ -244,7 +253,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     rustix::fs::fchmod(&fd, Mode::from_raw_mode(SOCKET_MODE))?;
     rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
     let ours = inode(path)?;
-    let listener = Listener { fd, at: Bound::Unix(path.into(), ours) };
+    let listener = Listener { fd, at: Bound::Unix(path.into(), Some(ours)) };
     restore_mode(path, ours)?;
     rustix::net::listen(&listener.fd, BACKLOG)?;
     Ok(listener)

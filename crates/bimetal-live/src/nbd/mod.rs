@@ -9,6 +9,7 @@
 //! errors are in `docs/design/nbd.md`.
 
 mod accept;
+mod adopt;
 mod buffer;
 mod connection;
 mod execute;
@@ -20,6 +21,7 @@ pub mod proto;
 mod reply;
 mod server;
 mod socket;
+mod tally;
 #[cfg(feature = "tls")]
 mod tls;
 mod transmission;
@@ -30,12 +32,12 @@ pub use accept::Stop;
 pub(crate) use accept::{Arrival, next_arrival};
 pub use buffer::{Input, Output};
 pub use connection::{Close, Connection, Next};
-pub(crate) use listen::Listener;
-pub use listen::{Address, ListenError, Remote};
+pub use listen::{Address, ListenError, Listener, Remote};
 pub use options::Options;
 pub use pool::MEMORY_BYTES_MIN;
 pub use server::Server;
 pub(crate) use socket::Timed;
+pub use tally::{ConnectionFigures, Tally};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsServer};
 

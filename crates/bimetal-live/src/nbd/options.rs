@@ -67,13 +67,13 @@ impl Options {
 
     /// Whether clients must use TLS.
     #[cfg(feature = "tls")]
-    pub(super) fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
     /// Whether clients must use TLS.
     #[cfg(not(feature = "tls"))]
-    pub(super) fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         false
     }
 

@@ -13,6 +13,7 @@ use super::listen::{Address, ListenError, Listener};
 use super::options::Options;
 use super::pool::{Grant, Pool};
 use super::socket::Transport;
+use super::tally::Tally;
 use super::{Export, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 use crate::clients::{Client, Clients, Doing, Full, PROGRESS_BYTES, Place};
@@ -29,18 +30,36 @@ pub struct Server {
     export: Export,
     options: Options,
     pool: Arc<Pool>,
+    tally: Arc<Tally>,
     stop: Stop,
     woken: OwnedFd,
 }
 
 impl Server {
     /// Listens at `address`. Clients that connect wait until [`Server::run`].
+    ///
+    /// # Errors
+    /// Nothing can listen there, or other machines could connect that may not.
     pub fn bind(address: &Address, export: Export, options: Options) -> Result<Self, ListenError> {
-        let pool = Arc::new(Pool::new(&options)?);
         let listener = Listener::bind(address, options.remote, options.is_encrypted())?;
-        let system = |source: io::Error| ListenError::System { address: address.clone(), source };
+        Self::with(listener, export, options)
+    }
+
+    /// Takes clients from a socket that listens already.
+    ///
+    /// # Errors
+    /// The memory of `options` is too little, or there are too many open files.
+    pub fn with(listener: Listener, export: Export, options: Options) -> Result<Self, ListenError> {
+        let pool = Arc::new(Pool::new(&options)?);
+        let system = |source: io::Error| ListenError::System { address: listener.address(), source };
         let (stop, woken) = Stop::new().map_err(system)?;
-        Ok(Self { listener, export, options, pool, stop, woken })
+        Ok(Self { listener, export, options, pool, tally: Arc::default(), stop, woken })
+    }
+
+    /// Counts its connections there.
+    #[must_use]
+    pub fn counted_by(self, tally: Arc<Tally>) -> Self {
+        Self { tally, ..self }
     }
 
     /// Where it listens, with the port that was chosen.
@@ -55,9 +74,9 @@ impl Server {
 
     /// Serves `device` until it is stopped; then nobody is connected any more, and the device is flushed.
     pub fn run(self, device: &dyn BlockDevice) -> io::Result<()> {
-        let Self { listener, export, options, pool, stop, woken } = self;
+        let Self { listener, export, options, pool, tally, stop, woken } = self;
         let clients = Clients::new(options.connections, options.connections_per_address);
-        let session = Session { device, export: &export, options: &options, pool: &pool, stop: &stop };
+        let session = Session { device, export: &export, options: &options, pool: &pool, tally: &tally, stop: &stop };
         tracing::info!(address = %listener.address(), "serving");
         let accepted = thread::scope(|scope| {
             let patience = options.patience();
@@ -81,9 +100,11 @@ impl Server {
                     session.serve(name, &client);
                 });
                 if let Err(error) = started {
+                    session.tally.turn_away();
                     tracing::warn!(%error, "a client was turned away: no thread for it");
                 }
             };
+            tracing::info!("stopping");
             // From here on a client that connects is refused by the system, and does not wait for nothing.
             drop(listener);
             clients.dismiss(options.farewell);
@@ -103,6 +124,7 @@ struct Session<'s> {
     export: &'s Export,
     options: &'s Options,
     pool: &'s Arc<Pool>,
+    tally: &'s Tally,
     stop: &'s Stop,
 }
 
@@ -150,22 +172,35 @@ impl Session<'_> {
                 tracing::warn!(%address, most, "a client was turned away: too many of its address");
             }
         }
+        self.tally.turn_away();
         None
     }
 
     fn serve(&self, name: u64, client: &Arc<Client>) {
-        tracing::info!(client = name, "connected");
+        let _open = self.tally.accept();
+        let from = client.address().map_or_else(|| "this machine".to_owned(), |address| address.to_string());
+        tracing::info!(client = name, from, "connected");
         let ended = self.converse(client);
+        let (seconds, requests) = (client.age(Instant::now()).as_secs_f64(), client.requests());
         if let Some(reason) = client.dropped() {
-            tracing::warn!(client = name, reason, "a client was dropped");
+            self.tally.drop_one();
+            tracing::warn!(client = name, seconds, requests, reason, "a client was dropped");
             return;
         }
         match ended {
-            Ok(Ended::Closed(Close::Disconnect)) => tracing::info!(client = name, "disconnected"),
-            Ok(Ended::Closed(Close::Violation(what))) => tracing::warn!(client = name, what, "the protocol was broken"),
-            Ok(Ended::Gone) => tracing::info!(client = name, "gone"),
-            Ok(Ended::Stopped) => tracing::info!(client = name, "dismissed"),
-            Err(error) => tracing::warn!(client = name, %error, "the connection failed"),
+            Ok(Ended::Closed(Close::Disconnect)) => tracing::info!(client = name, seconds, requests, "disconnected"),
+            Ok(Ended::Closed(Close::Violation(what))) => {
+                self.tally.drop_one();
+                tracing::warn!(client = name, seconds, requests, what, "the protocol was broken");
+            }
+            Ok(Ended::Gone) => tracing::info!(client = name, seconds, requests, "gone"),
+            Ok(Ended::Stopped) => tracing::info!(client = name, seconds, requests, "dismissed"),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    self.tally.drop_one();
+                }
+                tracing::warn!(client = name, seconds, requests, %error, "the connection failed");
+            }
         }
     }
 

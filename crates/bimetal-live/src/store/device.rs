@@ -19,6 +19,7 @@ use super::reading::{Reading, Sources};
 use super::superblock::Power;
 use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
+use crate::latency::Snapshot;
 
 /// An open store.
 ///
@@ -60,6 +61,8 @@ pub struct Status {
     pub media_errors: u64,
     /// How often things happened since the store was opened.
     pub counts: Counts,
+    /// How long its work on files took since the store was opened.
+    pub times: Times,
     /// Why nothing is written any more, if so.
     pub failure: Option<String>,
     /// Whether writes are refused until there is room in the file system.
@@ -68,6 +71,17 @@ pub struct Status {
     pub metadata_bytes: (Option<u64>, usize),
     /// Bytes of memory for data on their way.
     pub buffer_bytes: usize,
+}
+
+/// How long the work on the files of an open store took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Commits: pages and journal, until both are durable.
+    pub commit: Snapshot,
+    /// Syncs, each of one file.
+    pub sync: Snapshot,
+    /// Checkpoints, until they are durable.
+    pub checkpoint: Snapshot,
 }
 
 impl Store {
@@ -170,6 +184,7 @@ impl Store {
             written_sectors: engine.media.written().count(),
             media_errors: engine.media.media_errors(),
             counts: engine.counts,
+            times: Times::default(),
             failure: engine.media.failure().map(|failure| failure.what.clone()),
             is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),

@@ -54,7 +54,7 @@ mod write_buffer;
 
 pub use check::{CheckReport, check};
 pub use create::{CreateOptions, create};
-pub use device::{Status, Store};
+pub use device::{Status, Store, Times};
 pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
 pub use engine::{Counts, Limits};

@@ -1,0 +1,65 @@
+//! Counts of connections.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts of connections, kept while a server runs.
+#[derive(Debug, Default)]
+pub struct Tally {
+    open: AtomicU64,
+    accepted: AtomicU64,
+    turned_away: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// Counts of connections at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionFigures {
+    /// Open now.
+    pub open: u64,
+    /// Accepted since the server was made, those that are open included.
+    pub accepted: u64,
+    /// Refused because a limit was reached.
+    pub turned_away: u64,
+    /// Ended by the server: idle, stalled, or in breach of the protocol.
+    pub dropped: u64,
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+pub(super) struct Open<'t>(&'t Tally);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Tally {
+    /// A client was given a place.
+    pub(super) fn accept(&self) -> Open<'_> {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Open(self)
+    }
+
+    /// A client was refused.
+    pub(super) fn turn_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A client was dropped.
+    pub(super) fn drop_one(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counts now.
+    pub fn figures(&self) -> ConnectionFigures {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ConnectionFigures {
+            open: count(&self.open),
+            accepted: count(&self.accepted),
+            turned_away: count(&self.turned_away),
+            dropped: count(&self.dropped),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Measurements of a service itself, not of the modelled device: real times, connections, memory, room.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::measured::{Meter, Operation, OperationFigures};
+use crate::nbd::{ConnectionFigures, Tally};
+
+/// Bytes of a block, the unit of the space that a file takes (`st_blocks`).
+const BLOCK_BYTES: u64 = 512;
+
+/// Figures of a service at one time. Counts begin when it starts.
+#[derive(Clone, Debug)]
+pub struct ServiceFigures {
+    /// Every operation, used or not.
+    pub operations: [OperationFigures; Operation::ALL.len()],
+    /// Clients.
+    pub connections: ConnectionFigures,
+    /// Bytes of memory that the process has now, if the system says so.
+    pub resident_bytes: Option<u64>,
+    /// The file system of the store, if the system says so.
+    pub room: Option<Room>,
+}
+
+/// Room in the file system of a store's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Bytes that the files in the directory may still take: none, unless the store is sparse.
+    pub unallocated_bytes: u64,
+}
+
+impl Room {
+    /// The room of a store in that directory. Regions and disks elsewhere are not in it.
+    fn of(directory: &Path) -> Option<Self> {
+        let system = rustix::fs::statvfs(directory).ok()?;
+        let files = std::fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok()?.metadata().ok());
+        let unallocated = |file: std::fs::Metadata| file.size().saturating_sub(file.blocks() * BLOCK_BYTES);
+        Some(Self {
+            free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
+            unallocated_bytes: files.filter(std::fs::Metadata::is_file).map(unallocated).sum(),
+        })
+    }
+}
+
+/// Where the figures of a service come from.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// Directory of the store.
+    pub directory: PathBuf,
+    /// Requests.
+    pub meter: Arc<Meter>,
+    /// Connections.
+    pub tally: Arc<Tally>,
+}
+
+impl Sources {
+    /// The figures now.
+    pub fn now(&self) -> ServiceFigures {
+        ServiceFigures {
+            operations: self.meter.figures(),
+            connections: self.tally.figures(),
+            resident_bytes: resident_bytes(),
+            room: Room::of(&self.directory),
+        }
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_what_sparse_files_lack() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("full"), vec![1; 1 << 20]).unwrap();
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        let sparse = std::fs::File::create(folder.path().join("sparse")).unwrap();
+        let before = Room::of(folder.path()).unwrap();
+        sparse.set_len(64 << 20).unwrap();
+        let after = Room::of(folder.path()).unwrap();
+        assert_eq!(after.unallocated_bytes - before.unallocated_bytes, 64 << 20);
+        assert!(after.free_bytes > 0);
+        assert_eq!(Room::of(&folder.path().join("nowhere")), None);
+    }
+
+    #[test]
+    fn the_process_has_memory() {
+        assert!(resident_bytes().unwrap() > 1 << 20);
+    }
+}

@@ -1,0 +1,216 @@
+//! Periodic work beside serving: background work in idle time, and observation of the store for the log.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::store::{Status, Store};
+
+/// Time without a request after which the host counts as idle.
+pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
+/// Background work of one call, in pages.
+const IDLE_PAGES: u32 = 64;
+/// Duration above which a commit is logged.
+const SLOW_COMMIT: Duration = Duration::from_secs(1);
+
+/// Threads for periodic work. Dropping this ends them, each after its current call.
+#[derive(Debug, Default)]
+pub(super) struct Housekeeping {
+    end: Arc<End>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    is_wanted: Mutex<bool>,
+    told: Condvar,
+}
+
+impl End {
+    /// Waits for `pause`, or until the end is requested. Returns whether it was.
+    fn comes_within(&self, pause: Duration) -> bool {
+        let is_wanted = self.is_wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.told.wait_timeout_while(is_wanted, pause, |is_wanted| !*is_wanted);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Housekeeping {
+    /// Calls `work` whenever `pause` has passed, until it breaks.
+    pub fn every(
+        &mut self,
+        pause: Duration,
+        name: &str,
+        mut work: impl FnMut() -> ControlFlow<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let end = Arc::clone(&self.end);
+        let run = move || while !end.comes_within(pause) && work().is_continue() {};
+        self.threads.push(thread::Builder::new().name(name.into()).spawn(run)?);
+        Ok(())
+    }
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        *self.end.is_wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end.told.notify_all();
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Gives the scheme the time that the host does not need, as long as it does something with it.
+#[derive(Debug)]
+pub(super) struct Idle {
+    /// Events at the last look.
+    events: u64,
+    /// Events after which there was nothing left to do.
+    done_at: Option<u64>,
+}
+
+impl Idle {
+    /// Takes this moment for the last at which the host asked for something.
+    pub fn new(store: &Store) -> Self {
+        Self { events: store.events(), done_at: None }
+    }
+
+    /// Lets the scheme work if the host has asked for nothing since the last look. Breaks when the device takes no more work.
+    pub fn look(&mut self, store: &Store) -> ControlFlow<()> {
+        let events = store.events();
+        if self.events == events && self.done_at != Some(events) {
+            return self.work(store);
+        }
+        self.events = events;
+        ControlFlow::Continue(())
+    }
+
+    /// Lets the scheme work until there is nothing left to do, or the host asks for something.
+    fn work(&mut self, store: &Store) -> ControlFlow<()> {
+        loop {
+            let Ok(is_busy) = store.idle(IDLE_PAGES) else { return ControlFlow::Break(()) };
+            // Idle time is one event. If it is not there, the file system had no room for it: the next look asks again, so that
+            // a full device finds by itself that there is room.
+            let expected = self.events + 1;
+            self.events = store.events();
+            if self.events != expected {
+                return ControlFlow::Continue(());
+            }
+            if !is_busy {
+                self.done_at = Some(self.events);
+                return ControlFlow::Continue(());
+            }
+        }
+    }
+}
+
+/// Logs checkpoints and slow commits, from the counts of the store.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    slow_commits: AtomicU64,
+    checkpoints: AtomicU64,
+}
+
+impl Watch {
+    /// Logs those since the last look.
+    pub fn look(&self, status: &Status) {
+        let commits = added(&self.slow_commits, status.times.commit.longer_than(SLOW_COMMIT));
+        if commits > 0 {
+            tracing::info!(commits, "commits took over a second");
+        }
+        let checkpoints = added(&self.checkpoints, status.counts.checkpoints);
+        if checkpoints > 0 {
+            tracing::info!(checkpoints, events = status.events, "checkpoint written");
+        }
+    }
+}
+
+/// The increase of a count since it was last seen. A store opened read-only may return to its last commit; its counts then
+/// start from zero.
+fn added(seen: &AtomicU64, now: u64) -> u64 {
+    now.saturating_sub(seen.swap(now, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    use bimetal_core::scheme::SCHEMES;
+
+    use crate::BlockDevice;
+    use crate::block_device::IoError;
+    use crate::store::backing::Storage;
+    use crate::store::crash_backing::CrashStorage;
+    use crate::store::soak::TINY;
+    use crate::store::{CreateOptions, OpenOptions, create};
+
+    fn store(storage: &Arc<CrashStorage>) -> Store {
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        let options = CreateOptions { number: Some(1), sparse: true, ..CreateOptions::default() };
+        create(storage.as_ref(), &device, &options).unwrap();
+        Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn idle_time_is_given_once() {
+        let store = store(&Arc::new(CrashStorage::new()));
+        let mut idle = Idle::new(&store);
+        store.write(0, &[1; 512], false).unwrap();
+        assert!(idle.look(&store).is_continue());
+        let written = store.events();
+        assert!(idle.look(&store).is_continue());
+        let worked = store.events();
+        assert!(worked > written, "the host was silent");
+        assert!(idle.look(&store).is_continue());
+        assert_eq!(store.events(), worked, "there was nothing left to do");
+        store.close().unwrap();
+        store.read(0, &mut [0; 512]).unwrap_err();
+        idle.done_at = None;
+        assert!(idle.look(&store).is_break(), "it is closed");
+    }
+
+    /// Nobody uses the device, and its alarm goes off and on by itself.
+    #[test]
+    fn a_full_device_finds_out_that_there_is_room() {
+        let storage = Arc::new(CrashStorage::new());
+        let store = store(&storage);
+        storage.set_room(Some(0));
+        let refused = (0..store.sectors()).find_map(|sector| store.write(sector, &[1; 512], true).err());
+        assert_eq!((refused, store.status().is_full), (Some(IoError::NoSpace), true));
+        let mut idle = Idle::new(&store);
+        for _ in 0..3 {
+            assert!(idle.look(&store).is_continue());
+            assert!(store.status().is_full);
+        }
+        storage.set_room(None);
+        assert!(idle.look(&store).is_continue());
+        assert!(!store.status().is_full);
+    }
+
+    #[test]
+    fn work_goes_on_until_it_breaks_or_nobody_wants_it() {
+        let (sender, receiver) = channel();
+        let mut housekeeping = Housekeeping::default();
+        let mut left = 3;
+        let count_down = move || {
+            left -= 1;
+            sender.send(left).unwrap();
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        housekeeping.every(Duration::from_millis(1), "short", count_down).unwrap();
+        housekeeping.every(Duration::from_secs(3600), "long", || ControlFlow::Continue(())).unwrap();
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [2, 1, 0]);
+        drop(housekeeping);
+    }
+
+    #[test]
+    fn what_was_added_is_counted_once() {
+        let seen = AtomicU64::new(0);
+        assert_eq!([2, 2, 5, 0, 1].map(|now| added(&seen, now)), [2, 0, 3, 0, 1]);
+    }
+}

@@ -1,0 +1,291 @@
+//! A store that is served: start, operation, end.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::figures::Sources;
+use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch};
+use super::open_files::limit_connections;
+use super::questions::{self, Answer};
+use super::{ServeError, Warning, socket, systemd};
+use crate::block_device::BlockDevice;
+use crate::endpoint::{CONVERSATIONS, Endpoint};
+use crate::measured::{Measured, Meter};
+use crate::nbd::{Address, Export, Listener, Options, Server, Stop, Tally};
+use crate::pace::Paced;
+use crate::store::Store;
+
+/// Time between two observations of the store for the log and for systemd.
+const WATCH_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where clients connect.
+#[derive(Debug, Default)]
+pub enum Listen {
+    /// At a Unix socket in the store's directory; if that cannot be written to and the store was opened to be read, in a private
+    /// folder.
+    #[default]
+    InStore,
+    /// At that address.
+    At(Address),
+    /// At a socket that another process has made.
+    Passed(Listener),
+}
+
+/// How a store is served.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// Name that clients may ask for.
+    pub export: String,
+    /// How clients are treated, whether other machines may connect, TLS.
+    pub nbd: Options,
+    /// Where figures are served as OpenMetrics over HTTP, if they are.
+    pub stats: Option<Address>,
+    /// Factor by which answers are slower than those of the modelled device; `None` does not hold answers back.
+    pub pace: Option<f64>,
+    /// Whether systemd is notified, if its environment variables ask for that.
+    pub systemd: bool,
+    /// Makes the answers to `bimetal stat`, at a socket in the store's directory. Without it nothing listens there.
+    pub answer: Option<Answer>,
+}
+
+/// A store that clients can connect to. They are served once it runs.
+pub struct Service {
+    store: Arc<Store>,
+    server: Server,
+    uri: String,
+    pace: Option<f64>,
+    systemd: bool,
+    meter: Arc<Meter>,
+    sources: Sources,
+    warnings: Vec<Warning>,
+    stats: Option<Endpoint>,
+    _stat: Option<Endpoint>,
+    /// Goes with the socket in it.
+    _folder: Option<TempDir>,
+}
+
+impl Service {
+    /// Opens the sockets of a store in `directory`. Figures are served from now on; clients wait until [`Service::run`].
+    ///
+    /// # Errors
+    /// Nothing can listen at one of the addresses, or this process may have too few files open.
+    pub fn start(directory: &Path, store: Arc<Store>, settings: Settings) -> Result<Self, ServeError> {
+        let Settings { listen, export, nbd: mut options, stats, pace, systemd, answer } = settings;
+        log_opening(&store);
+        let read_only = store.read_only();
+        let mut warnings = Vec::new();
+        let stat = match answer.map(|answer| questions::stat(directory, &store, answer)).transpose() {
+            Err(error) if read_only => {
+                warnings.push(Warning::NoStat(error));
+                None
+            }
+            opened => opened?,
+        };
+        let (meter, tally) = (Arc::<Meter>::default(), Arc::<Tally>::default());
+        let sources = || Sources { directory: directory.into(), meter: Arc::clone(&meter), tally: Arc::clone(&tally) };
+        let stats = stats.map(|address| questions::metrics(&address, options.remote, &store, sources())).transpose()?;
+        let endpoints = usize::from(stat.is_some()) + usize::from(stats.is_some());
+        warnings.extend(limit_connections(&mut options, endpoints * CONVERSATIONS)?);
+        let description = format!("`{}` by Bimetal", store.resolved().device.scheme);
+        let offered = Export { name: export.clone(), description, read_only };
+        let encrypted = options.is_encrypted();
+        let (server, folder) = socket::listen(directory, listen, offered, options)?;
+        let server = server.counted_by(Arc::clone(&tally));
+        let uri = socket::uri(&server.address(), &export, encrypted)?;
+        let sources = sources();
+        Ok(Self { store, server, uri, pace, systemd, meter, sources, warnings, stats, _stat: stat, _folder: folder })
+    }
+
+    /// Limitations that the user should know of.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Where clients connect, with the port that was chosen.
+    pub fn address(&self) -> Address {
+        self.server.address()
+    }
+
+    /// Where figures are served over HTTP, if they are, with the port that was chosen.
+    pub fn stats_address(&self) -> Option<&Address> {
+        self.stats.as_ref().map(Endpoint::address)
+    }
+
+    /// The URI for clients.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// A handle that stops it, from any thread.
+    pub fn stop(&self) -> Stop {
+        self.server.stop()
+    }
+
+    /// Serves until it is stopped, then closes the store, so that the next opening has nothing to recover.
+    ///
+    /// # Errors
+    /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
+    pub fn run(self) -> Result<(), ServeError> {
+        let Self { store, server, pace, systemd, meter, sources, stats, _stat, _folder, .. } = self;
+        let watch = Arc::<Watch>::default();
+        let housekeeping = keep_house(&store, &watch, &sources, systemd);
+        if systemd {
+            systemd::tell_ready(&store.status());
+        }
+        let served = match pace {
+            Some(factor) => server.run(&Measured::new(&Paced::new(Arc::clone(&store), factor), meter)),
+            None => server.run(&Measured::new(store.as_ref(), meter)),
+        };
+        if systemd {
+            systemd::tell_stopping();
+        }
+        let closed = store.close();
+        // The endpoints answer until the store is closed.
+        drop((housekeeping, stats));
+        let status = store.status();
+        watch.look(&status);
+        tracing::info!(events = status.events, commits = status.counts.commits, "closed");
+        served?;
+        match status.failure {
+            Some(failure) => Err(ServeError::Failed(failure)),
+            None => closed.map_err(ServeError::Close),
+        }
+    }
+}
+
+/// Starts the threads for periodic work. If the system refuses one, that is logged and serving goes on without it.
+fn keep_house(store: &Arc<Store>, watch: &Arc<Watch>, sources: &Sources, systemd: bool) -> Housekeeping {
+    let mut housekeeping = Housekeeping::default();
+    if let Err(error) = start_threads(&mut housekeeping, store, watch, sources, systemd) {
+        tracing::warn!(%error, "no thread for work beside serving");
+    }
+    housekeeping
+}
+
+fn start_threads(
+    housekeeping: &mut Housekeeping,
+    store: &Arc<Store>,
+    watch: &Arc<Watch>,
+    sources: &Sources,
+    systemd: bool,
+) -> io::Result<()> {
+    if !store.read_only() {
+        let (store, mut idle) = (Arc::clone(store), Idle::new(store));
+        housekeeping.every(IDLE_AFTER, "idle", move || idle.look(&store))?;
+    }
+    if let Some(pause) = systemd::watchdog_pause().filter(|_| systemd) {
+        let store = Arc::clone(store);
+        housekeeping.every(pause, "watchdog", move || {
+            systemd::feed_watchdog(&store);
+            ControlFlow::Continue(())
+        })?;
+    }
+    let is_told = systemd && systemd::is_there();
+    if is_told || tracing::enabled!(tracing::Level::INFO) {
+        let (store, watch, tally) = (Arc::clone(store), Arc::clone(watch), Arc::clone(&sources.tally));
+        housekeeping.every(WATCH_PAUSE, "watch", move || {
+            let status = store.status();
+            watch.look(&status);
+            if is_told {
+                systemd::tell_status(&status, tally.figures().open);
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(())
+}
+
+fn log_opening(store: &Store) {
+    let recovery = store.recovery();
+    let seconds = recovery.steps.iter().map(|&(_, took)| took).sum::<Duration>().as_secs_f64();
+    let (scheme, sectors) = (&store.resolved().device.scheme, store.sectors());
+    if recovery.batches == 0 {
+        tracing::info!(%scheme, sectors, seconds, "opened: the store was closed properly");
+    } else {
+        let (commits, events) = (recovery.batches, recovery.events);
+        tracing::info!(%scheme, sectors, seconds, commits, events, "recovered: the store was not closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use bimetal_core::scheme::SCHEMES;
+
+    use crate::runtime::{NBD_SOCKET, STAT_SOCKET};
+    use crate::store::soak::TINY;
+    use crate::store::{CreateOptions, Directory, OpenOptions, create};
+
+    fn open(path: &Path) -> Arc<Store> {
+        Arc::new(Store::open(Arc::new(Directory::new(path)), OpenOptions::default()).unwrap())
+    }
+
+    /// A directory with a store.
+    fn made() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        create(&Directory::new(folder.path()), &device, &CreateOptions::default()).unwrap();
+        folder
+    }
+
+    fn ask(socket: &Path, question: &str) -> String {
+        let mut asks = UnixStream::connect(socket).unwrap();
+        asks.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        asks.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_program_serves_a_store_of_its_own() {
+        let folder = made();
+        let path = folder.path();
+        let settings = Settings {
+            stats: Some(Address::Unix(path.join("figures"))),
+            answer: Some(|health, question| format!("{} is {}", question, health.scheme)),
+            ..Settings::default()
+        };
+        let store = open(path);
+        let service = Service::start(path, Arc::clone(&store), settings).unwrap();
+        assert!(service.warnings().is_empty());
+        assert_eq!(service.address(), Address::Unix(path.join(NBD_SOCKET)));
+        assert!(service.uri().ends_with(NBD_SOCKET), "{}", service.uri());
+        let stop = service.stop();
+        let running = thread::spawn(move || service.run());
+        let mut client = UnixStream::connect(path.join(NBD_SOCKET)).unwrap();
+        let mut greeting = [0; 18];
+        client.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting[..8], b"NBDMAGIC");
+        assert_eq!(ask(&path.join(STAT_SOCKET), "this\n"), format!("this is {}", store.resolved().device.scheme));
+        let figures = ask(&path.join("figures"), "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(figures.contains("bimetal_connections_accepted_total{} 1\n"), "{figures}");
+        assert!(ask(&path.join("figures"), "PUT / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        stop.stop();
+        running.join().unwrap().unwrap();
+        drop(store);
+        assert!(!path.join(NBD_SOCKET).exists() && !path.join(STAT_SOCKET).exists());
+        assert_eq!(open(path).status().power.unsafe_shutdowns, 0, "it was closed");
+    }
+
+    #[test]
+    fn what_cannot_listen_is_said() {
+        let folder = made();
+        let path = folder.path();
+        let store = open(path);
+        let first = Service::start(path, Arc::clone(&store), Settings::default()).unwrap();
+        assert!(first.stats_address().is_none() && !path.join(STAT_SOCKET).exists(), "nobody answers there");
+        let error = Service::start(path, store, Settings::default()).err().unwrap();
+        assert!(error.to_string().contains("another server listens"), "{error}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Signals that end serving.
+
+use std::io;
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Calls `stop` at the first SIGTERM, SIGINT or SIGHUP. Another one ends the process as if there were no handler. SIGHUP means
+/// nothing under `nohup`.
+///
+/// # Errors
+/// The system refused a pipe or a thread.
+pub fn at_signals(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut handled = vec![SIGINT, SIGTERM];
+    if !ignores_hangup() {
+        handled.push(SIGHUP);
+    }
+    let mut signals = Signals::new(handled)?;
+    let wait = move || {
+        let mut arrived = signals.forever();
+        if arrived.next().is_some() {
+            stop();
+        }
+        // Those who end a session send SIGHUP beside another: that is no second wish.
+        if let Some(signal) = arrived.find(|&signal| signal != SIGHUP) {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+/// Whether the process was started so that it survives the end of its terminal.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first bit is that of the first signal, SIGHUP.
+    ignored.is_some_and(|mask| mask & 1 != 0)
+}

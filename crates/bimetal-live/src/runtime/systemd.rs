@@ -1,0 +1,101 @@
+//! systemd: notifications (`Type=notify`), the watchdog, socket activation.
+//!
+//! systemd asks for these by environment variables. Without them, nothing here has an effect.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+
+use crate::nbd::{ListenError, Listener, Remote};
+use crate::store::{Status, Store};
+
+/// The environment variables of systemd for this process. A child process should not inherit them.
+pub const VARIABLES: [&str; 6] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
+/// Shortest time between two messages to the watchdog.
+const WATCHDOG_MIN: Duration = Duration::from_millis(1);
+
+/// The socket that systemd has passed to this process (`LISTEN_FDS`), if it has; beyond the loopback only as `remote` says,
+/// `encrypted` or not. To be called once, before there are threads, as it clears these variables.
+///
+/// # Errors
+/// More than one was passed, or one that cannot be used.
+pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listener>, ListenError> {
+    let mut passed = ListenFd::from_env();
+    match passed.len() {
+        0 => return Ok(None),
+        1 => {}
+        many => return Err(ListenError::PassedMany(many)),
+    }
+    let unix = passed.take_unix_listener(0).ok().flatten().map(OwnedFd::from);
+    let fd = unix.or_else(|| passed.take_tcp_listener(0).ok().flatten().map(OwnedFd::from));
+    let fd = fd.ok_or(ListenError::Passed("is no socket for streams"))?;
+    Listener::adopt(fd, remote, encrypted).map(Some)
+}
+
+/// Whether systemd asks for notifications.
+pub(super) fn is_there() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// Notifies systemd, if it asks for that. A failure matters little: systemd has time limits of its own.
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "systemd was not told");
+    }
+}
+
+/// Tells systemd that clients are served from now on.
+pub(super) fn tell_ready(status: &Status) {
+    let line = status_line(status.failure.as_deref(), status.is_full, 0);
+    if let Err(error) = sd_notify::notify(&[NotifyState::Ready, NotifyState::Status(&line)]) {
+        tracing::warn!(%error, "systemd was not told that clients are served");
+    }
+}
+
+/// Tells systemd that nobody is served any more.
+pub(super) fn tell_stopping() {
+    tell(&[NotifyState::Stopping, NotifyState::Status("Closing the store")]);
+}
+
+/// Time between two messages to the watchdog, if there is one: half of the time after which it ends this process.
+pub(super) fn watchdog_pause() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|limit| (limit / 2).max(WATCHDOG_MIN))
+}
+
+/// Tells the watchdog that the store answers. If the store does not, this call blocks, and systemd restarts the service.
+pub(super) fn feed_watchdog(store: &Store) {
+    store.events();
+    tell(&[NotifyState::Watchdog]);
+}
+
+/// A line for `systemctl status`.
+pub(super) fn tell_status(status: &Status, clients: u64) {
+    let line = status_line(status.failure.as_deref(), status.is_full, clients);
+    tell(&[NotifyState::Status(&line)]);
+}
+
+fn status_line(failure: Option<&str>, is_full: bool, clients: u64) -> String {
+    match failure {
+        Some(failure) => format!("Read-only: {}", failure.replace('\n', "; ")),
+        None if is_full => "No room in the file system: writes are refused".into(),
+        None if clients == 1 => "Serving 1 client".into(),
+        None => format!("Serving {clients} clients"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_one_line_with_the_worst_first() {
+        assert_eq!(status_line(None, false, 0), "Serving 0 clients");
+        assert_eq!(status_line(None, false, 1), "Serving 1 client");
+        assert_eq!(status_line(None, true, 1), "No room in the file system: writes are refused");
+        assert_eq!(status_line(Some("a commit\nREADY=1"), true, 1), "Read-only: a commit; READY=1");
+    }
+}
