@@ -15,6 +15,7 @@ use super::frame::{SECTOR, SECTORS_MAX};
 use super::home_disk::SUM_BYTES;
 use super::journal;
 use super::label::{Label, Part};
+use super::map::MAP;
 use super::media::FileMedia;
 use super::region;
 use super::superblock::{self, Contents, Power, SUPERBLOCK, Superblock};
@@ -162,6 +163,7 @@ fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreE
         planned.push(Planned { name, part: Some(part), bytes, is_kept_ready });
     }
     planned.extend(CHECKPOINTS.map(|name| ready(name, None, checkpoint::room_bytes(sectors))));
+    planned.push(ready(MAP, None, 0));
     Ok(planned)
 }
 

@@ -139,6 +139,9 @@ impl Store {
         let closed = engine.check_writable(false).and_then(|()| committer.commit_all(&mut engine));
         let is_empty = committer.journal.bytes() == 0;
         let closed = closed.and_then(|()| if is_empty { Ok(()) } else { committer.checkpoint(&mut engine) });
+        if closed.is_ok() {
+            committer.write_map(&mut engine, &self.resolved);
+        }
         let closed = closed.and_then(|()| {
             committer.write_superblock(|superblock, _| superblock.power.is_off = true).map_err(|_| IoError::Io)
         });

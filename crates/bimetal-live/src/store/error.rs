@@ -100,8 +100,8 @@ pub enum StoreError {
     },
     /// Its scheme does other things today.
     #[error(
-        "the store was made for version {found} of scheme `{scheme}` and this program has version {known}; copy its data \
-         with the program that made it"
+        "the store was made for version {found} of scheme `{scheme}` and this program has version {known}; copy it to a new \
+         store with `bimetal copy`"
     )]
     SchemeVersion {
         /// The scheme.
@@ -110,6 +110,15 @@ pub enum StoreError {
         found: u32,
         /// The version of this program.
         known: u32,
+    },
+    /// It cannot be read without its scheme.
+    #[error(
+        "the store has no map of its data: {what}; start and stop it with the program that made it, or rescue the data with \
+         `bimetal check --rescue`"
+    )]
+    NoMap {
+        /// Why not.
+        what: String,
     },
     /// Its own records are damaged.
     #[error("`{file}`: {what}; rescue the data with `bimetal check --rescue`")]

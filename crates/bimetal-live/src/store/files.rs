@@ -10,6 +10,8 @@ use super::checkpoint::CHECKPOINTS;
 use super::create::{JOURNAL, SUMS};
 use super::error::{InFile, StoreError};
 use super::label::{Label, Part};
+use super::map::MAP;
+use super::open::OpenOptions;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme;
@@ -33,6 +35,8 @@ pub struct Files {
     /// Regions in their order, the home disk and its checksums if there is one, the journal.
     labelled: Vec<Labelled>,
     regions: usize,
+    /// The map, unless it is missing and there was no room for it.
+    pub map: Option<File>,
 }
 
 /// What the superblock says, and the device that it describes.
@@ -43,12 +47,8 @@ impl Files {
     ///
     /// # Errors
     /// There is no store, somebody has a file of it, or a file is none of this store.
-    pub fn open(
-        storage: &dyn Storage,
-        read_only: bool,
-        direct: bool,
-        moved: bool,
-    ) -> Result<(Self, Described), StoreError> {
+    pub fn open(storage: &dyn Storage, options: &OpenOptions) -> Result<(Self, Described), StoreError> {
+        let OpenOptions { read_only, direct, moved, .. } = *options;
         let access = if read_only { Access::Read } else { Access::Write };
         let open = |name: &str, direct| {
             let file = storage.open(name, access, direct).in_file(name)?;
@@ -76,7 +76,8 @@ impl Files {
         }
         let [first, second] = CHECKPOINTS;
         let checkpoints = [open(first, false)?, open(second, false)?];
-        let files = Self { superblock: superblock_file, checkpoints, labelled, regions: contents.regions.len() };
+        let map = if read_only { None } else { open_map(storage)? };
+        let files = Self { superblock: superblock_file, checkpoints, labelled, regions: contents.regions.len(), map };
         Ok((files, (superblock, contents, resolved)))
     }
 
@@ -108,6 +109,20 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The file of the map, which stores of before have not.
+fn open_map(storage: &dyn Storage) -> Result<Option<File>, StoreError> {
+    let access = if storage.exists(MAP).in_file(MAP)? { Access::Write } else { Access::Create };
+    let file = match storage.open(MAP, access, false) {
+        Err(error) if access == Access::Create => {
+            tracing::warn!("`{MAP}` cannot be made: {error}; the store can be read by its scheme only");
+            return Ok(None);
+        }
+        opened => opened.in_file(MAP)?,
+    };
+    file.lock(false).in_file(MAP)?;
+    Ok(Some(file.into()))
 }
 
 fn check_version(superblock: &Superblock, contents: &Contents) -> Result<(), StoreError> {

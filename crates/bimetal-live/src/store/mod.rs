@@ -10,6 +10,7 @@
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
 //! | pages in files | `frame`, `slots`, `write_buffer`, `reading` |
 //! | what survives | `journal`, `syncs`, `checkpoint`, `superblock` |
+//! | reading without the scheme, copies | `map`, `copy` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
 //! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
@@ -38,6 +39,7 @@ mod frame;
 mod home_disk;
 mod journal;
 mod label;
+mod map;
 mod media;
 mod open;
 mod reading;
@@ -59,6 +61,7 @@ pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
 pub use engine::{Counts, Limits};
 pub use error::StoreError;
+pub use map::Mapped;
 pub use open::{OpenOptions, Recovery};
 pub use rescue::{Parts, Rescued, rescue};
 pub use superblock::Power;

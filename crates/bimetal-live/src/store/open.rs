@@ -77,9 +77,7 @@ type Opened = (Engine, Committer, Resolved, Recovery);
 pub(super) fn load(storage: &dyn Storage, options: &OpenOptions) -> Result<Opened, StoreError> {
     unpanicked(|| {
         let mut recovery = Recovery::default();
-        let OpenOptions { read_only, direct, moved, .. } = *options;
-        let (files, described) =
-            recovery.step("load superblock", |_| Files::open(storage, read_only, direct, moved))?;
+        let (files, described) = recovery.step("load superblock", |_| Files::open(storage, options))?;
         load_files(Arc::new(files), described, options, recovery)
     })
 }
@@ -200,6 +198,7 @@ impl Committer {
             superblock.home = home;
         };
         self.write_superblock(opened).in_file(SUPERBLOCK)?;
+        self.clear_map();
         files.label(store, opening)?;
         self.write_superblock(|superblock, _| superblock.openings = [opening; 2]).in_file(SUPERBLOCK)
     }

@@ -72,6 +72,15 @@ pub struct Contents {
     pub device: Device,
 }
 
+/// The names of a store's files, without the device: what any version of the text has.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Names {
+    /// Files or block devices of the regions.
+    pub regions: Vec<String>,
+    /// File or block device of the home disk.
+    pub disk: Option<String>,
+}
+
 /// A checkpoint that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointRef {
@@ -171,6 +180,15 @@ impl Superblock {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let (mut superblock, text) = Self::decode_numbers(bytes)?;
+        if !text.is_empty() {
+            superblock.contents = Some(toml::from_str(text).map_err(|_| Unreadable::Damaged)?);
+        }
+        Ok(superblock)
+    }
+
+    /// All but the contents, and the text that has them.
+    fn decode_numbers(bytes: &[u8]) -> Result<(Self, &str), Unreadable> {
         if u32_at(bytes, 4) != MAGIC {
             return Err(Unreadable::Foreign);
         }
@@ -184,8 +202,6 @@ impl Superblock {
             return Err(Unreadable::Damaged);
         }
         let text = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(|_| Unreadable::Damaged)?;
-        let contents =
-            if text.is_empty() { None } else { Some(toml::from_str(text).map_err(|_| Unreadable::Damaged)?) };
         let checkpoint = CheckpointRef { file: u32_at(bytes, 48), sum: u32_at(bytes, 52), bytes: u64_at(bytes, 56) };
         let checkpoint = Some(checkpoint).filter(|checkpoint| checkpoint.file != NO_CHECKPOINT);
         if checkpoint.is_some_and(|checkpoint| checkpoint.file as usize >= CHECKPOINTS.len()) {
@@ -195,7 +211,7 @@ impl Superblock {
         if [24, 32, 40, 72, 80, 88].into_iter().any(|at| u64_at(bytes, at) > NUMBER_MAX) {
             return Err(Unreadable::Damaged);
         }
-        Ok(Self {
+        let superblock = Self {
             is_complete: u32_at(bytes, 12) == 1,
             store: u64_at(bytes, 16),
             generation: u64_at(bytes, 24),
@@ -211,8 +227,9 @@ impl Superblock {
             },
             openings: [u64_at(bytes, 100), u64_at(bytes, 108)],
             home: u64_at(bytes, 116),
-            contents,
-        })
+            contents: None,
+        };
+        Ok((superblock, text))
     }
 
     /// Whether bytes begin as a superblock does.
@@ -242,25 +259,52 @@ impl Superblock {
         Ok([first, Self::decode(&bytes)])
     }
 
-    /// Reads the one that counts.
+    /// Reads the one that counts, of a store that was made to the end.
     ///
     /// # Errors
     /// There is none, or none that can be read.
     pub fn read(file: &dyn Backing) -> Result<Self, StoreError> {
-        let copies = Self::read_copies(file).in_file(SUPERBLOCK)?;
-        let worst = copies.iter().filter_map(|copy| copy.as_ref().err()).max().copied();
-        match copies.into_iter().flatten().max_by_key(|copy| copy.generation) {
-            Some(copy) if copy.is_complete => Ok(copy),
-            Some(_) => Err(StoreError::Unfinished),
-            None => Err(match worst {
-                Some(Unreadable::Format(found)) => StoreError::Format { found, known: FORMAT },
-                Some(Unreadable::Damaged) => {
-                    StoreError::Damaged { file: SUPERBLOCK.into(), what: "both copies are damaged".into() }
-                }
-                Some(Unreadable::Foreign) | None => StoreError::Unfinished,
-            }),
-        }
+        Some(Self::read_latest(file)?).filter(|copy| copy.is_complete).ok_or(StoreError::Unfinished)
     }
+
+    /// Reads the one that counts, whether the store was made to the end or not.
+    ///
+    /// # Errors
+    /// There is none, or none that can be read.
+    pub fn read_latest(file: &dyn Backing) -> Result<Self, StoreError> {
+        latest(Self::read_copies(file).in_file(SUPERBLOCK)?, |copy| copy.generation)
+    }
+
+    /// Reads the one that counts, of a store that was made to the end, and the names of its files. What else its text says may
+    /// be unknown to this program.
+    ///
+    /// # Errors
+    /// There is none, or none that can be read.
+    pub fn read_names(file: &dyn Backing) -> Result<(Self, Names), StoreError> {
+        let mut bytes = vec![0; COPY_BYTES as usize];
+        let mut read = |offset| {
+            file.read_at(offset, &mut bytes).in_file(SUPERBLOCK)?;
+            Ok::<_, StoreError>(Self::decode_numbers(&bytes).and_then(|(superblock, text)| {
+                let names = if superblock.is_complete { text } else { "regions = []" };
+                Ok((superblock, toml::from_str::<Names>(names).map_err(|_| Unreadable::Damaged)?))
+            }))
+        };
+        let copies = [read(0)?, read(COPY_BYTES)?];
+        let found = latest(copies, |(superblock, _)| superblock.generation)?;
+        Some(found).filter(|(superblock, _)| superblock.is_complete).ok_or(StoreError::Unfinished)
+    }
+}
+
+/// The copy of the higher generation, or why there is none.
+fn latest<T>(copies: [Result<T, Unreadable>; 2], generation: impl Fn(&T) -> u64) -> Result<T, StoreError> {
+    let worst = copies.iter().filter_map(|copy| copy.as_ref().err()).max().copied();
+    copies.into_iter().flatten().max_by_key(generation).ok_or_else(|| match worst {
+        Some(Unreadable::Format(found)) => StoreError::Format { found, known: FORMAT },
+        Some(Unreadable::Damaged) => {
+            StoreError::Damaged { file: SUPERBLOCK.into(), what: "both copies are damaged".into() }
+        }
+        Some(Unreadable::Foreign) | None => StoreError::Unfinished,
+    })
 }
 
 /// Takes all the room that a new superblock's file will ever need, so that writing it never lacks any.
