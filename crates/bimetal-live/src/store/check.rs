@@ -1,16 +1,16 @@
 //! Checking a store: everything that is in it is read and held against its checksum; the files stay as they are.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::backing::Storage;
+use super::copy::read_range;
 use super::device::Store;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
 use super::frame::{SECTOR, Tag};
 use super::open::{OpenOptions, Recovery};
 use super::superblock::{SUPERBLOCK, Superblock};
-use crate::block_device::{BlockDevice, IoError};
+use crate::block_device::BlockDevice;
 
 /// Findings that are told in full.
 const FINDINGS_MAX: usize = 100;
@@ -70,7 +70,7 @@ pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
         check_disk(engine, &mut report)
     })?;
     report.sectors = store.status().written_sectors;
-    let (_, lost) = read_all(&store, |_, _| Ok(())).in_file("the device")?;
+    let (_, lost) = read_range(&store, 0..store.sectors(), &mut |_, _| Ok(())).in_file("the device")?;
     for &(sector, sectors) in &lost {
         report.find(|| format!("sectors {sector} to {} are lost", sector + sectors - 1));
     }
@@ -129,54 +129,4 @@ fn check_disk(engine: &mut Engine, report: &mut CheckReport) -> Result<(), Store
         }
     }
     Ok(())
-}
-
-/// Sectors that were handed out, and the runs that could not be read: first sector, number.
-pub type Read = (u64, Vec<(u64, u64)>);
-
-/// Reads all sectors that hold data and hands those that can be read to `take`, in runs.
-///
-/// # Errors
-/// Those of `take`.
-pub fn read_all(store: &Store, mut take: impl FnMut(u64, &[u8]) -> std::io::Result<()>) -> std::io::Result<Read> {
-    let (mut handed, mut lost): Read = (0, Vec::new());
-    let mut bytes = vec![0; RUN_SECTORS as usize * SECTOR];
-    let mut runs = Vec::new();
-    let mut at = 0;
-    let listed = store.extents(0, store.sectors(), &mut |sectors, extent| {
-        if extent == crate::block_device::Extent::Allocated {
-            runs.push((at, sectors));
-        }
-        at += sectors;
-        ControlFlow::Continue(())
-    });
-    listed.map_err(std::io::Error::other)?;
-    for (first, sectors) in runs {
-        for sector in (first..first + sectors).step_by(RUN_SECTORS as usize) {
-            let count = (first + sectors - sector).min(RUN_SECTORS);
-            let run = &mut bytes[..count as usize * SECTOR];
-            if store.read(sector, run).is_ok() {
-                take(sector, run)?;
-                handed += count;
-                continue;
-            }
-            // One of them is lost, or several: which?
-            for (sector, bytes) in (sector..).zip(run.chunks_exact_mut(SECTOR)) {
-                match store.read(sector, bytes) {
-                    Ok(()) => {
-                        take(sector, bytes)?;
-                        handed += 1;
-                    }
-                    Err(IoError::Shutdown | IoError::OutOfRange) => {
-                        return Err(std::io::Error::other("the store was closed"));
-                    }
-                    Err(_) => match lost.last_mut() {
-                        Some((first, count)) if *first + *count == sector => *count += 1,
-                        _ => lost.push((sector, 1)),
-                    },
-                }
-            }
-        }
-    }
-    Ok((handed, lost))
 }

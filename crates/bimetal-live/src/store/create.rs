@@ -45,6 +45,8 @@ pub struct CreateOptions {
     pub sparse: bool,
     /// Whether what files and block devices hold may be lost. Those that are in use are refused all the same.
     pub force: bool,
+    /// Whether the store is not complete until its first opening, which fills it, says so.
+    pub is_to_be_filled: bool,
     /// Number of the store, and of the state in which it is made, which no other should have; drawn by the system if there is
     /// none.
     pub number: Option<u64>,
@@ -87,7 +89,7 @@ pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -
     storage.sync().in_file(".")?;
     site.make(storage, number, opening)?;
     storage.sync().in_file(".")?;
-    superblock.is_complete = true;
+    superblock.is_complete = !options.is_to_be_filled;
     superblock.contents = Some(contents);
     superblock::take_room(superblock_file.as_ref()).in_file(SUPERBLOCK)?;
     // Both copies, so that one that is damaged is not the only one.

@@ -120,6 +120,17 @@ pub enum StoreError {
         /// Why not.
         what: String,
     },
+    /// It can be read neither by its scheme nor without it.
+    #[error(
+        "{refusal}; it cannot be read without its scheme either, as {what}: start and stop it with the program that made it and \
+         copy it then, or rescue the newest version of every sector with `bimetal check --rescue`"
+    )]
+    Uncopied {
+        /// Why not by its scheme.
+        refusal: String,
+        /// Why not by its map.
+        what: String,
+    },
     /// Its own records are damaged.
     #[error("`{file}`: {what}; rescue the data with `bimetal check --rescue`")]
     Damaged {

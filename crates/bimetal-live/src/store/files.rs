@@ -62,7 +62,11 @@ impl Files {
             StoreError::FileInUse { .. } => StoreError::InUse,
             error => error,
         })?;
-        let superblock = Superblock::read(superblock_file.as_ref())?;
+        let superblock = if options.is_being_filled {
+            Superblock::read_latest(superblock_file.as_ref())?
+        } else {
+            Superblock::read(superblock_file.as_ref())?
+        };
         let contents = superblock.contents.clone().ok_or(StoreError::Unfinished)?;
         check_version(&superblock, &contents)?;
         check_home(superblock_file.as_ref(), &superblock, &contents, moved)?;

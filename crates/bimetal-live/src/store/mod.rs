@@ -25,6 +25,7 @@ mod bytes;
 mod check;
 mod checkpoint;
 mod commit;
+mod copy;
 pub mod crash_backing;
 mod create;
 mod device;
@@ -55,6 +56,7 @@ mod waiters;
 mod write_buffer;
 
 pub use check::{CheckReport, check};
+pub use copy::{NewStore, Read, Source, Take, source};
 pub use create::{CreateOptions, create};
 pub use device::{Status, Store, Times};
 pub use directory::{Directory, image};

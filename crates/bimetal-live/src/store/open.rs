@@ -34,6 +34,8 @@ pub struct OpenOptions {
     /// The store's directory was moved to another file system, or put back from a backup, and its files outside go with it:
     /// there is no original of it any more.
     pub moved: bool,
+    /// The store is not complete: it is opened to be filled.
+    pub is_being_filled: bool,
     /// Number of this opening, which no other should have; drawn by the system if there is none.
     pub opening: Option<u64>,
     /// When it commits, and the like.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::backing::{Access, Backing, Storage};
 use super::bytes::Buffer;
-use super::check::read_all;
+use super::copy::read_range;
 use super::create::{DISK, SUMS, region_file};
 use super::device::Store;
 use super::error::{InFile, StoreError};
@@ -19,6 +19,7 @@ use super::label::{Label, Part};
 use super::open::OpenOptions;
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
+use crate::block_device::BlockDevice;
 
 /// Where the parts of a store are, if its superblock cannot say so.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,8 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
     match Store::open(Arc::clone(&storage), options) {
         Ok(store) => {
-            let written = read_all(&store, |sector, bytes| image.write_at(sector * SECTOR as u64, bytes));
+            let mut take = |sector, bytes: &[u8]| image.write_at(sector * SECTOR as u64, bytes);
+            let written = read_range(&store, 0..store.sectors(), &mut take);
             let (sectors, lost) = written.in_file("the image")?;
             Ok(Rescued { is_state: true, sectors, lost, ..Rescued::default() })
         }

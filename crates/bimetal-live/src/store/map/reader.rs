@@ -2,10 +2,12 @@
 
 use std::io;
 
+use bimetal_core::device::Device;
+
 use super::{HOME_DISK, Header, MAP, Place, Run, each_run};
 use crate::store::backing::{Access, Backing, Storage};
 use crate::store::bytes::Buffer;
-use crate::store::check::Read;
+use crate::store::copy::{Read, Take, lose};
 use crate::store::create::SUMS;
 use crate::store::error::{InFile, StoreError};
 use crate::store::frame::{Layout, SECTOR, Tag};
@@ -40,6 +42,7 @@ pub struct Mapped {
     regions: Vec<Flash>,
     disk: Option<HomeDisk>,
     seed: u32,
+    device: Option<Device>,
     /// It is locked as long as the store is read.
     _superblock: Box<dyn Backing>,
 }
@@ -92,7 +95,10 @@ impl Mapped {
             }
             Ok(HomeDisk::new(image.into(), sums.into(), seed))
         });
-        Ok(Self { header, map, regions, disk: disk.transpose()?, seed, _superblock: superblock_file })
+        let disk = disk.transpose()?;
+        let described = Superblock::read(superblock_file.as_ref()).ok().and_then(|superblock| superblock.contents);
+        let device = described.map(|contents| contents.device);
+        Ok(Self { header, map, regions, disk, seed, device, _superblock: superblock_file })
     }
 
     /// Sectors of the device.
@@ -105,11 +111,16 @@ impl Mapped {
         self.header.mapped
     }
 
+    /// The device that it is, if this program can read its description.
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
     /// Hands all sectors that hold data and can be read to `take`, in ascending runs.
     ///
     /// # Errors
     /// Those of `take`, as of the device; and the map or a file cannot be read.
-    pub fn read_all(&mut self, take: &mut dyn FnMut(u64, &[u8]) -> io::Result<()>) -> Result<Read, StoreError> {
+    pub fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
         let Self { header, map, regions, disk, seed, .. } = self;
         let mut handing = Handing { take, first: 0, bytes: Vec::new(), read: (0, Vec::new()) };
         let mut frames = Buffer::default();
@@ -169,7 +180,7 @@ fn misplaced(name: &str, found: Part) -> StoreError {
 
 /// Sectors on their way to whoever takes them.
 struct Handing<'a> {
-    take: &'a mut dyn FnMut(u64, &[u8]) -> io::Result<()>,
+    take: Take<'a>,
     first: u64,
     bytes: Vec<u8>,
     read: Read,
@@ -203,10 +214,7 @@ impl Handing<'_> {
 
     fn lose(&mut self, sector: u64, sectors: u32) -> io::Result<()> {
         self.hand()?;
-        match self.read.1.last_mut() {
-            Some((first, count)) if *first + *count == sector => *count += u64::from(sectors),
-            _ => self.read.1.push((sector, sectors.into())),
-        }
+        lose(&mut self.read.1, sector, sectors.into());
         Ok(())
     }
 }

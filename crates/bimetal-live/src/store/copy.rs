@@ -1,0 +1,225 @@
+//! Copies: the data of one store in another, whatever scheme, device or capacity that has.
+//!
+//! Holes stay holes. A store that is being filled says that it is not complete until it is, as one that is being made does: a copy
+//! that was cut short is never taken for one.
+
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use bimetal_core::device::Device;
+
+use super::backing::Storage;
+use super::create::{CreateOptions, create};
+use super::device::Store;
+use super::error::{InFile, StoreError};
+use super::frame::SECTOR;
+use super::map::Mapped;
+use super::open::OpenOptions;
+use crate::block_device::{BlockDevice, Extent, IoError};
+
+/// Sectors that are read at once.
+const RUN_SECTORS: u64 = 256;
+/// Sectors whose holes are looked up at once.
+const RANGE_SECTORS: u64 = 1 << 16;
+
+/// What was read: sectors handed out, and runs that are lost as their first sector and their number.
+pub type Read = (u64, Vec<(u64, u64)>);
+
+/// Takes sectors from one on, with their bytes.
+pub type Take<'a> = &'a mut dyn FnMut(u64, &[u8]) -> io::Result<()>;
+
+/// Notes that sectors behind all others noted are lost.
+pub fn lose(lost: &mut Vec<(u64, u64)>, sector: u64, sectors: u64) {
+    match lost.last_mut() {
+        Some((first, count)) if *first + *count == sector => *count += sectors,
+        _ => lost.push((sector, sectors)),
+    }
+}
+
+/// Reads the sectors of a device within a range that hold data, and hands those that can be read to `take`, in ascending runs.
+///
+/// # Errors
+/// Those of `take`, and that the device is being stopped.
+pub fn read_range(device: &dyn BlockDevice, range: Range<u64>, take: Take<'_>) -> io::Result<Read> {
+    let (mut handed, mut lost): Read = (0, Vec::new());
+    let mut bytes = vec![0; RUN_SECTORS as usize * SECTOR];
+    for first in range.clone().step_by(RANGE_SECTORS as usize) {
+        let mut runs = Vec::new();
+        let mut at = first;
+        let listed = device.extents(first, RANGE_SECTORS.min(range.end - first), &mut |sectors, extent| {
+            if extent == Extent::Allocated {
+                runs.push(at..at + sectors);
+            }
+            at += sectors;
+            ControlFlow::Continue(())
+        });
+        listed.map_err(io::Error::other)?;
+        for run in runs {
+            for sector in run.clone().step_by(RUN_SECTORS as usize) {
+                let count = (run.end - sector).min(RUN_SECTORS);
+                let bytes = &mut bytes[..count as usize * SECTOR];
+                if device.read(sector, bytes).is_ok() {
+                    take(sector, bytes)?;
+                    handed += count;
+                } else {
+                    handed += read_each(device, sector, bytes, &mut lost, take)?;
+                }
+            }
+        }
+    }
+    Ok((handed, lost))
+}
+
+/// One of some sectors is lost, or several: reads one by one. Returns how many were handed out.
+fn read_each(
+    device: &dyn BlockDevice,
+    sector: u64,
+    bytes: &mut [u8],
+    lost: &mut Vec<(u64, u64)>,
+    take: Take<'_>,
+) -> io::Result<u64> {
+    let mut handed = 0;
+    for (sector, bytes) in (sector..).zip(bytes.chunks_exact_mut(SECTOR)) {
+        match device.read(sector, bytes) {
+            Ok(()) => {
+                take(sector, bytes)?;
+                handed += 1;
+            }
+            Err(IoError::Shutdown | IoError::OutOfRange) => return Err(io::Error::other("the store was closed")),
+            Err(_) => lose(lost, sector, 1),
+        }
+    }
+    Ok(handed)
+}
+
+/// A store that can be copied.
+pub trait Source {
+    /// Sectors of the device.
+    fn sectors(&self) -> u64;
+
+    /// Sectors that hold data.
+    fn written_sectors(&self) -> u64;
+
+    /// The device that it is, if this program can read its description.
+    fn device(&self) -> Option<&Device>;
+
+    /// Hands all sectors that hold data and can be read to `take`, in ascending runs.
+    ///
+    /// # Errors
+    /// Those of `take`, as of the device; and the store cannot be read to the end.
+    fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError>;
+}
+
+/// A store that is read by its scheme.
+struct ByScheme(Store);
+
+impl Source for ByScheme {
+    fn sectors(&self) -> u64 {
+        self.0.sectors()
+    }
+
+    fn written_sectors(&self) -> u64 {
+        self.0.status().written_sectors
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.0.resolved().device)
+    }
+
+    fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
+        read_range(&self.0, 0..self.0.sectors(), take).in_file("the device")
+    }
+}
+
+impl Source for Mapped {
+    fn sectors(&self) -> u64 {
+        self.sectors()
+    }
+
+    fn written_sectors(&self) -> u64 {
+        self.written_sectors()
+    }
+
+    fn device(&self) -> Option<&Device> {
+        self.device()
+    }
+
+    fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
+        self.read_all(take)
+    }
+}
+
+/// Opens a store to be copied: by its scheme if this program has that in the store's version, otherwise, or if `by_map` asks for it,
+/// by its map. The files stay as they are.
+///
+/// # Errors
+/// There is none, somebody has it open, or it can be read neither by its scheme nor by its map.
+pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Box<dyn Source>, StoreError> {
+    if by_map {
+        return Ok(Box::new(Mapped::open(storage.as_ref())?));
+    }
+    match Store::open(Arc::clone(storage), OpenOptions { read_only: true, ..OpenOptions::default() }) {
+        Ok(store) => Ok(Box::new(ByScheme(store))),
+        Err(
+            error @ (StoreError::SchemeVersion { .. }
+            | StoreError::Scheme(_)
+            | StoreError::Device(_)
+            | StoreError::Damaged { .. }
+            | StoreError::Journal { .. }
+            | StoreError::Contradiction { .. }),
+        ) => match Mapped::open(storage.as_ref()) {
+            Ok(mapped) => {
+                tracing::warn!("the store is read by its map: {error}");
+                Ok(Box::new(mapped))
+            }
+            Err(StoreError::NoMap { what }) => Err(StoreError::Uncopied { refusal: error.to_string(), what }),
+            Err(_) => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// A store that is being filled. It is not complete, and can only be made again, until [`NewStore::complete`] says so.
+pub struct NewStore {
+    store: Store,
+}
+
+impl NewStore {
+    /// Makes it, as [`create`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create(storage: Arc<dyn Storage>, device: &Device, options: &CreateOptions) -> Result<Self, StoreError> {
+        create(storage.as_ref(), device, &CreateOptions { is_to_be_filled: true, ..options.clone() })?;
+        let open = OpenOptions { is_being_filled: true, opening: options.number, ..OpenOptions::default() };
+        Ok(Self { store: Store::open(storage, open)? })
+    }
+
+    /// Sectors of the device.
+    pub fn sectors(&self) -> u64 {
+        self.store.sectors()
+    }
+
+    /// Writes sectors.
+    ///
+    /// # Errors
+    /// They may not have been written.
+    pub fn write(&self, sector: u64, bytes: &[u8]) -> io::Result<()> {
+        self.store.write(sector, bytes, false).map_err(|error| self.reason(error))
+    }
+
+    /// It has all its data: it is a store like any other, and closed.
+    ///
+    /// # Errors
+    /// Something may not be durable, and it is not complete.
+    pub fn complete(self) -> io::Result<()> {
+        self.store.flush().map_err(|error| self.reason(error))?;
+        self.store.inspect(|committer, _| committer.write_superblock(|superblock, _| superblock.is_complete = true))?;
+        self.store.close().map_err(|error| self.reason(error))
+    }
+
+    fn reason(&self, error: IoError) -> io::Error {
+        io::Error::other(self.store.status().failure.unwrap_or_else(|| error.to_string()))
+    }
+}
