@@ -15,7 +15,10 @@ use bimetal_study::paper::lab::Scale;
 use bimetal_study::ranking::Sort;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use live::{BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CreateArgs, DumpArgs, LogLevel, ServeArgs, StatArgs};
+pub use live::{
+    BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, LogLevel, PlaceArgs, ServeArgs,
+    StatArgs,
+};
 pub use sweep::SweepArgs;
 
 /// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.
@@ -65,6 +68,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART log
     Stat(StatArgs),
+    /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
+    Copy(CopyArgs),
     /// Verify every page of a store, and rescue its data if it can no longer be opened
     Check(CheckArgs),
     /// Show what is in the files of a store

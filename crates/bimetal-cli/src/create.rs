@@ -1,12 +1,15 @@
 //! `bimetal create`: a store for a device.
 
+use std::path::Path;
+
 use bimetal_core::device::{Device, Resolved, Template};
 use bimetal_core::scheme;
-use bimetal_live::store::{CreateOptions, Directory, create};
+use bimetal_core::units::ByteSize;
+use bimetal_live::store::{CreateOptions, Directory, StoreError, create};
 use bimetal_study::number::{SIZES, with_unit};
 use bimetal_study::prepare;
 
-use crate::args::CreateArgs;
+use crate::args::{CreateArgs, PlaceArgs};
 use crate::failure::Failure;
 use crate::{inform, setup};
 
@@ -15,24 +18,7 @@ const CAPACITY: u64 = 512 << 20;
 
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let resolved = device(args)?;
-    let is_new = !args.store.exists();
-    let directory = Directory::make(&args.store)
-        .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", args.store.display())))?;
-    let regions = args.region.iter().map(|(name, path)| Ok((name.clone(), absolute(path.as_ref())?)));
-    let options = CreateOptions {
-        regions: regions.collect::<Result<_, Failure>>()?,
-        disk: args.disk.as_deref().map(absolute).transpose()?,
-        sparse: args.sparse,
-        force: args.force,
-        number: None,
-    };
-    create(&directory, &resolved.device, &options).map_err(|error| {
-        if is_new {
-            // Nothing was made in it, or it stays.
-            let _ = std::fs::remove_dir(&args.store);
-        }
-        Failure::store(&args.store, error)
-    })?;
+    make(&args.store, &args.place, |directory, options| create(&directory, &resolved.device, options))?;
     for note in &resolved.notes {
         inform(&format!("note: {note}"));
     }
@@ -41,29 +27,66 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Makes a store in a directory, which is made if it is not there.
+pub fn make<T>(
+    store: &Path,
+    place: &PlaceArgs,
+    create: impl FnOnce(Directory, &CreateOptions) -> Result<T, StoreError>,
+) -> Result<T, Failure> {
+    let regions = place.region.iter().map(|(name, path)| Ok((name.clone(), absolute(path.as_ref())?)));
+    let options = CreateOptions {
+        regions: regions.collect::<Result<_, Failure>>()?,
+        disk: place.disk.as_deref().map(absolute).transpose()?,
+        sparse: place.sparse,
+        force: place.force,
+        ..CreateOptions::default()
+    };
+    let is_new = !store.exists();
+    let directory = Directory::make(store)
+        .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", store.display())))?;
+    create(directory, &options).map_err(|error| {
+        if is_new {
+            // Nothing was made in it, or it stays.
+            let _ = std::fs::remove_dir(store);
+        }
+        Failure::store(store, error)
+    })
+}
+
 fn device(args: &CreateArgs) -> Result<Resolved, Failure> {
     let described = setup::device(&args.device)?;
     let scheme = args.scheme.clone().unwrap_or_else(|| described.scheme.clone());
     if scheme.is_empty() {
         return Err(Failure::usage("no scheme is given; hint: add `--scheme`, see `bimetal list schemes`"));
     }
-    let scheme = scheme::find(&scheme)?;
-    let capacity = args.capacity.map_or(CAPACITY, |capacity| capacity.0);
-    let mut template = Template::for_trace(Some(described), &args.set, capacity)?;
-    if let Some(capacity) = args.capacity {
+    fitted(described, &scheme, args.capacity, &args.set)
+}
+
+/// A device as it is described, with a scheme, a capacity if one is given, and settings.
+pub fn fitted(
+    described: Device,
+    scheme: &str,
+    capacity: Option<ByteSize>,
+    settings: &[(String, String)],
+) -> Result<Resolved, Failure> {
+    let scheme = scheme::find(scheme)?;
+    let mut template =
+        Template::for_trace(Some(described), settings, capacity.map_or(CAPACITY, |capacity| capacity.0))?;
+    if let Some(capacity) = capacity {
         template.set("logical", &capacity.to_string())?;
     }
-    Ok(prepare::device(template, scheme, &args.set)?)
+    Ok(prepare::device(template, scheme, settings)?)
 }
 
 /// Names in a store are taken from its own directory.
-fn absolute(path: &std::path::Path) -> Result<String, Failure> {
+fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path)?;
     let text = absolute.to_str().ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", absolute.display())))?;
     Ok(text.to_owned())
 }
 
-fn summary(device: &Device) -> String {
+/// What a store is, in a line.
+pub fn summary(device: &Device) -> String {
     let region = |region: &bimetal_core::device::Region| {
         format!("{} {}", with_unit(SIZES, region.capacity.bytes(device.logical) as f64), region.name)
     };

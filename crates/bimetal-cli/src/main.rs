@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod compare;
 mod convert;
+mod copy;
 mod create;
 mod details;
 mod drives;
@@ -71,6 +72,7 @@ fn run() -> Result<(), Failure> {
         Command::Create(args) => create::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Stat(args) => stat::run(&args),
+        Command::Copy(args) => copy::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Bench(args) => match args.what {

@@ -150,6 +150,32 @@ impl Drop for ReadBar {
     }
 }
 
+/// A bar for the bytes of a copy.
+pub struct CopyBar {
+    bar: ProgressBar,
+}
+
+impl CopyBar {
+    /// Hidden off a terminal.
+    pub fn new(bytes: u64) -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(bytes) } else { ProgressBar::hidden() };
+        let template = "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left";
+        let style = ProgressStyle::with_template(template);
+        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+    }
+
+    /// So many bytes more.
+    pub fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+}
+
+impl Drop for CopyBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// A bar for steps of about the same length.
 pub struct StepBar {
     bar: ProgressBar,

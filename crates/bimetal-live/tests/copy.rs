@@ -62,7 +62,7 @@ fn copied(old: &Arc<dyn Storage>, scheme: usize, by_map: bool) -> (Arc<dyn Stora
     let (_, storage) = storage();
     let device = TINY[0].device(SCHEMES[scheme], 0).unwrap();
     let new = NewStore::create(Arc::clone(&storage), &device, &OPTIONS(4)).unwrap();
-    let mut old = source(old, by_map).unwrap();
+    let (mut old, _) = source(old, by_map).unwrap();
     let (sectors, lost) = old.read_all(&mut |sector, bytes| new.write(sector, bytes)).unwrap();
     assert_eq!(sectors + lost.iter().map(|run| run.1).sum::<u64>(), old.written_sectors());
     new.complete().unwrap();
@@ -118,7 +118,7 @@ fn a_copy_is_complete_or_not_wherever_it_crashes() {
         files.set_fault(crash, bimetal_live::store::crash_backing::Fault::Crash);
         let device = TINY[0].device(SCHEMES[1], 0).unwrap();
         let copied = NewStore::create(Arc::clone(&storage), &device, &OPTIONS(4)).is_ok_and(|new| {
-            let read = source(&old, false).unwrap().read_all(&mut |sector, bytes| new.write(sector, bytes));
+            let read = source(&old, false).unwrap().0.read_all(&mut |sector, bytes| new.write(sector, bytes));
             read.is_ok() && new.complete().is_ok()
         });
         if copied {

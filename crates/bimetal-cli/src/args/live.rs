@@ -1,4 +1,4 @@
-//! Arguments of the commands for the device itself: `create`, `serve`, `stat`, `check`, `dump` and `bench`.
+//! Arguments of the commands for the device itself: `create`, `serve`, `stat`, `copy`, `check`, `dump` and `bench`.
 
 use std::path::PathBuf;
 
@@ -25,6 +25,13 @@ pub struct CreateArgs {
     /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Where a new store is kept.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
     /// Keep a region of the device in this file or block device, such as `fast=/dev/nvme0n1`, and not in the store's
     /// directory (repeatable)
     #[arg(long, value_name = "NAME=PATH", value_parser = setting)]
@@ -120,6 +127,33 @@ pub struct StatArgs {
     pub store: PathBuf,
     #[command(flatten)]
     pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// Directory of the store to be copied; its files stay as they are
+    pub old: PathBuf,
+    /// Directory of the new store; it is made if it is not there
+    pub new: PathBuf,
+    /// Scheme of the new store; by default that of the old one
+    #[arg(long, value_name = "NAME")]
+    pub scheme: Option<String>,
+    /// Capacity of the new store, as large as the old one at least; by default the same
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<ByteSize>,
+    /// Device of the new store, as for `create`. By default that of the old one; `bare-dies` if a scheme, a capacity or a setting is
+    /// given
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Option<String>,
+    /// Set a parameter of the scheme, or a field of the device, as for `create` (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Read the old store by the map of its data that it left when it was closed, and not by its scheme, as is done with one whose
+    /// scheme has a version that this program does not know
+    #[arg(long)]
+    pub by_map: bool,
 }
 
 #[derive(Debug, Args)]

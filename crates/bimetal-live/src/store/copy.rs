@@ -150,17 +150,20 @@ impl Source for Mapped {
     }
 }
 
+/// A store to be copied, and why it is read by its map if nobody asked for that.
+pub type Opened = (Box<dyn Source>, Option<StoreError>);
+
 /// Opens a store to be copied: by its scheme if this program has that in the store's version, otherwise, or if `by_map` asks for it,
-/// by its map. The files stay as they are.
+/// by its map. Returns with it why its scheme could not be asked. The files stay as they are.
 ///
 /// # Errors
 /// There is none, somebody has it open, or it can be read neither by its scheme nor by its map.
-pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Box<dyn Source>, StoreError> {
+pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Opened, StoreError> {
     if by_map {
-        return Ok(Box::new(Mapped::open(storage.as_ref())?));
+        return Ok((Box::new(Mapped::open(storage.as_ref())?), None));
     }
     match Store::open(Arc::clone(storage), OpenOptions { read_only: true, ..OpenOptions::default() }) {
-        Ok(store) => Ok(Box::new(ByScheme(store))),
+        Ok(store) => Ok((Box::new(ByScheme(store)), None)),
         Err(
             error @ (StoreError::SchemeVersion { .. }
             | StoreError::Scheme(_)
@@ -169,10 +172,7 @@ pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Box<dyn Source
             | StoreError::Journal { .. }
             | StoreError::Contradiction { .. }),
         ) => match Mapped::open(storage.as_ref()) {
-            Ok(mapped) => {
-                tracing::warn!("the store is read by its map: {error}");
-                Ok(Box::new(mapped))
-            }
+            Ok(mapped) => Ok((Box::new(mapped), Some(error))),
             Err(StoreError::NoMap { what }) => Err(StoreError::Uncopied { refusal: error.to_string(), what }),
             Err(_) => Err(error),
         },

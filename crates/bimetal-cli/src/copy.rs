@@ -1,0 +1,97 @@
+//! `bimetal copy`: a store in another one.
+
+use std::io;
+use std::sync::Arc;
+
+use bimetal_core::device::Resolved;
+use bimetal_core::units::ByteSize;
+use bimetal_live::SECTOR_BYTES;
+use bimetal_live::store::backing::Storage;
+use bimetal_live::store::{Directory, NewStore, Source, source};
+use bimetal_study::number::{SIZES, thousands, with_unit};
+
+use crate::args::CopyArgs;
+use crate::failure::Failure;
+use crate::progress::CopyBar;
+use crate::{create, inform, output, setup};
+
+/// Device of a new store that shall not be like the old one.
+const DEVICE: &str = "bare-dies";
+
+pub fn run(args: &CopyArgs) -> Result<(), Failure> {
+    let mut old = open(args)?;
+    let resolved = device(args, old.as_ref())?;
+    let new = create::make(&args.new, &args.place, |directory, options| {
+        NewStore::create(Arc::new(directory), &resolved.device, options)
+    })?;
+    resolved.notes.iter().for_each(|note| inform(&format!("note: {note}")));
+    let bar = CopyBar::new(old.written_sectors() * SECTOR_BYTES);
+    let mut unwritten = None;
+    let read = old.read_all(&mut |sector, bytes| {
+        bar.add(bytes.len() as u64);
+        new.write(sector, bytes).map_err(|error| {
+            unwritten = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    drop(bar);
+    let unfinished = |error: io::Error| Failure::failed(format!("{}: {error}; it is not complete", args.new.display()));
+    if let Some(error) = unwritten {
+        return Err(unfinished(error));
+    }
+    let (sectors, lost) = read.map_err(|error| Failure::store(&args.old, error))?;
+    new.complete().map_err(unfinished)?;
+    let bytes = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
+    inform(&format!("{}: {}; {bytes} copied", args.new.display(), create::summary(&resolved.device)));
+    if lost.is_empty() {
+        return Ok(());
+    }
+    for &(first, count) in &lost {
+        output::print(&format!("sectors {first} to {} are lost\n", first + count - 1))?;
+    }
+    let lost = thousands(lost.iter().map(|&(_, count)| count).sum());
+    Err(Failure::failed(format!(
+        "{}: {lost} sectors cannot be read; in {} they read as zeros, and all others are there",
+        args.old.display(),
+        args.new.display()
+    )))
+}
+
+fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
+    let storage: Arc<dyn Storage> = Arc::new(Directory::new(&args.old));
+    let (old, refusal) = source(&storage, args.by_map).map_err(|error| Failure::store(&args.old, error))?;
+    if let Some(refusal) = refusal {
+        inform(&format!("note: {} is read by its map, as its scheme cannot be asked: {refusal}", args.old.display()));
+    }
+    Ok(old)
+}
+
+/// The device of the new store: that of the old one, unless anything else is asked for.
+fn device(args: &CopyArgs, old: &dyn Source) -> Result<Resolved, Failure> {
+    let CopyArgs { scheme, capacity, device, set, .. } = args;
+    let is_alike = scheme.is_none() && capacity.is_none() && device.is_none() && set.is_empty();
+    let resolved = match old.device() {
+        Some(device) if is_alike => device.resolve()?,
+        like => {
+            let scheme = scheme.as_ref().or(like.map(|device| &device.scheme));
+            let scheme = scheme.ok_or_else(|| {
+                let old = args.old.display();
+                Failure::usage(format!(
+                    "{old}: its scheme is unknown; hint: add `--scheme`, see `bimetal list schemes`"
+                ))
+            })?;
+            let described = setup::device(device.as_deref().unwrap_or(DEVICE))?;
+            let capacity = capacity.unwrap_or(ByteSize(old.sectors() * SECTOR_BYTES));
+            create::fitted(described, scheme, Some(capacity), set)?
+        }
+    };
+    let (sectors, needed) = (resolved.shape.logical_sectors, old.sectors());
+    if sectors < needed {
+        let [bytes, needed] = [sectors, needed].map(|sectors| sectors * SECTOR_BYTES);
+        return Err(Failure::usage(format!(
+            "the new store would have {bytes} bytes and {} has {needed}; hint: `--capacity {needed}`",
+            args.old.display()
+        )));
+    }
+    Ok(resolved)
+}
