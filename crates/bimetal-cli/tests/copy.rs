@@ -1,0 +1,61 @@
+//! `bimetal copy`: what is said, what is refused, what is left.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use common::Bench;
+
+#[test]
+fn a_store_is_copied_to_one_like_it_or_to_another() {
+    let bench = Bench::new();
+    bench.succeed(&["create", "old", "--scheme", "chang", "--capacity", "16MiB", "--sparse"]);
+    let ran = bench.succeed(&["copy", "old", "same", "--sparse"]);
+    assert!(ran.stdout.is_empty() && ran.stderr.contains("same: 16.0 MiB of `chang`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("0 B copied"), "{}", ran.stderr);
+    let ran = bench.succeed(&["copy", "old", "other", "--scheme", "opfcl", "--capacity", "32MiB", "--sparse"]);
+    assert!(ran.stderr.contains("other: 32.0 MiB of `opfcl`"), "{}", ran.stderr);
+    let (old, same) = (bench.json(&["stat", "old"]), bench.json(&["stat", "same"]));
+    assert_eq!(old["device"]["name"], same["device"]["name"]);
+    assert_eq!(bench.json(&["stat", "other"])["capacity_bytes"], 32 << 20);
+    assert_eq!(bench.json(&["check", "other"])["sound"], true);
+    bench.fail(&["copy", "old", "same"], 1, &["there is a store already", "--force"]);
+    bench.fail(&["copy", "old", "less", "--capacity", "8MiB"], 2, &["--capacity 16777216"]);
+    bench.fail(&["copy", "old", "old"], 1, &["in use"]);
+    bench.fail(&["copy", "nothing", "new"], 1, &["nothing: there is no store"]);
+    bench.fail(&["copy", "old", "new", "--by-map"], 1, &["no map", "start and stop it"]);
+    assert!(!bench.path("less").exists() && !bench.path("new").exists(), "nothing is left of what was refused");
+}
+
+#[test]
+fn a_store_whose_scheme_is_unknown_says_what_to_do() {
+    let bench = Bench::new();
+    bench.succeed(&["create", "old", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    bench.succeed(&["serve", "old", "--run", "true"]);
+    let file = fs::OpenOptions::new().read(true).write(true).open(bench.path("old/superblock")).unwrap();
+    for copy in [0, 65_536] {
+        let mut bytes = vec![0; 65_536];
+        file.read_exact_at(&mut bytes, copy).unwrap();
+        bytes[64..68].copy_from_slice(&99_u32.to_le_bytes());
+        let text = u32::from_le_bytes(bytes[68..72].try_into().unwrap()) as usize;
+        let sum = crc32c(&bytes[4..124 + text]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        file.write_all_at(&bytes, copy).unwrap();
+    }
+    bench.fail(&["serve", "old"], 1, &["version 99 of scheme `pagemap`", "`bimetal copy`"]);
+    let ran = bench.succeed(&["copy", "old", "new", "--sparse"]);
+    assert!(ran.stderr.contains("note: old is read by its map"), "{}", ran.stderr);
+    bench.succeed(&["check", "new"]);
+    fs::remove_file(bench.path("old/map")).unwrap();
+    bench.fail(&["copy", "old", "newer"], 1, &["version 99", "no file `map`", "--rescue"]);
+    bench.succeed(&["check", "old", "--rescue", "image"]);
+}
+
+/// CRC-32C, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, _| sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 };
+    !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step))
+}

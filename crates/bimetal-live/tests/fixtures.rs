@@ -1,0 +1,212 @@
+//! Stores of every scheme as this version leaves them: what programs made before must be readable for good.
+//!
+//! `tests/fixtures/SCHEME.zst` has two stores of a tiny device: one that was closed, and one that was killed with a journal to replay.
+//! `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` writes all of them anew.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bimetal_core::part::random::below;
+use bimetal_core::scheme::{SCHEMES, SchemeSpec};
+use bimetal_live::BlockDevice;
+use bimetal_live::store::backing::{Access, Storage};
+use bimetal_live::store::crash_backing::CrashStorage;
+use bimetal_live::store::soak::TINY;
+use bimetal_live::store::{CreateOptions, DumpOptions, Limits, OpenOptions, Store, StoreError, create, dump, source};
+
+const UPDATE: &str = "BIMETAL_UPDATE_FIXTURES";
+const LEVEL: i32 = 19;
+const REQUESTS: u64 = 24;
+
+/// How a store was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Closed,
+    Killed,
+}
+
+const LEFT: [Left; 2] = [Left::Closed, Left::Killed];
+
+fn path(spec: &SchemeSpec) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(spec.name).with_extension("zst")
+}
+
+/// Makes a store, and says what it holds.
+fn generate(spec: &SchemeSpec, left: Left) -> (CrashStorage, Vec<u8>) {
+    let storage = Arc::new(CrashStorage::new());
+    let (mut content, mut state) = (Vec::new(), left as u64);
+    let device = TINY[0].device(spec, 0).unwrap();
+    let options = CreateOptions { number: Some(5 + left as u64), sparse: true, ..CreateOptions::default() };
+    create(storage.as_ref(), &device, &options).unwrap();
+    // With a checkpoint after almost every commit, then with none.
+    for (opening, journal_bytes) in [(11, 1), (12, u64::MAX)] {
+        let limits = Limits { journal_bytes, ..Limits::default() };
+        let options = OpenOptions { limits, opening: Some(opening), ..OpenOptions::default() };
+        let store = Store::open(Arc::clone(&storage) as Arc<dyn Storage>, options).unwrap();
+        content.resize(store.sectors() as usize * 512, 0);
+        for number in 1..=REQUESTS {
+            request(&store, &mut state, number as u8, &mut content);
+        }
+        store.flush().unwrap();
+        if left == Left::Closed {
+            store.close().unwrap();
+        }
+    }
+    (storage.as_ref().clone(), content)
+}
+
+fn request(store: &Store, state: &mut u64, fill: u8, content: &mut [u8]) {
+    let sectors = 1 + below(state, 24);
+    let sector = below(state, store.sectors() - sectors);
+    let range = sector as usize * 512..(sector + sectors) as usize * 512;
+    let fua = below(state, 8) == 0;
+    match below(state, 8) {
+        0 => {
+            content[range].fill(0);
+            store.trim(sector, sectors, fua).unwrap();
+        }
+        1 => store.read(sector, &mut vec![0; range.len()]).unwrap(),
+        _ => {
+            content[range.clone()].fill(fill);
+            store.write(sector, &content[range], fua).unwrap();
+        }
+    }
+}
+
+/// Stores as bytes: for each the number of its files, then for each of these lengths of name and bytes, name, bytes.
+fn pack<'a>(stores: impl IntoIterator<Item = &'a CrashStorage>) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for storage in stores {
+        let names = storage.names();
+        packed.extend((names.len() as u64).to_le_bytes());
+        for (name, length) in names {
+            packed.extend([name.len() as u64, length as u64].map(u64::to_le_bytes).concat());
+            packed.extend(name.as_bytes());
+            packed.extend(storage.bytes(&name));
+        }
+    }
+    packed
+}
+
+fn unpack(mut packed: &[u8]) -> Vec<Arc<CrashStorage>> {
+    fn take<'a>(packed: &mut &'a [u8], bytes: u64) -> &'a [u8] {
+        let (taken, rest) = packed.split_at(bytes as usize);
+        *packed = rest;
+        taken
+    }
+    let number = |packed: &mut &[u8]| u64::from_le_bytes(take(packed, 8).try_into().unwrap());
+    let mut stores = Vec::new();
+    while !packed.is_empty() {
+        let storage = Arc::new(CrashStorage::new());
+        for _ in 0..number(&mut packed) {
+            let (name, length) = (number(&mut packed), number(&mut packed));
+            let name = std::str::from_utf8(take(&mut packed, name)).unwrap();
+            let file = storage.open(name, Access::Create, false).unwrap();
+            file.write_at(0, take(&mut packed, length)).unwrap();
+            file.sync().unwrap();
+        }
+        storage.sync().unwrap();
+        stores.push(storage);
+    }
+    stores
+}
+
+fn read(storage: &Arc<CrashStorage>, by_map: bool, sectors: usize) -> Result<Vec<u8>, StoreError> {
+    let mut content = vec![0; sectors * 512];
+    let (mut old, refusal) = source(&(Arc::clone(storage) as Arc<dyn Storage>), by_map)?;
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let (_, lost) = old.read_all(&mut |sector, bytes| {
+        content[sector as usize * 512..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    })?;
+    assert_eq!(lost, [], "sectors are lost");
+    Ok(content)
+}
+
+/// What is wrong with a store that was made before; it must hold `content`.
+fn fault(storage: &Arc<CrashStorage>, left: Left, content: &[u8]) -> Option<String> {
+    for by_map in [false, true] {
+        match read(storage, by_map, content.len() / 512) {
+            Ok(found) if found == content => {}
+            Err(StoreError::NoMap { .. }) if by_map && left == Left::Killed => {}
+            Ok(_) => {
+                return Some(format!(
+                    "read {}, it holds other data",
+                    if by_map { "by its map" } else { "by its scheme" }
+                ));
+            }
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+    // It goes on as if nothing had happened.
+    let mut content = content.to_vec();
+    let store = match Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default()) {
+        Ok(store) => store,
+        Err(error) => return Some(error.to_string()),
+    };
+    let is_replayed = store.recovery().batches > 0;
+    if is_replayed != (left == Left::Killed) {
+        return Some(format!("it was {left:?} and {} commits were replayed", store.recovery().batches));
+    }
+    let mut state = 9;
+    for number in 1..=REQUESTS {
+        request(&store, &mut state, 100 + number as u8, &mut content);
+    }
+    let mut found = vec![0; content.len()];
+    match store.read(0, &mut found) {
+        Ok(()) if found == content => None,
+        _ => Some("it does not hold what is written to it".into()),
+    }
+}
+
+fn version(storage: &CrashStorage) -> String {
+    let mut text = String::new();
+    dump(storage, DumpOptions::default(), &mut |lines| text += lines).unwrap();
+    text.split("scheme version ").nth(1).unwrap().lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn stores_that_were_made_before_are_read() {
+    let (mut faults, mut total) = (Vec::new(), 0);
+    for spec in SCHEMES {
+        let made: Vec<_> = LEFT.iter().map(|&left| generate(spec, left)).collect();
+        if std::env::var_os(UPDATE).is_some() {
+            let packed = pack(made.iter().map(|(storage, _)| storage));
+            std::fs::create_dir_all(path(spec).parent().unwrap()).unwrap();
+            std::fs::write(path(spec), zstd::encode_all(&packed[..], LEVEL).unwrap()).unwrap();
+        }
+        let Ok(packed) = std::fs::read(path(spec)) else {
+            faults.push(format!("{}: there is no fixture", spec.name));
+            continue;
+        };
+        total += packed.len();
+        for ((storage, left), (_, content)) in
+            unpack(&zstd::decode_all(&packed[..]).unwrap()).iter().zip(LEFT).zip(&made)
+        {
+            let of = version(storage);
+            if of != spec.version.to_string() {
+                faults.push(format!(
+                    "{}: the fixture is of version {of}, and the scheme has {}",
+                    spec.name, spec.version
+                ));
+            } else if let Some(fault) = fault(storage, left, content) {
+                faults.push(format!(
+                    "{} ({left:?}): {fault}. What is saved of it has changed and its version has not: raise `version` in its registry \
+                     line, of every scheme that shares what you changed, or `FORMAT` in store/superblock.rs if it is not of a scheme",
+                    spec.name
+                ));
+            }
+        }
+    }
+    println!("{total} bytes of fixtures");
+    assert!(
+        faults.is_empty(),
+        "{}\nIf it is to be so, write the fixtures anew: {UPDATE}=1 cargo test -p bimetal-live --test fixtures",
+        faults.join("\n")
+    );
+    assert!(total < 300 << 10, "{total} bytes of fixtures are too many");
+}
