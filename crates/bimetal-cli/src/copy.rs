@@ -6,8 +6,10 @@ use std::sync::Arc;
 use bimetal_core::device::Resolved;
 use bimetal_core::units::ByteSize;
 use bimetal_live::SECTOR_BYTES;
+use bimetal_live::backup::wire::Served;
+use bimetal_live::runtime::BACKUP_SOCKET;
 use bimetal_live::store::backing::Storage;
-use bimetal_live::store::{Directory, NewStore, Source, source};
+use bimetal_live::store::{Directory, NewStore, Source, StoreError, source};
 use bimetal_study::number::{SIZES, thousands, with_unit};
 
 use crate::args::CopyArgs;
@@ -59,11 +61,25 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
 
 fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
     let storage: Arc<dyn Storage> = Arc::new(Directory::new(&args.old));
-    let (old, refusal) = source(&storage, args.by_map).map_err(|error| Failure::store(&args.old, error))?;
+    let (old, refusal) = match source(&storage, args.by_map) {
+        Err(StoreError::InUse) => return served(args),
+        opened => opened.map_err(|error| Failure::store(&args.old, error))?,
+    };
     if let Some(refusal) = refusal {
         inform(&format!("note: {} is read by its map, as its scheme cannot be asked: {refusal}", args.old.display()));
     }
     Ok(old)
+}
+
+/// A store that another process has open, and serves.
+fn served(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
+    let socket = args.old.join(BACKUP_SOCKET);
+    let old = args.old.display();
+    if args.by_map || !socket.exists() {
+        return Err(Failure::store(&args.old, StoreError::InUse));
+    }
+    let served = Served::connect(&socket);
+    Ok(Box::new(served.map_err(|error| Failure::failed(format!("{old}: the server does not answer: {error}")))?))
 }
 
 /// The device of the new store: that of the old one, unless anything else is asked for.

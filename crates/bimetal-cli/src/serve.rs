@@ -36,6 +36,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         pace: args.pace,
         systemd: true,
         answer: Some(|health, question| stat::answer(health, question).unwrap_or_default()),
+        backups: true,
     };
     let unserved = |error| unserved(args, error);
     let service = Service::start(&args.store, Arc::clone(&store), settings).map_err(unserved)?;

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use common::Bench;
+use common::served::{Served, WRITE, answered, client, request};
 
 #[test]
 fn a_store_is_copied_to_one_like_it_or_to_another() {
@@ -58,4 +59,32 @@ fn a_store_whose_scheme_is_unknown_says_what_to_do() {
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |sum: u32, _| sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 };
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step))
+}
+
+/// A pattern in a store that is served, which a copy has, and what is written after that, which it has not.
+#[test]
+fn a_store_is_copied_while_it_is_served() {
+    let bench = Bench::new();
+    bench.succeed(&["create", "s", "--scheme", "pslc-static", "--capacity", "16MiB", "--sparse"]);
+    let mut served = Served::of(&bench, "");
+    let mut client = client(&served.socket()).unwrap();
+    let mut write = |offset, byte| {
+        let request = [request(WRITE, offset, 8192), vec![byte; 8192]].concat();
+        assert!(answered(&mut client, &request, 0));
+    };
+    write(0, 1);
+    let ran = bench.succeed(&["copy", "s", "first", "--sparse"]);
+    assert!(ran.stderr.contains("8.00 KiB copied"), "{}", ran.stderr);
+    write(4096, 2);
+    let ran = bench.succeed(&["copy", "s", "second", "--scheme", "opfcl", "--sparse"]);
+    assert!(ran.stderr.contains("12.0 KiB copied"), "{}", ran.stderr);
+    bench.fail(&["copy", "s", "first"], 1, &["there is a store already", "--force"]);
+    bench.succeed(&["copy", "s", "first", "--sparse", "--force"]);
+    bench.fail(&["copy", "s", "third", "--by-map"], 1, &["in use by another process"]);
+    assert!(served.stop("TERM").0.success());
+    assert!(!bench.path("s/backup.sock").exists(), "the socket goes with the server");
+    for (store, bytes) in [("first", 12_288), ("second", 12_288)] {
+        assert_eq!(bench.json(&["check", store])["sound"], true);
+        assert_eq!(bench.json(&["stat", store])["data_bytes"], bytes);
+    }
 }

@@ -39,12 +39,29 @@ impl Endpoint {
         end: &'static [u8],
         answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
+        let converse = move |client: &Arc<Client>| converse(client, end, &answer);
+        Self::with(address, remote, CONVERSATIONS, |age| Some(age), converse)
+    }
+
+    /// Listens there for conversations of any kind, so many at once. Beyond that the client of whom `gives_way`, which is told its age, says most
+    /// is dropped, or the new one if that says nothing.
+    ///
+    /// # Errors
+    /// Nothing can listen there.
+    pub(crate) fn with(
+        address: &Address,
+        remote: Remote,
+        places: usize,
+        gives_way: fn(Duration) -> Option<Duration>,
+        converse: impl Fn(&Arc<Client>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Result<Self, ListenError> {
         let listener = Listener::bind(address, remote, false)?;
+        let clients = Clients::new(places, places);
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         let (stop, woken) = Stop::new().map_err(system)?;
         let (address, stopped) = (listener.address(), stop.clone());
         let serve = move || {
-            if let Err(error) = serve(listener, &woken, &stopped, end, &answer) {
+            if let Err(error) = serve(listener, (&woken, &stopped), &clients, gives_way, &converse) {
                 tracing::warn!(%error, "no more questions are answered");
             }
         };
@@ -70,12 +87,11 @@ impl Drop for Endpoint {
 /// Answers until it is stopped. Then those who have no answer yet do not get one.
 fn serve(
     listener: Listener,
-    woken: &OwnedFd,
-    stop: &Stop,
-    end: &[u8],
-    answer: &(impl Fn(&[u8]) -> Vec<u8> + Sync),
+    (woken, stop): (&OwnedFd, &Stop),
+    clients: &Clients,
+    gives_way: fn(Duration) -> Option<Duration>,
+    converse: &(impl Fn(&Arc<Client>) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
-    let clients = Clients::new(CONVERSATIONS, CONVERSATIONS);
     thread::scope(|scope| {
         let ended = loop {
             let client = match next_arrival(&listener, woken, stop, None) {
@@ -85,10 +101,10 @@ fn serve(
                 Err(error) => break Err(error),
             };
             let now = Instant::now();
-            let Ok(place) = clients.enter(&client, |other| Some(other.age(now))) else { continue };
+            let Ok(place) = clients.enter(&client, |other| gives_way(other.age(now))) else { continue };
             let converse = move || {
                 let _place = place;
-                let outcome = converse(&client, end, answer);
+                let outcome = converse(&client);
                 if let Some(reason) = client.dropped() {
                     tracing::warn!(reason, "a question was not answered");
                 } else if let Err(error) = outcome {

@@ -6,9 +6,10 @@
 //!
 //! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between what stores sectors
 //! and what exports them. [`nbd`] exports one over the network block device protocol; [`endpoint`] answers questions about
-//! it; [`MemoryDevice`] is the plainest one, for tests and benchmarks. [`runtime`] puts them together: a program serves a store
+//! it; [`backup`] copies one while it is used; [`MemoryDevice`] is the plainest one, for tests and benchmarks. [`runtime`] puts them together: a program serves a store
 //! with a few lines.
 
+pub mod backup;
 mod block_device;
 mod clients;
 pub mod endpoint;

@@ -26,10 +26,12 @@
 //! | the order of things | `service` |
 //! | where clients connect, and the URI that they are given | `socket` |
 //! | answers to `bimetal stat` and to collectors of metrics | `questions`; [`figures`] has the measurements of the service itself |
+//! | backups while it is served | `backups` |
 //! | background work in idle time, observation of the store for the log | `housekeeping` |
 //! | signals, open files | `signals`, `open_files` |
 //! | systemd: notifications, its watchdog, sockets that it passes | [`systemd`] |
 
+mod backups;
 mod error;
 pub mod figures;
 mod housekeeping;
@@ -40,6 +42,7 @@ mod signals;
 mod socket;
 pub mod systemd;
 
+pub use backups::BACKUP_SOCKET;
 pub use error::{ServeError, Warning};
 pub use open_files::raise_open_files;
 pub use questions::{Answer, STAT_SOCKET};

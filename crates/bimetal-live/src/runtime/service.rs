@@ -12,7 +12,8 @@ use super::figures::Sources;
 use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch};
 use super::open_files::limit_connections;
 use super::questions::{self, Answer};
-use super::{ServeError, Warning, socket, systemd};
+use super::{ServeError, Warning, backups, socket, systemd};
+use crate::backup::{BackedUp, Backups};
 use crate::block_device::BlockDevice;
 use crate::endpoint::{CONVERSATIONS, Endpoint};
 use crate::measured::{Measured, Meter};
@@ -53,6 +54,9 @@ pub struct Settings {
     pub systemd: bool,
     /// Makes the answers to `bimetal stat`, at a socket in the store's directory. Without it nothing listens there.
     pub answer: Option<Answer>,
+    /// Whether `bimetal copy` gets a backup of the store, at another socket there. One that is opened to be read needs none: others
+    /// can open it, too.
+    pub backups: bool,
 }
 
 /// A store that clients can connect to. They are served once it runs.
@@ -67,6 +71,8 @@ pub struct Service {
     warnings: Vec<Warning>,
     stats: Option<Endpoint>,
     _stat: Option<Endpoint>,
+    backups: Arc<Backups>,
+    backup: Option<Endpoint>,
     /// Goes with the socket in it.
     _folder: Option<TempDir>,
 }
@@ -77,7 +83,8 @@ impl Service {
     /// # Errors
     /// Nothing can listen at one of the addresses, or this process may have too few files open.
     pub fn start(directory: &Path, store: Arc<Store>, settings: Settings) -> Result<Self, ServeError> {
-        let Settings { listen, export, nbd: mut options, stats, pace, systemd, answer } = settings;
+        let Settings { listen, export, nbd: mut options, stats, pace, systemd, answer, backups: has_backups } =
+            settings;
         log_opening(&store);
         let read_only = store.read_only();
         let mut warnings = Vec::new();
@@ -91,8 +98,13 @@ impl Service {
         let (meter, tally) = (Arc::<Meter>::default(), Arc::<Tally>::default());
         let sources = || Sources { directory: directory.into(), meter: Arc::clone(&meter), tally: Arc::clone(&tally) };
         let stats = stats.map(|address| questions::metrics(&address, options.remote, &store, sources())).transpose()?;
+        let backups = Arc::new(Backups::new(Arc::<Store>::clone(&store)));
+        let is_backed_up = has_backups && !read_only;
+        let backup = is_backed_up.then(|| backups::open(directory, &store, &backups)).transpose()?;
         let endpoints = usize::from(stat.is_some()) + usize::from(stats.is_some());
-        warnings.extend(limit_connections(&mut options, endpoints * CONVERSATIONS)?);
+        // A backup has its socket twice.
+        let open_files = endpoints * CONVERSATIONS + usize::from(is_backed_up) * 3 * backups::CLIENTS;
+        warnings.extend(limit_connections(&mut options, open_files)?);
         let description = format!("`{}` by Bimetal", store.resolved().device.scheme);
         let offered = Export { name: export.clone(), description, read_only };
         let encrypted = options.is_encrypted();
@@ -100,7 +112,21 @@ impl Service {
         let server = server.counted_by(Arc::clone(&tally));
         let uri = socket::uri(&server.address(), &export, encrypted)?;
         let sources = sources();
-        Ok(Self { store, server, uri, pace, systemd, meter, sources, warnings, stats, _stat: stat, _folder: folder })
+        Ok(Self {
+            store,
+            server,
+            uri,
+            pace,
+            systemd,
+            meter,
+            sources,
+            warnings,
+            stats,
+            _stat: stat,
+            backups,
+            backup,
+            _folder: folder,
+        })
     }
 
     /// Limitations that the user should know of.
@@ -133,16 +159,19 @@ impl Service {
     /// # Errors
     /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
-        let Self { store, server, pace, systemd, meter, sources, stats, _stat, _folder, .. } = self;
+        let Self { store, server, pace, systemd, meter, sources, stats, _stat, backups, backup, _folder, .. } = self;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         if systemd {
             systemd::tell_ready(&store.status());
         }
+        let serve = |device: &dyn BlockDevice| server.run(&Measured::new(&BackedUp::new(device, backups), meter));
         let served = match pace {
-            Some(factor) => server.run(&Measured::new(&Paced::new(Arc::clone(&store), factor), meter)),
-            None => server.run(&Measured::new(store.as_ref(), meter)),
+            Some(factor) => serve(&Paced::new(Arc::clone(&store), factor)),
+            None => serve(store.as_ref()),
         };
+        // A backup that is under way ends.
+        drop(backup);
         if systemd {
             systemd::tell_stopping();
         }

@@ -55,13 +55,16 @@ mod syncs;
 mod waiters;
 mod write_buffer;
 
+pub(crate) use bytes::{u32_at, u64_at};
 pub use check::{CheckReport, check};
-pub use copy::{NewStore, Read, Source, Take, source};
+pub(crate) use copy::read_range;
+pub use copy::{NewStore, Opened, Read, Source, Take, source};
 pub use create::{CreateOptions, create};
 pub use device::{Status, Store, Times};
 pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
 pub use engine::{Counts, Limits};
+pub(crate) use error::InFile;
 pub use error::StoreError;
 pub use map::Mapped;
 pub use open::{OpenOptions, Recovery};

@@ -1,0 +1,384 @@
+//! Backups of a device while it is used: its state at the moment at which the backup begins.
+//!
+//! The device is copied chunk by chunk. Whoever is about to change a chunk that is not copied yet copies it first; reads, and changes
+//! of chunks that are copied, wait for nothing. A backup begins between two changes, so that none of them is in it in part.
+//!
+//! [`Backups`] belongs to a device, [`BackedUp`] is that device for those who change it, and a [`Sink`] takes what is copied. `wire` has
+//! how it gets to another process.
+
+pub mod wire;
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
+use crate::store::read_range;
+
+/// Sectors that are copied at once.
+pub const CHUNK_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+
+/// Takes what is copied, each sector that holds data once, in any order.
+pub trait Sink: Send {
+    /// Takes sectors.
+    ///
+    /// # Errors
+    /// The backup ends.
+    fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Is told of sectors that cannot be read.
+    ///
+    /// # Errors
+    /// The backup ends.
+    fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()>;
+}
+
+/// What is known of the chunks of a backup.
+#[derive(Debug)]
+struct Chunks {
+    is_copied: Vec<bool>,
+    /// Those that somebody copies at this moment.
+    underway: Vec<usize>,
+    /// The backup has ended, and nobody copies anything any more.
+    is_over: bool,
+    failure: Option<io::Error>,
+}
+
+/// A backup.
+struct Backup {
+    source: Arc<dyn BlockDevice>,
+    sink: Mutex<Box<dyn Sink>>,
+    chunks: Mutex<Chunks>,
+    changed: Condvar,
+}
+
+impl Backup {
+    fn new(source: Arc<dyn BlockDevice>, sink: Box<dyn Sink>) -> Self {
+        let is_copied = vec![false; source.sectors().div_ceil(CHUNK_SECTORS) as usize];
+        let chunks = Chunks { is_copied, underway: Vec::new(), is_over: false, failure: None };
+        Self { source, sink: Mutex::new(sink), chunks: Mutex::new(chunks), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that a chunk is copied, unless the backup is over.
+    fn copy(&self, chunk: usize) {
+        let is_settled = |chunks: &Chunks| chunks.is_over || chunks.is_copied[chunk];
+        let waits = |chunks: &mut Chunks| !is_settled(chunks) && chunks.underway.contains(&chunk);
+        let waited = self.changed.wait_while(self.lock(), waits);
+        let mut chunks = waited.unwrap_or_else(PoisonError::into_inner);
+        if is_settled(&chunks) {
+            return;
+        }
+        chunks.underway.push(chunk);
+        drop(chunks);
+        let copied = self.hand_over(chunk as u64);
+        let mut chunks = self.lock();
+        chunks.underway.retain(|&other| other != chunk);
+        match copied {
+            Ok(()) => chunks.is_copied[chunk] = true,
+            Err(error) => {
+                chunks.is_over = true;
+                chunks.failure.get_or_insert(error);
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    fn hand_over(&self, chunk: u64) -> io::Result<()> {
+        let first = chunk * CHUNK_SECTORS;
+        let range = first..(first + CHUNK_SECTORS).min(self.source.sectors());
+        // Whoever takes it may be slow, and the device need not wait.
+        let mut runs = Vec::new();
+        let (_, lost) = read_range(self.source.as_ref(), range, &mut |sector, bytes| {
+            runs.push((sector, bytes.to_vec()));
+            Ok(())
+        })?;
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.iter().try_for_each(|(sector, bytes)| sink.take(*sector, bytes))?;
+        lost.iter().try_for_each(|&(sector, sectors)| sink.lose(sector, sectors))
+    }
+
+    /// Sectors are about to be changed: copies all chunks that have any of them.
+    fn preserve(&self, sector: u64, sectors: u64) {
+        let end = sector.saturating_add(sectors).min(self.source.sectors());
+        for chunk in sector / CHUNK_SECTORS..end.div_ceil(CHUNK_SECTORS) {
+            self.copy(chunk as usize);
+        }
+    }
+}
+
+/// The backups of a device, of which there is one at a time.
+pub struct Backups {
+    source: Arc<dyn BlockDevice>,
+    is_taken: AtomicBool,
+    /// Who changes the device holds it to be read.
+    current: RwLock<Option<Arc<Backup>>>,
+}
+
+impl Backups {
+    /// Of a device that is changed through [`BackedUp`] only.
+    pub fn new(source: Arc<dyn BlockDevice>) -> Self {
+        Self { source, is_taken: AtomicBool::new(false), current: RwLock::new(None) }
+    }
+
+    /// Begins a backup of the device as it is now, unless one is under way. It ends when it is dropped.
+    pub fn begin(&self, sink: Box<dyn Sink>) -> Option<Running<'_>> {
+        if self.is_taken.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let backup = Arc::new(Backup::new(Arc::clone(&self.source), sink));
+        // Waits for changes that have begun.
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&backup));
+        Some(Running { backups: self, backup, next: 0 })
+    }
+
+    /// Lets a change of sectors happen.
+    fn change<T>(&self, sector: u64, sectors: u64, change: impl FnOnce() -> T) -> T {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(backup) = &*current {
+            backup.preserve(sector, sectors);
+        }
+        change()
+    }
+}
+
+/// A backup under way.
+pub struct Running<'b> {
+    backups: &'b Backups,
+    backup: Arc<Backup>,
+    next: usize,
+}
+
+impl Running<'_> {
+    /// Copies the next chunk that is not copied yet. Breaks when all are.
+    ///
+    /// # Errors
+    /// The sink takes no more, or the device is being stopped.
+    pub fn step(&mut self) -> io::Result<ControlFlow<()>> {
+        let mut chunks = self.backup.lock();
+        let count = chunks.is_copied.len();
+        while self.next < count && chunks.is_copied[self.next] {
+            self.next += 1;
+        }
+        if let Some(error) = chunks.failure.take() {
+            return Err(error);
+        }
+        drop(chunks);
+        if self.next == count {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.backup.copy(self.next);
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.backup.lock().is_over = true;
+        self.backup.changed.notify_all();
+        *self.backups.current.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.backups.is_taken.store(false, Ordering::Release);
+    }
+}
+
+/// A device for those who change it while backups of it are made.
+pub struct BackedUp<'d> {
+    device: &'d dyn BlockDevice,
+    backups: Arc<Backups>,
+}
+
+impl<'d> BackedUp<'d> {
+    /// `device` is what `backups` are made of, or a layer over it.
+    pub fn new(device: &'d dyn BlockDevice, backups: Arc<Backups>) -> Self {
+        Self { device, backups }
+    }
+}
+
+impl BlockDevice for BackedUp<'_> {
+    fn sectors(&self) -> u64 {
+        self.device.sectors()
+    }
+
+    fn read_only(&self) -> bool {
+        self.device.read_only()
+    }
+
+    fn read(&self, sector: u64, out: &mut [u8]) -> Result<(), IoError> {
+        self.device.read(sector, out)
+    }
+
+    fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
+        self.backups.change(sector, data.len() as u64 / SECTOR_BYTES, || self.device.write(sector, data, fua))
+    }
+
+    fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.backups.change(sector, sectors, || self.device.trim(sector, sectors, fua))
+    }
+
+    fn zero(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+        self.backups.change(sector, sectors, || self.device.zero(sector, sectors, fua))
+    }
+
+    fn flush(&self) -> Result<(), IoError> {
+        self.device.flush()
+    }
+
+    fn extents(
+        &self,
+        sector: u64,
+        sectors: u64,
+        visit: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>,
+    ) -> Result<(), IoError> {
+        self.device.extents(sector, sectors, visit)
+    }
+
+    fn settle(&self) {
+        self.device.settle();
+    }
+
+    fn prefetch(&self, sector: u64, sectors: u64) -> Result<(), IoError> {
+        self.device.prefetch(sector, sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    use bimetal_core::part::random::below;
+
+    use crate::MemoryDevice;
+
+    /// Eight chunks, and a part of one.
+    const SECTORS: u64 = 8 * CHUNK_SECTORS + 100;
+
+    /// What a backup brought: bytes, and for each sector how often it came. It fails after some sectors.
+    #[derive(Clone)]
+    struct Image(Arc<Mutex<(Vec<u8>, Vec<u8>, u64)>>);
+
+    impl Image {
+        fn new(most: u64) -> Self {
+            Self(Arc::new(Mutex::new((vec![0; (SECTORS * 512) as usize], vec![0; SECTORS as usize], most))))
+        }
+    }
+
+    impl Sink for Image {
+        fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()> {
+            let (image, times, left) = &mut *self.0.lock().unwrap();
+            *left = left.checked_sub(bytes.len() as u64 / 512).ok_or(io::ErrorKind::BrokenPipe)?;
+            image[sector as usize * 512..][..bytes.len()].copy_from_slice(bytes);
+            times[sector as usize..][..bytes.len() / 512].iter_mut().for_each(|times| *times += 1);
+            Ok(())
+        }
+
+        fn lose(&mut self, sector: u64, _: u64) -> io::Result<()> {
+            panic!("sector {sector} can be read");
+        }
+    }
+
+    fn device() -> (Arc<MemoryDevice>, Arc<Backups>) {
+        let memory = Arc::new(MemoryDevice::new(SECTORS));
+        (Arc::clone(&memory), Arc::new(Backups::new(memory)))
+    }
+
+    fn content(device: &dyn BlockDevice) -> Vec<u8> {
+        let mut bytes = vec![0; (SECTORS * 512) as usize];
+        device.read(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// A random change of up to two chunks.
+    fn change(device: &dyn BlockDevice, state: &mut u64) {
+        let most = if below(state, 4) == 0 { 2 * CHUNK_SECTORS } else { 40 };
+        let sectors = 1 + below(state, most);
+        let sector = below(state, SECTORS - sectors);
+        match below(state, 5) {
+            0 => device.trim(sector, sectors, false).unwrap(),
+            1 => device.zero(sector, sectors, false).unwrap(),
+            _ => device.write(sector, &vec![below(state, 256) as u8; (sectors * 512) as usize], false).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_backup_is_the_device_as_it_was_when_it_began() {
+        for seed in 0..40 {
+            let (memory, backups) = device();
+            let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+            let mut state = seed;
+            (0..30).for_each(|_| change(&used, &mut state));
+            let (before, image) = (content(&used), Image::new(u64::MAX));
+            let mut running = backups.begin(Box::new(image.clone())).unwrap();
+            loop {
+                // Sometimes most chunks are copied by those who change them.
+                (0..below(&mut state, 6)).for_each(|_| change(&used, &mut state));
+                if running.step().unwrap().is_break() {
+                    break;
+                }
+            }
+            drop(running);
+            change(&used, &mut state);
+            let (bytes, times, _) = &*image.0.lock().unwrap();
+            assert!(*bytes == before, "seed {seed}");
+            assert!(times.iter().all(|&times| times <= 1), "seed {seed}: a sector is copied once, and a hole never");
+            assert!(before != content(&used), "seed {seed}: the device was changed meanwhile");
+        }
+    }
+
+    #[test]
+    fn there_is_one_at_a_time_and_one_that_fails_holds_nobody_up() {
+        let (memory, backups) = device();
+        let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+        used.write(0, &vec![1; (SECTORS * 512) as usize], false).unwrap();
+        let mut running = backups.begin(Box::new(Image::new(CHUNK_SECTORS + 1))).unwrap();
+        assert!(backups.begin(Box::new(Image::new(0))).is_none());
+        assert!(running.step().unwrap().is_continue());
+        used.write(3 * CHUNK_SECTORS, &[2; 512], false).unwrap();
+        used.write(5 * CHUNK_SECTORS, &[2; 512], false).unwrap();
+        assert_eq!(running.step().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        drop(running);
+        used.write(SECTORS, &[2; 512], false).unwrap_err();
+        let mut running = backups.begin(Box::new(Image::new(u64::MAX))).unwrap();
+        used.write(SECTORS, &[2; 512], false).unwrap_err();
+        used.trim(u64::MAX, u64::MAX, false).unwrap_err();
+        while running.step().unwrap().is_continue() {}
+    }
+
+    /// A number is written to one chunk, then to another, then with one request to the border between two.
+    #[test]
+    fn what_other_threads_write_meanwhile_is_there_in_order_or_not_at_all() {
+        let (memory, backups) = device();
+        let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+        let border = 3 * CHUNK_SECTORS - 1;
+        let write = |number: u8| {
+            used.write(7 * CHUNK_SECTORS, &[number; 512], false).unwrap();
+            used.write(0, &[number; 512], false).unwrap();
+            used.write(border, &[number; 1024], false).unwrap();
+        };
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    (1..=200).for_each(&write);
+                }
+            });
+            for _ in 0..50 {
+                let image = Image::new(u64::MAX);
+                let mut running = backups.begin(Box::new(image.clone())).unwrap();
+                while running.step().unwrap().is_continue() {}
+                drop(running);
+                let bytes = &image.0.lock().unwrap().0;
+                let at = |sector: u64| u32::from(bytes[sector as usize * 512]);
+                let [first, second, third, fourth] = [7 * CHUNK_SECTORS, 0, border, border + 1].map(at);
+                assert_eq!(third, fourth, "a request is there as a whole or not at all");
+                let follows = |later: u32, earlier: u32| later == earlier || later == earlier % 200 + 1 || earlier == 0;
+                assert!(follows(first, second) && follows(second, third), "{first}, {second}, {third}");
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,332 @@
+//! A backup on its way from a server to another process, over a Unix socket.
+//!
+//! The client asks for a description (`describe` and a line feed), makes the new store, and lets the backup begin (`begin` and a line
+//! feed). The numbers of the answers are little-endian. The description:
+//!
+//! ```text
+//! 0    u32   magic `BMBU`
+//! 4    u32   version: 1
+//! 8    u64   sectors of the device
+//! 16   u64   sectors that hold data, at this moment
+//! 24   u64   length of the text
+//! 32         the text: TOML with the device
+//! ```
+//!
+//! After that records, each with a head of 24 bytes:
+//!
+//! ```text
+//! 0    u32   kind: 1 sectors with their data, 2 sectors that cannot be read, 3 the end, 4 no backup
+//! 4    u32   0
+//! 8    u64   first sector; with kind 3 the sectors in all records of kind 1
+//! 16   u64   sectors; with kind 4 the length of the text
+//! 24         the data; with kind 4 a text that says why not
+//! ```
+//!
+//! A backup without a record of kind 3 is not complete.
+
+use std::io::{self, BufReader, Read as _, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bimetal_core::device::Device;
+
+use super::{Backups, Sink};
+use crate::block_device::{BlockDevice, SECTOR_BYTES};
+use crate::store::{InFile, Read, Source, Store, StoreError, Take, u32_at, u64_at};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BMBU");
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 32;
+const RECORD_BYTES: usize = 24;
+const DATA: u32 = 1;
+const LOST: u32 = 2;
+const END: u32 = 3;
+const REFUSED: u32 = 4;
+/// Bytes of a text, and sectors of a record, at most.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+const SECTORS_MAX: u64 = 1 << 16;
+
+const DESCRIBE: &[u8] = b"describe\n";
+const BEGIN: &[u8] = b"begin\n";
+/// For how long a client may take nothing: those who change the device may wait for it.
+const STALL: Duration = Duration::from_secs(10);
+/// For how long a client may make its store.
+const PREPARATION: Duration = Duration::from_secs(3600);
+/// For how long a client waits for the server.
+const SILENCE: Duration = Duration::from_secs(60);
+
+fn record(kind: u32, sector: u64, sectors: u64) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    bytes[..4].copy_from_slice(&kind.to_le_bytes());
+    bytes[8..16].copy_from_slice(&sector.to_le_bytes());
+    bytes[16..].copy_from_slice(&sectors.to_le_bytes());
+    bytes
+}
+
+/// Sends what is copied to a client.
+struct Sending {
+    client: UnixStream,
+    sent: Arc<AtomicU64>,
+}
+
+impl Sink for Sending {
+    fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()> {
+        let sectors = bytes.len() as u64 / SECTOR_BYTES;
+        self.client.write_all(&record(DATA, sector, sectors))?;
+        self.client.write_all(bytes)?;
+        self.sent.fetch_add(sectors, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()> {
+        self.client.write_all(&record(LOST, sector, sectors))
+    }
+}
+
+/// Serves a client that asks for a backup of a store, until it has it or is gone.
+///
+/// # Errors
+/// The client has gone, was too slow, or asked for something else; the store is being stopped.
+pub fn serve(mut client: UnixStream, store: &Store, backups: &Backups) -> io::Result<()> {
+    client.set_write_timeout(Some(STALL))?;
+    client.set_read_timeout(Some(STALL))?;
+    expect(&mut client, DESCRIBE)?;
+    let text = toml::to_string(&store.resolved().device).map_err(io::Error::other)?;
+    let mut head = Vec::with_capacity(HEAD_BYTES + text.len());
+    head.extend([MAGIC, VERSION].map(u32::to_le_bytes).concat());
+    let numbers = [store.sectors(), store.status().written_sectors, text.len() as u64];
+    head.extend(numbers.map(u64::to_le_bytes).concat());
+    head.extend(text.as_bytes());
+    client.write_all(&head)?;
+    client.set_read_timeout(Some(PREPARATION))?;
+    expect(&mut client, BEGIN)?;
+    let sent = Arc::<AtomicU64>::default();
+    let sending = Sending { client: client.try_clone()?, sent: Arc::clone(&sent) };
+    let Some(mut running) = backups.begin(Box::new(sending)) else {
+        return refuse(&mut client, "another backup of the store is under way; wait until that has ended");
+    };
+    loop {
+        match running.step() {
+            Ok(step) if step.is_continue() => {}
+            Ok(_) => break,
+            Err(error) => {
+                refuse(&mut client, &error.to_string()).ok();
+                return Err(error);
+            }
+        }
+    }
+    drop(running);
+    client.write_all(&record(END, sent.load(Ordering::Relaxed), 0))
+}
+
+fn refuse(client: &mut UnixStream, why: &str) -> io::Result<()> {
+    client.write_all(&record(REFUSED, 0, why.len() as u64))?;
+    client.write_all(why.as_bytes())
+}
+
+fn expect(client: &mut UnixStream, line: &[u8]) -> io::Result<()> {
+    let mut asked = vec![0; line.len()];
+    client.read_exact(&mut asked)?;
+    if asked == line { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// A store that somebody serves, as a source of a copy: its state at the moment at which it is read.
+pub struct Served {
+    server: BufReader<UnixStream>,
+    sectors: u64,
+    written: u64,
+    device: Option<Device>,
+}
+
+impl Served {
+    /// Asks the server at that socket.
+    ///
+    /// # Errors
+    /// None listens there, or it does not answer as one does.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        Self::over(UnixStream::connect(socket)?)
+    }
+
+    fn over(mut server: UnixStream) -> io::Result<Self> {
+        server.set_read_timeout(Some(SILENCE))?;
+        server.write_all(DESCRIBE)?;
+        let mut server = BufReader::with_capacity(256 << 10, server);
+        let mut head = [0; HEAD_BYTES];
+        server.read_exact(&mut head)?;
+        let [magic, version] = [0, 4].map(|at| u32_at(&head, at));
+        if (magic, version) != (MAGIC, VERSION) {
+            return Err(io::Error::other("the server is of another version; stop it and copy the store then"));
+        }
+        let text = text(&mut server, u64_at(&head, 24))?;
+        let device = toml::from_str(&text).ok();
+        Ok(Self { server, sectors: u64_at(&head, 8), written: u64_at(&head, 16), device })
+    }
+
+    fn receive(&mut self, take: Take<'_>) -> io::Result<Read> {
+        self.server.get_mut().write_all(BEGIN)?;
+        let (mut handed, mut lost): Read = (0, Vec::new());
+        let (mut head, mut bytes) = ([0; RECORD_BYTES], Vec::new());
+        loop {
+            self.server.read_exact(&mut head)?;
+            let (kind, sector, sectors) = (u32_at(&head, 0), u64_at(&head, 8), u64_at(&head, 16));
+            let is_within = sector.checked_add(sectors).is_some_and(|end| end <= self.sectors);
+            match kind {
+                DATA if is_within && sectors <= SECTORS_MAX => {
+                    bytes.resize((sectors * SECTOR_BYTES) as usize, 0);
+                    self.server.read_exact(&mut bytes)?;
+                    take(sector, &bytes)?;
+                    handed += sectors;
+                }
+                LOST if is_within => lost.push((sector, sectors)),
+                END if sector == handed => break,
+                REFUSED => return Err(io::Error::other(text(&mut self.server, sectors)?)),
+                _ => return Err(io::Error::other("the server's answer makes no sense")),
+            }
+        }
+        lost.sort_unstable();
+        Ok((handed, lost))
+    }
+}
+
+fn text(server: &mut impl io::Read, bytes: u64) -> io::Result<String> {
+    if bytes > TEXT_BYTES_MAX {
+        return Err(io::Error::other("the server's answer makes no sense"));
+    }
+    let mut text = vec![0; bytes as usize];
+    server.read_exact(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+impl Source for Served {
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    fn written_sectors(&self) -> u64 {
+        self.written
+    }
+
+    fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
+        let ended = |error: io::Error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other("it has ended, and the backup with it"),
+            _ => error,
+        };
+        self.receive(take).map_err(ended).in_file("the server")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    use bimetal_core::scheme::SCHEMES;
+
+    use crate::backup::{BackedUp, CHUNK_SECTORS};
+    use crate::store::backing::Storage;
+    use crate::store::crash_backing::CrashStorage;
+    use crate::store::soak::TINY;
+    use crate::store::{CreateOptions, OpenOptions, create};
+
+    fn store() -> (Arc<CrashStorage>, Arc<Store>) {
+        let storage = Arc::new(CrashStorage::new());
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        create(storage.as_ref(), &device, &CreateOptions { number: Some(1), ..CreateOptions::default() }).unwrap();
+        let store = Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
+        (storage, Arc::new(store))
+    }
+
+    fn runs(served: &mut Served) -> Result<(Vec<(u64, u8, usize)>, Read), StoreError> {
+        let mut runs = Vec::new();
+        let read = served.read_all(&mut |sector, bytes| {
+            runs.push((sector, bytes[0], bytes.len()));
+            Ok(())
+        })?;
+        Ok((runs, read))
+    }
+
+    #[test]
+    fn a_client_gets_what_is_there_and_what_is_lost() {
+        let (storage, store) = store();
+        store.write(8, &[1; 4096], true).unwrap();
+        store.write(64, &[2; 4096], true).unwrap();
+        let length = storage.bytes("region0.flash").len();
+        // The first page that was written.
+        storage.flip("region0.flash", (4096 + 5) * 8);
+        assert!(length > 4096 && store.sectors() < CHUNK_SECTORS);
+        let backups = Backups::new(Arc::<Store>::clone(&store));
+        let (one, other) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| serve(one, &store, &backups));
+            let mut served = Served::over(other).unwrap();
+            let device = &store.resolved().device;
+            assert_eq!(
+                (served.sectors(), served.written_sectors(), served.device()),
+                (store.sectors(), 16, Some(device))
+            );
+            let found = runs(&mut served).unwrap();
+            assert_eq!(found, (vec![(64, 2, 4096)], (8, vec![(8, 8)])));
+            serving.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_second_one_is_refused_and_a_client_that_goes_away_leaves_room_for_the_next() {
+        let (_, store) = store();
+        store.write(8, &[1; 4096], true).unwrap();
+        let backups = Arc::new(Backups::new(Arc::<Store>::clone(&store)));
+        let used = BackedUp::new(store.as_ref(), Arc::clone(&backups));
+        let ask = || {
+            let (one, other) = UnixStream::pair().unwrap();
+            let (store, backups) = (Arc::clone(&store), Arc::clone(&backups));
+            let serving = thread::spawn(move || serve(one, &store, &backups));
+            (Served::over(other).unwrap(), serving)
+        };
+        let running = backups.begin(Box::new(Sending { client: UnixStream::pair().unwrap().0, sent: Arc::default() }));
+        let (mut second, serving) = ask();
+        let refusal = runs(&mut second).unwrap_err().to_string();
+        assert!(refusal.contains("`the server`: another backup"), "{refusal}");
+        serving.join().unwrap().unwrap();
+        // Nobody is there to take what the write is about to change.
+        used.write(8, &[2; 4096], false).unwrap();
+        assert_eq!(running.unwrap().step().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let (gone, serving) = ask();
+        drop(gone);
+        serving.join().unwrap().unwrap_err();
+        let (mut next, serving) = ask();
+        assert_eq!(runs(&mut next).unwrap(), (vec![(8, 2, 4096)], (8, vec![])));
+        serving.join().unwrap().unwrap();
+        let (mut last, serving) = ask();
+        store.close().unwrap();
+        let refusal = runs(&mut last).unwrap_err().to_string();
+        assert!(refusal.contains("closed") || refusal.contains("stopped"), "{refusal}");
+        serving.join().unwrap().unwrap_err();
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_refused() {
+        let (_, store) = store();
+        for wrong in [
+            record(DATA, 5000, 1),
+            record(DATA, u64::MAX, 2),
+            record(END, 1, 0),
+            record(REFUSED, 0, u64::MAX),
+            record(9, 0, 0),
+        ] {
+            let (mut one, other) = UnixStream::pair().unwrap();
+            let mut head = [MAGIC, VERSION].map(u32::to_le_bytes).concat();
+            head.extend([store.sectors(), 0, 0].map(u64::to_le_bytes).concat());
+            one.write_all(&head).unwrap();
+            one.write_all(&wrong).unwrap();
+            let refusal = runs(&mut Served::over(other).unwrap()).unwrap_err().to_string();
+            assert!(refusal.contains("makes no sense"), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The endpoint at which `bimetal copy` asks for a backup of a store that is served.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::backup::{Backups, wire};
+use crate::endpoint::Endpoint;
+use crate::nbd::{Address, ListenError, Remote};
+use crate::store::Store;
+
+/// Name of the socket at which `bimetal copy` asks, in the store's directory.
+pub const BACKUP_SOCKET: &str = "backup.sock";
+
+/// Clients at once: one that gets a backup, and others that are told so.
+pub(super) const CLIENTS: usize = 4;
+
+/// Serves clients that ask for a backup.
+pub(super) fn open(directory: &Path, store: &Arc<Store>, backups: &Arc<Backups>) -> Result<Endpoint, ListenError> {
+    let (store, backups) = (Arc::clone(store), Arc::clone(backups));
+    // Nobody gives way: a backup takes as long as it takes.
+    Endpoint::with(
+        &Address::Unix(directory.join(BACKUP_SOCKET)),
+        Remote::Refused,
+        CLIENTS,
+        |_| None,
+        move |client| wire::serve(UnixStream::from(client.socket.try_clone()?), &store, &backups),
+    )
+}
