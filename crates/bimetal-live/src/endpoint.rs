@@ -40,7 +40,7 @@ impl Endpoint {
         answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
         let converse = move |client: &Arc<Client>| converse(client, end, &answer);
-        Self::with(address, remote, CONVERSATIONS, |age| Some(age), converse)
+        Self::with(address, remote, CONVERSATIONS, Some, converse)
     }
 
     /// Listens there for conversations of any kind, so many at once. Beyond that the client of whom `gives_way`, which is told its age, says most

@@ -71,7 +71,7 @@ fn copied(old: &Arc<dyn Storage>, scheme: usize, by_map: bool) -> (Arc<dyn Stora
 
 #[test]
 fn every_scheme_is_copied_to_every_next_one_and_holes_stay_holes() {
-    for scheme in 0..SCHEMES.len() {
+    for (scheme, spec) in SCHEMES.iter().enumerate() {
         let (_, old, content) = filled(scheme);
         let next = (scheme + 1) % SCHEMES.len();
         // The first copy replays a journal, the others are of a store that was closed.
@@ -81,8 +81,8 @@ fn every_scheme_is_copied_to_every_next_one_and_holes_stay_holes() {
             let (before, store) = (open(&old), open(&new));
             let mut bytes = vec![1; content.len()];
             store.read(0, &mut bytes).unwrap();
-            assert!(bytes == content, "{} by map: {by_map}", SCHEMES[scheme].name);
-            assert_eq!(extents(&store), extents(&before), "{}", SCHEMES[scheme].name);
+            assert!(bytes == content, "{} by map: {by_map}", spec.name);
+            assert_eq!(extents(&store), extents(&before), "{}", spec.name);
             before.close().unwrap();
             drop((before, store));
             assert!(check(new).unwrap().is_sound());

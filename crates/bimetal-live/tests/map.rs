@@ -23,8 +23,11 @@ fn open(storage: &Arc<CrashStorage>) -> Store {
     Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap()
 }
 
+/// Runs: where they begin, and their bytes or their length.
+type Runs<T> = Vec<(u64, T)>;
+
 /// Runs that are read, and those that are lost.
-fn read(storage: &CrashStorage) -> (Vec<(u64, Vec<u8>)>, Vec<(u64, u64)>) {
+fn read(storage: &CrashStorage) -> (Runs<Vec<u8>>, Runs<u64>) {
     let mut runs = Vec::new();
     let mut mapped = Mapped::open(storage).unwrap();
     let (_, lost) = mapped

@@ -258,21 +258,28 @@ mod tests {
     const SECTORS: u64 = 8 * CHUNK_SECTORS + 100;
 
     /// What a backup brought: bytes, and for each sector how often it came. It fails after some sectors.
+    struct Brought {
+        bytes: Vec<u8>,
+        times: Vec<u8>,
+        left: u64,
+    }
+
     #[derive(Clone)]
-    struct Image(Arc<Mutex<(Vec<u8>, Vec<u8>, u64)>>);
+    struct Image(Arc<Mutex<Brought>>);
 
     impl Image {
         fn new(most: u64) -> Self {
-            Self(Arc::new(Mutex::new((vec![0; (SECTORS * 512) as usize], vec![0; SECTORS as usize], most))))
+            let (bytes, times) = (vec![0; (SECTORS * 512) as usize], vec![0; SECTORS as usize]);
+            Self(Arc::new(Mutex::new(Brought { bytes, times, left: most })))
         }
     }
 
     impl Sink for Image {
         fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()> {
-            let (image, times, left) = &mut *self.0.lock().unwrap();
-            *left = left.checked_sub(bytes.len() as u64 / 512).ok_or(io::ErrorKind::BrokenPipe)?;
-            image[sector as usize * 512..][..bytes.len()].copy_from_slice(bytes);
-            times[sector as usize..][..bytes.len() / 512].iter_mut().for_each(|times| *times += 1);
+            let image = &mut *self.0.lock().unwrap();
+            image.left = image.left.checked_sub(bytes.len() as u64 / 512).ok_or(io::ErrorKind::BrokenPipe)?;
+            image.bytes[sector as usize * 512..][..bytes.len()].copy_from_slice(bytes);
+            image.times[sector as usize..][..bytes.len() / 512].iter_mut().for_each(|times| *times += 1);
             Ok(())
         }
 
@@ -322,7 +329,7 @@ mod tests {
             }
             drop(running);
             change(&used, &mut state);
-            let (bytes, times, _) = &*image.0.lock().unwrap();
+            let Brought { bytes, times, .. } = &*image.0.lock().unwrap();
             assert!(*bytes == before, "seed {seed}");
             assert!(times.iter().all(|&times| times <= 1), "seed {seed}: a sector is copied once, and a hole never");
             assert!(before != content(&used), "seed {seed}: the device was changed meanwhile");
@@ -371,7 +378,7 @@ mod tests {
                 let mut running = backups.begin(Box::new(image.clone())).unwrap();
                 while running.step().unwrap().is_continue() {}
                 drop(running);
-                let bytes = &image.0.lock().unwrap().0;
+                let bytes = &image.0.lock().unwrap().bytes;
                 let at = |sector: u64| u32::from(bytes[sector as usize * 512]);
                 let [first, second, third, fourth] = [7 * CHUNK_SECTORS, 0, border, border + 1].map(at);
                 assert_eq!(third, fourth, "a request is there as a whole or not at all");

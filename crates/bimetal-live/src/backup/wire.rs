@@ -243,7 +243,10 @@ mod tests {
         (storage, Arc::new(store))
     }
 
-    fn runs(served: &mut Served) -> Result<(Vec<(u64, u8, usize)>, Read), StoreError> {
+    /// First sector, first byte and length.
+    type Run = (u64, u8, usize);
+
+    fn runs(served: &mut Served) -> Result<(Vec<Run>, Read), StoreError> {
         let mut runs = Vec::new();
         let read = served.read_all(&mut |sector, bytes| {
             runs.push((sector, bytes[0], bytes.len()));

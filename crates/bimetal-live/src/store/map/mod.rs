@@ -97,18 +97,18 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a sector lies that is `sectors` further on in the same run. `page_sectors` has the sectors of a page of each region.
-    fn further(self, sectors: u32, page_sectors: &[u32]) -> Self {
+    /// Where the next sector of the same run lies, if there can be one. `page_sectors` has the sectors of a page of each region.
+    fn next(self, page_sectors: &[u32]) -> Option<Self> {
         match self {
             Self::Flash { region, slot, page, sector } => {
-                let of_page = page_sectors[usize::from(region)];
-                let within = u32::from(sector) + sectors;
-                let (page, sector) = (u32::from(page) + within / of_page, (within % of_page) as u16);
-                // No run leaves its slot.
-                Self::Flash { region, slot, page: page as u16, sector }
+                if u32::from(sector) + 1 < page_sectors[usize::from(region)] {
+                    Some(Self::Flash { region, slot, page, sector: sector + 1 })
+                } else {
+                    Some(Self::Flash { region, slot, page: page.checked_add(1)?, sector: 0 })
+                }
             }
-            Self::Disk(sector) => Self::Disk(sector + u64::from(sectors)),
-            Self::Nowhere => Self::Nowhere,
+            Self::Disk(sector) => Some(Self::Disk(sector + 1)),
+            Self::Nowhere => Some(Self::Nowhere),
         }
     }
 }
@@ -241,6 +241,8 @@ pub struct Writer<'a> {
     page_sectors: Vec<u32>,
     header: Header,
     last: Option<Run>,
+    /// Where the next sector lies if it belongs to that run.
+    next: Option<Place>,
     chunk: Buffer,
     filled: usize,
 }
@@ -261,7 +263,16 @@ impl<'a> Writer<'a> {
         file.set_len(0)?;
         let header = Header { store, opening, sectors, chunks: 0, runs: 0, mapped: 0 };
         let seed = crc32c::crc32c(&store.to_le_bytes());
-        Ok(Self { file, seed, page_sectors, header, last: None, chunk: Buffer::new(CHUNK_BYTES), filled: 0 })
+        Ok(Self {
+            file,
+            seed,
+            page_sectors,
+            header,
+            last: None,
+            next: None,
+            chunk: Buffer::new(CHUNK_BYTES),
+            filled: 0,
+        })
     }
 
     /// A sector lies there.
@@ -274,14 +285,10 @@ impl<'a> Writer<'a> {
             place => place,
         };
         self.header.mapped += 1;
+        let follows = self.next == Some(place);
+        self.next = place.next(&self.page_sectors);
         if let Some(run) = &mut self.last {
-            let Run { sector: first, sectors, place: begins } = *run;
-            let is_in_slot = !matches!(place, Place::Flash { page: 0, sector: 0, .. });
-            if sector == first + u64::from(sectors)
-                && sectors < u32::MAX
-                && is_in_slot
-                && begins.further(sectors, &self.page_sectors) == place
-            {
+            if follows && sector == run.sector + u64::from(run.sectors) && run.sectors < u32::MAX {
                 run.sectors += 1;
                 return Ok(());
             }

@@ -53,15 +53,14 @@ fn survey_by(
     let (mut scheme, mut media) = (restore()?, Places::new(regions));
     let (mut sector, end) = (0, resolved.shape.logical_sectors);
     while sector < end {
-        let run = written.run(sector, end);
         if !written.get(sector) {
-            sector += run;
+            sector += written.run(sector, end);
             continue;
         }
         if media.noted > noted_max {
             (scheme, media) = (restore()?, Places::new(regions));
         }
-        let sectors = run.min(REQUEST_SECTORS);
+        let sectors = written.run(sector, end.min(sector + REQUEST_SECTORS));
         let served = catch_unwind(AssertUnwindSafe(|| media.serve(scheme.as_mut(), sector, sectors as u32)));
         served.map_err(|panic| io::Error::other(panic_text(panic.as_ref()).to_owned()))?;
         for (place, sector) in media.found.iter().zip(sector..) {
@@ -222,9 +221,10 @@ impl Media for Places {
     }
 
     fn deliver(&mut self, data: From, from: u32, at: u32, sectors: u32) {
-        for index in 0..sectors {
-            let place = self.place(data, from + index);
-            self.found[(at + index) as usize].get_or_insert(place);
+        for (index, at) in (from..from + sectors).zip(at as usize..) {
+            if self.found[at].is_none() {
+                self.found[at] = Some(self.place(data, index));
+            }
         }
     }
 
