@@ -301,7 +301,7 @@ fn nobody_else_can_read_a_store_whatever_the_umask() {
             assert_eq!(mode(&path), 0o600, "{}", path.display());
             files += 1;
         }
-        assert_eq!(files, 6);
+        assert_eq!(files, 7);
         fs::write(bench.path("s/superblock"), vec![0xff; 200_000]).unwrap();
         succeed(&bench, &format!("umask {umask}; bimetal check s --rescue image"));
         assert_eq!(mode(&bench.path("image")), 0o600);

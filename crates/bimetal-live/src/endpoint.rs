@@ -43,8 +43,8 @@ impl Endpoint {
         Self::with(address, remote, CONVERSATIONS, Some, converse)
     }
 
-    /// Listens there for conversations of any kind, so many at once. Beyond that the client of whom `gives_way`, which is told its age, says most
-    /// is dropped, or the new one if that says nothing.
+    /// Listens at `address` for conversations of any kind, `places` of them at once. A further client takes the place of the one for
+    /// whose age `gives_way` returns most, and gets none if that returns nothing for all of them.
     ///
     /// # Errors
     /// Nothing can listen there.

@@ -55,6 +55,7 @@ use super::backing::Backing;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::commit::Committer;
 use super::engine::Engine;
+use super::frame::SECTORS_MAX;
 use super::home_disk::HomeDisk;
 use bimetal_core::device::Resolved;
 
@@ -230,6 +231,9 @@ impl Header {
             return Ok(Err("its checksum is wrong".into()));
         }
         let [store, opening, sectors, chunks, runs, mapped] = [16, 24, 32, 40, 48, 56].map(|at| u64_at(&bytes, at));
+        if sectors >= SECTORS_MAX {
+            return Ok(Err(format!("{sectors} sectors are more than a device can have")));
+        }
         Ok(Ok(Self { store, opening, sectors, chunks, runs, mapped }))
     }
 }
@@ -463,6 +467,21 @@ mod tests {
             storage.flip(MAP, byte * 8 + byte % 8);
         }
         assert!(read(file.as_ref()).is_ok());
+    }
+
+    /// Whoever can write to the files can make checksums right again.
+    #[test]
+    fn figures_that_cannot_be_are_refused() {
+        let storage = CrashStorage::new();
+        let (file, header) = written(&storage, [(10, flash(0, 5, 1, 2))]);
+        let far = Header { sectors: u64::MAX, ..header };
+        for wrong in
+            [far, Header { chunks: u64::MAX, ..header }, Header { runs: 2, ..header }, Header { sectors: 10, ..header }]
+        {
+            let seed = crc32c::crc32c(&7_u64.to_le_bytes());
+            file.write_at(0, wrong.encode(seed).bytes()).unwrap();
+            assert!(read(file.as_ref()).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]
