@@ -29,12 +29,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bimetal_core::device::Device;
 
 use super::{Backups, Sink};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
+use crate::clients::Client;
+use crate::nbd::Timed;
 use crate::store::{InFile, Read, Source, Store, StoreError, Take, u32_at, u64_at};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMBU");
@@ -51,7 +53,7 @@ const SECTORS_MAX: u64 = 1 << 16;
 
 const DESCRIBE: &[u8] = b"describe\n";
 const BEGIN: &[u8] = b"begin\n";
-/// For how long a client may take nothing: those who change the device may wait for it.
+/// For how long a client may take for a question or a record: those who change the device may wait for it.
 const STALL: Duration = Duration::from_secs(10);
 /// For how long a client may make its store.
 const PREPARATION: Duration = Duration::from_secs(3600);
@@ -66,23 +68,28 @@ fn record(kind: u32, sector: u64, sectors: u64) -> [u8; RECORD_BYTES] {
     bytes
 }
 
+/// Sends all of it to a client that takes it in time.
+fn send(client: &Arc<Client>, parts: [&[u8]; 2]) -> io::Result<()> {
+    let mut socket = Timed::new(Arc::clone(client), Instant::now() + STALL, Duration::ZERO);
+    parts.into_iter().try_for_each(|part| socket.write_all(part))
+}
+
 /// Sends what is copied to a client.
 struct Sending {
-    client: UnixStream,
+    client: Arc<Client>,
     sent: Arc<AtomicU64>,
 }
 
 impl Sink for Sending {
     fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
-        self.client.write_all(&record(DATA, sector, sectors))?;
-        self.client.write_all(bytes)?;
+        send(&self.client, [&record(DATA, sector, sectors), bytes])?;
         self.sent.fetch_add(sectors, Ordering::Relaxed);
         Ok(())
     }
 
     fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()> {
-        self.client.write_all(&record(LOST, sector, sectors))
+        send(&self.client, [&record(LOST, sector, sectors), &[]])
     }
 }
 
@@ -90,46 +97,40 @@ impl Sink for Sending {
 ///
 /// # Errors
 /// The client has gone, was too slow, or asked for something else; the store is being stopped.
-pub fn serve(mut client: UnixStream, store: &Store, backups: &Backups) -> io::Result<()> {
-    client.set_write_timeout(Some(STALL))?;
-    client.set_read_timeout(Some(STALL))?;
-    expect(&mut client, DESCRIBE)?;
+pub(crate) fn serve(client: &Arc<Client>, store: &Store, backups: &Backups) -> io::Result<()> {
+    expect(client, DESCRIBE, STALL)?;
     let text = toml::to_string(&store.resolved().device).map_err(io::Error::other)?;
-    let mut head = Vec::with_capacity(HEAD_BYTES + text.len());
-    head.extend([MAGIC, VERSION].map(u32::to_le_bytes).concat());
+    let mut head = [MAGIC, VERSION].map(u32::to_le_bytes).concat();
     let numbers = [store.sectors(), store.status().written_sectors, text.len() as u64];
     head.extend(numbers.map(u64::to_le_bytes).concat());
-    head.extend(text.as_bytes());
-    client.write_all(&head)?;
-    client.set_read_timeout(Some(PREPARATION))?;
-    expect(&mut client, BEGIN)?;
+    send(client, [&head, text.as_bytes()])?;
+    expect(client, BEGIN, PREPARATION)?;
     let sent = Arc::<AtomicU64>::default();
-    let sending = Sending { client: client.try_clone()?, sent: Arc::clone(&sent) };
+    let sending = Sending { client: Arc::clone(client), sent: Arc::clone(&sent) };
     let Some(mut running) = backups.begin(Box::new(sending)) else {
-        return refuse(&mut client, "another backup of the store is under way; wait until that has ended");
+        return refuse(client, "another backup of the store is under way; wait until that has ended");
     };
     loop {
         match running.step() {
             Ok(step) if step.is_continue() => {}
             Ok(_) => break,
             Err(error) => {
-                refuse(&mut client, &error.to_string()).ok();
+                refuse(client, &error.to_string()).ok();
                 return Err(error);
             }
         }
     }
     drop(running);
-    client.write_all(&record(END, sent.load(Ordering::Relaxed), 0))
+    send(client, [&record(END, sent.load(Ordering::Relaxed), 0), &[]])
 }
 
-fn refuse(client: &mut UnixStream, why: &str) -> io::Result<()> {
-    client.write_all(&record(REFUSED, 0, why.len() as u64))?;
-    client.write_all(why.as_bytes())
+fn refuse(client: &Arc<Client>, why: &str) -> io::Result<()> {
+    send(client, [&record(REFUSED, 0, why.len() as u64), why.as_bytes()])
 }
 
-fn expect(client: &mut UnixStream, line: &[u8]) -> io::Result<()> {
+fn expect(client: &Arc<Client>, line: &[u8], patience: Duration) -> io::Result<()> {
     let mut asked = vec![0; line.len()];
-    client.read_exact(&mut asked)?;
+    Timed::new(Arc::clone(client), Instant::now() + patience, Duration::ZERO).read_exact(&mut asked)?;
     if asked == line { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
@@ -235,6 +236,10 @@ mod tests {
     use crate::store::soak::TINY;
     use crate::store::{CreateOptions, OpenOptions, create};
 
+    fn client(socket: UnixStream) -> Arc<Client> {
+        Arc::new(Client::new(socket.into(), None))
+    }
+
     fn store() -> (Arc<CrashStorage>, Arc<Store>) {
         let storage = Arc::new(CrashStorage::new());
         let device = TINY[0].device(SCHEMES[0], 0).unwrap();
@@ -267,7 +272,7 @@ mod tests {
         let backups = Backups::new(Arc::<Store>::clone(&store));
         let (one, other) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
-            let serving = scope.spawn(|| serve(one, &store, &backups));
+            let serving = scope.spawn(|| serve(&client(one), &store, &backups));
             let mut served = Served::over(other).unwrap();
             let device = &store.resolved().device;
             assert_eq!(
@@ -289,10 +294,11 @@ mod tests {
         let ask = || {
             let (one, other) = UnixStream::pair().unwrap();
             let (store, backups) = (Arc::clone(&store), Arc::clone(&backups));
-            let serving = thread::spawn(move || serve(one, &store, &backups));
+            let serving = thread::spawn(move || serve(&client(one), &store, &backups));
             (Served::over(other).unwrap(), serving)
         };
-        let running = backups.begin(Box::new(Sending { client: UnixStream::pair().unwrap().0, sent: Arc::default() }));
+        let running =
+            backups.begin(Box::new(Sending { client: client(UnixStream::pair().unwrap().0), sent: Arc::default() }));
         let (mut second, serving) = ask();
         let refusal = runs(&mut second).unwrap_err().to_string();
         assert!(refusal.contains("`the server`: another backup"), "{refusal}");

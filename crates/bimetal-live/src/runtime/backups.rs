@@ -1,6 +1,5 @@
 //! The endpoint at which `bimetal copy` asks for a backup of a store that is served.
 
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use crate::store::Store;
 /// Name of the socket at which `bimetal copy` asks, in the store's directory.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// Clients at once: one that gets a backup, and others that are told so.
-pub(super) const CLIENTS: usize = 4;
+/// Clients at once: one that gets a backup, and another that is told so.
+pub(super) const CLIENTS: usize = 2;
 
 /// Serves clients that ask for a backup.
 pub(super) fn open(directory: &Path, store: &Arc<Store>, backups: &Arc<Backups>) -> Result<Endpoint, ListenError> {
@@ -24,6 +23,6 @@ pub(super) fn open(directory: &Path, store: &Arc<Store>, backups: &Arc<Backups>)
         Remote::Refused,
         CLIENTS,
         |_| None,
-        move |client| wire::serve(UnixStream::from(client.socket.try_clone()?), &store, &backups),
+        move |client| wire::serve(client, &store, &backups),
     )
 }

@@ -102,8 +102,7 @@ impl Service {
         let is_backed_up = has_backups && !read_only;
         let backup = is_backed_up.then(|| backups::open(directory, &store, &backups)).transpose()?;
         let endpoints = usize::from(stat.is_some()) + usize::from(stats.is_some());
-        // A backup has its socket twice.
-        let open_files = endpoints * CONVERSATIONS + usize::from(is_backed_up) * 3 * backups::CLIENTS;
+        let open_files = endpoints * CONVERSATIONS + usize::from(is_backed_up) * backups::CLIENTS;
         warnings.extend(limit_connections(&mut options, open_files)?);
         let description = format!("`{}` by Bimetal", store.resolved().device.scheme);
         let offered = Export { name: export.clone(), description, read_only };
