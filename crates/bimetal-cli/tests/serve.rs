@@ -150,7 +150,7 @@ fn a_slow_reader_of_figures_keeps_nobody_waiting() {
 fn clients_do_not_take_the_descriptors_of_the_store() {
     let bench = Bench::new();
     store(&bench, "16MiB");
-    let mut served = Served::start(&bench, "ulimit -n 64; exec bimetal serve s --connections 60");
+    let mut served = Served::start(&bench, "ulimit -n 72; exec bimetal serve s --connections 60");
     let mut first = client(&served.socket()).unwrap();
     let others: Vec<_> = (0..60).filter_map(|_| client(&served.socket())).collect();
     assert!((3..40).contains(&others.len()), "{}", others.len());
