@@ -21,6 +21,7 @@ use super::journal::Journal;
 use super::region::{Leaving, Programs};
 use super::superblock::Superblock;
 use super::syncs::Syncs;
+use super::times::Clocks;
 use crate::block_device::IoError;
 
 /// What a commit makes durable.
@@ -97,6 +98,7 @@ pub struct Committer {
     /// Memory of the batch before.
     pub(super) spare: Vec<Event>,
     pub(super) syncs: Syncs,
+    pub(super) clocks: Arc<Clocks>,
 }
 
 /// Sectors of the home disk for which there was no room, as runs of the batch's index.
@@ -119,6 +121,7 @@ impl Committer {
     /// # Errors
     /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
     pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
+        let start = Instant::now();
         batch.pages.iter().try_for_each(Leaving::write)?;
         let mut files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
         if !batch.is_listed() {
@@ -134,6 +137,7 @@ impl Committer {
         }
         self.syncs.at_once(&files)?;
         self.journal.seal()?;
+        self.clocks.committed(start);
         // Durable: what follows is done again by recovery if it is cut short.
         let (index, data) = self.journal.sectors();
         batch.image.as_ref().map_or(Ok(Left::new()), |image| image.place(index, data))
@@ -198,6 +202,7 @@ impl Committer {
     /// Tells the engine how the journal stands.
     pub(super) fn note_journal(&self, engine: &mut Engine) {
         engine.journal_bytes = self.journal.bytes();
+        engine.journal_memory_bytes = self.journal.memory_bytes();
         engine.lacks_journal = self.journal.lacks_room(self.room_bytes);
     }
 }

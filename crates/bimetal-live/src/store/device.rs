@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bimetal_core::device::Resolved;
 use bimetal_core::replay::{Arrivals, Outcome};
@@ -17,9 +18,9 @@ use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
+use super::times::{Clocks, Times};
 use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
-use crate::latency::Snapshot;
 
 /// An open store.
 ///
@@ -29,6 +30,10 @@ pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
+    clocks: Arc<Clocks>,
+    /// When it was open before, and since when it is.
+    power: Power,
+    opened: Instant,
     /// Where pages are read from without the engine, and memory for reads.
     sources: Sources,
     readings: Mutex<Vec<Reading>>,
@@ -73,17 +78,6 @@ pub struct Status {
     pub buffer_bytes: usize,
 }
 
-/// How long the work on the files of an open store took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
-    /// Commits: pages and journal, until both are durable.
-    pub commit: Snapshot,
-    /// Syncs, each of one file.
-    pub sync: Snapshot,
-    /// Checkpoints, until they are durable.
-    pub checkpoint: Snapshot,
-}
-
 impl Store {
     /// Opens a store. Its state is that of its last commit.
     ///
@@ -94,6 +88,9 @@ impl Store {
         Ok(Self {
             resolved,
             sectors: engine.sectors,
+            clocks: Arc::clone(&committer.clocks),
+            power: committer.superblock.power,
+            opened: committer.opened,
             sources: Sources::new(engine.media.regions(), committer.superblock.seed()),
             readings: Mutex::default(),
             engine: Mutex::new(engine),
@@ -159,7 +156,6 @@ impl Store {
 
     /// What is known of it.
     pub fn status(&self) -> Status {
-        let committer = self.committer();
         let mut engine = self.lock();
         let engine = &mut *engine;
         let figures = engine.ask(&"figures", |scheme, _| {
@@ -174,8 +170,9 @@ impl Store {
         let Modelled { reads, writes } = &mut engine.modelled;
         reads.close_run();
         writes.close_run();
-        let mut power = committer.superblock.power;
-        power.on_ms += committer.opened.elapsed().as_millis() as u64;
+        let mut power = self.power;
+        power.on_ms += self.opened.elapsed().as_millis() as u64;
+        power.is_off |= self.is_closed.load(Ordering::Relaxed) && !self.options.read_only;
         Status {
             power,
             events,
@@ -184,13 +181,11 @@ impl Store {
             written_sectors: engine.media.written().count(),
             media_errors: engine.media.media_errors(),
             counts: engine.counts,
-            times: Times::default(),
+            times: self.clocks.times(),
             failure: engine.media.failure().map(|failure| failure.what.clone()),
             is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
-            buffer_bytes: buffers
-                + committer.journal.memory_bytes()
-                + (engine.pending.capacity() + committer.spare.capacity()) * size_of::<Event>(),
+            buffer_bytes: buffers + engine.journal_memory_bytes + 2 * engine.pending.capacity() * size_of::<Event>(),
             outcome: Outcome {
                 ledger: engine.media.ledger().clone(),
                 reads: reads.clone(),

@@ -116,6 +116,7 @@ pub struct Engine {
     /// Bytes of journal since the last checkpoint, and whether it lacks room for what a write may lead to.
     pub(super) journal_bytes: u64,
     pub(super) lacks_journal: bool,
+    pub(super) journal_memory_bytes: usize,
     pub(super) counts: Counts,
     pub(super) modelled: Modelled,
     /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
 //! | pages in files | `frame`, `slots`, `write_buffer`, `reading` |
-//! | what survives | `journal`, `syncs`, `checkpoint`, `superblock` |
+//! | what survives | `journal`, `syncs`, `times`, `checkpoint`, `superblock` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
 //! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
@@ -49,12 +49,13 @@ pub mod soak;
 mod state;
 mod superblock;
 mod syncs;
+mod times;
 mod waiters;
 mod write_buffer;
 
 pub use check::{CheckReport, check};
 pub use create::{CreateOptions, create};
-pub use device::{Status, Store, Times};
+pub use device::{Status, Store};
 pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
 pub use engine::{Counts, Limits};
@@ -62,3 +63,4 @@ pub use error::StoreError;
 pub use open::{OpenOptions, Recovery};
 pub use rescue::{Parts, Rescued, rescue};
 pub use superblock::Power;
+pub use times::Times;

@@ -19,6 +19,7 @@ use super::media::{FileMedia, Io};
 use super::region::Region;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
+use super::times::Clocks;
 
 /// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
 /// void has the number of a later one.
@@ -139,10 +140,12 @@ fn load_files(
             durable: first_event,
             journal_bytes: 0,
             lacks_journal: false,
+            journal_memory_bytes: 0,
             counts: Counts::default(),
             modelled: Modelled::default(),
             held_at_first: 0,
         };
+        let clocks = Arc::new(Clocks::default());
         let committer = Committer {
             files,
             superblock,
@@ -153,7 +156,8 @@ fn load_files(
             opened: Instant::now(),
             unfinished: None,
             spare: Vec::with_capacity(limits.events),
-            syncs: Syncs::default(),
+            syncs: Syncs::new(Arc::clone(&clocks)),
+            clocks,
         };
         Ok((engine, committer))
     })?;
