@@ -101,8 +101,8 @@ pub fn journal(file: &mut Bytes, seed: u32) {
     let mut bytes = file.get(0, file.length());
     let mut at = LABEL_BYTES;
     while at + SECTOR <= bytes.len() {
-        let (events, sectors) = (number(&bytes, at + 32, 4), number(&bytes, at + 36, 4));
-        let data = (BATCH_HEADER + (events + sectors) * 16).next_multiple_of(SECTOR);
+        let [events, sectors, programs] = [32, 36, 48].map(|field| number(&bytes, at + field, 4));
+        let data = (BATCH_HEADER + (events + programs + sectors) * 16).next_multiple_of(SECTOR);
         let end = at + data + sectors * SECTOR;
         if bytes[at + 4..at + 8] != *b"BMJB" || end > bytes.len() {
             at += SECTOR;
