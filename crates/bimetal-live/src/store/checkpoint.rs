@@ -68,6 +68,7 @@ impl Committer {
     }
 
     fn try_checkpoint(&mut self, engine: &mut Engine) -> io::Result<()> {
+        engine.media.sync()?;
         engine.media.disk().map_or(Ok(()), |disk| disk.sync())?;
         let mut bytes = Vec::new();
         let mut out = Writer(&mut bytes);

@@ -236,21 +236,6 @@ fn replay(
     let in_journal = |source| StoreError::Journal { file: JOURNAL.into(), source };
     let journal = &mut committer.journal;
     while let Some(header) = journal.read_next().map_err(in_journal)? {
-        if journal.is_in_doubt(&header).in_file(JOURNAL)? {
-            let sequences = header.sequence + 1..=header.last_sequence;
-            if !engine.media.holds(journal.programs(&header), &sequences).in_file("a region")? {
-                journal.take_back(&header).map_err(in_journal)?;
-                tracing::warn!(
-                    "a commit of {} events was cut short; nobody was told that they are durable",
-                    header.events
-                );
-                break;
-            }
-            if !read_only {
-                // They may be in the page cache only.
-                engine.media.regions().iter().try_for_each(Region::sync).in_file("a region")?;
-            }
-        }
         let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
         engine.replay(&header, journal, read_only).map_err(damaged)?;
         recovery.batches += 1;

@@ -54,16 +54,27 @@ impl Run {
     /// # Errors
     /// It may not have been written.
     pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
-        file.write_at(self.offset, &self.bytes.bytes()[..self.filled])
+        file.write_at(self.offset, self.frames())
     }
 
-    /// Writes it, after which it is empty. What cannot be written stays.
-    fn write_out(&mut self, file: &dyn Backing) -> io::Result<()> {
-        if self.filled > 0 {
-            self.write(file)?;
-            self.filled = 0;
+    /// Writes it, after which it is empty; whether it had anything. What cannot be written stays.
+    fn write_out(&mut self, file: &dyn Backing) -> io::Result<bool> {
+        if self.filled == 0 {
+            return Ok(false);
         }
-        Ok(())
+        self.write(file)?;
+        self.filled = 0;
+        Ok(true)
+    }
+
+    /// Its first byte in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Its frames.
+    pub fn frames(&self) -> &[u8] {
+        &self.bytes.bytes()[..self.filled]
     }
 }
 
@@ -75,14 +86,15 @@ impl WriteBuffer {
         Self { runs, leaving: Vec::with_capacity(RUNS), spare: Vec::with_capacity(RUNS), run_bytes, oldest: 0 }
     }
 
-    /// Takes a frame for that place in the file. What has waited long enough is written.
+    /// Takes a frame for that place in the file. What has waited long enough is written; returns whether anything was.
     ///
     /// # Errors
     /// Some could not be written. They are still here, but this one may not be.
-    pub fn put(&mut self, file: &dyn Backing, offset: u64, frame: &[u8]) -> io::Result<()> {
+    pub fn put(&mut self, file: &dyn Backing, offset: u64, frame: &[u8]) -> io::Result<bool> {
         let follows = |run: &Run| run.filled > 0 && run.end() == offset;
         let has_room = |run: &Run| run.filled + frame.len() <= self.run_bytes;
         let found = self.runs.iter().position(follows);
+        let mut written = false;
         let at = match found.filter(|&at| has_room(&self.runs[at])) {
             Some(at) => at,
             None => {
@@ -90,7 +102,7 @@ impl WriteBuffer {
                 let empty = || self.runs.iter().position(|run| run.filled == 0);
                 let at = found.or_else(empty).unwrap_or(self.oldest);
                 let run = &mut self.runs[at];
-                run.write_out(file)?;
+                written |= run.write_out(file)?;
                 run.offset = offset;
                 run.bytes.resize(self.run_bytes);
                 self.oldest = (at + 1) % RUNS;
@@ -100,7 +112,15 @@ impl WriteBuffer {
         let run = &mut self.runs[at];
         run.bytes.bytes_mut()[run.filled..run.filled + frame.len()].copy_from_slice(frame);
         run.filled += frame.len();
-        if run.filled + frame.len() > self.run_bytes { run.write_out(file) } else { Ok(()) }
+        if run.filled + frame.len() > self.run_bytes {
+            written |= run.write_out(file)?;
+        }
+        Ok(written)
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.filled).sum()
     }
 
     /// Hands all that waits to a commit, which writes it.

@@ -57,7 +57,7 @@ impl Run {
         let last = self.model.last_event();
         let served: Arc<Mutex<Vec<Served>>> = Arc::default();
         let mut coming: Vec<Request> = (0..self.draw(REQUESTS_MAX)).map(|_| self.coming()).collect();
-        let (mut before, theirs, log) = (self.draw(3), Arc::clone(store), Arc::clone(&served));
+        let (mut before, theirs, log) = (self.draw(2), Arc::clone(store), Arc::clone(&served));
         self.storage.set_meanwhile(Some(Box::new(move || {
             let is_due = before == 0;
             before = before.saturating_sub(1);
