@@ -248,11 +248,16 @@ impl Store {
 
     /// Does something that changes the device, then makes it durable if it is time.
     fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
+        let done = self.change_only(work);
+        self.relieve();
+        done
+    }
+
+    /// Does something that changes the device.
+    pub(super) fn change_only<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
         let mut engine = self.open_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
         self.note_failure(&engine);
-        drop(engine);
-        self.relieve();
         done
     }
 
@@ -343,7 +348,9 @@ impl Store {
         let mut took = Took::new(issue_ns);
         for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
         {
-            self.read_piece(sector, out, issue_ns, &mut took)?;
+            let read = self.read_piece(sector, out, &mut took);
+            self.relieve();
+            read?;
         }
         let response_ns = took.response_ns();
         self.lock().modelled.reads.record(response_ns);
@@ -351,22 +358,20 @@ impl Store {
     }
 
     /// Reads sectors that are one event.
-    fn read_piece(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>, took: &mut Took) -> Result<(), IoError> {
+    pub(super) fn read_piece(&self, sector: u64, out: &mut [u8], took: &mut Took) -> Result<(), IoError> {
         let mut reading = self.readings().pop().unwrap_or_default();
         loop {
             self.forget_reads()?;
             let mut engine = self.open_engine()?;
             took.begin(&engine);
             let sectors = (out.len() / SECTOR) as u32;
-            let served = engine.read(sector, sectors, issue_ns, self.options.read_only, reading);
+            let served = engine.read(sector, sectors, took.issue_ns, self.options.read_only, reading);
             self.note_failure(&engine);
             reading = served?;
             took.end(&engine);
             let releases = engine.media.releases();
             drop(engine);
-            let read = reading.finish(&self.sources, out);
-            self.relieve();
-            let Err(misread) = read else { break };
+            let Err(misread) = reading.finish(&self.sources, out) else { break };
             let mut engine = self.lock();
             if engine.media.releases() == releases || self.options.read_only {
                 let error = engine.misread(&misread);
@@ -416,14 +421,15 @@ fn pieces(sector: u64, limits: &Limits) -> impl Iterator<Item = u64> {
 }
 
 /// From when until when the modelled device has been busy with a request.
-struct Took {
+pub(super) struct Took {
+    issue_ns: Option<u64>,
     start_ns: Option<u64>,
     end_ns: u64,
 }
 
 impl Took {
-    fn new(issue_ns: Option<u64>) -> Self {
-        Self { start_ns: issue_ns, end_ns: 0 }
+    pub(super) fn new(issue_ns: Option<u64>) -> Self {
+        Self { issue_ns, start_ns: issue_ns, end_ns: 0 }
     }
 
     fn begin(&mut self, engine: &Engine) {

@@ -13,7 +13,7 @@ use super::bytes::Buffer;
 /// Blocks that are filled at the same time, more or less: schemes have a few open, often one per die.
 const RUNS: usize = 8;
 /// Bytes that are written at once, unless a frame has more.
-const RUN_BYTES: usize = 128 << 10;
+const RUN_BYTES: usize = 256 << 10;
 
 /// Frames that are to be written, in runs that follow one another in the file.
 #[derive(Debug)]
