@@ -460,22 +460,7 @@ impl Media for FileMedia {
         for part in parts {
             self.loaded(part.data);
         }
-        let layout = self.regions[region.index()].layout;
-        let frame = &mut self.frames.bytes_mut()[..layout.stride()];
-        layout.clear(frame, Tag::NONE);
-        for part in parts {
-            let first = match part.data.from {
-                From::Arena(first) => first,
-                From::Page(page) => self.pages[page as usize].first.unwrap_or_default(),
-            } + part.from;
-            let to = part.to as usize;
-            let bytes = self.arena.bytes(first, part.sectors);
-            frame[to * SECTOR..to * SECTOR + bytes.len()].copy_from_slice(bytes);
-            for (index, &tag) in self.arena.tags(first, part.sectors).iter().enumerate() {
-                layout.set_tag(frame, to + index, tag);
-            }
-        }
-        self.store(region, &spot, 0);
+        self.store(region, &spot, parts);
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {

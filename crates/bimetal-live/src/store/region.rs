@@ -230,11 +230,6 @@ impl Region {
         FIRST_SLOT + u64::from(slot) * self.slot_bytes + u64::from(page) * self.layout.stride() as u64
     }
 
-    /// Whether the file can have such a slot.
-    pub fn has_room(&self, spot: &Spot) -> bool {
-        self.slots_max.is_none_or(|slots| spot.place.slot < slots)
-    }
-
     /// Erases a block.
     pub fn erase(&mut self, block: BlockId) {
         self.programmed[block.index()] = 0;
@@ -267,12 +262,15 @@ impl Region {
         self.layout.verify(frame, spot.place, spot.since, seed)
     }
 
-    /// Writes the frame of a page, now or with the next commit.
+    /// Writes the frame of a page, now or with the next commit. `compose` writes it to memory.
     ///
     /// # Errors
     /// This one or others may not have been written.
-    pub fn write(&mut self, spot: &Spot, frame: &[u8]) -> io::Result<()> {
-        let written = self.waiting.put(self.file.as_ref(), spot.offset, frame)?;
+    pub fn write(&mut self, spot: &Spot, compose: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        if self.slots_max.is_some_and(|slots| spot.place.slot >= slots) {
+            return Err(io::Error::other("too few slots for one request"));
+        }
+        let written = self.waiting.put(self.file.as_ref(), spot.offset, self.layout.stride(), compose)?;
         self.is_dirty |= written;
         self.is_ahead |= written;
         Ok(())
