@@ -259,8 +259,9 @@ fn measure(
         backing: pair.backing,
         workload: workload.name,
         ratio: ratio(&bimetal.speeds, &nbdkit.speeds),
-        // The time that the other client's requests take cannot be told from that of these.
-        cpu_ratio: (!workload.beside_writer).then(|| ratio(&nbdkit.cpu_us, &bimetal.cpu_us)),
+        // The time that the other client's requests take cannot be told from that of these, nor any below what the system counts.
+        cpu_ratio: Some(ratio(&nbdkit.cpu_us, &bimetal.cpu_us))
+            .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
         bimetal: bimetal.speeds,
         nbdkit: nbdkit.speeds,
         bimetal_cpu_us: bimetal.cpu_us,
