@@ -35,14 +35,50 @@ use crate::output;
 use crate::progress::StepBar;
 use crate::table::{Align, bold, plain, remark};
 
-/// What fio does, and how many requests at once.
-const WORKLOADS: [(&str, &str, u32); 4] = [
-    ("read, depth 1", "randread", 1),
-    ("read, depth 32", "randread", 32),
-    ("write, depth 1", "randwrite", 1),
-    ("write, depth 32", "randwrite", 32),
+/// What fio does.
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    rw: &'static str,
+    bytes: u64,
+    /// Requests at once.
+    depth: u32,
+    /// Clients, each with a connection of its own.
+    clients: u32,
+    /// Whether each write is followed by a flush.
+    syncs: bool,
+    /// Whether somebody else writes and flushes meanwhile.
+    beside_writer: bool,
+}
+
+impl Workload {
+    const fn new(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
+        Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
+    }
+
+    const fn synchronous(name: &'static str, clients: u32) -> Self {
+        Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
+    }
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload::new("read 4K, depth 1", "randread", REQUEST_BYTES, 1),
+    Workload::new("read 4K, depth 32", "randread", REQUEST_BYTES, 32),
+    Workload::new("write 4K, depth 1", "randwrite", REQUEST_BYTES, 1),
+    Workload::new("write 4K, depth 32", "randwrite", REQUEST_BYTES, 32),
 ];
-/// Bytes of a request.
+/// Beside these, what is measured on a store that is not full.
+const MORE_WORKLOADS: [Workload; 8] = [
+    Workload::new("read 64K, depth 8", "randread", 64 << 10, 8),
+    Workload::new("write 64K, depth 8", "randwrite", 64 << 10, 8),
+    Workload::new("read 1M, depth 4", "randread", 1 << 20, 4),
+    Workload::new("write 1M, depth 4", "randwrite", 1 << 20, 4),
+    Workload::synchronous("write 4K + flush, 1 client", 1),
+    Workload::synchronous("write 4K + flush, 8 clients", 8),
+    Workload::synchronous("write 4K + flush, 32 clients", 32),
+    Workload { beside_writer: true, ..Workload::new("read 4K beside write + flush", "randread", REQUEST_BYTES, 1) },
+];
+/// Bytes of a request that preconditions a store, and of the smallest one that is measured.
 const REQUEST_BYTES: u64 = 4096;
 /// How much larger a store is than what is used of it, where it has room to spare.
 const ROOMY: u64 = 4;
@@ -57,6 +93,11 @@ struct Row {
     nbdkit: Vec<f64>,
     /// Median of the rounds' ratios.
     ratio: f64,
+    /// Microseconds of processor time for each request in each round, of the server alone.
+    bimetal_cpu_us: Vec<f64>,
+    nbdkit_cpu_us: Vec<f64>,
+    /// Median of the rounds' ratios: how many times what `bimetal` takes `nbdkit` does.
+    cpu_ratio: Option<f64>,
     /// Pages programmed per page that the host wrote.
     write_amplification: Option<f64>,
 }
@@ -77,8 +118,9 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     };
     let folder = folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))?;
     let path = |name: &str| folder.path().join(name);
-    let bytes = args.size.0.next_multiple_of(REQUEST_BYTES);
-    let bar = StepBar::new((3 * WORKLOADS.len()) as u64 * u64::from(args.rounds) + 2);
+    let bytes = args.size.0.next_multiple_of(1 << 20);
+    let workloads = 3 * WORKLOADS.len() + MORE_WORKLOADS.len();
+    let bar = StepBar::new(workloads as u64 * u64::from(args.rounds) + 2);
     scheme::find(&args.scheme)?;
     // What is missing is said before stores are filled.
     let image = path("image");
@@ -98,16 +140,21 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
         fio.fill(socket)?;
     }
     let pairs = [
-        (Pair { backing: "memory, no store", ours: &memory, theirs: &nbdkit_memory }, None),
+        (Pair { backing: "memory, no store", ours: &memory, theirs: &nbdkit_memory }, None, &[][..]),
         (
             Pair { backing: "files, a quarter of the store in use", ours: &roomy_server, theirs: &nbdkit_file },
             Some(&roomy),
+            &MORE_WORKLOADS[..],
         ),
-        (Pair { backing: "files, all of the store in use", ours: &full_server, theirs: &nbdkit_file }, Some(&full)),
+        (
+            Pair { backing: "files, all of the store in use", ours: &full_server, theirs: &nbdkit_file },
+            Some(&full),
+            &[],
+        ),
     ];
     let mut rows = Vec::new();
-    for (pair, store) in pairs {
-        for workload in WORKLOADS {
+    for (pair, store, more) in pairs {
+        for workload in WORKLOADS.iter().chain(more) {
             rows.push(measure(&fio, &pair, store, workload, &bar)?);
         }
     }
@@ -184,21 +231,20 @@ fn measure(
     fio: &Fio<'_>,
     pair: &Pair<'_>,
     store: Option<&Arc<Store>>,
-    (workload, rw, depth): (&'static str, &str, u32),
+    workload: &Workload,
     bar: &StepBar,
 ) -> Result<Row, Failure> {
     let written = || store.map(|store| programmed(store)).unwrap_or_default();
     let before = written();
-    let (mut bimetal, mut nbdkit) = (Vec::new(), Vec::new());
+    let (mut bimetal, mut nbdkit) = (Measured::default(), Measured::default());
     for round in 0..fio.args.rounds {
-        bar.at(&format!("{}: {workload}", pair.backing));
+        bar.at(&format!("{}: {}", pair.backing, workload.name));
         let mut turn = |ours: bool| -> Result<(), Failure> {
             if ours {
-                bimetal.push(fio.run(&pair.ours.socket, rw, depth)?);
+                bimetal.add(std::process::id(), || fio.run(&pair.ours.socket, workload))
             } else {
-                nbdkit.push(fio.run(&pair.theirs.socket, rw, depth)?);
+                nbdkit.add(pair.theirs.process.id(), || fio.run(&pair.theirs.socket, workload))
             }
-            Ok(())
         };
         turn(round % 2 == 0)?;
         turn(round % 2 == 1)?;
@@ -207,9 +253,49 @@ fn measure(
     let after = written();
     let host = after.1 - before.1;
     let write_amplification = (host > 0.0).then(|| (after.0 - before.0) / host);
-    let ratios = bimetal.iter().zip(&nbdkit).map(|(ours, theirs)| ours / theirs);
-    let ratio = median(ratios.collect());
-    Ok(Row { backing: pair.backing, workload, bimetal, nbdkit, ratio, write_amplification })
+    let ratio =
+        |over: &[f64], under: &[f64]| median(over.iter().zip(under).map(|(over, under)| over / under).collect());
+    Ok(Row {
+        backing: pair.backing,
+        workload: workload.name,
+        ratio: ratio(&bimetal.speeds, &nbdkit.speeds),
+        // The time that the other client's requests take cannot be told from that of these, nor any below what the system counts.
+        cpu_ratio: Some(ratio(&nbdkit.cpu_us, &bimetal.cpu_us))
+            .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
+        bimetal: bimetal.speeds,
+        nbdkit: nbdkit.speeds,
+        bimetal_cpu_us: bimetal.cpu_us,
+        nbdkit_cpu_us: nbdkit.cpu_us,
+        write_amplification,
+    })
+}
+
+/// What was measured of a server, by round.
+#[derive(Default)]
+struct Measured {
+    /// Requests per second.
+    speeds: Vec<f64>,
+    /// Processor time for each, in microseconds.
+    cpu_us: Vec<f64>,
+}
+
+impl Measured {
+    fn add(&mut self, process: u32, run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
+        let before = cpu_seconds(process)?;
+        let Requests { per_second, count } = run()?;
+        self.speeds.push(per_second);
+        self.cpu_us.push((cpu_seconds(process)? - before) * 1e6 / count);
+        Ok(())
+    }
+}
+
+/// Processor time that a process has had, without its children.
+fn cpu_seconds(process: u32) -> io::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in front, in brackets, may have anything in it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Bytes that a store has programmed, and those that the host wrote.
@@ -231,6 +317,7 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
         ("bimetal", Align::Right),
         ("nbdkit", Align::Right),
         ("ratio", Align::Right),
+        ("CPU", Align::Right),
         ("written", Align::Right),
     ];
     let mut text = String::new();
@@ -244,6 +331,7 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
                 speed(&row.bimetal),
                 speed(&row.nbdkit),
                 format!("{:.2}", row.ratio),
+                row.cpu_ratio.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2}")),
                 amplification,
             ]
         };
@@ -254,9 +342,10 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
     text += &format!(
         "\n{}",
         remark(&format!(
-            "4-KiB requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the \
-             median of the rounds' ratios. Stores are of `{}`; `written` is its write amplification. Beside memory stands \
-             `nbdkit memory`, beside files `nbdkit file` in the same directory.",
+            "requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the \
+             rounds' ratios. `CPU` is that of processor time for each request: above 1, `bimetal` takes less. Stores are of `{}`; \
+             `written` is its write amplification. Beside memory stands `nbdkit memory`, beside files `nbdkit file` in the same \
+             directory. Each flush costs what the file system in `--dir` takes for it.",
             args.rounds, args.seconds, args.scheme
         ))
     );
@@ -273,17 +362,41 @@ struct Fio<'a> {
 impl Fio<'_> {
     /// Writes all that will be read.
     fn fill(&self, socket: &Path) -> Result<(), Failure> {
-        self.start(socket, &["--rw=write", "--bs=1m", "--iodepth=4"]).map(|_| ())
+        self.start(socket, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
     }
 
-    /// Requests per second.
-    fn run(&self, socket: &Path, rw: &str, depth: u32) -> Result<f64, Failure> {
-        let (rw, depth) = (format!("--rw={rw}"), format!("--iodepth={depth}"));
-        let (bytes, seconds) = (format!("--bs={REQUEST_BYTES}"), format!("--runtime={:.0}ms", self.args.seconds * 1e3));
-        self.start(socket, &[&rw, &depth, &bytes, "--time_based", &seconds])
+    /// Runs a workload.
+    fn run(&self, socket: &Path, workload: &Workload) -> Result<Requests, Failure> {
+        let seconds = |seconds: f64| format!("--runtime={:.0}ms", seconds * 1e3);
+        let options = |workload: &Workload, runtime: String| {
+            let mut options = vec![
+                format!("--rw={}", workload.rw),
+                format!("--iodepth={}", workload.depth),
+                format!("--bs={}", workload.bytes),
+                format!("--numjobs={}", workload.clients),
+                "--group_reporting".into(),
+                "--time_based".into(),
+                runtime,
+            ];
+            options.extend(workload.syncs.then(|| "--fsync=1".into()));
+            options
+        };
+        let writer = workload.beside_writer.then(|| {
+            let writer = Workload::synchronous("", 1);
+            // It is there from before the beginning until after the end.
+            self.command(socket, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
+        });
+        if writer.is_some() {
+            thread::sleep(Duration::from_millis(300));
+        }
+        let ran = self.start(socket, &options(workload, seconds(self.args.seconds)));
+        if let Some(writer) = writer {
+            writer?.wait()?;
+        }
+        ran
     }
 
-    fn start(&self, socket: &Path, options: &[&str]) -> Result<f64, Failure> {
+    fn command(&self, socket: &Path, options: &[String]) -> Command {
         let mut command = match self.processor {
             Some(processor) => {
                 let mut command = Command::new("taskset");
@@ -293,21 +406,36 @@ impl Fio<'_> {
             None => Command::new("fio"),
         };
         command.args(["--name=nbd", "--ioengine=nbd", "--output-format=json", "--randrepeat=0"]);
-        command.arg(format!("--size={}", self.args.size.0.next_multiple_of(REQUEST_BYTES)));
+        command.arg(format!("--size={}", self.args.size.0.next_multiple_of(1 << 20)));
         command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display())).args(options);
+        command
+    }
+
+    fn start(&self, socket: &Path, options: &[String]) -> Result<Requests, Failure> {
+        let mut command = self.command(socket, options);
         let done = command.output().map_err(|error| missing(&command, &error))?;
         self.interrupted.check()?;
         let printed = String::from_utf8_lossy(&done.stdout);
         // The engine prints a line of its own before the JSON.
         let parsed = printed.find('{').and_then(|at| serde_json::from_str::<Value>(&printed[at..]).ok());
-        let speed = |value: &Value| {
-            Some(value["jobs"][0]["read"]["iops"].as_f64()? + value["jobs"][0]["write"]["iops"].as_f64()?)
+        let sum = |value: &Value, figure: &str| {
+            let job = &value["jobs"][0];
+            Some(job["read"][figure].as_f64()? + job["write"][figure].as_f64()?)
         };
-        match parsed.as_ref().and_then(speed) {
-            Some(speed) if done.status.success() && speed > 0.0 => Ok(speed),
+        let requests = parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?)));
+        match requests {
+            Some((per_second, count)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
+                Ok(Requests { per_second, count })
+            }
             _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
         }
     }
+}
+
+/// What a client has done.
+struct Requests {
+    per_second: f64,
+    count: f64,
 }
 
 fn missing(command: &Command, error: &io::Error) -> Failure {

@@ -101,9 +101,9 @@ pub fn journal(file: &mut Bytes, seed: u32) {
     let mut bytes = file.get(0, file.length());
     let mut at = LABEL_BYTES;
     while at + SECTOR <= bytes.len() {
-        let (events, sectors) = (number(&bytes, at + 32, 4), number(&bytes, at + 36, 4));
-        let data = (BATCH_HEADER + (events + sectors) * 16).next_multiple_of(SECTOR);
-        let end = at + data + sectors * SECTOR;
+        let [events, sectors, runs, run_bytes] = [32, 36, 48, 52].map(|field| number(&bytes, at + field, 4));
+        let data = (BATCH_HEADER + (events + runs + sectors) * 16).next_multiple_of(SECTOR);
+        let end = at + data + sectors * SECTOR + run_bytes;
         if bytes[at + 4..at + 8] != *b"BMJB" || end > bytes.len() {
             at += SECTOR;
             continue;

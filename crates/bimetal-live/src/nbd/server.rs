@@ -292,7 +292,8 @@ impl Session<'_> {
             buffers.input.enlarge();
         }
         client.set_doing(doing);
-        let received = transport.receive(buffers.input.room(message_bytes));
+        let is_within = !buffers.input.bytes().is_empty();
+        let received = transport.receive(buffers.input.room(message_bytes), is_within);
         client.set_doing(Doing::Working);
         received
     }

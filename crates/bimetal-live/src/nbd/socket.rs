@@ -20,6 +20,8 @@ pub(crate) struct Timed {
     client: Arc<Client>,
     deadline: Option<Instant>,
     polling: Polling,
+    /// Whether the rest of a message is waited for: the client is busy with it, and to poll it would take its time.
+    is_within: bool,
 }
 
 /// Whether to ask for the next request again and again for a while, or to sleep until it comes.
@@ -43,7 +45,7 @@ impl Polling {
 impl Timed {
     /// A client that has until `deadline`, and that is polled for so long.
     pub fn new(client: Arc<Client>, deadline: Instant, poll: Duration) -> Self {
-        Self { client, deadline: Some(deadline), polling: Polling { most: poll, is_on: false } }
+        Self { client, deadline: Some(deadline), polling: Polling { most: poll, is_on: false }, is_within: false }
     }
 
     /// Gives the client the time that is left.
@@ -77,14 +79,16 @@ impl Read for Timed {
         let begun = Instant::now();
         self.client.waits(begun);
         loop {
-            let polls = self.polling.is_on && begun.elapsed() < self.polling.most;
+            let polls = self.polling.is_on && !self.is_within && begun.elapsed() < self.polling.most;
             let flags = if polls { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             match recv(&self.client.socket, &mut *room, flags) {
                 Err(Errno::INTR) => {}
                 // Whoever else has something to do, such as a client on the same processor, goes first.
                 Err(Errno::AGAIN) if polls => thread::yield_now(),
                 received => {
-                    self.polling.waited(begun.elapsed());
+                    if !self.is_within {
+                        self.polling.waited(begun.elapsed());
+                    }
                     let (_, bytes) = received.map_err(timed_out)?;
                     self.client.moved(bytes);
                     return Ok(bytes);
@@ -148,12 +152,18 @@ impl Transport {
         }
     }
 
-    /// Receives what there is; 0 at the end.
-    pub fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    /// Receives what there is; 0 at the end. Whether it is part of a message of which some was received before.
+    pub fn receive(&mut self, room: &mut [u8], is_within: bool) -> io::Result<usize> {
         match self {
-            Self::Plain(socket) => socket.read(room),
+            Self::Plain(socket) => {
+                socket.is_within = is_within;
+                socket.read(room)
+            }
             #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.read(room),
+            Self::Tls(stream) => {
+                stream.sock.is_within = is_within;
+                stream.read(room)
+            }
         }
     }
 

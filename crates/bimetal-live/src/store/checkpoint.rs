@@ -11,6 +11,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme::{self, Scheme};
@@ -45,10 +46,12 @@ impl Committer {
     /// it, or for sectors of the home disk that only the journal has, the journal goes on.
     pub(super) fn checkpoint(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         self.commit_all(engine)?;
+        let start = Instant::now();
         let placed = engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting);
         match placed.and_then(|()| self.try_checkpoint(engine)) {
             Ok(()) => {
                 engine.counts.checkpoints += 1;
+                self.clocks.checkpointed(start);
                 self.checkpoint_at = self.journal_limit;
             }
             Err(error) if is_full(&error) => {
@@ -65,6 +68,7 @@ impl Committer {
     }
 
     fn try_checkpoint(&mut self, engine: &mut Engine) -> io::Result<()> {
+        engine.media.sync()?;
         engine.media.disk().map_or(Ok(()), |disk| disk.sync())?;
         let mut bytes = Vec::new();
         let mut out = Writer(&mut bytes);

@@ -1,10 +1,9 @@
 //! Commits: what has happened becomes durable while the device goes on.
 //!
 //! A commit takes a batch from the engine in a moment: events, pages that were programmed, sectors of the home disk. From then on
-//! nobody waits for it but those who asked for it. The pages are written, the batch is appended to the journal, and all these files
-//! are synced at once. The batch lists its pages, so that recovery can tell whether they are there; if they are too many to be listed,
-//! they are synced before it is written. Without the batch or a page of it the device is, after a crash, as the commit before left
-//! it. Only when both are durable are slots of erased blocks given to others, and the home disk written in place.
+//! nobody waits for it but those who asked for it. A few pages are part of the batch, which is appended to the journal and synced.
+//! If there are more, they are written and synced before it. The batch is what counts: without it the device is, after a crash, as
+//! the commit before left it. Only when it is durable are slots of erased blocks given to others, and the home disk written in place.
 //!
 //! There is one commit at a time. What happens meanwhile goes into the next one, for all that wait for it.
 
@@ -18,9 +17,11 @@ use super::event::Event;
 use super::files::{File, Files};
 use super::home_disk::{Image, Written};
 use super::journal::Journal;
-use super::region::{Leaving, Programs};
+use super::region::Leaving;
 use super::superblock::Superblock;
 use super::syncs::Syncs;
+use super::times::Clocks;
+use super::write_buffer::Run;
 use crate::block_device::IoError;
 
 /// What a commit makes durable.
@@ -29,8 +30,6 @@ pub struct Batch {
     pub first_event: u64,
     /// See there.
     pub first_sequence: u64,
-    /// The last one in use after its last event.
-    pub last_sequence: u64,
     /// Events of it that happened before the commit before was durable.
     pub overlap: u32,
     /// The events.
@@ -39,6 +38,8 @@ pub struct Batch {
     pub disk: Option<Arc<Written>>,
     image: Option<Image>,
     pages: Vec<Leaving>,
+    /// Whether its pages are so few that it has them itself.
+    has_pages: bool,
 }
 
 impl Batch {
@@ -47,15 +48,10 @@ impl Batch {
         self.first_event + self.events.len() as u64
     }
 
-    /// Whether its pages are listed.
-    fn is_listed(&self) -> bool {
-        self.pages.iter().all(|leaving| leaving.programs.is_some())
-    }
-
-    /// The pages that it lists.
-    pub fn programs(&self) -> impl Iterator<Item = &Programs> {
-        let is_listed = self.is_listed();
-        self.pages.iter().filter(move |_| is_listed).flat_map(|leaving| &leaving.programs).flatten()
+    /// Runs of pages that it has itself, with their regions.
+    pub fn runs(&self) -> impl Iterator<Item = (u8, &Run)> {
+        let pages = self.pages.iter().filter(|_| self.has_pages);
+        pages.flat_map(|leaving| leaving.runs.iter().map(|run| (leaving.region, run.as_ref())))
     }
 }
 
@@ -68,15 +64,15 @@ impl Engine {
         if self.pending.is_empty() {
             return Ok(None);
         }
-        let pages = self.media.leave().map_err(|error| self.told("a commit", &error))?;
+        let (pages, has_pages) = self.media.leave().map_err(|error| self.told("a commit", &error))?;
         let disk = self.media.disk().map(|disk| (disk.leave(), disk.image().clone()));
         let (disk, image) = disk.unzip();
         let events = std::mem::replace(&mut self.pending, spare);
         let (first_event, first_sequence) = (self.first_event, self.first_sequence);
         self.first_event += events.len() as u64;
         self.first_sequence = self.media.sequence();
-        let (overlap, last_sequence) = (std::mem::take(&mut self.overlap), self.first_sequence);
-        Ok(Some(Batch { first_event, first_sequence, last_sequence, overlap, events, disk, image, pages }))
+        let overlap = std::mem::take(&mut self.overlap);
+        Ok(Some(Batch { first_event, first_sequence, overlap, events, disk, image, pages, has_pages }))
     }
 }
 
@@ -97,6 +93,7 @@ pub struct Committer {
     /// Memory of the batch before.
     pub(super) spare: Vec<Event>,
     pub(super) syncs: Syncs,
+    pub(super) clocks: Arc<Clocks>,
 }
 
 /// Sectors of the home disk for which there was no room, as runs of the batch's index.
@@ -119,21 +116,16 @@ impl Committer {
     /// # Errors
     /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
     pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
+        let start = Instant::now();
         batch.pages.iter().try_for_each(Leaving::write)?;
-        let mut files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
-        if !batch.is_listed() {
+        if !batch.has_pages {
+            let files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
             self.syncs.at_once(&files)?;
-            files.clear();
         }
         self.journal.write(batch)?;
-        let journal = Arc::clone(self.journal.file());
-        files.push(&journal);
-        if batch.first_event.is_multiple_of(2) {
-            // Whatever is synced first where they are synced in turn, nothing depends on it.
-            files.reverse();
-        }
-        self.syncs.at_once(&files)?;
+        self.syncs.at_once(&[self.journal.file()])?;
         self.journal.seal()?;
+        self.clocks.committed(start);
         // Durable: what follows is done again by recovery if it is cut short.
         let (index, data) = self.journal.sectors();
         batch.image.as_ref().map_or(Ok(Left::new()), |image| image.place(index, data))
@@ -198,6 +190,7 @@ impl Committer {
     /// Tells the engine how the journal stands.
     pub(super) fn note_journal(&self, engine: &mut Engine) {
         engine.journal_bytes = self.journal.bytes();
+        engine.journal_memory_bytes = self.journal.memory_bytes();
         engine.lacks_journal = self.journal.lacks_room(self.room_bytes);
     }
 }

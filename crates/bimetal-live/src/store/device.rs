@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bimetal_core::device::Resolved;
 use bimetal_core::replay::{Arrivals, Outcome};
@@ -17,9 +18,9 @@ use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
+use super::times::{Clocks, Times};
 use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
-use crate::latency::Snapshot;
 
 /// An open store.
 ///
@@ -29,6 +30,10 @@ pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
+    clocks: Arc<Clocks>,
+    /// When it was open before, and since when it is.
+    power: Power,
+    opened: Instant,
     /// Where pages are read from without the engine, and memory for reads.
     sources: Sources,
     readings: Mutex<Vec<Reading>>,
@@ -73,17 +78,6 @@ pub struct Status {
     pub buffer_bytes: usize,
 }
 
-/// How long the work on the files of an open store took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
-    /// Commits: pages and journal, until both are durable.
-    pub commit: Snapshot,
-    /// Syncs, each of one file.
-    pub sync: Snapshot,
-    /// Checkpoints, until they are durable.
-    pub checkpoint: Snapshot,
-}
-
 impl Store {
     /// Opens a store. Its state is that of its last commit.
     ///
@@ -94,6 +88,9 @@ impl Store {
         Ok(Self {
             resolved,
             sectors: engine.sectors,
+            clocks: Arc::clone(&committer.clocks),
+            power: committer.superblock.power,
+            opened: committer.opened,
             sources: Sources::new(engine.media.regions(), committer.superblock.seed()),
             readings: Mutex::default(),
             engine: Mutex::new(engine),
@@ -162,7 +159,6 @@ impl Store {
 
     /// What is known of it.
     pub fn status(&self) -> Status {
-        let committer = self.committer();
         let mut engine = self.lock();
         let engine = &mut *engine;
         let figures = engine.ask(&"figures", |scheme, _| {
@@ -177,8 +173,9 @@ impl Store {
         let Modelled { reads, writes } = &mut engine.modelled;
         reads.close_run();
         writes.close_run();
-        let mut power = committer.superblock.power;
-        power.on_ms += committer.opened.elapsed().as_millis() as u64;
+        let mut power = self.power;
+        power.on_ms += self.opened.elapsed().as_millis() as u64;
+        power.is_off |= self.is_closed.load(Ordering::Relaxed) && !self.options.read_only;
         Status {
             power,
             events,
@@ -187,13 +184,11 @@ impl Store {
             written_sectors: engine.media.written().count(),
             media_errors: engine.media.media_errors(),
             counts: engine.counts,
-            times: Times::default(),
+            times: self.clocks.times(),
             failure: engine.media.failure().map(|failure| failure.what.clone()),
             is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
-            buffer_bytes: buffers
-                + committer.journal.memory_bytes()
-                + (engine.pending.capacity() + committer.spare.capacity()) * size_of::<Event>(),
+            buffer_bytes: buffers + engine.journal_memory_bytes + 2 * engine.pending.capacity() * size_of::<Event>(),
             outcome: Outcome {
                 ledger: engine.media.ledger().clone(),
                 reads: reads.clone(),
@@ -256,11 +251,16 @@ impl Store {
 
     /// Does something that changes the device, then makes it durable if it is time.
     fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
+        let done = self.change_only(work);
+        self.relieve();
+        done
+    }
+
+    /// Does something that changes the device.
+    pub(super) fn change_only<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
         let mut engine = self.open_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
         self.note_failure(&engine);
-        drop(engine);
-        self.relieve();
         done
     }
 
@@ -351,7 +351,9 @@ impl Store {
         let mut took = Took::new(issue_ns);
         for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
         {
-            self.read_piece(sector, out, issue_ns, &mut took)?;
+            let read = self.read_piece(sector, out, &mut took);
+            self.relieve();
+            read?;
         }
         let response_ns = took.response_ns();
         self.lock().modelled.reads.record(response_ns);
@@ -359,22 +361,20 @@ impl Store {
     }
 
     /// Reads sectors that are one event.
-    fn read_piece(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>, took: &mut Took) -> Result<(), IoError> {
+    pub(super) fn read_piece(&self, sector: u64, out: &mut [u8], took: &mut Took) -> Result<(), IoError> {
         let mut reading = self.readings().pop().unwrap_or_default();
         loop {
             self.forget_reads()?;
             let mut engine = self.open_engine()?;
             took.begin(&engine);
             let sectors = (out.len() / SECTOR) as u32;
-            let served = engine.read(sector, sectors, issue_ns, self.options.read_only, reading);
+            let served = engine.read(sector, sectors, took.issue_ns, self.options.read_only, reading);
             self.note_failure(&engine);
             reading = served?;
             took.end(&engine);
             let releases = engine.media.releases();
             drop(engine);
-            let read = reading.finish(&self.sources, out);
-            self.relieve();
-            let Err(misread) = read else { break };
+            let Err(misread) = reading.finish(&self.sources, out) else { break };
             let mut engine = self.lock();
             if engine.media.releases() == releases || self.options.read_only {
                 let error = engine.misread(&misread);
@@ -424,14 +424,15 @@ fn pieces(sector: u64, limits: &Limits) -> impl Iterator<Item = u64> {
 }
 
 /// From when until when the modelled device has been busy with a request.
-struct Took {
+pub(super) struct Took {
+    issue_ns: Option<u64>,
     start_ns: Option<u64>,
     end_ns: u64,
 }
 
 impl Took {
-    fn new(issue_ns: Option<u64>) -> Self {
-        Self { start_ns: issue_ns, end_ns: 0 }
+    pub(super) fn new(issue_ns: Option<u64>) -> Self {
+        Self { issue_ns, start_ns: issue_ns, end_ns: 0 }
     }
 
     fn begin(&mut self, engine: &Engine) {

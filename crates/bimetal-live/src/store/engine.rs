@@ -15,6 +15,7 @@ use bimetal_core::request::Op;
 use bimetal_core::scheme::Scheme;
 
 use super::backing::is_full;
+use super::checkpoint;
 use super::event::Event;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
@@ -31,7 +32,7 @@ pub struct Limits {
     pub events: usize,
     /// Sectors written to the home disk that force one.
     pub disk_sectors: usize,
-    /// Bytes of journal that force a checkpoint; fewer do on a small device.
+    /// Bytes of journal that force a checkpoint, at most: see [`Limits::journal_limit`].
     pub journal_bytes: u64,
     /// Sectors of a read or write that are one event; larger requests are several.
     pub request_sectors: u32,
@@ -46,7 +47,7 @@ impl Default for Limits {
         Self {
             events: 65_536,
             disk_sectors: 16_384,
-            journal_bytes: 32 << 20,
+            journal_bytes: u64::MAX,
             request_sectors: 256,
             trim_sectors: 131_072,
             held_bytes: 64 << 20,
@@ -54,17 +55,20 @@ impl Default for Limits {
     }
 }
 
-/// The part of a device's capacity that its journal has before a checkpoint, and the least that it has.
+/// The part of a device's capacity that its journal has before a checkpoint, the least that it has, and the most, unless a checkpoint
+/// is larger.
 const JOURNAL_PART: u64 = 8;
 const JOURNAL_MIN: u64 = 1 << 20;
+const JOURNAL_MAX: u64 = 32 << 20;
 /// Events for which there is no room in the journal, as a multiple of those that force a commit, that are too many to wait.
 const WAITING_MAX: usize = 16;
 
 impl Limits {
-    /// Bytes of journal that force a checkpoint of a device of so many sectors.
+    /// Bytes of journal that force a checkpoint of a device of so many sectors: as many as a checkpoint may have, so that it costs no
+    /// more than what led to it.
     pub fn journal_limit(&self, sectors: u64) -> u64 {
-        self.journal_bytes
-            .min((sectors * SECTOR as u64 / JOURNAL_PART).clamp(JOURNAL_MIN, Self::default().journal_bytes))
+        let most = JOURNAL_MAX.max(checkpoint::room_bytes(sectors));
+        self.journal_bytes.min((sectors * SECTOR as u64 / JOURNAL_PART).clamp(JOURNAL_MIN, most))
     }
 }
 
@@ -116,6 +120,7 @@ pub struct Engine {
     /// Bytes of journal since the last checkpoint, and whether it lacks room for what a write may lead to.
     pub(super) journal_bytes: u64,
     pub(super) lacks_journal: bool,
+    pub(super) journal_memory_bytes: usize,
     pub(super) counts: Counts,
     pub(super) modelled: Modelled,
     /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
@@ -173,7 +178,7 @@ impl Engine {
     ///
     /// # Errors
     /// It is not that of such a device, or the home disk cannot be written.
-    pub(super) fn replay(&mut self, header: &Header, journal: &Journal, holds_disk: bool) -> Result<(), String> {
+    pub(super) fn replay(&mut self, header: &Header, journal: &Journal, holds: bool) -> Result<(), String> {
         if header.first_event != self.first_event {
             return Err(format!(
                 "batch {} begins with event {}, not {}",
@@ -211,12 +216,16 @@ impl Engine {
         }
         self.first_event += self.pending.len() as u64;
         self.pending.clear();
+        for (region, offset, frames) in journal.runs() {
+            let put_back = self.media.put_back(region, offset, frames, holds);
+            put_back.map_err(|error| format!("batch {}: {error}", header.batch))?;
+        }
         let (index, data) = journal.sectors();
         if !HomeDisk::can_be(index, self.sectors) {
             return Err(format!("batch {} has a sector that cannot be", header.batch));
         }
         if let Some(disk) = self.media.disk() {
-            if holds_disk {
+            if holds {
                 disk.hold(index, data);
             } else {
                 disk.apply(index, data).map_err(|error| format!("the home disk cannot be written: {error}"))?;

@@ -10,14 +10,15 @@
 //! 36   u32   sectors of the home disk
 //! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
 //! 44   u32   events of it that happened before the batch before it was durable
-//! 48   u32   runs of pages that it programmed and lists
-//! 52   u64   last sequence number in use after its last event
-//! 60         zeros
+//! 48   u32   runs of pages that it has
+//! 52   u32   bytes of them
+//! 56         zeros
 //! 64         events, 16 bytes each
-//!            runs of pages, 16 bytes each: u32 slot, u32 first page, u32 number of pages, u8 region, 3 zeros
+//!            index of the runs, 16 bytes each: u64 first byte in the file of the region, u32 bytes, u8 region, 3 zeros
 //!            index of the sectors, 16 bytes each, in ascending order
 //!            zeros up to a multiple of 512
 //!            the sectors, 512 bytes each
+//!            the runs
 //! ```
 //!
 //! The file begins with a label; batches follow from byte 4,096 on. A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. After that
@@ -25,9 +26,8 @@
 //! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
 //! it, so that whatever cuts the journal short leaves it alone.
 //!
-//! A batch that lists the pages that it programmed is synced together with them. If it is the last one and has no seal, it happened
-//! if these pages are there, with sequence numbers of this batch. One that programmed too many to list them is written when they are
-//! durable.
+//! A batch that programmed a few pages has them, so that one sync makes all of it durable: the files of the regions are synced before
+//! the journal starts again. One that programmed more is written when they are durable where they belong.
 //!
 //! The file has room for all batches up to a checkpoint from the beginning, so that a full file system keeps no commit from
 //! being made.
@@ -43,13 +43,13 @@ use super::files::File;
 use super::frame::SECTOR;
 use super::home_disk::INDEX_BYTES;
 use super::label::Label;
-use super::region::Programs;
+use super::media::FEW_BYTES;
 use super::superblock::SEAL_AT;
 
 const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
-const PROGRAMS_BYTES: usize = 16;
+const RUN_INDEX_BYTES: usize = 16;
 const BLOCK: usize = ATOMIC_BYTES as usize;
 /// Where the first batch begins.
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
@@ -64,7 +64,7 @@ pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
 /// Bytes of the largest batch, about: its last event may need more than the limits say.
 pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
-    let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64;
+    let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;
     (exact + exact / 4).next_multiple_of(1 << 16)
 }
 
@@ -84,10 +84,10 @@ pub struct Header {
     /// Events of it that happened while the batch before it was being made durable: only then were slots free again that this one
     /// waited for.
     pub overlap: u32,
-    /// Runs of pages that it lists.
-    pub programs: u32,
-    /// Last sequence number in use after it.
-    pub last_sequence: u64,
+    /// Runs of pages that it has, and their bytes.
+    pub runs: u32,
+    /// See there.
+    pub run_bytes: u32,
     body_sum: u32,
     is_seal: bool,
 }
@@ -103,8 +103,8 @@ impl Header {
         put_u32(bytes, 36, self.sectors);
         put_u32(bytes, 40, self.body_sum);
         put_u32(bytes, 44, self.overlap);
-        put_u32(bytes, 48, self.programs);
-        put_u64(bytes, 52, self.last_sequence);
+        put_u32(bytes, 48, self.runs);
+        put_u32(bytes, 52, self.run_bytes);
         let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
     }
@@ -121,19 +121,19 @@ impl Header {
             events: u32_at(bytes, 32),
             sectors: u32_at(bytes, 36),
             overlap: u32_at(bytes, 44),
-            programs: u32_at(bytes, 48),
-            last_sequence: u64_at(bytes, 52),
+            runs: u32_at(bytes, 48),
+            run_bytes: u32_at(bytes, 52),
             body_sum: u32_at(bytes, 40),
             is_seal: magic == SEAL,
         })
     }
 
-    fn programs_at(&self) -> usize {
+    fn run_index_at(&self) -> usize {
         HEADER_BYTES + self.events as usize * EVENT_BYTES
     }
 
     fn index_at(&self) -> usize {
-        self.programs_at() + self.programs as usize * PROGRAMS_BYTES
+        self.run_index_at() + self.runs as usize * RUN_INDEX_BYTES
     }
 
     fn data_at(&self) -> usize {
@@ -142,7 +142,11 @@ impl Header {
 
     /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.data_at() + self.sectors as usize * SECTOR) as u64
+        (self.runs_at() + self.run_bytes as usize) as u64
+    }
+
+    fn runs_at(&self) -> usize {
+        self.data_at() + self.sectors as usize * SECTOR
     }
 }
 
@@ -236,8 +240,8 @@ impl Journal {
             events: batch.events.len() as u32,
             sectors,
             overlap: batch.overlap,
-            programs: batch.programs().count() as u32,
-            last_sequence: batch.last_sequence,
+            runs: batch.runs().count() as u32,
+            run_bytes: batch.runs().map(|(_, run)| run.frames().len()).sum::<usize>() as u32,
             body_sum: 0,
             is_seal: false,
         };
@@ -246,11 +250,17 @@ impl Journal {
         for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
             event.encode(bytes);
         }
-        for (programs, bytes) in batch.programs().zip(bytes[header.programs_at()..].chunks_exact_mut(PROGRAMS_BYTES)) {
-            put_u32(bytes, 0, programs.slot);
-            put_u32(bytes, 4, programs.page);
-            put_u32(bytes, 8, programs.pages);
-            put_u32(bytes, 12, programs.region.into());
+        for ((region, run), bytes) in batch.runs().zip(bytes[header.run_index_at()..].chunks_exact_mut(RUN_INDEX_BYTES))
+        {
+            put_u64(bytes, 0, run.offset());
+            put_u32(bytes, 8, run.frames().len() as u32);
+            put_u32(bytes, 12, region.into());
+        }
+        let mut runs = &mut bytes[header.runs_at()..];
+        for (_, run) in batch.runs() {
+            let (place, rest) = runs.split_at_mut(run.frames().len());
+            place.copy_from_slice(run.frames());
+            runs = rest;
         }
         let (head, data) = bytes.split_at_mut(header.data_at());
         let index = &mut head[header.index_at()..];
@@ -279,48 +289,17 @@ impl Journal {
             .map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
-    /// Whether the batch that was last read lists pages of which nothing says yet that they were durable: neither its seal nor a later
-    /// batch.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    pub fn is_in_doubt(&self, header: &Header) -> io::Result<bool> {
-        if header.programs == 0 {
-            return Ok(false);
-        }
-        let mut block = [0; BLOCK];
-        self.seal.read_at(SEAL_AT, &mut block)?;
-        if Header::decode(&block, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= header.batch) {
-            return Ok(false);
-        }
-        let mut following = Buffer::new(BLOCK);
-        self.file.read_at(self.offset, following.bytes_mut())?;
-        let length = self.file.length()?;
-        let Some(next) = self.expected(following.bytes(), length) else { return Ok(true) };
-        following.resize(next.bytes() as usize);
-        self.file.read_at(self.offset, following.bytes_mut())?;
-        Ok(!self.is_whole(&next, following.bytes()))
-    }
-
-    /// The batch that was last read did not happen.
-    ///
-    /// # Errors
-    /// What follows says that it did, or the file cannot be read.
-    pub fn take_back(&mut self, header: &Header) -> Result<(), JournalError> {
-        self.offset -= header.bytes();
-        self.next -= 1;
-        let length = self.file.length()?;
-        self.look_behind(length)
-    }
-
-    /// Runs of pages that the batch that was last read lists.
-    pub fn programs(&self, header: &Header) -> impl Iterator<Item = Programs> {
-        let of_batch = &self.batch.bytes()[header.programs_at()..header.index_at()];
-        of_batch.chunks_exact(PROGRAMS_BYTES).map(|bytes| Programs {
-            region: bytes[12],
-            slot: u32_at(bytes, 0),
-            page: u32_at(bytes, 4),
-            pages: u32_at(bytes, 8),
+    /// Runs of pages of the batch that was last read: region, first byte in its file, frames.
+    pub fn runs(&self) -> impl Iterator<Item = (u8, u64, &[u8])> {
+        let header = Header::decode(self.batch.bytes(), self.seed);
+        let (index, mut frames) = header.map_or((&[][..], &[][..]), |header| {
+            let bytes = self.batch.bytes();
+            (&bytes[header.run_index_at()..header.index_at()], &bytes[header.runs_at()..])
+        });
+        index.chunks_exact(RUN_INDEX_BYTES).map_while(move |entry| {
+            let (run, rest) = frames.split_at_checked(u32_at(entry, 8) as usize)?;
+            frames = rest;
+            Some((entry[12], u64_at(entry, 0), run))
         })
     }
 
@@ -339,13 +318,13 @@ impl Journal {
         let bytes = self.batch.bytes();
         let Some(header) = Header::decode(bytes, self.seed) else { return (&[], &[]) };
         let index_end = header.index_at() + header.sectors as usize * INDEX_BYTES;
-        (&bytes[header.index_at()..index_end], &bytes[header.data_at()..])
+        (&bytes[header.index_at()..index_end], &bytes[header.data_at()..header.runs_at()])
     }
 
     /// The 16 bytes of each event of the batch that was last read.
     pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let header = Header::decode(self.batch.bytes(), self.seed);
-        let end = header.map_or(HEADER_BYTES, |header| header.programs_at());
+        let end = header.map_or(HEADER_BYTES, |header| header.run_index_at());
         self.batch.bytes()[HEADER_BYTES..end].chunks_exact(EVENT_BYTES)
     }
 

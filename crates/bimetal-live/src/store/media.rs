@@ -12,7 +12,6 @@ mod frames;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::RangeInclusive;
 
 use bimetal_core::ledger::{Ledger, Server};
 use bimetal_core::media::{Cause, CellMode, Media, Part, SimMedia, Simulation};
@@ -22,13 +21,17 @@ use bimetal_core::save::{self, Save};
 use bimetal_core::units::{BlockId, Ppa, RegionId};
 
 use super::arena::Arena;
+use super::backing::is_full;
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::reading::{Misread, Reading};
-use super::region::{Leaving, Programs, Region, Spot};
+use super::region::{Leaving, Region, Spot};
 use super::state::{Reader, Writer, bounded};
+
+/// Bytes of pages that a batch has, at most.
+pub const FEW_BYTES: usize = 512 << 10;
 
 /// What becomes of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,35 +332,47 @@ impl FileMedia {
     /// A commit begins whose pages are in the files already: events are replayed.
     pub fn begin_commit(&mut self) {
         for region in &mut self.regions {
-            region.leave();
+            region.leave(false);
         }
     }
 
-    /// A commit begins: pages that it is to write and make durable.
+    /// A commit begins: pages that it is to write. Whether they are so few that its batch has them; otherwise they are to be durable
+    /// before it is.
     ///
     /// # Errors
     /// The files cannot be written. After one that [`is_full`](super::backing::is_full) it can be done again.
-    pub fn leave(&mut self) -> io::Result<Vec<Leaving>> {
+    pub fn leave(&mut self) -> io::Result<(Vec<Leaving>, bool)> {
         self.place_held()?;
-        Ok(self.regions.iter_mut().filter_map(Region::leave).collect())
+        let waiting = self.regions.iter().try_fold(0, |sum, region| Some(sum + region.waiting_bytes()?));
+        let are_few = waiting.is_some_and(|bytes| bytes <= FEW_BYTES);
+        Ok((self.regions.iter_mut().filter_map(|region| region.leave(!are_few)).collect(), are_few))
     }
 
-    /// Whether the files hold all these pages, programmed with sequence numbers in this range.
+    /// Puts frames in place that were durable in the journal. If it `holds` them, or there is no room, they are held in memory.
     ///
     /// # Errors
-    /// A file cannot be read.
-    pub fn holds(
-        &self,
-        programs: impl IntoIterator<Item = Programs>,
-        sequences: &RangeInclusive<u64>,
-    ) -> io::Result<bool> {
-        for programs in programs {
-            let Some(region) = self.regions.get(usize::from(programs.region)) else { return Ok(false) };
-            if !region.holds(&programs, sequences, self.seed)? {
-                return Ok(false);
+    /// They are none of this device, or the files fail.
+    pub fn put_back(&mut self, region: u8, offset: u64, frames: &[u8], holds: bool) -> Result<(), String> {
+        let (held, held_bytes) = (&mut self.held, &mut self.held_bytes);
+        let of_region = self.regions.get_mut(usize::from(region)).ok_or("it has pages of no region")?;
+        of_region.put_back(offset, frames, self.seed, |of_region, offset, frame| {
+            match if holds { Err(io::ErrorKind::StorageFull.into()) } else { of_region.write_through(offset, frame) } {
+                Err(error) if is_full(&error) => {
+                    let old = held.insert((region, offset), frame.to_vec());
+                    *held_bytes += frame.len() - old.map_or(0, |old| old.len());
+                    Ok(())
+                }
+                written => written,
             }
-        }
-        Ok(true)
+        })
+    }
+
+    /// Makes durable what was written to the regions.
+    ///
+    /// # Errors
+    /// It may not be.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.regions.iter_mut().try_for_each(Region::sync)
     }
 
     /// A commit is durable: what it made superfluous is free.
@@ -445,22 +460,7 @@ impl Media for FileMedia {
         for part in parts {
             self.loaded(part.data);
         }
-        let layout = self.regions[region.index()].layout;
-        let frame = &mut self.frames.bytes_mut()[..layout.stride()];
-        layout.clear(frame, Tag::NONE);
-        for part in parts {
-            let first = match part.data.from {
-                From::Arena(first) => first,
-                From::Page(page) => self.pages[page as usize].first.unwrap_or_default(),
-            } + part.from;
-            let to = part.to as usize;
-            let bytes = self.arena.bytes(first, part.sectors);
-            frame[to * SECTOR..to * SECTOR + bytes.len()].copy_from_slice(bytes);
-            for (index, &tag) in self.arena.tags(first, part.sectors).iter().enumerate() {
-                layout.set_tag(frame, to + index, tag);
-            }
-        }
-        self.store(region, &spot, 0);
+        self.store(region, &spot, parts);
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
 //! | pages in files | `frame`, `slots`, `write_buffer`, `reading` |
-//! | what survives | `journal`, `syncs`, `checkpoint`, `superblock` |
+//! | what survives | `journal`, `syncs`, `times`, `checkpoint`, `superblock` |
 //! | reading without the scheme, copies | `map`, `copy` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
 //! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
@@ -52,6 +52,7 @@ pub mod soak;
 mod state;
 mod superblock;
 mod syncs;
+mod times;
 mod waiters;
 mod write_buffer;
 
@@ -60,7 +61,7 @@ pub use check::{CheckReport, check};
 pub(crate) use copy::read_range;
 pub use copy::{NewStore, Opened, Read, Source, Take, source};
 pub use create::{CreateOptions, create};
-pub use device::{Status, Store, Times};
+pub use device::{Status, Store};
 pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
 pub use engine::{Counts, Limits};
@@ -70,3 +71,4 @@ pub use map::Mapped;
 pub use open::{OpenOptions, Recovery};
 pub use rescue::{Parts, Rescued, rescue};
 pub use superblock::Power;
+pub use times::Times;

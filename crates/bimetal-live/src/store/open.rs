@@ -19,6 +19,7 @@ use super::media::{FileMedia, Io};
 use super::region::Region;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
+use super::times::Clocks;
 
 /// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
 /// void has the number of a later one.
@@ -139,10 +140,12 @@ fn load_files(
             durable: first_event,
             journal_bytes: 0,
             lacks_journal: false,
+            journal_memory_bytes: 0,
             counts: Counts::default(),
             modelled: Modelled::default(),
             held_at_first: 0,
         };
+        let clocks = Arc::new(Clocks::default());
         let committer = Committer {
             files,
             superblock,
@@ -153,7 +156,8 @@ fn load_files(
             opened: Instant::now(),
             unfinished: None,
             spare: Vec::with_capacity(limits.events),
-            syncs: Syncs::default(),
+            syncs: Syncs::new(Arc::clone(&clocks)),
+            clocks,
         };
         Ok((engine, committer))
     })?;
@@ -233,21 +237,6 @@ fn replay(
     let in_journal = |source| StoreError::Journal { file: JOURNAL.into(), source };
     let journal = &mut committer.journal;
     while let Some(header) = journal.read_next().map_err(in_journal)? {
-        if journal.is_in_doubt(&header).in_file(JOURNAL)? {
-            let sequences = header.sequence + 1..=header.last_sequence;
-            if !engine.media.holds(journal.programs(&header), &sequences).in_file("a region")? {
-                journal.take_back(&header).map_err(in_journal)?;
-                tracing::warn!(
-                    "a commit of {} events was cut short; nobody was told that they are durable",
-                    header.events
-                );
-                break;
-            }
-            if !read_only {
-                // They may be in the page cache only.
-                engine.media.regions().iter().try_for_each(Region::sync).in_file("a region")?;
-            }
-        }
         let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
         engine.replay(&header, journal, read_only).map_err(damaged)?;
         recovery.batches += 1;

@@ -6,7 +6,6 @@
 //! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
@@ -21,8 +20,6 @@ use super::write_buffer::{Run, WriteBuffer};
 
 /// Where the first slot begins.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
-/// Blocks that are filled at the same time, more or less.
-const OPEN_BLOCKS: usize = 8;
 /// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least so many.
 const RESERVE_PART: u32 = 50;
 const RESERVE_MIN: u32 = 32;
@@ -61,10 +58,9 @@ pub struct Region {
     /// Slots for which there must be room before a request is accepted; 0 if the file has all its room.
     ahead: u32,
     slot_bytes: u64,
+    /// Whether anything was written since the last sync, and whether frames were since the last commit began.
     is_dirty: bool,
-    /// What was programmed since the last commit began, as far as it can be listed, and how many pages.
-    programs: Vec<Programs>,
-    programmed_pages: usize,
+    is_ahead: bool,
 }
 
 /// Where a page lies.
@@ -78,29 +74,13 @@ pub struct Spot {
     pub offset: u64,
 }
 
-/// Bytes of frames and runs of them that a commit lists, at most.
-const LISTED_BYTES: usize = 1 << 20;
-const LISTED_MAX: usize = 256;
-
-/// Pages of a slot that were programmed one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Programs {
+/// What a commit writes to a file, or makes durable in it.
+pub struct Leaving {
     /// Position of the region in the device.
     pub region: u8,
-    /// Slot within the file.
-    pub slot: u32,
-    /// First page.
-    pub page: u32,
-    /// Number of pages.
-    pub pages: u32,
-}
-
-/// What a commit writes to a file and makes durable.
-pub struct Leaving {
+    /// Frames that waited.
+    pub runs: Vec<Arc<Run>>,
     file: File,
-    runs: Vec<Arc<Run>>,
-    /// Pages that were programmed, unless they are too many to be listed.
-    pub programs: Option<Vec<Programs>>,
 }
 
 impl Leaving {
@@ -155,8 +135,7 @@ impl Region {
             ahead: if sparse && slots_max.is_none() { ahead } else { 0 },
             slot_bytes,
             is_dirty: false,
-            programs: Vec::new(),
-            programmed_pages: 0,
+            is_ahead: false,
         })
     }
 
@@ -185,43 +164,43 @@ impl Region {
         });
         debug_assert_eq!(number, self.programmed[block.index()], "pages are programmed in order, once per erase");
         self.programmed[block.index()] = number + 1;
-        self.list(slot, number);
         self.spot_in(slot, block, number)
     }
 
-    /// Notes that a page was programmed.
-    fn list(&mut self, slot: u32, page: u32) {
-        self.programmed_pages += 1;
-        // Schemes fill a few blocks at a time.
-        let recent = self.programs.len().saturating_sub(OPEN_BLOCKS);
-        let follows = |run: &&mut Programs| run.slot == slot && run.page + run.pages == page;
-        if let Some(run) = self.programs[recent..].iter_mut().find(follows) {
-            run.pages += 1;
-        } else if self.programs.len() <= LISTED_MAX {
-            self.programs.push(Programs { region: self.id, slot, page, pages: 1 });
-        }
-    }
-
-    /// Whether the file holds frames of these pages that were programmed with sequence numbers in this range.
+    /// Writes frames that follow one another and were durable in the journal, unless they are in the file already, or later ones are.
+    /// `place` is told those that are not there, and where they belong.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub fn holds(&self, programs: &Programs, sequences: &RangeInclusive<u64>, seed: u32) -> io::Result<bool> {
-        let Programs { slot, page, pages, .. } = *programs;
-        if page.checked_add(pages).is_none_or(|end| end > self.geometry.pages_per_block) {
-            return Ok(false);
-        }
-        let mut frame = Buffer::new(self.layout.stride());
-        for page in page..page + pages {
-            self.file.read_at(self.offset(slot, page), frame.bytes_mut())?;
-            let is_there = self.layout.open(frame.bytes(), seed).is_ok_and(|(place, sequence)| {
-                (place.region, place.slot, place.page) == (self.id, slot, page) && sequences.contains(&sequence)
-            });
-            if !is_there {
-                return Ok(false);
+    /// The frames are none of this region, or the file fails.
+    pub fn put_back(
+        &mut self,
+        offset: u64,
+        frames: &[u8],
+        seed: u32,
+        mut place: impl FnMut(&mut Self, u64, &[u8]) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let mut there = Buffer::new(self.layout.stride());
+        for (frame, offset) in frames.chunks(self.layout.stride()).zip((offset..).step_by(self.layout.stride())) {
+            let sequence = self.sequence_at(offset, frame, seed).ok_or("it has a page that cannot be")?;
+            self.file.read_at(offset, there.bytes_mut()).map_err(|error| error.to_string())?;
+            // A slot may have been given to others since, whose pages were synced before their batch was written.
+            if self.sequence_at(offset, there.bytes(), seed).is_none_or(|there| there < sequence) {
+                place(self, offset, frame).map_err(|error| error.to_string())?;
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The sequence number of a frame that belongs there.
+    fn sequence_at(&self, offset: u64, frame: &[u8], seed: u32) -> Option<u64> {
+        if frame.len() != self.layout.stride() {
+            return None;
+        }
+        let (place, sequence) = self.layout.open(frame, seed).ok()?;
+        let is_its_place = place.region == self.id
+            && place.page < self.geometry.pages_per_block
+            && self.offset(place.slot, place.page) == offset;
+        is_its_place.then_some(sequence)
     }
 
     /// Its file.
@@ -234,22 +213,21 @@ impl Region {
         self.waiting.get(spot.offset, self.layout.stride()).is_some()
     }
 
-    /// Makes durable what is in the file, whoever wrote it.
+    /// Makes durable what was written.
     ///
     /// # Errors
     /// It may not be.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync()
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.is_dirty {
+            self.file.sync()?;
+            self.is_dirty = false;
+        }
+        Ok(())
     }
 
     /// The first byte of a page in the file.
     fn offset(&self, slot: u32, page: u32) -> u64 {
         FIRST_SLOT + u64::from(slot) * self.slot_bytes + u64::from(page) * self.layout.stride() as u64
-    }
-
-    /// Whether the file can have such a slot.
-    pub fn has_room(&self, spot: &Spot) -> bool {
-        self.slots_max.is_none_or(|slots| spot.place.slot < slots)
     }
 
     /// Erases a block.
@@ -284,13 +262,18 @@ impl Region {
         self.layout.verify(frame, spot.place, spot.since, seed)
     }
 
-    /// Writes the frame of a page, now or with the next commit.
+    /// Writes the frame of a page, now or with the next commit. `compose` writes it to memory.
     ///
     /// # Errors
     /// This one or others may not have been written.
-    pub fn write(&mut self, spot: &Spot, frame: &[u8]) -> io::Result<()> {
-        self.is_dirty = true;
-        self.waiting.put(self.file.as_ref(), spot.offset, frame)
+    pub fn write(&mut self, spot: &Spot, compose: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        if self.slots_max.is_some_and(|slots| spot.place.slot >= slots) {
+            return Err(io::Error::other("too few slots for one request"));
+        }
+        let written = self.waiting.put(self.file.as_ref(), spot.offset, self.layout.stride(), compose)?;
+        self.is_dirty |= written;
+        self.is_ahead |= written;
+        Ok(())
     }
 
     /// Writes the frame of a page to the file at once.
@@ -299,21 +282,23 @@ impl Region {
     /// It may not have been written.
     pub fn write_through(&mut self, offset: u64, frame: &[u8]) -> io::Result<()> {
         self.is_dirty = true;
+        self.is_ahead = true;
         self.file.write_at(offset, frame)
     }
 
-    /// A commit begins: what it has to write, and to sync if anything was written since the last one.
-    pub fn leave(&mut self) -> Option<Leaving> {
+    /// Bytes of frames that wait for the next commit; none if others of it are in the file already.
+    pub fn waiting_bytes(&self) -> Option<usize> {
+        (!self.is_ahead).then(|| self.waiting.bytes())
+    }
+
+    /// A commit begins: what it has to write. If it `syncs`, the file will be durable then, too.
+    pub fn leave(&mut self, syncs: bool) -> Option<Leaving> {
         self.slots.leave();
-        let (mut programs, pages) = (std::mem::take(&mut self.programs), std::mem::take(&mut self.programmed_pages));
-        let is_cut = programs.len() > LISTED_MAX;
-        // A block that was erased again is not part of what the commit leads to, and its slot goes to others when that is durable.
-        programs.retain(|run| !self.slots.is_parked(run.slot));
-        std::mem::take(&mut self.is_dirty).then(|| {
-            let is_listed = !is_cut && pages * self.layout.stride() <= LISTED_BYTES;
-            let programs = is_listed.then_some(programs);
-            Leaving { file: Arc::clone(&self.file), runs: self.waiting.leave(), programs }
-        })
+        self.is_ahead = false;
+        let runs = self.waiting.leave();
+        self.is_dirty |= !runs.is_empty();
+        let is_part = if syncs { std::mem::take(&mut self.is_dirty) } else { !runs.is_empty() };
+        is_part.then(|| Leaving { region: self.id, runs, file: Arc::clone(&self.file) })
     }
 
     /// Slots that wait for a commit.

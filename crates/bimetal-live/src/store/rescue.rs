@@ -1,7 +1,7 @@
 //! Rescue: an image of the host's sectors from a store, however damaged.
 //!
 //! A store that can be opened is copied. From one that cannot, the newest version of each sector is taken that is found in
-//! any sound page, or on the home disk: what was written last, whether it was committed or not. That a sector was trimmed
+//! any sound page, in a region or in the journal, or on the home disk: what was written last, whether it was committed or not. That a sector was trimmed
 //! is not known there, so that trimmed data may come back.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::backing::{Access, Backing, Storage};
 use super::bytes::Buffer;
 use super::copy::read_range;
-use super::create::{DISK, SUMS, region_file};
+use super::create::{DISK, JOURNAL, SUMS, region_file};
 use super::device::Store;
 use super::error::{InFile, StoreError};
 use super::frame::{Layout, SECTOR, Tag};
@@ -73,6 +73,8 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
     }
 }
 
+/// Bytes of the journal that are looked through at once.
+const CHUNK_BYTES: usize = 1 << 20;
 /// Sectors whose newest versions are noted together.
 const NOTED: u64 = 64;
 
@@ -117,6 +119,10 @@ impl Search<'_> {
         }
         for (file, backing, label) in regions {
             self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
+            // There may be none.
+            if let Ok(journal) = self.open(JOURNAL) {
+                self.take_journal(journal.as_ref(), &label, seed).in_file(JOURNAL)?;
+            }
         }
         self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
         Ok(())
@@ -178,18 +184,34 @@ impl Search<'_> {
         while offset + layout.stride() as u64 <= length {
             backing.read_at(offset, frame.bytes_mut())?;
             self.rescued.pages.0 += 1;
-            if let Ok((place, _)) = layout.open(frame.bytes(), seed)
-                && place.region == region
-            {
-                self.rescued.pages.1 += 1;
-                for sector in 0..layout.page_sectors() {
-                    let bytes = &frame.bytes()[sector * SECTOR..(sector + 1) * SECTOR];
-                    self.take(layout.tag(frame.bytes(), sector), bytes)?;
-                }
-            }
+            self.rescued.pages.1 += u64::from(self.take_frame(&layout, region, frame.bytes(), seed)?);
             offset += layout.stride() as u64;
         }
         Ok(())
+    }
+
+    /// Pages that batches of the journal have: those of the last commits may be there only. Batches are not read, as one that is
+    /// damaged hides those behind it.
+    fn take_journal(&mut self, journal: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
+        let Part::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
+        let layout = Layout::new(page_bytes);
+        let mut bytes = Buffer::new(CHUNK_BYTES + layout.stride());
+        for offset in (0..journal.length()?).step_by(CHUNK_BYTES) {
+            journal.read_at(offset, bytes.bytes_mut())?;
+            for start in (0..CHUNK_BYTES).step_by(SECTOR) {
+                self.take_frame(&layout, region, &bytes.bytes()[start..start + layout.stride()], seed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the sectors of a frame of that region; whether it is sound.
+    fn take_frame(&mut self, layout: &Layout, region: u8, frame: &[u8], seed: u32) -> std::io::Result<bool> {
+        let is_sound = layout.open(frame, seed).is_ok_and(|(place, _)| place.region == region);
+        for sector in (0..layout.page_sectors()).filter(|_| is_sound) {
+            self.take(layout.tag(frame, sector), &frame[sector * SECTOR..(sector + 1) * SECTOR])?;
+        }
+        Ok(is_sound)
     }
 }
 

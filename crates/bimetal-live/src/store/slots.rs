@@ -68,11 +68,6 @@ impl Slots {
         }
     }
 
-    /// Whether a slot waits for the next commit.
-    pub fn is_parked(&self, slot: u32) -> bool {
-        self.parked.contains(&slot)
-    }
-
     /// Slots that wait for the next commit.
     pub fn parked(&self) -> u32 {
         self.parked.len() as u32

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::files::File;
+use super::times::Clocks;
 
 /// A sync that takes longer than this is worth waking a thread for.
 const WORTH_A_THREAD: Duration = Duration::from_micros(200);
@@ -21,11 +22,11 @@ struct Helper {
 }
 
 impl Helper {
-    fn start() -> io::Result<Self> {
+    fn start(clocks: Arc<Clocks>) -> io::Result<Self> {
         let ((files, to_sync), (done, synced)) = (mpsc::channel::<File>(), mpsc::channel());
         thread::Builder::new().name("sync".into()).spawn(move || {
             for file in to_sync {
-                let synced = file.sync();
+                let synced = sync(&file, &clocks);
                 // Whoever is told may want to be the last that has it open.
                 drop(file);
                 if done.send(synced).is_err() {
@@ -37,15 +38,28 @@ impl Helper {
     }
 }
 
+/// Syncs a file.
+fn sync(file: &File, clocks: &Clocks) -> io::Result<()> {
+    let start = Instant::now();
+    let synced = file.sync();
+    clocks.synced(start.elapsed());
+    synced
+}
+
 /// Syncs files.
-#[derive(Default)]
 pub struct Syncs {
+    clocks: Arc<Clocks>,
     helpers: Vec<Helper>,
     /// How long the files took that were synced last.
     last: Duration,
 }
 
 impl Syncs {
+    /// Syncs that these clocks measure.
+    pub fn new(clocks: Arc<Clocks>) -> Self {
+        Self { clocks, helpers: Vec::new(), last: Duration::ZERO }
+    }
+
     /// Makes files durable: at the same time if that takes long, in their order otherwise.
     ///
     /// # Errors
@@ -54,7 +68,7 @@ impl Syncs {
         let Some((first, others)) = files.split_first() else { return Ok(()) };
         let start = Instant::now();
         let done = if others.is_empty() || self.last < WORTH_A_THREAD {
-            files.iter().try_for_each(|file| file.sync())
+            files.iter().try_for_each(|file| sync(file, &self.clocks))
         } else {
             self.in_parallel(first, others)
         };
@@ -64,14 +78,14 @@ impl Syncs {
 
     fn in_parallel(&mut self, first: &File, others: &[&File]) -> io::Result<()> {
         while self.helpers.len() < others.len() {
-            self.helpers.push(Helper::start()?);
+            self.helpers.push(Helper::start(Arc::clone(&self.clocks))?);
         }
         let ended = || io::Error::other("a thread has ended");
         for (helper, file) in self.helpers.iter().zip(others) {
             helper.files.send(Arc::clone(file)).map_err(|_| ended())?;
         }
         // All have ended before any is told of, whatever came of them.
-        let done = first.sync();
+        let done = sync(first, &self.clocks);
         let others = self.helpers.iter().take(others.len());
         others.fold(done, |done, helper| done.and(helper.synced.recv().unwrap_or_else(|_| Err(ended()))))
     }
@@ -94,7 +108,8 @@ mod tests {
         let names = ["a", "b", "c"];
         let files = names.map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
         storage.sync().unwrap();
-        let mut syncs = Syncs { last: WORTH_A_THREAD, ..Syncs::default() };
+        let clocks = Arc::new(Clocks::default());
+        let mut syncs = Syncs { last: WORTH_A_THREAD, ..Syncs::new(Arc::clone(&clocks)) };
         files.iter().for_each(|file| file.write_at(0, &[1; 512]).unwrap());
         syncs.at_once(&files.each_ref()).unwrap();
         let cut = storage.clone();
@@ -105,6 +120,6 @@ mod tests {
             storage.set_fault(storage.changes() + which, Fault::Io);
             assert!(syncs.at_once(&files.each_ref()).is_err());
         }
-        assert_eq!(syncs.helpers.len(), 2);
+        assert_eq!((syncs.helpers.len(), clocks.times().sync.count()), (2, 12));
     }
 }

@@ -13,7 +13,7 @@ use super::bytes::Buffer;
 /// Blocks that are filled at the same time, more or less: schemes have a few open, often one per die.
 const RUNS: usize = 8;
 /// Bytes that are written at once, unless a frame has more.
-const RUN_BYTES: usize = 128 << 10;
+const RUN_BYTES: usize = 256 << 10;
 
 /// Frames that are to be written, in runs that follow one another in the file.
 #[derive(Debug)]
@@ -54,16 +54,27 @@ impl Run {
     /// # Errors
     /// It may not have been written.
     pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
-        file.write_at(self.offset, &self.bytes.bytes()[..self.filled])
+        file.write_at(self.offset, self.frames())
     }
 
-    /// Writes it, after which it is empty. What cannot be written stays.
-    fn write_out(&mut self, file: &dyn Backing) -> io::Result<()> {
-        if self.filled > 0 {
-            self.write(file)?;
-            self.filled = 0;
+    /// Writes it, after which it is empty; whether it had anything. What cannot be written stays.
+    fn write_out(&mut self, file: &dyn Backing) -> io::Result<bool> {
+        if self.filled == 0 {
+            return Ok(false);
         }
-        Ok(())
+        self.write(file)?;
+        self.filled = 0;
+        Ok(true)
+    }
+
+    /// Its first byte in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Its frames.
+    pub fn frames(&self) -> &[u8] {
+        &self.bytes.bytes()[..self.filled]
     }
 }
 
@@ -75,14 +86,22 @@ impl WriteBuffer {
         Self { runs, leaving: Vec::with_capacity(RUNS), spare: Vec::with_capacity(RUNS), run_bytes, oldest: 0 }
     }
 
-    /// Takes a frame for that place in the file. What has waited long enough is written.
+    /// Takes a frame for that place in the file, which `compose` writes. What has waited long enough is written; returns whether
+    /// anything was.
     ///
     /// # Errors
     /// Some could not be written. They are still here, but this one may not be.
-    pub fn put(&mut self, file: &dyn Backing, offset: u64, frame: &[u8]) -> io::Result<()> {
+    pub fn put(
+        &mut self,
+        file: &dyn Backing,
+        offset: u64,
+        frame_bytes: usize,
+        compose: impl FnOnce(&mut [u8]),
+    ) -> io::Result<bool> {
         let follows = |run: &Run| run.filled > 0 && run.end() == offset;
-        let has_room = |run: &Run| run.filled + frame.len() <= self.run_bytes;
+        let has_room = |run: &Run| run.filled + frame_bytes <= self.run_bytes;
         let found = self.runs.iter().position(follows);
+        let mut written = false;
         let at = match found.filter(|&at| has_room(&self.runs[at])) {
             Some(at) => at,
             None => {
@@ -90,7 +109,7 @@ impl WriteBuffer {
                 let empty = || self.runs.iter().position(|run| run.filled == 0);
                 let at = found.or_else(empty).unwrap_or(self.oldest);
                 let run = &mut self.runs[at];
-                run.write_out(file)?;
+                written |= run.write_out(file)?;
                 run.offset = offset;
                 run.bytes.resize(self.run_bytes);
                 self.oldest = (at + 1) % RUNS;
@@ -98,9 +117,17 @@ impl WriteBuffer {
             }
         };
         let run = &mut self.runs[at];
-        run.bytes.bytes_mut()[run.filled..run.filled + frame.len()].copy_from_slice(frame);
-        run.filled += frame.len();
-        if run.filled + frame.len() > self.run_bytes { run.write_out(file) } else { Ok(()) }
+        compose(&mut run.bytes.bytes_mut()[run.filled..run.filled + frame_bytes]);
+        run.filled += frame_bytes;
+        if run.filled + frame_bytes > self.run_bytes {
+            written |= run.write_out(file)?;
+        }
+        Ok(written)
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.filled).sum()
     }
 
     /// Hands all that waits to a commit, which writes it.
@@ -183,20 +210,24 @@ mod tests {
         }
     }
 
+    fn put(buffer: &mut WriteBuffer, file: &Notes, offset: u64, fill: u8) -> io::Result<bool> {
+        buffer.put(file, offset, STRIDE, |frame| frame.fill(fill))
+    }
+
     #[test]
     fn frames_that_follow_one_another_are_written_at_once() {
         let (file, mut buffer) = (Notes::default(), WriteBuffer::new(STRIDE, 4));
         for page in 0..4_u64 {
             for block in 0..2_u64 {
-                buffer.put(&file, (block << 20) + page * STRIDE as u64, &[page as u8; STRIDE]).unwrap();
+                put(&mut buffer, &file, (block << 20) + page * STRIDE as u64, page as u8).unwrap();
             }
         }
         assert_eq!(*file.writes.lock().unwrap(), [(0, 2048), (1 << 20, 2048)], "four frames of each block");
-        buffer.put(&file, 9 << 20, &[1; STRIDE]).unwrap();
+        put(&mut buffer, &file, 9 << 20, 1).unwrap();
         assert_eq!(buffer.get(9 << 20, STRIDE), Some(&[1; STRIDE][..]));
         assert_eq!(buffer.get(0, STRIDE), None, "it is in the file");
         let leaving = buffer.leave();
-        buffer.put(&file, (9 << 20) + STRIDE as u64, &[2; STRIDE]).unwrap();
+        put(&mut buffer, &file, (9 << 20) + STRIDE as u64, 2).unwrap();
         assert_eq!(
             buffer.get(9 << 20, STRIDE),
             Some(&[1; STRIDE][..]),
@@ -214,7 +245,7 @@ mod tests {
     fn one_run_too_many_writes_the_oldest() {
         let (file, mut buffer) = (Notes::default(), WriteBuffer::new(STRIDE, 4));
         for block in 0..=RUNS as u64 + 1 {
-            buffer.put(&file, block << 20, &[0; STRIDE]).unwrap();
+            put(&mut buffer, &file, block << 20, 0).unwrap();
         }
         assert_eq!(*file.writes.lock().unwrap(), [(0, STRIDE), (1 << 20, STRIDE)]);
     }
@@ -222,9 +253,9 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_still_there() {
         let (file, mut buffer) = (Notes { fails: true, ..Notes::default() }, WriteBuffer::new(STRIDE, 2));
-        buffer.put(&file, 0, &[1; STRIDE]).unwrap();
-        assert!(buffer.put(&file, 512, &[2; STRIDE]).is_err());
-        assert!(buffer.put(&file, 1024, &[3; STRIDE]).is_err(), "the run that it follows is full");
+        put(&mut buffer, &file, 0, 1).unwrap();
+        assert!(put(&mut buffer, &file, 512, 2).is_err());
+        assert!(put(&mut buffer, &file, 1024, 3).is_err(), "the run that it follows is full");
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
         assert!(buffer.leave()[0].write(&file).is_err());
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));

@@ -37,12 +37,12 @@ fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
     // Longer than a busy machine keeps a thread from running.
     let stall = milliseconds(1000);
     let running = serve(Options { stall, ..Options::default() });
+    let start = Instant::now();
     let [mut trickles, mut reads_nothing, mut slow, mut idle] = [(); 4].map(|()| running.client(false));
     reads_nothing.write_all(&request(0, NBD_CMD_READ, 5, 0, LARGE as u32)).unwrap();
     slow.write_all(&request(0, NBD_CMD_READ, 5, 0, 4 << 20)).unwrap();
     thread::scope(|scope| {
         let trickle = scope.spawn(|| {
-            let start = Instant::now();
             let message = write(0, 1, 0, &[1; 8192]);
             let refused = message.chunks(1).find(|byte| {
                 thread::sleep(milliseconds(10));

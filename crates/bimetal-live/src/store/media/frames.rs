@@ -3,11 +3,12 @@
 
 use std::io;
 
+use bimetal_core::media::Part;
 use bimetal_core::units::{Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::backing::is_full;
-use crate::store::frame::{FrameError, Place, Tag};
+use crate::store::frame::{FrameError, Place, SECTOR, Tag};
 use crate::store::region::{Region, Spot};
 
 /// Bytes of frames that are read at once to be copied, unless a frame has more.
@@ -93,30 +94,66 @@ impl FileMedia {
         first
     }
 
-    /// Writes the frame of that index as that page.
-    pub(super) fn store(&mut self, region: RegionId, spot: &Spot, index: usize) {
+    /// Writes parts, which are in memory, as a page.
+    pub(super) fn store(&mut self, region: RegionId, spot: &Spot, parts: &[Part<Carried>]) {
+        let Self { regions, arena, pages, sequence, seed, io, .. } = self;
+        let region = &mut regions[region.index()];
+        let layout = region.layout;
+        let compose = |frame: &mut [u8]| {
+            if parts.iter().map(|part| part.sectors as usize).sum::<usize>() < layout.page_sectors() {
+                layout.clear(frame, Tag::NONE);
+            }
+            for part in parts {
+                let first = part.from
+                    + match part.data.from {
+                        From::Arena(first) => first,
+                        From::Page(page) => pages[page as usize].first.unwrap_or_default(),
+                    };
+                let to = part.to as usize;
+                let bytes = arena.bytes(first, part.sectors);
+                frame[to * SECTOR..to * SECTOR + bytes.len()].copy_from_slice(bytes);
+                for (index, &tag) in arena.tags(first, part.sectors).iter().enumerate() {
+                    layout.set_tag(frame, to + index, tag);
+                }
+            }
+            layout.seal(frame, spot.place, *sequence, *seed);
+        };
+        match if *io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
+            Ok(()) => {}
+            Err(error) => {
+                let mut frame = vec![0; layout.stride()];
+                compose(&mut frame);
+                self.hold(spot, frame, &error);
+            }
+        }
+    }
+
+    /// Writes the frame of that index, which was loaded, as another page.
+    fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize) {
         let region = &mut self.regions[region.index()];
         let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
         let frame = &mut self.frames.bytes_mut()[frame];
         region.layout.seal(frame, spot.place, self.sequence, self.seed);
-        let written = match self.io {
-            Io::Files if region.has_room(spot) => region.write(spot, frame).map(|()| true),
-            Io::Files => Err(io::Error::other("too few slots for one request")),
-            Io::Memory | Io::Replay => Ok(false),
-        };
-        if let Ok(true) = written {
-            return;
+        let compose = |place: &mut [u8]| place.copy_from_slice(frame);
+        match if self.io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
+            Ok(()) => {}
+            Err(error) => {
+                let frame = frame.to_vec();
+                self.hold(spot, frame, &error);
+            }
         }
+    }
+
+    /// Holds a frame in memory that could not be written.
+    fn hold(&mut self, spot: &Spot, frame: Vec<u8>, error: &io::Error) {
+        let region = spot.place.region;
         self.held_bytes += frame.len();
-        if let Some(old) = self.held.insert((region.id, spot.offset), frame.to_vec()) {
+        if let Some(old) = self.held.insert((region, spot.offset), frame) {
             self.held_bytes -= old.len();
         }
         // For what there is no room now, there may be later.
-        if let Err(error) = written
-            && !is_full(&error)
-        {
-            let what = format!("a page of region {} cannot be written", region.id);
-            self.fail(what, &error);
+        if !is_full(error) {
+            self.fail(format!("a page of region {region} cannot be written"), error);
         }
     }
 
@@ -146,7 +183,7 @@ impl FileMedia {
         for (index, to) in (to.0..).take(count).enumerate() {
             let spot = self.take(region, Ppa(to));
             if moves {
-                self.store(region, &spot, index);
+                self.store_copy(region, &spot, index);
             }
         }
     }
