@@ -67,12 +67,15 @@ const WORKLOADS: [Workload; 4] = [
     Workload::new("write 4K, depth 1", "randwrite", REQUEST_BYTES, 1),
     Workload::new("write 4K, depth 32", "randwrite", REQUEST_BYTES, 32),
 ];
-/// Beside these, what is measured on a store that is not full.
-const MORE_WORKLOADS: [Workload; 8] = [
+/// What is measured on a store that is not full before these, whose small writes scatter the pages of larger requests.
+const LARGE_WORKLOADS: [Workload; 4] = [
     Workload::new("read 64K, depth 8", "randread", 64 << 10, 8),
     Workload::new("write 64K, depth 8", "randwrite", 64 << 10, 8),
     Workload::new("read 1M, depth 4", "randread", 1 << 20, 4),
     Workload::new("write 1M, depth 4", "randwrite", 1 << 20, 4),
+];
+/// And after these.
+const SYNCHRONOUS_WORKLOADS: [Workload; 4] = [
     Workload::synchronous("write 4K + flush, 1 client", 1),
     Workload::synchronous("write 4K + flush, 8 clients", 8),
     Workload::synchronous("write 4K + flush, 32 clients", 32),
@@ -119,7 +122,7 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let folder = folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))?;
     let path = |name: &str| folder.path().join(name);
     let bytes = args.size.0.next_multiple_of(1 << 20);
-    let workloads = 3 * WORKLOADS.len() + MORE_WORKLOADS.len();
+    let workloads = 3 * WORKLOADS.len() + LARGE_WORKLOADS.len() + SYNCHRONOUS_WORKLOADS.len();
     let bar = StepBar::new(workloads as u64 * u64::from(args.rounds) + 2);
     scheme::find(&args.scheme)?;
     // What is missing is said before stores are filled.
@@ -140,21 +143,21 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
         fio.fill(socket)?;
     }
     let pairs = [
-        (Pair { backing: "memory, no store", ours: &memory, theirs: &nbdkit_memory }, None, &[][..]),
+        (Pair { backing: "memory, no store", ours: &memory, theirs: &nbdkit_memory }, None, [&WORKLOADS[..], &[], &[]]),
         (
             Pair { backing: "files, a quarter of the store in use", ours: &roomy_server, theirs: &nbdkit_file },
             Some(&roomy),
-            &MORE_WORKLOADS[..],
+            [&LARGE_WORKLOADS[..], &WORKLOADS, &SYNCHRONOUS_WORKLOADS],
         ),
         (
             Pair { backing: "files, all of the store in use", ours: &full_server, theirs: &nbdkit_file },
             Some(&full),
-            &[],
+            [&WORKLOADS[..], &[], &[]],
         ),
     ];
     let mut rows = Vec::new();
-    for (pair, store, more) in pairs {
-        for workload in WORKLOADS.iter().chain(more) {
+    for (pair, store, workloads) in pairs {
+        for workload in workloads.into_iter().flatten() {
             rows.push(measure(&fio, &pair, store, workload, &bar)?);
         }
     }

@@ -60,14 +60,14 @@ impl Engine {
     ///
     /// # Errors
     /// Pages for which there was no room before cannot be written yet, or the files failed.
-    fn take_batch(&mut self, spare: Vec<Event>) -> Result<Option<Batch>, IoError> {
+    fn take_batch(&mut self, spare: &mut Vec<Event>) -> Result<Option<Batch>, IoError> {
         if self.pending.is_empty() {
             return Ok(None);
         }
         let (pages, has_pages) = self.media.leave().map_err(|error| self.told("a commit", &error))?;
         let disk = self.media.disk().map(|disk| (disk.leave(), disk.image().clone()));
         let (disk, image) = disk.unzip();
-        let events = std::mem::replace(&mut self.pending, spare);
+        let events = std::mem::replace(&mut self.pending, std::mem::take(spare));
         let (first_event, first_sequence) = (self.first_event, self.first_sequence);
         self.first_event += events.len() as u64;
         self.first_sequence = self.media.sequence();
@@ -107,7 +107,7 @@ impl Committer {
     pub fn next_batch(&mut self, engine: &mut Engine) -> Result<Option<Batch>, IoError> {
         match self.unfinished.take() {
             Some(batch) => Ok(Some(batch)),
-            None => engine.take_batch(std::mem::take(&mut self.spare)),
+            None => engine.take_batch(&mut self.spare),
         }
     }
 
