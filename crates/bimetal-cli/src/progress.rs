@@ -164,7 +164,7 @@ impl CopyBar {
         Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
     }
 
-    /// So many bytes more.
+    /// Advances the bar by a number of bytes.
     pub fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
     }

@@ -1,7 +1,7 @@
 //! Backups of a device while it is used: its state at the moment at which the backup begins.
 //!
-//! The device is copied chunk by chunk. Whoever is about to change a chunk that is not copied yet copies it first; reads, and changes
-//! of chunks that are copied, wait for nothing. A backup begins between two changes, so that none of them is in it in part.
+//! The device is copied chunk by chunk. A write, trim or zeroing of a chunk that is not copied yet copies the chunk first. Reads, and
+//! changes of copied chunks, do not wait. A backup begins between two changes, so that it has each of them whole or not at all.
 //!
 //! [`Backups`] belongs to a device, [`BackedUp`] is that device for those who change it, and a [`Sink`] takes what is copied. `wire` has
 //! how it gets to another process.
@@ -91,7 +91,7 @@ impl Backup {
     fn hand_over(&self, chunk: u64) -> io::Result<()> {
         let first = chunk * CHUNK_SECTORS;
         let range = first..(first + CHUNK_SECTORS).min(self.source.sectors());
-        // Whoever takes it may be slow, and the device need not wait.
+        // The sink may be slow: the chunk is read before the sink is locked.
         let mut runs = Vec::new();
         let (_, lost) = read_range(self.source.as_ref(), range, &mut |sector, bytes| {
             runs.push((sector, bytes.to_vec()));

@@ -1,11 +1,11 @@
 //! Commits: what has happened becomes durable while the device goes on.
 //!
-//! A commit takes a batch from the engine in a moment: events, pages that were programmed, sectors of the home disk. From then on
-//! nobody waits for it but those who asked for it. A few pages are part of the batch, which is appended to the journal and synced.
-//! If there are more, they are written and synced before it. The batch is what counts: without it the device is, after a crash, as
-//! the commit before left it. Only when it is durable are slots of erased blocks given to others, and the home disk written in place.
+//! A commit takes a batch from the engine: events, programmed pages, sectors of the home disk. The engine's lock is then free, and only
+//! threads that need durability wait. Up to 512 KiB of pages are part of the batch, which is appended to the journal and synced. More
+//! pages are written and synced before the batch. A crash before the batch is durable leaves the state of the commit before. Slots of
+//! erased blocks are freed, and the home disk is written in place, only after the batch is durable.
 //!
-//! There is one commit at a time. What happens meanwhile goes into the next one, for all that wait for it.
+//! There is one commit at a time. Events that happen during a commit are in the next one.
 
 use std::io;
 use std::ops::Range;

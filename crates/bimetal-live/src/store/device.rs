@@ -24,8 +24,8 @@ use crate::block_device::{BlockDevice, Extent, IoError};
 
 /// An open store.
 ///
-/// Threads take turns at the engine, which waits for no sync: whoever needs something to be durable waits at the committer, of
-/// which one at a time writes for all. Who takes both takes the committer first.
+/// Two locks. The engine's is held while a request is planned, never during a sync. The committer's is held during a commit, by the
+/// thread that leads it. A thread that needs both locks the committer first.
 pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,

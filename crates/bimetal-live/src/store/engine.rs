@@ -64,8 +64,8 @@ const JOURNAL_MAX: u64 = 32 << 20;
 const WAITING_MAX: usize = 16;
 
 impl Limits {
-    /// Bytes of journal that force a checkpoint of a device of so many sectors: as many as a checkpoint may have, so that it costs no
-    /// more than what led to it.
+    /// Bytes of journal that force a checkpoint of a device of `sectors` sectors. A large device has as much journal as checkpoint, so
+    /// that checkpoints write no more than commits do.
     pub fn journal_limit(&self, sectors: u64) -> u64 {
         let most = JOURNAL_MAX.max(checkpoint::room_bytes(sectors));
         self.journal_bytes.min((sectors * SECTOR as u64 / JOURNAL_PART).clamp(JOURNAL_MIN, most))
@@ -355,7 +355,7 @@ impl Engine {
         self.check_writable(false)
     }
 
-    /// Uses idle time for about so many page copies. Returns whether anything was done.
+    /// Lets the scheme use idle time for about `pages` page copies. Returns whether it did anything.
     pub(super) fn idle(&mut self, pages: u32) -> Result<bool, IoError> {
         self.admit();
         self.happen(Event::Idle { pages }, &[], None);

@@ -54,14 +54,14 @@ const BLOCK: usize = ATOMIC_BYTES as usize;
 /// Where the first batch begins.
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 
-/// Bytes that the file of a device of so many sectors takes: for the batches up to a checkpoint, the one that leads to it, and what
-/// happens meanwhile.
+/// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
+/// that is collected during that commit.
 pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
     let limits = Limits::default();
     FIRST_BATCH_AT + limits.journal_limit(sectors) + 2 * batch_bytes(&limits, sectors, has_disk)
 }
 
-/// Bytes of the largest batch, about: its last event may need more than the limits say.
+/// Bytes of the largest batch, about: its last event may take it beyond the limits.
 pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
     let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;

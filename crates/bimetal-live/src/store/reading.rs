@@ -1,8 +1,8 @@
-//! Reading: what a request of the host gets from where, planned with the engine and done without it.
+//! Reads of the host, planned under the engine's lock and performed without it.
 //!
-//! Serving a read tells which pages hold its sectors. What is in memory is taken at once. The frames of the others are read from the
-//! files afterwards, those that follow one another at once, while other requests are served. A slot that a commit frees meanwhile may
-//! get other pages; their frames say so, and whoever finds one serves the read once more.
+//! The plan names the page of each sector. Sectors of pages in memory are copied at once. Frames in the files are read afterwards, frames
+//! that follow one another with one read. A commit may free a slot meanwhile and another block may get it. The frame names its block, so
+//! that the read notices, and the store plans it again.
 
 use std::io;
 use std::sync::Arc;

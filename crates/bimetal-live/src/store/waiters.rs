@@ -1,24 +1,24 @@
-//! Those who wait for a commit: one of them leads it, for all that came before it began.
+//! Threads that wait for a commit. One of them leads it, for all events before it begins.
 //!
-//! Clients that write synchronously come back together when a commit has ended. If the next one began with the first of them, the
-//! others would wait for two. So it begins when as many are there as there were at the end of the one before, or after a part of
-//! the time that a sync takes.
+//! Clients that write synchronously come back together when a commit has ended. A commit that began with the first of them would make
+//! the others wait for a second one. So a commit begins when as many threads wait as at the end of the commit before, or after a
+//! quarter of the time of a sync.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many there are.
+    /// Threads that wait.
     count: usize,
-    /// How many there were when the last commit had ended.
+    /// Threads that waited when the last commit had ended.
     expected: usize,
     is_led: bool,
-    /// One past the last event that is durable, as far as was told here.
+    /// One past the last event that the last commit made durable.
     durable: u64,
 }
 
-/// Who waits, and for what.
+/// The threads that wait for a commit of one store.
 #[derive(Debug, Default)]
 pub struct Waiters {
     state: Mutex<State>,
@@ -26,10 +26,10 @@ pub struct Waiters {
     end: Condvar,
 }
 
-/// One of them, until it is dropped.
+/// A thread that waits, until this is dropped.
 pub struct Waiter<'a>(&'a Waiters);
 
-/// The one that leads a commit, until it is dropped.
+/// The lead of a commit, until this is dropped.
 pub struct Lead<'a>(&'a Waiters);
 
 impl Waiters {
@@ -37,7 +37,7 @@ impl Waiters {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more waits.
+    /// Counts the calling thread.
     pub fn enter(&self) -> Waiter<'_> {
         let mut state = self.lock();
         state.count += 1;
@@ -49,7 +49,7 @@ impl Waiters {
 }
 
 impl<'a> Waiter<'a> {
-    /// Waits until all events before this one are durable, or until it is this one's turn to see to that.
+    /// Waits until all events before `events` are durable (`None`), or until this thread is to lead the next commit.
     pub fn turn(&self, events: u64) -> Option<Lead<'a>> {
         let waiters = self.0;
         let mut state = waiters.lock();
@@ -71,7 +71,7 @@ impl Drop for Waiter<'_> {
 }
 
 impl Lead<'_> {
-    /// Waits until those are there who are expected, but no longer than that.
+    /// Waits for the expected threads, at most `at_most`.
     pub fn gather(&self, at_most: Duration) {
         let state = self.0.lock();
         if state.count < state.expected {
@@ -80,7 +80,7 @@ impl Lead<'_> {
         }
     }
 
-    /// The commit has ended, and all events before this one are durable.
+    /// The commit has ended: all events before `durable` are durable.
     pub fn has_ended(&self, durable: u64) {
         let mut state = self.0.lock();
         state.durable = durable;
