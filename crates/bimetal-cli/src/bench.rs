@@ -4,28 +4,26 @@
 //! alike. Where there are two processors, servers have the first and fio the second: left to the scheduler, a server and
 //! its client are now on one and now on two, which matters more than what the server does.
 
+mod client;
+mod servers;
+
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use bimetal_core::device::Template;
 use bimetal_core::part::random::{below, split_mix};
 use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::scheme;
 use bimetal_live::health::Health;
-use bimetal_live::nbd::{Address, Export, Options, Server, Stop};
 use bimetal_live::store::{CreateOptions, Directory, OpenOptions, Store, create};
 use bimetal_live::{BlockDevice, IoError, MemoryDevice};
 use bimetal_study::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use bimetal_study::prepare;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
-use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -34,32 +32,8 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::StepBar;
 use crate::table::{Align, bold, plain, remark};
-
-/// What fio does.
-#[derive(Clone, Copy)]
-struct Workload {
-    name: &'static str,
-    rw: &'static str,
-    bytes: u64,
-    /// Requests at once.
-    depth: u32,
-    /// Clients, each with a connection of its own.
-    clients: u32,
-    /// Whether each write is followed by a flush.
-    syncs: bool,
-    /// Whether somebody else writes and flushes meanwhile.
-    beside_writer: bool,
-}
-
-impl Workload {
-    const fn new(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
-        Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
-    }
-
-    const fn synchronous(name: &'static str, clients: u32) -> Self {
-        Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
-    }
-}
+use client::{Fio, Requests, Workload};
+use servers::{Ours, Theirs};
 
 const WORKLOADS: [Workload; 4] = [
     Workload::new("read 4K, depth 1", "randread", REQUEST_BYTES, 1),
@@ -353,151 +327,4 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
         ))
     );
     text
-}
-
-/// The client.
-struct Fio<'a> {
-    processor: Option<usize>,
-    args: &'a BenchNbdArgs,
-    interrupted: &'a Interrupted,
-}
-
-impl Fio<'_> {
-    /// Writes all that will be read.
-    fn fill(&self, socket: &Path) -> Result<(), Failure> {
-        self.start(socket, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
-    }
-
-    /// Runs a workload.
-    fn run(&self, socket: &Path, workload: &Workload) -> Result<Requests, Failure> {
-        let seconds = |seconds: f64| format!("--runtime={:.0}ms", seconds * 1e3);
-        let options = |workload: &Workload, runtime: String| {
-            let mut options = vec![
-                format!("--rw={}", workload.rw),
-                format!("--iodepth={}", workload.depth),
-                format!("--bs={}", workload.bytes),
-                format!("--numjobs={}", workload.clients),
-                "--group_reporting".into(),
-                "--time_based".into(),
-                runtime,
-            ];
-            options.extend(workload.syncs.then(|| "--fsync=1".into()));
-            options
-        };
-        let writer = workload.beside_writer.then(|| {
-            let writer = Workload::synchronous("", 1);
-            // It is there from before the beginning until after the end.
-            self.command(socket, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
-        });
-        if writer.is_some() {
-            thread::sleep(Duration::from_millis(300));
-        }
-        let ran = self.start(socket, &options(workload, seconds(self.args.seconds)));
-        if let Some(writer) = writer {
-            writer?.wait()?;
-        }
-        ran
-    }
-
-    fn command(&self, socket: &Path, options: &[String]) -> Command {
-        let mut command = match self.processor {
-            Some(processor) => {
-                let mut command = Command::new("taskset");
-                command.args(["--cpu-list", &processor.to_string(), "fio"]);
-                command
-            }
-            None => Command::new("fio"),
-        };
-        command.args(["--name=nbd", "--ioengine=nbd", "--output-format=json", "--randrepeat=0"]);
-        command.arg(format!("--size={}", self.args.size.0.next_multiple_of(1 << 20)));
-        command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display())).args(options);
-        command
-    }
-
-    fn start(&self, socket: &Path, options: &[String]) -> Result<Requests, Failure> {
-        let mut command = self.command(socket, options);
-        let done = command.output().map_err(|error| missing(&command, &error))?;
-        self.interrupted.check()?;
-        let printed = String::from_utf8_lossy(&done.stdout);
-        // The engine prints a line of its own before the JSON.
-        let parsed = printed.find('{').and_then(|at| serde_json::from_str::<Value>(&printed[at..]).ok());
-        let sum = |value: &Value, figure: &str| {
-            let job = &value["jobs"][0];
-            Some(job["read"][figure].as_f64()? + job["write"][figure].as_f64()?)
-        };
-        let requests = parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?)));
-        match requests {
-            Some((per_second, count)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
-                Ok(Requests { per_second, count })
-            }
-            _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
-        }
-    }
-}
-
-/// What a client has done.
-struct Requests {
-    per_second: f64,
-    count: f64,
-}
-
-fn missing(command: &Command, error: &io::Error) -> Failure {
-    Failure::failed(format!(
-        "{}: {error}; hint: `bimetal bench nbd` needs fio with its nbd engine, nbdkit and taskset",
-        command.get_program().display()
-    ))
-}
-
-/// A device that is served by this process.
-struct Ours {
-    socket: PathBuf,
-    stop: Stop,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-impl Ours {
-    fn serve(device: Arc<dyn BlockDevice>, socket: &Path) -> Result<Self, Failure> {
-        let server = Server::bind(&Address::Unix(socket.into()), Export::default(), Options::default());
-        let server = server.map_err(Failure::failed)?;
-        let stop = server.stop();
-        Ok(Self { socket: socket.into(), stop, thread: Some(thread::spawn(move || server.run(&*device))) })
-    }
-}
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        self.stop.stop();
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// An nbdkit, which ends with this.
-struct Theirs {
-    socket: PathBuf,
-    process: Child,
-}
-
-impl Theirs {
-    fn start(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
-        let mut command = Command::new("nbdkit");
-        let ready = socket.with_extension("pid");
-        command.args(["--foreground", "--pidfile"]).arg(&ready).arg("--unix").arg(socket).args(plugin);
-        command.stdin(Stdio::null());
-        let process = command.spawn().map_err(|error| missing(&command, &error))?;
-        let mut started = Self { socket: socket.into(), process };
-        while !ready.exists() {
-            if let Some(status) = started.process.try_wait()? {
-                return Err(Failure::failed(format!("nbdkit {}: it ended with {status}", plugin[0])));
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(started)
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

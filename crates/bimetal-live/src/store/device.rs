@@ -1,26 +1,27 @@
 //! A store as a block device.
 
+mod status;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bimetal_core::device::Resolved;
-use bimetal_core::replay::{Arrivals, Outcome};
-use bimetal_core::scheme::Metrics;
 
 use super::backing::Storage;
 use super::commit::Committer;
-use super::engine::{Counts, Engine, Limits, Modelled};
+use super::engine::{Engine, Limits};
 use super::error::StoreError;
-use super::event::Event;
 use super::frame::SECTOR;
 use super::open::{self, OpenOptions, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
-use super::times::{Clocks, Times};
+use super::times::Clocks;
 use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError};
+
+pub use status::Status;
 
 /// An open store.
 ///
@@ -44,38 +45,6 @@ pub struct Store {
     is_closed: AtomicBool,
     recovery: Recovery,
     resolved: Resolved,
-}
-
-/// What is known of an open store.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// What was measured on the modelled device: operations and wear since the store was made, what the host asked for since
-    /// then, responses since it was opened.
-    pub outcome: Outcome,
-    /// When it was open.
-    pub power: Power,
-    /// Events since the store was made: reads, writes, trims, idle times. Large requests are several.
-    pub events: u64,
-    /// Those of them that no commit has made durable yet.
-    pub events_pending: u64,
-    /// Bytes of journal since the last checkpoint.
-    pub journal_bytes: u64,
-    /// Sectors that hold data.
-    pub written_sectors: u64,
-    /// Damaged pages that were come upon.
-    pub media_errors: u64,
-    /// How often things happened since the store was opened.
-    pub counts: Counts,
-    /// How long its work on files took since the store was opened.
-    pub times: Times,
-    /// Why nothing is written any more, if so.
-    pub failure: Option<String>,
-    /// Whether writes are refused until there is room in the file system.
-    pub is_full: bool,
-    /// Bytes of memory for what is known of the device: by the scheme, if it says so, and by the store.
-    pub metadata_bytes: (Option<u64>, usize),
-    /// Bytes of memory for data on their way.
-    pub buffer_bytes: usize,
 }
 
 impl Store {
@@ -156,57 +125,6 @@ impl Store {
             made => made.and_then(|()| self.change(|engine| engine.idle(pages))),
         }
     }
-
-    /// What is known of it.
-    pub fn status(&self) -> Status {
-        let mut engine = self.lock();
-        let engine = &mut *engine;
-        let figures = engine.ask(&"figures", |scheme, _| {
-            let mut metrics = Metrics::default();
-            scheme.metrics(&mut metrics);
-            (metrics, scheme.fixed_slc_blocks())
-        });
-        let (metrics, fixed_slc_blocks) = figures.unwrap_or_default();
-        self.note_failure(engine);
-        let (metadata, buffers) = engine.media.memory_bytes();
-        let (events, events_pending) = (engine.events(), engine.events() - engine.durable);
-        let Modelled { reads, writes } = &mut engine.modelled;
-        reads.close_run();
-        writes.close_run();
-        let mut power = self.power;
-        power.on_ms += self.opened.elapsed().as_millis() as u64;
-        power.is_off |= self.is_closed.load(Ordering::Relaxed) && !self.options.read_only;
-        Status {
-            power,
-            events,
-            events_pending,
-            journal_bytes: engine.journal_bytes,
-            written_sectors: engine.media.written().count(),
-            media_errors: engine.media.media_errors(),
-            counts: engine.counts,
-            times: self.clocks.times(),
-            failure: engine.media.failure().map(|failure| failure.what.clone()),
-            is_full: engine.is_full,
-            metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
-            buffer_bytes: buffers + engine.journal_memory_bytes + 2 * engine.pending.capacity() * size_of::<Event>(),
-            outcome: Outcome {
-                ledger: engine.media.ledger().clone(),
-                reads: reads.clone(),
-                writes: writes.clone(),
-                host: engine.media.host(),
-                simulated_ns: engine.media.now_ns(),
-                arrivals: Arrivals::Closed { depth: 1 },
-                backlog_ns: 0,
-                arrivals_ns: 0,
-                stretches: Vec::new(),
-                servers: engine.media.servers(),
-                metrics,
-                controller: Metrics::default(),
-                fixed_slc_blocks,
-                intervals: Vec::new(),
-            },
-        }
-    }
 }
 
 impl Store {
@@ -249,10 +167,15 @@ impl Store {
         if self.is_closed.load(Ordering::Relaxed) { Err(IoError::Shutdown) } else { Ok(engine) }
     }
 
-    /// Does something that changes the device, then makes it durable if it is time.
+    /// Does something that changes the device, then commits if a commit is due.
     fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
-        let done = self.change_only(work);
-        self.relieve();
+        let mut due = None;
+        let done = self.change_only(|engine| {
+            let done = work(engine);
+            due = engine.commit_due();
+            done
+        });
+        self.relieve(due);
         done
     }
 
@@ -264,16 +187,10 @@ impl Store {
         done
     }
 
-    /// Commits if so much waits for it that this should come before the next request.
-    fn relieve(&self) {
-        let engine = self.lock();
-        if !engine.wants_commit() {
-            return;
-        }
-        let events = engine.events();
-        drop(engine);
-        // Who forced it is not to blame for its failure; the next request that needs the files is told.
-        if self.make_durable(events).is_err() {
+    /// Commits the events before `due`, if there are too many to wait any longer.
+    fn relieve(&self, due: Option<u64>) {
+        // The request that forces a commit is not told of its failure; the next request that needs the files is.
+        if due.is_some_and(|events| self.make_durable(events).is_err()) {
             let mut engine = self.lock();
             engine.bound_pending();
             self.note_failure(&engine);
@@ -352,7 +269,8 @@ impl Store {
         for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
         {
             let read = self.read_piece(sector, out, &mut took);
-            self.relieve();
+            let due = self.lock().commit_due();
+            self.relieve(due);
             read?;
         }
         let response_ns = took.response_ns();
@@ -528,6 +446,8 @@ impl BlockDevice for Store {
 
 #[cfg(test)]
 mod tests {
+    use bimetal_core::scheme::Metrics;
+
     use super::*;
     use crate::store::crash_backing::CrashStorage;
     use crate::store::create::{CreateOptions, create};

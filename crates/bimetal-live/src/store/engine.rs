@@ -246,12 +246,13 @@ impl Engine {
         self.apply(&event, payload, issue_ns);
     }
 
-    /// Whether there is so much to be made durable that a commit should come before the next request.
-    pub(super) fn wants_commit(&self) -> bool {
-        self.media.failure().is_none()
+    /// The events to be committed before the next request, as one past the last of them, if there are too many to wait any longer.
+    pub(super) fn commit_due(&self) -> Option<u64> {
+        let is_due = self.media.failure().is_none()
             && (self.pending.len() >= self.limits.events
                 || self.media.disk_pending() >= self.limits.disk_sectors
-                || self.media.wants_commit())
+                || self.media.wants_commit());
+        is_due.then(|| self.events())
     }
 
     /// A commit that should have come could not: if too much waits for it, the device has failed.

@@ -1,0 +1,132 @@
+//! The client of a benchmark: fio, and the workloads that it runs.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Interrupted, REQUEST_BYTES};
+use crate::args::BenchNbdArgs;
+use crate::failure::Failure;
+
+/// A workload of fio.
+#[derive(Clone, Copy)]
+pub(super) struct Workload {
+    pub(super) name: &'static str,
+    pub(super) rw: &'static str,
+    pub(super) bytes: u64,
+    /// Requests at once.
+    pub(super) depth: u32,
+    /// Clients, each with a connection of its own.
+    pub(super) clients: u32,
+    /// Whether each write is followed by a flush.
+    pub(super) syncs: bool,
+    /// Whether somebody else writes and flushes meanwhile.
+    pub(super) beside_writer: bool,
+}
+
+impl Workload {
+    pub(super) const fn new(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
+        Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
+    }
+
+    pub(super) const fn synchronous(name: &'static str, clients: u32) -> Self {
+        Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
+    }
+}
+
+/// The client.
+pub(super) struct Fio<'a> {
+    pub(super) processor: Option<usize>,
+    pub(super) args: &'a BenchNbdArgs,
+    pub(super) interrupted: &'a Interrupted,
+}
+
+impl Fio<'_> {
+    /// Writes all that will be read.
+    pub(super) fn fill(&self, socket: &Path) -> Result<(), Failure> {
+        self.start(socket, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
+    }
+
+    /// Runs a workload.
+    pub(super) fn run(&self, socket: &Path, workload: &Workload) -> Result<Requests, Failure> {
+        let seconds = |seconds: f64| format!("--runtime={:.0}ms", seconds * 1e3);
+        let options = |workload: &Workload, runtime: String| {
+            let mut options = vec![
+                format!("--rw={}", workload.rw),
+                format!("--iodepth={}", workload.depth),
+                format!("--bs={}", workload.bytes),
+                format!("--numjobs={}", workload.clients),
+                "--group_reporting".into(),
+                "--time_based".into(),
+                runtime,
+            ];
+            options.extend(workload.syncs.then(|| "--fsync=1".into()));
+            options
+        };
+        let writer = workload.beside_writer.then(|| {
+            let writer = Workload::synchronous("", 1);
+            // It is there from before the beginning until after the end.
+            self.command(socket, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
+        });
+        if writer.is_some() {
+            thread::sleep(Duration::from_millis(300));
+        }
+        let ran = self.start(socket, &options(workload, seconds(self.args.seconds)));
+        if let Some(writer) = writer {
+            writer?.wait()?;
+        }
+        ran
+    }
+
+    fn command(&self, socket: &Path, options: &[String]) -> Command {
+        let mut command = match self.processor {
+            Some(processor) => {
+                let mut command = Command::new("taskset");
+                command.args(["--cpu-list", &processor.to_string(), "fio"]);
+                command
+            }
+            None => Command::new("fio"),
+        };
+        command.args(["--name=nbd", "--ioengine=nbd", "--output-format=json", "--randrepeat=0"]);
+        command.arg(format!("--size={}", self.args.size.0.next_multiple_of(1 << 20)));
+        command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display())).args(options);
+        command
+    }
+
+    fn start(&self, socket: &Path, options: &[String]) -> Result<Requests, Failure> {
+        let mut command = self.command(socket, options);
+        let done = command.output().map_err(|error| missing(&command, &error))?;
+        self.interrupted.check()?;
+        let printed = String::from_utf8_lossy(&done.stdout);
+        // The engine prints a line of its own before the JSON.
+        let parsed = printed.find('{').and_then(|at| serde_json::from_str::<Value>(&printed[at..]).ok());
+        let sum = |value: &Value, figure: &str| {
+            let job = &value["jobs"][0];
+            Some(job["read"][figure].as_f64()? + job["write"][figure].as_f64()?)
+        };
+        let requests = parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?)));
+        match requests {
+            Some((per_second, count)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
+                Ok(Requests { per_second, count })
+            }
+            _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
+        }
+    }
+}
+
+/// Requests of a client.
+pub(super) struct Requests {
+    pub(super) per_second: f64,
+    pub(super) count: f64,
+}
+
+pub(super) fn missing(command: &Command, error: &io::Error) -> Failure {
+    Failure::failed(format!(
+        "{}: {error}; hint: `bimetal bench nbd` needs fio with its nbd engine, nbdkit and taskset",
+        command.get_program().display()
+    ))
+}

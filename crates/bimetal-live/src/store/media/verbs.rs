@@ -1,0 +1,121 @@
+//! The verbs of the seam over files: each is counted and timed by the simulated media, and moves bytes beside that.
+
+use bimetal_core::media::{Cause, CellMode, Media, Part};
+use bimetal_core::units::{BlockId, Ppa, RegionId};
+
+use super::{Carried, FileMedia, From, Io, PageRead};
+use crate::store::frame::Tag;
+
+impl Media for FileMedia {
+    type Data = Carried;
+
+    fn host(&self) -> Carried {
+        Carried { ready: self.sim.host(), from: From::Arena(0) }
+    }
+
+    fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Carried {
+        let ready = self.sim.read(region, page, cause);
+        if self.io == Io::Replay {
+            return Carried { ready, from: From::Arena(0) };
+        }
+        // Where it is now: its block may be erased before its bytes are needed, and its slot stays as it is until the next commit.
+        let spot = self.regions[region.index()].spot(page);
+        debug_assert!(spot.is_some(), "a page is read that was not programmed");
+        self.pages.push(PageRead { region, spot, first: None });
+        Carried { ready, from: From::Page(self.pages.len() as u32 - 1) }
+    }
+
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], cause: Cause) {
+        self.parts.clear();
+        let timed = |part: &Part<Carried>| {
+            let Part { data, from, to, sectors } = *part;
+            Part { data: data.ready, from, to, sectors }
+        };
+        self.parts.extend(parts.iter().map(timed));
+        self.sim.program(region, page, &self.parts, cause);
+        let spot = self.take(region, page);
+        if self.io == Io::Replay {
+            return;
+        }
+        for part in parts {
+            self.loaded(part.data);
+        }
+        self.store(region, &spot, parts);
+    }
+
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+        self.sim.copy(region, from, to, cause);
+        self.copy_bytes(region, from, 1, to);
+    }
+
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+        self.sim.copy_run(region, from, to, cause);
+        let mut done = 0;
+        while done < from.len() {
+            let left = &from[done..];
+            let count = if self.io == Io::Replay { left.len() } else { self.in_a_row(region, left) };
+            self.copy_bytes(region, from[done], count, Ppa(to.0 + done as u32));
+            done += count;
+        }
+    }
+
+    fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
+        self.is_busy = true;
+        self.sim.erase(region, block, mode, cause);
+        self.regions[region.index()].erase(block);
+    }
+
+    fn deliver(&mut self, data: Carried, from: u32, at: u32, sectors: u32) {
+        self.sim.deliver(data.ready, from, at, sectors);
+        if self.io == Io::Replay {
+            return;
+        }
+        if let From::Page(page) = data.from
+            && let PageRead { spot: Some(spot), first: None, .. } = self.pages[page as usize]
+            && self.is_in_file(&spot)
+        {
+            return self.reading.plan(spot, from, at, sectors);
+        }
+        let first = self.loaded(data) + from;
+        self.reading.take(at, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
+    }
+
+    fn deliver_zeros(&mut self, at: u32, sectors: u32) {
+        self.sim.deliver_zeros(at, sectors);
+    }
+
+    fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Carried {
+        let ready = self.sim.fetch(sector, sectors, cause);
+        let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) else {
+            return Carried { ready, from: From::Arena(0) };
+        };
+        let first = self.arena.take(sectors as usize);
+        let (bytes, tags) = self.arena.sectors_mut(first, sectors);
+        if let Err(error) = disk.read(sector, bytes, tags) {
+            tags.fill(Tag::UNREADABLE);
+            self.fail("the home disk cannot be read", &error);
+        }
+        let lost = self.arena.tags(first, sectors).iter().filter(|tag| tag.is_lost()).count();
+        self.media_errors += u64::from(lost > 0);
+        Carried { ready, from: From::Arena(first) }
+    }
+
+    fn destage(&mut self, data: Carried, from: u32, sector: u64, sectors: u32, cause: Cause) {
+        self.is_busy = true;
+        self.sim.destage(data.ready, from, sector, sectors, cause);
+        if self.io == Io::Replay {
+            return;
+        }
+        let first = self.loaded(data) + from;
+        if let Some(disk) = &mut self.disk {
+            disk.write(sector, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
+        }
+    }
+
+    fn disk_write(&mut self, sector: u64, from: u32, sectors: u32) {
+        self.sim.disk_write(sector, from, sectors);
+        if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
+            disk.write(sector, self.arena.bytes(from, sectors), self.arena.tags(from, sectors));
+        }
+    }
+}
