@@ -277,6 +277,51 @@ pub(crate) mod array {
     }
 }
 
+/// An array of as many elements as a const parameter says, written as serde writes those of fixed numbers.
+pub(crate) mod tuple {
+    use std::fmt;
+    use std::marker::PhantomData;
+
+    use serde::de::{Error, SeqAccess, Visitor};
+    use serde::ser::SerializeTuple;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the elements.
+    pub fn serialize<T: Serialize, S: Serializer, const N: usize>(
+        elements: &[T; N],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut tuple = serializer.serialize_tuple(N)?;
+        elements.iter().try_for_each(|element| tuple.serialize_element(element))?;
+        tuple.end()
+    }
+
+    /// Reads the elements.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>, const N: usize>(
+        deserializer: D,
+    ) -> Result<[T; N], D::Error> {
+        deserializer.deserialize_tuple(N, Elements(PhantomData))
+    }
+
+    struct Elements<T, const N: usize>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Elements<T, N> {
+        type Value = [T; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{N} elements")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+            let mut read = Vec::with_capacity(N);
+            while let Some(element) = elements.next_element()? {
+                read.push(element);
+            }
+            read.try_into().map_err(|read: Vec<T>| A::Error::invalid_length(read.len(), &self))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;

@@ -1,11 +1,69 @@
-//! Managed regions: passive structures that hold maps and block states and answer verbs. Loops and decisions live in
-//! the schemes.
+//! Managed regions: what holds maps and block states. A [`Space`] places pages and collects itself; decisions live in the schemes.
 
 pub mod chains;
-pub mod page_map;
+pub mod log;
 pub mod page_table;
 pub mod ring;
 pub mod slot_index;
 pub mod slot_table;
 pub mod unit_map;
 pub mod valid_counts;
+
+use serde::Serialize;
+
+use crate::media::{Cause, Media, Part};
+use crate::units::{Geometry, Ppa, RegionId};
+
+/// A region of flash that places logical pages anywhere and collects itself.
+pub trait Space: std::fmt::Debug + Send + Serialize {
+    /// Which region of the device it is.
+    fn region(&self) -> RegionId;
+
+    /// Its blocks and pages.
+    fn geometry(&self) -> &Geometry;
+
+    /// Number of logical pages.
+    fn logical_pages(&self) -> u32;
+
+    /// Where a logical page is, if anywhere.
+    fn lookup(&self, logical: u32) -> Option<Ppa>;
+
+    /// Forgets the copy of a logical page, and where it is outside of the region.
+    fn invalidate(&mut self, logical: u32);
+
+    /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
+    fn elsewhere(&self, logical: u32) -> Option<u32>;
+
+    /// How many places outside of the region can be told from its pages.
+    fn places_elsewhere(&self) -> u32;
+
+    /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
+    fn put_elsewhere(&mut self, logical: u32, place: u32);
+
+    /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
+    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
+
+    /// Collects in idle time, about so many page copies. Returns how many it made.
+    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
+
+    /// Brings a logical page's map entry into the processor's cache.
+    fn prefetch_entry(&self, logical: u32);
+
+    /// Brings what a logical page's map entry points to into the processor's cache: what a write will change.
+    fn prefetch_page(&self, logical: u32);
+
+    /// Blocks erased so far.
+    fn erases(&self) -> u64;
+
+    /// Pages that collecting has copied so far.
+    fn copied_pages(&self) -> u64;
+
+    /// Bytes of mapping tables that a controller would keep.
+    fn metadata_bytes(&self) -> u64;
+
+    /// Checks all invariants.
+    ///
+    /// # Errors
+    /// The first one that is broken.
+    fn check(&self) -> Result<(), String>;
+}

@@ -160,6 +160,25 @@ impl PageTable {
         None
     }
 
+    /// The logical page of the first of these pages.
+    pub fn first_owner(&self, pages: ValidWord) -> u32 {
+        self.owner[pages.base + pages.bits.trailing_zeros() as usize]
+    }
+
+    /// Those of these pages whose logical pages `stays` says.
+    pub fn retain(&self, pages: ValidWord, stays: impl Fn(u32) -> bool) -> ValidWord {
+        let ValidWord { base, bits } = pages;
+        let (mut rest, mut bits) = (bits, bits);
+        while rest != 0 {
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            if !stays(self.owner[base + bit as usize]) {
+                bits &= !(1 << bit);
+            }
+        }
+        ValidWord { base, bits }
+    }
+
     /// Moves valid pages to `to` and the pages after it, `room` pages at most. Puts their old places into `run`.
     #[inline]
     pub fn move_run(&mut self, pages: ValidWord, to: Ppa, room: u32, run: &mut Run) {

@@ -16,11 +16,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::space::{Map, MappedSpace, SlowRegion, Space};
+use super::space::{Map, MappedSpace, SlowRegion};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::part::lru::Lists;
+use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, RegionId};
 

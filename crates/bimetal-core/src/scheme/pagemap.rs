@@ -5,8 +5,9 @@
 //! is down to `gc_free_blocks` erased blocks. Write amplification under uniform random writes follows from the spare
 //! area alone; [`crate::model::write_amplification`] has the closed forms.
 
-use super::space::{OneRegion, PageSettings, PageSpace, logical_pages};
+use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::{Collection, Log};
 use crate::units::RegionId;
 
 /// Registry line.
@@ -31,7 +32,7 @@ crate::parameters! {
 }
 
 /// The state of `pagemap`.
-pub type PageMapped = OneRegion<PageSpace>;
+pub type PageMapped = OneRegion<Log>;
 
 impl PageMapped {
     /// A scheme over the device's only region.
@@ -40,8 +41,8 @@ impl PageMapped {
     /// Too little spare area.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let logical_pages = logical_pages(shape)?;
-        let settings = PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        PageSpace::new(RegionId(0), shape.regions[0].geometry, logical_pages, settings).map(Self)
+        let settings = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
+        Log::new(RegionId(0), shape.regions[0].geometry, logical_pages, settings).map(Self)
     }
 }
 

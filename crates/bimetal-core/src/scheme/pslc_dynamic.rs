@@ -5,8 +5,8 @@
 //! reading: see [`super::slc_cached`].
 
 use super::slc_cached::{IdleFold, Settings, Size, SlcCached, WhenFull};
-use super::space::PageSettings;
 use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::Collection;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -83,7 +83,7 @@ impl PslcDynamic {
                 min_pages: parameters.idle_fold_min_pages,
             },
             exchange_period: parameters.exchange_period,
-            collection: PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
+            collection: Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
         };
         Self::with(shape, size, settings)
     }

@@ -8,8 +8,8 @@
 //! The cache's blocks stay the cache's: they wear at their own pace, in the endurance of SLC mode.
 
 use super::slc_cached::{IdleFold, Settings, Size, SlcCached, WhenFull};
-use super::space::PageSettings;
 use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::Collection;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -73,7 +73,7 @@ impl PslcStatic {
                 min_pages: parameters.idle_fold_min_pages,
             },
             exchange_period: 0,
-            collection: PageSettings { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
+            collection: Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc },
         };
         Self::with(shape, size, settings)
     }

@@ -27,10 +27,11 @@ use serde::{Deserialize, Serialize};
 pub use partitions::Partition;
 pub use reclaim::{HotTail, StayingTime};
 
-use super::space::{MappedSpace, SlowRegion, Space};
+use super::space::{MappedSpace, SlowRegion};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
+use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, RegionId};
 use chances::{Chances, State};

@@ -19,11 +19,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::space::{PageSettings, PageSpace, Space};
 use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes, units_of};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
+use crate::region::Space;
+use crate::region::log::{Collection, Log};
 use crate::region::ring::Ring;
 use crate::request::{Op, Request};
 use crate::units::{Ppa, RegionId};
@@ -90,7 +91,7 @@ impl GoesDown {
 /// The state of a scheme.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FifoLog<A> {
-    tiers: Tiers<PageSpace>,
+    tiers: Tiers<Log>,
     ring: Ring,
     #[serde(with = "crate::save::fixed")]
     wear: RelativeWear,
@@ -122,9 +123,9 @@ impl<A: Admission> FifoLog<A> {
             ));
         }
         let pages = shape.logical_sectors.div_ceil(u64::from(slow_geometry.page_sectors()));
-        let space = PageSettings { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
+        let space = Collection { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
         let slow_id = RegionId((shape.regions.len() - 1) as u8);
-        let space = PageSpace::new(slow_id, slow_geometry, pages, space)?;
+        let space = Log::new(slow_id, slow_geometry, pages, space)?;
         let unit = unit_bytes(log.page_bytes, slow_geometry.page_bytes);
         let tier = FastTier::new(RegionId(0), log, (CellMode::Native, log.pages_per_block), unit)?;
         let cycles = vec![0; tier.slots().len()];

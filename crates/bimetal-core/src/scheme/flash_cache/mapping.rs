@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::Checkpoint;
 use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
-use crate::scheme::space::{PageSettings, PageSpace, Slots, Space};
+use crate::region::Space;
+use crate::region::log::{Collection, Log};
+use crate::scheme::space::Slots;
 use crate::units::{Geometry, RegionId};
 
 /// Sectors of a page, a bit each.
@@ -91,8 +93,8 @@ impl Mapping {
         let lent = if layout.checkpoints { Checkpoint::blocks(&geometry, flash_pages) } else { 0 };
         let die_blocks = geometry.blocks / geometry.dies;
         let gc_free_blocks = ((f64::from(die_blocks) * layout.gc_free_percent / 100.0).ceil() as u32).max(1);
-        let settings = PageSettings { gc_free_blocks, idle_gc: false };
-        let space = PageSpace::whole(region, geometry, settings, lent, layout.summary_pages)?;
+        let settings = Collection { gc_free_blocks, idle_gc: false };
+        let space = Log::largest(region, geometry, settings, lent, layout.summary_pages)?;
         Ok(Self {
             held: vec![0; space.logical_pages() as usize],
             slots: Slots::over(space, 1),

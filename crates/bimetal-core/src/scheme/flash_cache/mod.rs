@@ -42,11 +42,11 @@ use self::mapping::{Layout, Mapping, Sectors, data_pages};
 use self::partition::{Bounds, Resizer};
 use self::replacer::{Kind, Replacer};
 use self::tracker::WorkloadTracker;
-use super::space::Space;
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, Media};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use crate::model::opfcl::{CacheCost, DiskCosts};
+use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::units::{Geometry, RegionId};
 

@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 pub use classifier::{Classifier, ClassifierSettings};
 pub use pair::Pair;
 
-use super::space::PageSettings;
 use super::tiered::units_of;
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::Media;
 use crate::model::hyssd::hybrid_life;
+use crate::region::log::Collection;
 use crate::request::{Op, Request};
 
 crate::choices! {
@@ -110,7 +110,7 @@ impl<S: Steering> HybridSsd<S> {
         if settings.reading == Reading::HotSet && settings.classifier.sample_rate < 1.0 {
             return Err("reading hot_set asks of every page whether it is hot; set curve to exact".into());
         }
-        let space = PageSettings { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
+        let space = Collection { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
         let pair = Pair::new(shape, space)?;
         let steering = steering(&pair);
         let is_asked = settings.reading == Reading::HotSet || steering.period().is_some();

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::space::{PageSettings, PageSpace, Slots, Space};
+use super::super::space::Slots;
 use super::super::tiered::UnitSpan;
 use crate::media::{Cause, Media, Part};
 use crate::model::hyssd::remaining_life;
 use crate::part::lru::Lists;
 use crate::part::page_merge::PageMerge;
+use crate::region::Space;
+use crate::region::log::{Capacity, Collection, HostAndCopied, Log};
 use crate::request::SECTOR_BYTES;
 use crate::scheme::Shape;
 use crate::units::{Geometry, RegionId, greatest_common_divisor};
@@ -22,7 +24,7 @@ const BY_RECENCY: usize = 0;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Pair {
     fast: Slots,
-    slow: PageSpace,
+    slow: Log,
     /// Pages, to divide addresses.
     #[serde(with = "crate::save::fixed")]
     pages: Geometry,
@@ -87,7 +89,7 @@ impl Pair {
     ///
     /// # Errors
     /// Regions that cannot hold the data together, and what to do.
-    pub fn new(shape: &Shape, settings: PageSettings) -> Result<Self, String> {
+    pub fn new(shape: &Shape, settings: Collection) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let endurance = (fast.chip.endurance, slow.chip.endurance);
         let (fast, slow) = (fast.geometry, slow.geometry);
@@ -109,8 +111,9 @@ impl Pair {
         }
         let slow_flash_pages_max = slow_pages_max * u64::from(slow_per_page);
         let slow_id = RegionId((shape.regions.len() - 1) as u8);
-        let slow =
-            PageSpace::sparse(slow_id, slow, logical_pages * u64::from(slow_per_page), slow_flash_pages_max, settings)?;
+        let whole = Capacity::whole(&slow, logical_pages * u64::from(slow_per_page));
+        let capacity = Capacity { valid_pages: slow_flash_pages_max, ..whole };
+        let slow = Log::with(slow_id, slow, capacity, settings, HostAndCopied)?;
         Ok(Self {
             slow,
             pages,
@@ -159,7 +162,7 @@ impl Pair {
 
     /// How often what each SSD has been worn it can still be worn, `L`: of the fast one, of the slow one.
     pub fn lives(&self) -> (f64, f64) {
-        let mean = |space: &PageSpace| space.erases() as f64 / f64::from(space.geometry().blocks);
+        let mean = |space: &Log| space.erases() as f64 / f64::from(space.geometry().blocks);
         (remaining_life(self.endurance.0, mean(self.fast.space())), remaining_life(self.endurance.1, mean(&self.slow)))
     }
 

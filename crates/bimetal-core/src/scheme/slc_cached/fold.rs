@@ -2,7 +2,7 @@
 
 use super::{SlcCached, WhenFull};
 use crate::media::{Cause, Media};
-use crate::scheme::space::Space;
+use crate::region::Space;
 use crate::units::Ppa;
 
 impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {

@@ -7,7 +7,7 @@
 //!
 //! Both are one region: cache and main area share dies and channels, so that folding contends with the host. The cache is
 //! a [`Ring`] with an open block on each die where it has blocks enough; a page takes up to a page of one write, in units
-//! of 4 KiB. Blocks of the cache are lent by the main area's [`PageSpace`]. Folding a page of the cache moves each unit
+//! of 4 KiB. Blocks of the cache are lent by the main area's [`Log`]. Folding a page of the cache moves each unit
 //! in it down together with all others of its slow page that the cache holds; what is missing is read from the old slow
 //! page.
 //!
@@ -52,10 +52,11 @@ use serde::{Deserialize, Serialize};
 use settings::Curve;
 pub use settings::{IdleFold, Settings, Size, WhenFull};
 
-use super::space::{PageSpace, Space};
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
+use crate::region::Space;
+use crate::region::log::{Capacity, HostAndCopied, Log};
 use crate::region::ring::Ring;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
@@ -75,7 +76,7 @@ struct Counts {
 /// The state of a drive whose cache has a fixed number of blocks or, if `DYNAMIC`, takes those that hold nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SlcCached<const DYNAMIC: bool> {
-    tiers: Tiers<PageSpace>,
+    tiers: Tiers<Log>,
     ring: Ring,
     #[serde(with = "crate::save::fixed")]
     settings: Settings,
@@ -120,7 +121,8 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let logical_pages = shape.logical_sectors.div_ceil(u64::from(geometry.page_sectors()));
         let least = size.blocks(&geometry, logical_pages, settings.collection.gc_free_blocks)?;
         let id = RegionId((shape.regions.len() - 1) as u8);
-        let slow = PageSpace::lending(id, geometry, logical_pages, settings.collection, least)?;
+        let capacity = Capacity { lent: least, ..Capacity::whole(&geometry, logical_pages) };
+        let slow = Log::with(id, geometry, capacity, settings.collection, HostAndCopied)?;
         // A cache of fixed size has the first blocks for good: no table need be larger.
         let known = if DYNAMIC { geometry.blocks } else { least };
         let curve = size.curve(&geometry, slow.logical_pages(), least, mode.pages_per_block)?;

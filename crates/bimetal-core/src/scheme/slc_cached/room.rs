@@ -2,8 +2,8 @@
 
 use super::{SlcCached, WhenFull};
 use crate::media::{Cause, CellMode, Media};
+use crate::region::Space;
 use crate::request::Request;
-use crate::scheme::space::Space;
 use crate::units::BlockId;
 
 impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {

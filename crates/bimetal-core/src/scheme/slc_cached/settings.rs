@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scheme::space::PageSettings;
+use crate::region::log::Collection;
 use crate::units::{ByteSize, Geometry};
 
 crate::choices! {
@@ -29,7 +29,7 @@ pub struct Settings {
     /// Blocks of a dynamic cache that are folded from one that is exchanged to the next; 0 exchanges none.
     pub exchange_period: u32,
     /// Collection of the main area.
-    pub collection: PageSettings,
+    pub collection: Collection,
 }
 
 /// How idle time is used to empty the cache.

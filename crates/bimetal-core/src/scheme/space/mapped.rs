@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PageSettings, PageSpace, Space, UnitSettings, UnitSpace, default_unit_blocks};
+use super::{UnitSettings, UnitSpace, default_unit_blocks};
 use crate::media::{Cause, Media, Part};
+use crate::region::Space;
+use crate::region::log::{Collection, Log};
 use crate::scheme::Shape;
 use crate::units::{Geometry, Ppa, RegionId};
 
@@ -23,7 +25,7 @@ pub enum MappedSpace {
     /// Mapped by units.
     Unit(UnitSpace),
     /// Mapped by pages.
-    Page(PageSpace),
+    Page(Log),
 }
 
 /// A device's last region, as a scheme is to keep it.
@@ -72,8 +74,8 @@ impl SlowRegion {
                 UnitSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Unit)
             }
             Map::Page => {
-                let settings = PageSettings { gc_free_blocks: reserve_blocks, idle_gc };
-                PageSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Page)
+                let settings = Collection { gc_free_blocks: reserve_blocks, idle_gc };
+                Log::new(region, geometry, logical_pages, settings).map(MappedSpace::Page)
             }
         }
     }

@@ -1,75 +1,11 @@
-//! Regions that collect themselves: what page-mapped schemes are built over.
-//!
-//! A [`Space`] owns the map of a region, its erased blocks and its garbage collection. A scheme tells it to write or to
-//! forget logical pages, and keeps to its own business: which data belong there.
+//! What page-mapped schemes are built over, beside the [`Log`](crate::region::log::Log) itself.
 
 mod mapped;
 mod one_region;
-mod page_space;
 mod slots;
 mod unit_space;
 
 pub use mapped::{Map, MappedSpace, SlowRegion};
 pub use one_region::{OneRegion, logical_pages};
-pub use page_space::{PageSpace, Settings as PageSettings};
 pub use slots::Slots;
 pub use unit_space::{Settings as UnitSettings, UnitSpace, default_unit_blocks};
-
-use serde::Serialize;
-
-use crate::media::{Cause, Media, Part};
-use crate::units::{Geometry, Ppa, RegionId};
-
-/// A region of flash that places logical pages anywhere and collects itself.
-pub trait Space: std::fmt::Debug + Send + Serialize {
-    /// Which region of the device it is.
-    fn region(&self) -> RegionId;
-
-    /// Its blocks and pages.
-    fn geometry(&self) -> &Geometry;
-
-    /// Number of logical pages.
-    fn logical_pages(&self) -> u32;
-
-    /// Where a logical page is, if anywhere.
-    fn lookup(&self, logical: u32) -> Option<Ppa>;
-
-    /// Forgets the copy of a logical page, and where it is outside of the region.
-    fn invalidate(&mut self, logical: u32);
-
-    /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
-    fn elsewhere(&self, logical: u32) -> Option<u32>;
-
-    /// How many places outside of the region can be told from its pages.
-    fn places_elsewhere(&self) -> u32;
-
-    /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
-    fn put_elsewhere(&mut self, logical: u32, place: u32);
-
-    /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
-    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
-
-    /// Collects in idle time, about so many page copies. Returns how many it made.
-    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
-
-    /// Brings a logical page's map entry into the processor's cache.
-    fn prefetch_entry(&self, logical: u32);
-
-    /// Brings what a logical page's map entry points to into the processor's cache: what a write will change.
-    fn prefetch_page(&self, logical: u32);
-
-    /// Blocks erased so far.
-    fn erases(&self) -> u64;
-
-    /// Pages that collecting has copied so far.
-    fn copied_pages(&self) -> u64;
-
-    /// Bytes of mapping tables that a controller would keep.
-    fn metadata_bytes(&self) -> u64;
-
-    /// Checks all invariants.
-    ///
-    /// # Errors
-    /// The first one that is broken.
-    fn check(&self) -> Result<(), String>;
-}

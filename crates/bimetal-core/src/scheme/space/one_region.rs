@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Space;
 use crate::media::{Cause, Media, Part};
+use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, Shape};
 

@@ -9,9 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PageSettings, PageSpace, Space};
 use crate::media::{Cause, Media, Part};
 use crate::part::page_index::PageIndex;
+use crate::region::Space;
+use crate::region::log::{Collection, Log};
 use crate::units::{Geometry, RegionId};
 
 /// Page of a slot that is free.
@@ -21,7 +22,7 @@ const FREE: u32 = u32::MAX;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Saved")]
 pub struct Slots {
-    space: PageSpace,
+    space: Log,
     /// Slot of each page that is here.
     #[serde(skip_serializing)]
     index: PageIndex,
@@ -38,7 +39,7 @@ pub struct Slots {
 /// The saved form: the index follows from the pages of the slots.
 #[derive(Deserialize)]
 struct Saved {
-    space: PageSpace,
+    space: Log,
     #[serde(with = "crate::save::table")]
     pages: Vec<u32>,
     free: Vec<u32>,
@@ -63,7 +64,7 @@ impl Slots {
     ///
     /// # Errors
     /// A region that cannot hold one page and be collected.
-    pub fn new(region: RegionId, geometry: Geometry, flash_pages: u32, settings: PageSettings) -> Result<Self, String> {
+    pub fn new(region: RegionId, geometry: Geometry, flash_pages: u32, settings: Collection) -> Result<Self, String> {
         debug_assert!(flash_pages > 0);
         let slots = (settings.valid_pages_max(&geometry) / u64::from(flash_pages)) as u32;
         if slots == 0 {
@@ -73,12 +74,12 @@ impl Slots {
                 geometry.blocks, geometry.pages_per_block, geometry.dies
             ));
         }
-        PageSpace::new(region, geometry, u64::from(slots) * u64::from(flash_pages), settings)
+        Log::new(region, geometry, u64::from(slots) * u64::from(flash_pages), settings)
             .map(|space| Self::over(space, flash_pages))
     }
 
     /// Slots of `flash_pages` flash pages each in a region that is erased.
-    pub fn over(space: PageSpace, flash_pages: u32) -> Self {
+    pub fn over(space: Log, flash_pages: u32) -> Self {
         let slots = space.logical_pages() / flash_pages;
         Self {
             space,
@@ -107,7 +108,7 @@ impl Slots {
     }
 
     /// The region itself: erases, copies, its check.
-    pub fn space(&self) -> &PageSpace {
+    pub fn space(&self) -> &Log {
         &self.space
     }
 
@@ -230,7 +231,7 @@ mod tests {
     use crate::save::{self, Save};
 
     const REGION: RegionId = RegionId(0);
-    const SETTINGS: PageSettings = PageSettings { gc_free_blocks: 1, idle_gc: false };
+    const SETTINGS: Collection = Collection { gc_free_blocks: 1, idle_gc: false };
 
     fn slots(blocks: u32, dies: u32, flash_pages: u32) -> (Checked<SimMedia>, Slots) {
         let geometry = Geometry::new(2048, 16, blocks, dies).unwrap();

@@ -29,8 +29,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Space;
 use crate::media::{Cause, CellMode, Media, Part};
+use crate::region::Space;
 use crate::region::page_table::Run;
 use crate::region::unit_map::UnitMap;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};

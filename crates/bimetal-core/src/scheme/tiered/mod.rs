@@ -32,7 +32,7 @@ use crate::region::slot_index::SlotIndex;
 use crate::request::{Request, SECTOR_BYTES};
 use crate::units::{BlockId, Geometry, Ppa, greatest_common_divisor};
 
-use super::space::Space;
+use crate::region::Space;
 
 /// A fast page in the controller: units that follow each other in it are read once.
 type LastRead<D> = Option<(Ppa, D)>;

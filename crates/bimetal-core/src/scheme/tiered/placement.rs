@@ -1,7 +1,7 @@
 //! Which units are in the log, and in which slots.
 
 use super::Tiers;
-use crate::scheme::space::Space;
+use crate::region::Space;
 use crate::units::Ppa;
 
 impl<S: Space> Tiers<S> {

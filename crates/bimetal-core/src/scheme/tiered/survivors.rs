@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 
 use super::Tiers;
 use crate::media::{Cause, Media};
-use crate::scheme::space::Space;
+use crate::region::Space;
 use crate::units::Ppa;
 
 /// As many as a medium copies at once.

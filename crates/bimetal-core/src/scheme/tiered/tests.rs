@@ -2,12 +2,12 @@ use super::*;
 use crate::chip;
 use crate::media::{CellMode, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use crate::part::random::below;
+use crate::region::log::{Collection, Log};
 use crate::region::ring::Ring;
 use crate::request::Op;
-use crate::scheme::space::{PageSettings, PageSpace};
 use crate::units::RegionId;
 
-type Device = (Checked<SimMedia>, Tiers<PageSpace>, Ring);
+type Device = (Checked<SimMedia>, Tiers<Log>, Ring);
 
 const LOGICAL_PAGES: u64 = 64;
 
@@ -23,8 +23,8 @@ fn device(fast_bytes: u32, slow_bytes: u32) -> Device {
     let geometries: Vec<_> = regions.iter().map(|region| (region.geometry, 0)).collect();
     let unit = unit_bytes(fast_bytes, slow_bytes);
     let fast = FastTier::new(RegionId(0), regions[0].geometry, (CellMode::Native, 8), unit).unwrap();
-    let settings = PageSettings { gc_free_blocks: 1, idle_gc: false };
-    let slow = PageSpace::new(RegionId(1), regions[1].geometry, LOGICAL_PAGES, settings).unwrap();
+    let settings = Collection { gc_free_blocks: 1, idle_gc: false };
+    let slow = Log::new(RegionId(1), regions[1].geometry, LOGICAL_PAGES, settings).unwrap();
     let media = Checked::new(SimMedia::new(&regions, 1), &geometries);
     (media, Tiers::new(fast, slow).unwrap(), Ring::new(0..8, 8, 8, 1, 1))
 }
@@ -60,7 +60,7 @@ fn write(device: &mut Device, fast: bool, sector: u64, sectors: u32) {
 }
 
 /// Everything in the tail block goes down.
-fn reclaim(media: &mut Checked<SimMedia>, tiers: &mut Tiers<PageSpace>, ring: &mut Ring) {
+fn reclaim(media: &mut Checked<SimMedia>, tiers: &mut Tiers<Log>, ring: &mut Ring) {
     let block = ring.tail().unwrap();
     let geometry = *tiers.fast.slots().geometry();
     for page in 0..geometry.pages_per_block {

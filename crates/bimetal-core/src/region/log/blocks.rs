@@ -1,0 +1,390 @@
+//! The blocks of a log: which are erased, open, sealed or lent on each die, and how many of their pages are valid.
+//!
+//! Each die has its erased blocks and one open block per stream, and is collected by itself. A block that is full is sealed: it can be a
+//! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::region::valid_counts::{GROUP, ValidCounts};
+use crate::units::{BlockId, Geometry};
+
+const NONE: u32 = u32::MAX;
+
+/// The block that a stream fills on a die, or the one that is collected.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Open {
+    /// The block.
+    pub block: u32,
+    /// Its next page; the number of data pages where a new block is needed.
+    pub page: u32,
+}
+
+/// A die with `N` streams.
+#[derive(Debug, Serialize, Deserialize)]
+struct Die<const N: usize> {
+    free: VecDeque<u32>,
+    #[serde(with = "crate::save::tuple")]
+    open: [Open; N],
+    /// The victim that is being collected, and the page to go on from.
+    victim: Option<Open>,
+    valid_pages: u32,
+    /// Valid pages may not exceed this.
+    valid_limit: u32,
+    /// First of its blocks in the table of valid counts, and one past the last.
+    #[serde(with = "crate::save::fixed")]
+    first: usize,
+    #[serde(with = "crate::save::fixed")]
+    end: usize,
+}
+
+/// Position of a block in the table of valid counts, and its die.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// Position in the table.
+    pub entry: u32,
+    /// The die.
+    pub die: u32,
+}
+
+/// The next page of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct NextPage {
+    /// Its block.
+    pub block: BlockId,
+    /// Its position in the block.
+    pub page: u32,
+}
+
+/// The blocks of a region whose dies have `N` streams each.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Blocks<const N: usize> {
+    /// Pages of a block that take data, its first.
+    #[serde(with = "crate::save::fixed")]
+    data_pages: u32,
+    /// In the order of dies.
+    counts: ValidCounts,
+    /// Position of each block in `counts`, and its die.
+    #[serde(with = "crate::save::fixed")]
+    places: Vec<Place>,
+    #[serde(with = "crate::save::sized")]
+    dies: Vec<Die<N>>,
+    next_die: u32,
+    /// Pages that the die before it still takes: those of a stripe go to one die.
+    stripe_left: u32,
+}
+
+impl<const N: usize> Blocks<N> {
+    /// Erased blocks with data in their first `data_pages` pages. `reserved` blocks of each die hold no valid page at rest.
+    ///
+    /// # Errors
+    /// Blocks with more pages than are counted.
+    pub fn new(geometry: &Geometry, data_pages: u32, reserved: u32) -> Result<Self, String> {
+        let mut places = vec![Place { entry: 0, die: 0 }; geometry.blocks as usize];
+        let mut end = 0usize;
+        let dies = (0..geometry.dies).map(|die| {
+            let free: VecDeque<u32> = (die..geometry.blocks).step_by(geometry.dies as usize).collect();
+            // No group holds blocks of two dies.
+            let first = end.next_multiple_of(GROUP);
+            end = first;
+            for &block in &free {
+                places[block as usize] = Place { entry: end as u32, die };
+                end += 1;
+            }
+            let valid_limit = (free.len() as u32).saturating_sub(reserved) * data_pages;
+            let open = [Open { block: NONE, page: data_pages }; N];
+            Die { free, open, victim: None, valid_pages: 0, valid_limit, first, end }
+        });
+        let dies = dies.collect();
+        Ok(Self { data_pages, counts: ValidCounts::new(end, data_pages)?, places, dies, next_die: 0, stripe_left: 0 })
+    }
+
+    /// Pages of a block that take data.
+    #[inline(always)]
+    pub fn data_pages(&self) -> u32 {
+        self.data_pages
+    }
+
+    /// Entries of the table of valid counts.
+    pub fn entries(&self) -> usize {
+        self.dies.last().map_or(0, |die| die.end)
+    }
+
+    fn dies(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
+    /// Pages that are valid.
+    pub fn valid(&self) -> u64 {
+        self.dies.iter().map(|die| u64::from(die.valid_pages)).sum()
+    }
+
+    /// Valid pages that fit, less what is lent.
+    pub fn room(&self) -> u64 {
+        self.dies.iter().map(|die| u64::from(die.valid_limit)).sum()
+    }
+
+    /// Where the counts of a block are kept.
+    #[inline]
+    pub fn place(&self, block: BlockId) -> Place {
+        if self.dies.len() == 1 { Place { entry: block.0, die: 0 } } else { self.places[block.index()] }
+    }
+
+    /// Position of a block in the table of valid counts.
+    #[inline]
+    pub fn entry(&self, block: BlockId) -> usize {
+        self.places[block.index()].entry as usize
+    }
+
+    /// Brings a block's count into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, block: BlockId) {
+        self.counts.prefetch(self.place(block).entry as usize);
+    }
+
+    /// The die that takes the next page: in turn, past those that are full of valid data. There must be one.
+    #[inline(always)]
+    pub fn next_die(&mut self) -> u32 {
+        debug_assert!(self.valid() < self.room(), "the region is full of valid data");
+        loop {
+            let die = self.next_die;
+            self.next_die = if die + 1 == self.dies() { 0 } else { die + 1 };
+            if self.has_room(die) {
+                return die;
+            }
+        }
+    }
+
+    /// The same with `stripe_pages` pages on each die before the next takes its turn.
+    pub fn next_die_in_stripes(&mut self, stripe_pages: u32) -> u32 {
+        if self.stripe_left > 0 {
+            let die = if self.next_die == 0 { self.dies() } else { self.next_die } - 1;
+            self.stripe_left -= 1;
+            if self.has_room(die) {
+                return die;
+            }
+        }
+        self.stripe_left = stripe_pages - 1;
+        self.next_die()
+    }
+
+    /// Whether a die has room for another valid page.
+    #[inline(always)]
+    fn has_room(&self, die: u32) -> bool {
+        let die = &self.dies[die as usize];
+        die.valid_pages < die.valid_limit
+    }
+
+    /// Erased blocks of a die, open ones not counted.
+    #[inline]
+    pub fn free(&self, die: u32) -> u32 {
+        self.dies[die as usize].free.len() as u32
+    }
+
+    /// Whether the next page of a stream takes an erased block.
+    #[inline]
+    pub fn needs_block(&self, die: u32, stream: usize) -> bool {
+        self.dies[die as usize].open[stream].page == self.data_pages
+    }
+
+    /// Gives a stream that [needs](Self::needs_block) one the block that has been erased for longest: a simple dynamic wear
+    /// levelling.
+    #[inline]
+    pub fn open(&mut self, die: u32, stream: usize) -> BlockId {
+        let die = &mut self.dies[die as usize];
+        let block =
+            die.free.pop_front().unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"));
+        die.open[stream] = Open { block, page: 0 };
+        BlockId(block)
+    }
+
+    /// The next page of a stream's open block.
+    #[inline(always)]
+    pub fn next_page(&self, die: u32, stream: usize) -> NextPage {
+        let Open { block, page } = self.dies[die as usize].open[stream];
+        NextPage { block: BlockId(block), page }
+    }
+
+    /// So many pages of a stream's open block have been filled. Returns the block if it is sealed by that.
+    #[inline(always)]
+    pub fn fill(&mut self, die: u32, stream: usize, pages: u32) -> Option<BlockId> {
+        let open = &mut self.dies[die as usize].open[stream];
+        open.page += pages;
+        let (block, is_full) = (open.block, open.page == self.data_pages);
+        let entry = self.places[block as usize].entry as usize;
+        self.counts.add(entry, pages as usize);
+        is_full.then(|| self.seal(die, stream, entry))
+    }
+
+    fn seal(&mut self, die: u32, stream: usize, entry: usize) -> BlockId {
+        let open = &mut self.dies[die as usize].open[stream];
+        self.counts.seal(entry);
+        BlockId(std::mem::replace(&mut open.block, NONE))
+    }
+
+    /// A die has one valid page more.
+    #[inline(always)]
+    pub fn add_valid(&mut self, die: u32) {
+        self.dies[die as usize].valid_pages += 1;
+    }
+
+    /// A page of a block is valid no longer.
+    #[inline(always)]
+    pub fn invalidate(&mut self, place: Place) {
+        self.dies[place.die as usize].valid_pages -= 1;
+        self.counts.invalidate(place.entry as usize);
+    }
+
+    /// Valid pages of a block.
+    pub fn valid_in(&self, block: BlockId) -> u32 {
+        self.counts.valid_pages(self.entry(block))
+    }
+
+    /// The victim of a die and the page to go on from, while its pages are being moved.
+    #[inline]
+    pub fn victim(&self, die: u32) -> Option<Open> {
+        self.dies[die as usize].victim
+    }
+
+    /// Takes the sealed block of a die that `choose` says out of the candidates: its pages are moved from now on. None if no block has
+    /// an invalid page.
+    pub fn begin_collecting(
+        &mut self,
+        die: u32,
+        choose: impl FnOnce(&mut ValidCounts, std::ops::Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        let dies = self.dies();
+        let space = &mut self.dies[die as usize];
+        debug_assert!(space.victim.is_none());
+        let entry = choose(&mut self.counts, space.first..space.end)?;
+        self.counts.unseal(entry);
+        let block = (entry - space.first) as u32 * dies + die;
+        space.victim = Some(Open { block, page: 0 });
+        Some(BlockId(block))
+    }
+
+    /// So many pages of a die's victim have moved away; the others begin with `page`.
+    #[inline]
+    pub fn moved(&mut self, die: u32, pages: u32, page: u32) {
+        if let Some(victim) = &mut self.dies[die as usize].victim {
+            victim.page = page;
+            self.counts.subtract(self.places[victim.block as usize].entry as usize, pages as usize);
+        }
+    }
+
+    /// The emptied victim of a die is erased.
+    pub fn end_collecting(&mut self, die: u32) {
+        let die = &mut self.dies[die as usize];
+        if let Some(victim) = die.victim.take() {
+            die.free.push_back(victim.block);
+        }
+    }
+
+    /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
+    #[inline]
+    pub fn can_lend(&self, die: u32) -> bool {
+        let die = &self.dies[die as usize];
+        die.valid_pages + self.data_pages <= die.valid_limit
+    }
+
+    /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
+    pub fn lend(&mut self, die: u32) -> Option<BlockId> {
+        debug_assert!(self.can_lend(die));
+        let space = &mut self.dies[die as usize];
+        let block = space.free.pop_front()?;
+        space.valid_limit -= self.data_pages;
+        Some(BlockId(block))
+    }
+
+    /// A block that was lent comes back, erased.
+    pub fn give_back(&mut self, block: BlockId) {
+        let die = &mut self.dies[self.places[block.index()].die as usize];
+        die.valid_limit += self.data_pages;
+        die.free.push_back(block.0);
+    }
+
+    /// Blocks that are lent: neither erased nor open nor sealed.
+    pub fn lent(&self) -> impl Iterator<Item = BlockId> {
+        let mut is_ours: Vec<bool> =
+            self.places.iter().map(|place| self.counts.is_sealed(place.entry as usize)).collect();
+        for die in &self.dies {
+            let open = die.open.iter().filter(|open| open.page != self.data_pages).map(|open| &open.block);
+            let victim = die.victim.as_ref().map(|victim| &victim.block);
+            for &block in die.free.iter().chain(open).chain(victim) {
+                if let Some(is_ours) = is_ours.get_mut(block as usize) {
+                    *is_ours = true;
+                }
+            }
+        }
+        (0..).zip(is_ours).filter(|&(_, is_ours)| !is_ours).map(|(block, _)| BlockId(block))
+    }
+
+    /// Checks that counts agree with `valid`, the valid pages of each block, and that each block is erased, open, sealed, collected or
+    /// lent. `is_written_beyond` tells whether a block has a valid page from a page on.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn check(
+        &self,
+        valid: &[u32],
+        reserved: u32,
+        is_written_beyond: impl Fn(BlockId, u32) -> bool,
+    ) -> Result<(), String> {
+        for (block, &counted) in valid.iter().enumerate() {
+            let kept = self.valid_in(BlockId(block as u32));
+            if counted != kept {
+                return Err(format!("block {block} has {counted} valid pages and counts {kept}"));
+            }
+        }
+        self.counts.check()?;
+        let lent: Vec<BlockId> = self.lent().collect();
+        for (die, space) in self.dies.iter().enumerate() {
+            let counted: u32 = valid.iter().skip(die).step_by(self.dies.len()).sum();
+            if counted != space.valid_pages || counted > space.valid_limit {
+                return Err(format!("die {die} has {counted} valid pages and counts {}", space.valid_pages));
+            }
+            self.check_blocks(die as u32, &is_written_beyond)?;
+            let lent = lent.iter().filter(|&&block| self.places[block.index()].die as usize == die);
+            let (lent, held) = lent.fold((0, 0), |(lent, held), block| (lent + 1, held + valid[block.index()]));
+            let most = ((space.end - space.first) as u32).saturating_sub(reserved) * self.data_pages;
+            if held > 0 || lent * self.data_pages + space.valid_limit != most {
+                return Err(format!("{lent} blocks of die {die} are lent, with {held} valid pages, or not as many"));
+            }
+            if space.free.is_empty() && space.victim.is_none() {
+                return Err(format!("die {die} has no erased block"));
+            }
+        }
+        match self.dies.get(self.next_die as usize) {
+            Some(_) => Ok(()),
+            None => Err(format!("die {} is next of {}", self.next_die, self.dies.len())),
+        }
+    }
+
+    /// Checks that the blocks of a die that are to be written, and its victim, are its own, each once.
+    fn check_blocks(&self, die: u32, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
+        let space = &self.dies[die as usize];
+        let mut is_used = vec![false; space.end - space.first];
+        let unsealed = |block: u32, pages: u32| {
+            let place = self.places.get(block as usize).filter(|place| place.die == die && pages <= self.data_pages);
+            place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry))
+        };
+        if let Some(Open { block, page }) = space.victim {
+            match unsealed(block, page) {
+                Some(entry) => is_used[entry - space.first] = true,
+                None => return Err(format!("block {block} of die {die} cannot be the one that is collected")),
+            }
+        }
+        let open = space.open.iter().filter(|open| open.page != self.data_pages).copied();
+        for Open { block, page } in open.chain(space.free.iter().map(|&block| Open { block, page: 0 })) {
+            let entry = unsealed(block, page).filter(|_| page < self.data_pages);
+            if entry.is_none_or(|entry| std::mem::replace(&mut is_used[entry - space.first], true)) {
+                return Err(format!("block {block} is not a block of die {die} to be written, or twice"));
+            }
+            if is_written_beyond(BlockId(block), page) {
+                return Err(format!("block {block} has a valid page that is not yet written"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,510 @@
+//! `Log`: a page-mapped region that collects itself. The engine below schemes over page maps.
+//!
+//! ```text
+//!                    streams, an open block each
+//!  write ─▶ stream ─▶ |###___|   full: sealed      victim: its valid pages go to streams, too
+//!                     |#_____|  ─────────────▶  |#_##_#| ─────────────▶ erased ─▶ …
+//! ```
+//!
+//! A [`PageTable`] says where pages are, [`Blocks`] which blocks of each die are erased, open or sealed. Pages go to the dies in turn, to
+//! the stream that the log's [`Separation`] gives them. Each die is collected by itself, in the foreground, when it is down to
+//! `gc_free_blocks` erased blocks. On dies that program several pages together, those of today, blocks are large: there a victim is
+//! collected in steps between the pages that are written, so that no request waits for all of it.
+//!
+//! # Progress
+//!
+//! A die never holds more valid pages than all its blocks but the reserved ones: an open block per stream, and those kept erased. So when
+//! erased blocks are short, a sealed block has an invalid page. Collecting it takes as many blocks as there are streams for copies, at
+//! most, however many victims follow: so many are kept erased.
+//!
+//! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
+
+mod blocks;
+mod separation;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use super::Space;
+use super::page_table::{PageTable, Run, ValidWord};
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+pub use blocks::Blocks;
+use blocks::NextPage;
+pub use separation::{HostAndCopied, Separation};
+
+/// When a log is collected.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Collection {
+    /// Erased blocks of a die at or below which it is collected before the next write.
+    pub gc_free_blocks: u32,
+    /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
+    pub idle_gc: bool,
+}
+
+impl Collection {
+    /// Most valid pages that a log with two streams can hold if it is collected like this.
+    pub fn valid_pages_max(&self, geometry: &Geometry) -> u64 {
+        let reserved = reserved_blocks::<HostAndCopied, 2>().max(self.gc_free_blocks.saturating_add(2));
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(reserved);
+        u64::from(blocks) * u64::from(geometry.pages_per_block) * u64::from(geometry.dies)
+    }
+}
+
+/// Blocks of each die that can hold no valid page at rest: an open block for each stream, and those that a victim may take.
+const fn reserved_blocks<P: Separation<N>, const N: usize>() -> u32 {
+    N as u32 + P::COPY_STREAMS
+}
+
+/// What a log is to hold, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    /// Pages of the address space.
+    pub logical_pages: u64,
+    /// Pages of it that are valid at a time, at most: its user sees to that.
+    pub valid_pages: u64,
+    /// Pages of a block that take data, its first.
+    pub data_pages: u32,
+    /// Blocks, the first ones, that are lent from the beginning.
+    pub lent: u32,
+}
+
+impl Capacity {
+    /// All of an address space of so many pages.
+    pub fn whole(geometry: &Geometry, logical_pages: u64) -> Self {
+        Self { logical_pages, valid_pages: logical_pages, data_pages: geometry.pages_per_block, lent: 0 }
+    }
+}
+
+/// The victim of a die that is collected in steps.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Step {
+    /// Its valid pages when it was chosen.
+    valid: u32,
+    /// Copies that are due, times the pages that it gives.
+    owed: i64,
+}
+
+/// The region's state.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "P: Separation<N>")]
+pub struct Log<P = HostAndCopied, const N: usize = 2> {
+    #[serde(with = "crate::save::fixed")]
+    region: RegionId,
+    table: PageTable,
+    blocks: Blocks<N>,
+    #[serde(with = "crate::save::fixed")]
+    collection: Collection,
+    /// Erased blocks of a die up to which idle time is used.
+    #[serde(with = "crate::save::fixed")]
+    idle_blocks: u32,
+    /// By die; none where a victim is collected at once.
+    #[serde(with = "crate::save::sized")]
+    steps: Vec<Step>,
+    erases: u64,
+    copied_pages: u64,
+    separation: P,
+}
+
+impl Log {
+    /// An erased region for `logical_pages` pages, with two streams.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        collection: Collection,
+    ) -> Result<Self, String> {
+        Self::with(region, geometry, Capacity::whole(&geometry, logical_pages), collection, HostAndCopied)
+    }
+
+    /// An erased region for as many pages as it can hold, with its first `lent` blocks lent from the beginning. If
+    /// `summaries`, the last page of each block is its summary: it is programmed, as [`Cause::Meta`], when the others are.
+    ///
+    /// # Errors
+    /// No page fits.
+    pub fn largest(
+        region: RegionId,
+        geometry: Geometry,
+        collection: Collection,
+        lent: u32,
+        summaries: bool,
+    ) -> Result<Self, String> {
+        let data_pages = geometry.pages_per_block - u32::from(summaries);
+        let reserved = reserved_blocks::<HostAndCopied, 2>().max(collection.gc_free_blocks.saturating_add(2));
+        let kept = lent.div_ceil(geometry.dies).saturating_add(reserved);
+        let blocks = (geometry.blocks / geometry.dies).saturating_sub(kept);
+        match u64::from(blocks) * u64::from(data_pages) * u64::from(geometry.dies) {
+            0 => Err(format!(
+                "{} blocks of {} pages on {} dies hold no data beside {kept} blocks per die for metadata and garbage \
+                 collection; enlarge the region",
+                geometry.blocks, geometry.pages_per_block, geometry.dies
+            )),
+            pages => {
+                let capacity = Capacity { data_pages, lent, ..Capacity::whole(&geometry, pages) };
+                Self::with(region, geometry, capacity, collection, HostAndCopied)
+            }
+        }
+    }
+}
+
+impl<P: Separation<N>, const N: usize> Log<P, N> {
+    /// Erased blocks of a die at or below which it is collected, if so many are asked for: copies need one for each of their streams.
+    fn erased_least(collection: &Collection) -> u32 {
+        collection.gc_free_blocks.saturating_add(P::COPY_STREAMS - 1)
+    }
+
+    /// An erased region of that capacity.
+    ///
+    /// # Errors
+    /// Too little spare area, and how much it takes.
+    pub fn with(
+        region: RegionId,
+        geometry: Geometry,
+        capacity: Capacity,
+        collection: Collection,
+        separation: P,
+    ) -> Result<Self, String> {
+        let Capacity { logical_pages, valid_pages, data_pages, lent } = capacity;
+        let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
+        let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(data_pages * geometry.dies)));
+        let erased = Self::erased_least(&collection);
+        let needed = u64::from(erased) + N as u64;
+        if needed > spare {
+            return Err(format!(
+                "keeping {erased} blocks erased takes {needed} spare blocks per die and there are {spare}; enlarge the spare area \
+                 or lower gc_free_blocks",
+            ));
+        }
+        let mut blocks = Blocks::new(&geometry, data_pages, reserved_blocks::<P, N>())?;
+        check_pages(&geometry, &capacity, blocks.room(), reserved_blocks::<P, N>())?;
+        for number in 0..lent {
+            let block = blocks.lend(number % geometry.dies);
+            debug_assert_eq!(block, Some(BlockId(number)));
+        }
+        // Were all blocks of a die's spare area but the open ones to be erased, each block would be copied for the sake of
+        // its last invalid page, again and again.
+        let attainable = u32::try_from(spare - N as u64).unwrap_or(u32::MAX);
+        let steps = if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 };
+        Ok(Self {
+            region,
+            table: PageTable::new(geometry, logical_pages),
+            blocks,
+            collection,
+            idle_blocks: attainable.min(2 * erased),
+            steps: vec![Step::default(); steps],
+            erases: 0,
+            copied_pages: 0,
+            separation,
+        })
+    }
+
+    /// The policy, with what it has learned.
+    pub fn separation(&self) -> &P {
+        &self.separation
+    }
+
+    /// Pages that hold a logical page.
+    pub fn occupied(&self) -> u64 {
+        self.blocks.valid()
+    }
+
+    /// Valid pages that fit into it, less what is lent.
+    pub fn room(&self) -> u64 {
+        self.blocks.room()
+    }
+
+    /// Lends an erased block of a die, which is collected if it must be; none if its valid pages would not fit into the
+    /// others.
+    pub fn lend<M: Media>(&mut self, media: &mut M, die: u32) -> Option<BlockId> {
+        if !self.blocks.can_lend(die) {
+            return None;
+        }
+        // Its valid pages fit into all its blocks but the reserved ones and the one to be lent, so a block with an
+        // invalid page is found until there are more erased blocks than the reserve has.
+        while self.blocks.free(die) <= Self::erased_least(&self.collection) + 1 && self.collect(media, die) {}
+        self.blocks.lend(die)
+    }
+
+    /// A lent block comes back, erased in its native mode.
+    pub fn give_back(&mut self, block: BlockId) {
+        self.blocks.give_back(block);
+    }
+
+    /// Blocks that are lent, in order.
+    pub fn lent(&self) -> impl Iterator<Item = BlockId> {
+        self.blocks.lent()
+    }
+
+    /// Forgets the copy of a logical page; what it occupied can be collected. Returns the block's entry.
+    #[inline(always)]
+    fn forget(&mut self, logical: u32) -> Option<usize> {
+        let page = self.table.clear(logical)?;
+        let place = self.blocks.place(self.table.geometry().block_of(page));
+        self.blocks.invalidate(place);
+        Some(place.entry as usize)
+    }
+
+    /// Programs a logical page that has no copy in a stream.
+    #[inline(always)]
+    fn append<M: Media>(
+        &mut self,
+        media: &mut M,
+        (die, stream): (u32, usize),
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        self.make_room(media, die, stream);
+        let NextPage { block, page } = self.next_page(die, stream);
+        let page = self.table.geometry().ppa(block, page);
+        self.table.assign(logical, page);
+        self.blocks.add_valid(die);
+        self.fill(die, stream, 1);
+        media.program(self.region, page, parts, cause);
+        self.summarise(media, page);
+    }
+
+    /// Makes sure that a stream's next page has an erased block, if it takes one.
+    #[inline]
+    fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
+        if self.blocks.needs_block(die, stream) {
+            while self.blocks.free(die) <= Self::erased_least(&self.collection) && self.collect(media, die) {}
+        }
+    }
+
+    /// The next page of a stream, in a new block where it needs one.
+    #[inline(always)]
+    fn next_page(&mut self, die: u32, stream: usize) -> NextPage {
+        if self.blocks.needs_block(die, stream) {
+            let block = self.blocks.open(die, stream);
+            self.separation.opened(self.blocks.entry(block), stream);
+        }
+        self.blocks.next_page(die, stream)
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, die: u32, stream: usize, pages: u32) {
+        if let Some(block) = self.blocks.fill(die, stream, pages) {
+            self.separation.sealed(self.blocks.entry(block));
+        }
+    }
+
+    /// The same as [`Space::write`] on dies of today, whose victims are collected in steps. Apart, so that the others are short.
+    #[inline(never)]
+    fn write_in_steps<M: Media>(
+        &mut self,
+        media: &mut M,
+        stream: usize,
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        let die = self.blocks.next_die_in_stripes(self.table.geometry().stripe_pages);
+        self.append(media, (die, stream), logical, parts, cause);
+        self.collect_step(media, die);
+    }
+
+    /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
+    /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
+    fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
+        let victim = match self.blocks.victim(die) {
+            Some(victim) => BlockId(victim.block),
+            None if self.blocks.free(die) > Self::erased_least(&self.collection) => return,
+            None => {
+                let Some(victim) = self.begin_collecting(die) else { return };
+                self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
+                victim
+            }
+        };
+        let Step { valid, mut owed } = self.steps[die as usize];
+        let gain = i64::from(self.blocks.data_pages() - valid);
+        owed += i64::from(valid);
+        while owed >= gain && self.blocks.valid_in(victim) > 0 {
+            owed -= self.copy_run(media, die) as i64 * gain;
+        }
+        self.steps[die as usize].owed = owed;
+        if self.blocks.valid_in(victim) == 0 {
+            self.erase(media, die, victim);
+        }
+    }
+
+    /// Programs the summary of a block whose data pages are full once `page` is programmed, if it has one.
+    #[inline(always)]
+    fn summarise<M: Media>(&mut self, media: &mut M, page: Ppa) {
+        let geometry = self.table.geometry();
+        let next = geometry.page_of(page) + 1;
+        if next == self.blocks.data_pages() && next < geometry.pages_per_block {
+            media.program(self.region, Ppa(page.0 + 1), &[], Cause::Meta);
+        }
+    }
+
+    /// Moves the valid pages of a die's victim away and erases it; false if the die has none.
+    fn collect<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
+        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
+        let Some(victim) = collecting.or_else(|| self.begin_collecting(die)) else { return false };
+        while self.copy_run(media, die) > 0 {}
+        self.erase(media, die, victim);
+        true
+    }
+
+    fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
+        let victim = self.blocks.begin_collecting(die, |counts, entries| self.separation.victim(counts, entries))?;
+        self.separation.collected(self.blocks.entry(victim));
+        Some(victim)
+    }
+
+    /// Copies valid pages of a die's victim to consecutive pages of one stream's open block, as many as a run and that block hold.
+    /// Returns how many.
+    #[inline]
+    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32) -> usize {
+        let Some(victim) = self.blocks.victim(die) else { return 0 };
+        let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
+        let (pages, stream) =
+            if P::COPY_STREAMS == 1 { (pages, N - 1) } else { self.of_one_stream(pages, BlockId(victim.block)) };
+        let NextPage { block, page } = self.next_page(die, stream);
+        let to = self.table.geometry().ppa(block, page);
+        let mut run = Run::default();
+        self.table.move_run(pages, to, self.blocks.data_pages() - page, &mut run);
+        let copied = run.pages().len();
+        // Of several streams, pages between those that were moved may be left.
+        let next = if P::COPY_STREAMS == 1 { copied - 1 } else { 0 };
+        let next = self.table.geometry().page_of(run.pages()[next]);
+        self.blocks.moved(die, copied as u32, if P::COPY_STREAMS == 1 { next + 1 } else { next });
+        self.fill(die, stream, copied as u32);
+        media.copy_run(self.region, run.pages(), to, Cause::Gc);
+        self.copied_pages += copied as u64;
+        self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+        copied
+    }
+
+    /// Those of a victim's pages that go to the same stream as the first of them, and the stream.
+    fn of_one_stream(&self, pages: ValidWord, victim: BlockId) -> (ValidWord, usize) {
+        let entry = self.blocks.entry(victim);
+        let stream = self.separation.copied(self.table.first_owner(pages), entry);
+        (self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream), stream)
+    }
+
+    /// Erases a die's emptied victim.
+    fn erase<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId) {
+        media.erase(self.region, victim, CellMode::Native, Cause::Gc);
+        self.blocks.end_collecting(die);
+        self.erases += 1;
+    }
+}
+
+/// Checks that valid pages fit beside the reserved blocks, and that they can be numbered.
+fn check_pages(geometry: &Geometry, capacity: &Capacity, room: u64, reserved: u32) -> Result<(), String> {
+    let Capacity { logical_pages, valid_pages, data_pages, .. } = *capacity;
+    if logical_pages >= u64::from(u32::MAX) {
+        return Err(format!("{logical_pages} logical pages are more than 2^32; lower the capacity"));
+    }
+    if valid_pages > room {
+        let needed = valid_pages.div_ceil(u64::from(data_pages)) + u64::from(reserved * geometry.dies);
+        return Err(format!(
+            "{} blocks leave too little spare area: {valid_pages} pages of {} bytes on {} dies need about \
+             {needed} blocks ({reserved} per die stay free of data); enlarge the region or its spare area",
+            geometry.blocks, geometry.page_bytes, geometry.dies
+        ));
+    }
+    Ok(())
+}
+
+impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
+    fn region(&self) -> RegionId {
+        self.region
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        self.table.geometry()
+    }
+
+    fn logical_pages(&self) -> u32 {
+        self.table.logical_pages()
+    }
+
+    #[inline(always)]
+    fn lookup(&self, logical: u32) -> Option<Ppa> {
+        self.table.lookup(logical)
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, logical: u32) {
+        self.forget(logical);
+    }
+
+    #[inline(always)]
+    fn elsewhere(&self, logical: u32) -> Option<u32> {
+        self.table.elsewhere(logical)
+    }
+
+    fn places_elsewhere(&self) -> u32 {
+        self.table.places_elsewhere()
+    }
+
+    #[inline(always)]
+    fn put_elsewhere(&mut self, logical: u32, place: u32) {
+        self.forget(logical);
+        self.table.put_elsewhere(logical, place);
+    }
+
+    #[inline]
+    fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
+        let old = self.forget(logical);
+        let stream = self.separation.written(logical, old);
+        if !self.steps.is_empty() {
+            return self.write_in_steps(media, stream, logical, parts, cause);
+        }
+        let die = self.blocks.next_die();
+        self.append(media, (die, stream), logical, parts, cause);
+    }
+
+    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
+        if !self.collection.idle_gc {
+            return 0;
+        }
+        let before = self.copied_pages;
+        let budget = before + u64::from(budget_pages);
+        for die in 0..self.table.geometry().dies {
+            while self.blocks.free(die) < self.idle_blocks && self.copied_pages < budget && self.collect(media, die) {}
+        }
+        (self.copied_pages - before) as u32
+    }
+
+    #[inline]
+    fn prefetch_entry(&self, logical: u32) {
+        self.table.prefetch_map(logical);
+    }
+
+    #[inline]
+    fn prefetch_page(&self, logical: u32) {
+        if let Some(page) = self.table.lookup(logical) {
+            self.table.prefetch_valid(page);
+            self.blocks.prefetch(self.table.geometry().block_of(page));
+        }
+    }
+
+    fn erases(&self) -> u64 {
+        self.erases
+    }
+
+    fn copied_pages(&self) -> u64 {
+        self.copied_pages
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        u64::from(self.table.logical_pages()) * 4
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let valid = self.table.check()?;
+        let is_written_beyond = |block, page| self.table.valid_word(block, page).is_some();
+        self.blocks.check(&valid, reserved_blocks::<P, N>(), is_written_beyond)?;
+        self.separation.check(self.table.logical_pages() as usize, self.blocks.entries())
+    }
+}

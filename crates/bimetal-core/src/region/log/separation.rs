@@ -1,0 +1,62 @@
+//! Which pages are written together, and which block is collected: what schemes over a [`Log`](super::Log) decide.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::region::valid_counts::ValidCounts;
+
+/// A policy with `N` streams. Each stream has an open block of its own on each die, so that its pages share blocks with each other
+/// only.
+///
+/// Blocks are numbered by their entries in the table of valid counts.
+pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
+    /// Streams that copies of collected pages go to: so many blocks a victim takes at most.
+    const COPY_STREAMS: u32;
+
+    /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
+    fn written(&mut self, logical: u32, old: Option<usize>) -> usize;
+
+    /// The stream of a valid page of the block `victim`. Only asked if there are several [`Self::COPY_STREAMS`]; of one, it is the last.
+    fn copied(&self, _logical: u32, _victim: usize) -> usize {
+        N - 1
+    }
+
+    /// The block among `entries` to be collected next: by default the one with the fewest valid pages. None if all are full of valid
+    /// pages.
+    fn victim(&mut self, counts: &mut ValidCounts, entries: Range<usize>) -> Option<usize> {
+        counts.fewest(entries)
+    }
+
+    /// A stream begins to fill a block.
+    fn opened(&mut self, _block: usize, _stream: usize) {}
+
+    /// A block is full.
+    fn sealed(&mut self, _block: usize) {}
+
+    /// The pages of a block are going to be copied.
+    fn collected(&mut self, _block: usize) {}
+
+    /// Checks its own state against that of a log with so many logical pages and blocks.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    fn check(&self, _logical_pages: usize, _blocks: usize) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Two streams: what is written, and what garbage collection found still valid and is colder.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct HostAndCopied;
+
+impl Separation<2> for HostAndCopied {
+    const COPY_STREAMS: u32 = 1;
+
+    #[inline(always)]
+    fn written(&mut self, _: u32, _: Option<usize>) -> usize {
+        0
+    }
+}

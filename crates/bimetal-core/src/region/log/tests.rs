@@ -1,0 +1,218 @@
+use super::*;
+use crate::chip;
+use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use crate::part::random::below;
+use crate::request::{Op, Request};
+
+const REGION: RegionId = RegionId(0);
+const COLLECTION: Collection = Collection { gc_free_blocks: 1, idle_gc: false };
+
+/// Media that are served one endless request.
+fn media(geometry: Geometry) -> Checked<SimMedia> {
+    let chip = chip::find("chang-mlc").unwrap();
+    let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
+    let mut media = Checked::new(sim, &[(geometry, 0)]);
+    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+    media
+}
+
+/// 16 logical pages on two dies of 5 blocks of 4 pages.
+fn small() -> (Checked<SimMedia>, Log) {
+    let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
+    (media(geometry), Log::new(REGION, geometry, 16, COLLECTION).unwrap())
+}
+
+fn write<P: Separation<N>, const N: usize>(media: &mut Checked<SimMedia>, log: &mut Log<P, N>, logical: u32) {
+    log.write(media, logical, &[], Cause::Host);
+}
+
+fn place(log: &Log, logical: u32) -> (u32, u32) {
+    let page = log.lookup(logical).unwrap();
+    (log.geometry().block_of(page).0, log.geometry().page_of(page))
+}
+
+#[test]
+fn pages_go_to_the_dies_in_turn_and_fill_blocks_in_order() {
+    let (mut media, mut log) = small();
+    (0..6).for_each(|logical| write(&mut media, &mut log, logical));
+    let places: Vec<_> = (0..6).map(|logical| place(&log, logical)).collect();
+    assert_eq!(places, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
+    log.invalidate(4);
+    assert_eq!((log.lookup(4), log.occupied()), (None, 5));
+    log.check().unwrap();
+}
+
+#[test]
+fn a_die_takes_a_stripe_before_the_next_one() {
+    let geometry = Geometry::new(4096, 8, 12, 2).unwrap().striped(4);
+    let (mut media, mut log) = (media(geometry), Log::new(REGION, geometry, 40, COLLECTION).unwrap());
+    (0..10).for_each(|logical| write(&mut media, &mut log, logical));
+    let dies: Vec<u32> = (0..10).map(|logical| place(&log, logical).0 % 2).collect();
+    assert_eq!(dies, [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]);
+}
+
+/// Two dies of which each may hold 8 valid pages: the two blocks that they have beside the open ones and an erased one.
+#[test]
+fn the_victim_has_the_fewest_valid_pages_and_its_pages_are_found_again() {
+    let (mut media, mut log) = small();
+    (0..16).for_each(|logical| write(&mut media, &mut log, logical));
+    assert!(!log.collect(&mut media, 0), "full blocks of valid pages cannot be collected");
+    // Die 0 has pages 0, 2, 4, 6 in block 0 and 8, 10, 12, 14 in block 2.
+    [2, 8, 12].into_iter().for_each(|logical| log.invalidate(logical));
+    assert!(log.collect(&mut media, 0));
+    let moved: Vec<_> = [10, 14].map(|logical| place(&log, logical)).into();
+    assert_eq!((moved, place(&log, 4), log.copied_pages()), (vec![(4, 0), (4, 1)], (0, 2), 2));
+    assert_eq!((log.erases(), log.blocks.free(0), log.occupied()), (1, 3, 13));
+    log.check().unwrap();
+    assert!(!log.collect(&mut media, 1));
+}
+
+#[test]
+fn a_region_takes_no_more_valid_pages_than_it_can_collect() {
+    let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
+    assert!(Log::new(REGION, geometry, 17, COLLECTION).unwrap_err().contains("spare"));
+    let sparse = |valid_pages| Capacity { valid_pages, ..Capacity::whole(&geometry, 1000) };
+    assert!(Log::with(REGION, geometry, sparse(17), COLLECTION, HostAndCopied).is_err());
+    let mut log = Log::with(REGION, geometry, sparse(16), COLLECTION, HostAndCopied).unwrap();
+    let mut media = media(geometry);
+    (0..1000).step_by(67).for_each(|logical| write(&mut media, &mut log, logical));
+    assert_eq!((log.logical_pages(), log.occupied(), log.room()), (1000, 15, 16));
+    assert!(log.lookup(938).is_some() && log.lookup(999).is_none());
+    log.invalidate(67);
+    assert_eq!(log.occupied(), 14);
+    log.check().unwrap();
+}
+
+#[test]
+fn a_lent_block_takes_no_page_and_leaves_room_for_fewer() {
+    let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
+    let mut media = media(geometry);
+    let capacity = Capacity { valid_pages: 8, ..Capacity::whole(&geometry, 16) };
+    let mut log = Log::with(REGION, geometry, capacity, COLLECTION, HostAndCopied).unwrap();
+    let lent: Vec<_> = (0..3).map(|_| log.lend(&mut media, 1)).collect();
+    assert_eq!((lent, log.room()), (vec![Some(BlockId(1)), Some(BlockId(3)), None], 8));
+    (0..8).for_each(|logical| write(&mut media, &mut log, logical));
+    assert!((0..8).all(|logical| place(&log, logical).0.is_multiple_of(2)), "die 1 takes none");
+    log.check().unwrap();
+    log.give_back(BlockId(3));
+    assert_eq!((log.room(), log.lent().collect::<Vec<_>>()), (12, vec![BlockId(1)]));
+    write(&mut media, &mut log, 8);
+    assert_eq!(place(&log, 8).0 % 2, 1);
+    log.check().unwrap();
+}
+
+/// The most copies between two writes, and all copies.
+fn copies(stripe_pages: u32) -> (u64, u64) {
+    let geometry = Geometry::new(4096, 128, 200, 2).unwrap().striped(stripe_pages);
+    let (mut media, mut log) = (media(geometry), Log::new(REGION, geometry, 170 * 128, COLLECTION).unwrap());
+    let (mut state, mut most) = (5, 0);
+    for number in 0..80_000 {
+        let before = log.copied_pages();
+        write(&mut media, &mut log, below(&mut state, 170 * 128) as u32);
+        most = most.max(log.copied_pages() - before);
+        if number % 1000 == 0 {
+            log.check().unwrap();
+        }
+    }
+    (most, log.copied_pages())
+}
+
+#[test]
+fn in_steps_no_write_waits_for_a_whole_victim_and_no_more_is_copied() {
+    let ((whole_most, whole), (step_most, steps)) = (copies(1), copies(4));
+    println!("at once: {whole_most} at most, {whole} in all; in steps: {step_most}, {steps}");
+    assert!(whole_most > 100 && step_most <= 64, "a step copies what a word of the map of valid pages has");
+    // It chooses a victim earlier by one block of a hundred on a die.
+    assert!((steps as f64 / whole as f64 - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn a_block_ends_with_its_summary_and_collecting_skips_it() {
+    let geometry = Geometry::new(4096, 8, 12, 1).unwrap();
+    let mut media = media(geometry);
+    assert!(Log::largest(REGION, geometry, COLLECTION, 9, true).is_err());
+    let mut log = Log::largest(REGION, geometry, COLLECTION, 1, true).unwrap();
+    assert_eq!((log.logical_pages(), log.room()), (56, 56));
+    let mut state = 5;
+    for _ in 0..500 {
+        write(&mut media, &mut log, below(&mut state, 56) as u32);
+        log.check().unwrap();
+    }
+    let ledger = media.ledger();
+    let data = ledger.total(FlashOp::Program, Cause::Host) + ledger.total(FlashOp::Program, Cause::Gc);
+    let summaries = ledger.total(FlashOp::Program, Cause::Meta);
+    assert!(log.erases() > 20 && log.copied_pages() > 0);
+    // Two blocks may be open.
+    assert!((data / 7 - 2..=data / 7).contains(&summaries), "{summaries} summaries of {data} pages");
+    assert_eq!(ledger.total(FlashOp::Read, Cause::Gc), log.copied_pages(), "no summary is copied");
+}
+
+/// Two streams for what is written and three for what is copied, by the numbers of pages.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Mixed {
+    opened: u64,
+    sealed: u64,
+    collected: u64,
+}
+
+impl Separation<5> for Mixed {
+    const COPY_STREAMS: u32 = 3;
+
+    fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
+        logical as usize % 2
+    }
+
+    fn copied(&self, logical: u32, _: usize) -> usize {
+        2 + logical as usize % 3
+    }
+
+    fn opened(&mut self, _: usize, _: usize) {
+        self.opened += 1;
+    }
+
+    fn sealed(&mut self, _: usize) {
+        self.sealed += 1;
+    }
+
+    fn collected(&mut self, _: usize) {
+        self.collected += 1;
+    }
+}
+
+#[test]
+fn pages_of_a_victim_go_to_several_streams() {
+    for stripe_pages in [1, 4] {
+        let geometry = Geometry::new(4096, 100, 40, 2).unwrap().striped(stripe_pages);
+        let capacity = Capacity::whole(&geometry, 2 * 12 * 100);
+        let mut log = Log::with(REGION, geometry, capacity, COLLECTION, Mixed::default()).unwrap();
+        let (mut media, mut state) = (media(geometry), 5);
+        for number in 0..20_000 {
+            write(&mut media, &mut log, below(&mut state, 2400) as u32);
+            if number % 100 == 0 {
+                log.check().unwrap();
+            }
+        }
+        let Mixed { opened, sealed, collected } = *log.separation();
+        assert_eq!(
+            collected - log.erases(),
+            u64::from(log.blocks.victim(0).is_some()) + u64::from(log.blocks.victim(1).is_some())
+        );
+        assert!(opened > sealed && opened <= sealed + 10 && log.copied_pages() > 1000, "{opened} {sealed}");
+    }
+}
+
+/// With the least spare area there is, pages of five streams are still collected.
+#[test]
+fn the_least_spare_area_is_enough_for_all_streams() {
+    let geometry = Geometry::new(4096, 16, 30, 2).unwrap();
+    let with = |blocks: u64| {
+        Log::with(REGION, geometry, Capacity::whole(&geometry, 2 * 16 * blocks), COLLECTION, Mixed::default())
+    };
+    assert!(with(8).unwrap_err().contains("takes 8 spare blocks"), "five open blocks and three for copies");
+    let (mut log, mut media, mut state) = (with(7).unwrap(), media(geometry), 5);
+    (0..224).for_each(|logical| write(&mut media, &mut log, logical));
+    for _ in 0..5000 {
+        write(&mut media, &mut log, below(&mut state, 224) as u32);
+    }
+    log.check().unwrap();
+}
