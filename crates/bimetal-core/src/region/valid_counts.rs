@@ -46,6 +46,11 @@ impl ValidCounts {
         u32::from(self.counts[entry] & !UNSEALED)
     }
 
+    /// Pages of a block.
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
     /// Whether a block can be a victim.
     #[inline]
     pub fn is_sealed(&self, entry: usize) -> bool {

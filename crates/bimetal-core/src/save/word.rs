@@ -47,6 +47,22 @@ impl Word for bool {
     }
 }
 
+impl<const N: usize> Word for [u8; N] {
+    const BYTES: usize = N;
+
+    #[inline]
+    fn put(&self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(self);
+    }
+
+    #[inline]
+    fn get(bytes: &[u8]) -> Self {
+        let mut array = [0; N];
+        array.copy_from_slice(bytes);
+        array
+    }
+}
+
 /// Makes a struct of numbers a [`Word`].
 macro_rules! words {
     ($struct:ident { $($field:tt: $number:ty),+ }) => {

@@ -11,6 +11,7 @@ mod combo;
 mod combo_static;
 mod comboftl;
 mod conventional;
+mod dac;
 mod density_control;
 mod fifo_log;
 mod flash_cache;
@@ -25,6 +26,7 @@ mod parameters;
 mod pslc_dynamic;
 mod pslc_static;
 mod rwfcl;
+mod sepbit;
 mod slc_cached;
 mod space;
 mod tiered;
@@ -263,6 +265,8 @@ macro_rules! registry {
 
 registry! {
     pagemap::PageMapped,
+    sepbit::SepBitMapped,
+    dac::DacMapped,
     unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,

@@ -1,13 +1,16 @@
-//! `pagemap`: one region, page-mapped, greedy garbage collection. The plain modern baseline.
+//! `pagemap`: one region, page-mapped, two streams, greedy garbage collection. The plain baseline.
 //!
 //! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged one
 //! (read-modify-write). Host writes go to the dies in turn; each die is collected by itself, in the foreground, when it
-//! is down to `gc_free_blocks` erased blocks. Write amplification under uniform random writes follows from the spare
+//! is down to `gc_free_blocks` erased blocks. Copied pages have open blocks of their own. Write amplification under uniform random writes follows from the spare
 //! area alone; [`crate::model::write_amplification`] has the closed forms.
+
+use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Collection, Log};
+use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
 /// Registry line.
@@ -17,7 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "baseline; greedy cleaning as in Desnoyers, SYSTOR 2012",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -28,11 +31,39 @@ crate::parameters! {
         pub gc_free_blocks: u32 = 1, in 1..=1024;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
+        /// How the block to be collected is chosen.
+        pub victim: VictimPolicy = VictimPolicy::Greedy;
+    }
+}
+
+/// Two streams, what the host writes and what is copied, and a choice of victims.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TwoStreams(Victims);
+
+impl Separation<2> for TwoStreams {
+    const COPIES_SEPARATED: bool = false;
+
+    #[inline(always)]
+    fn written(&mut self, _: u32, _: Option<usize>) -> usize {
+        self.0.note_written();
+        0
+    }
+
+    fn victim(&mut self, counts: &mut ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
+        self.0.choose(counts, entries)
+    }
+
+    fn sealed(&mut self, block: usize) {
+        self.0.note_sealed(block);
+    }
+
+    fn check(&self, _: usize, _: usize) -> Result<(), String> {
+        self.0.check()
     }
 }
 
 /// The state of `pagemap`.
-pub type PageMapped = OneRegion<Log>;
+pub type PageMapped = OneRegion<Log<TwoStreams, 2>>;
 
 impl PageMapped {
     /// A scheme over the device's only region.
@@ -40,9 +71,11 @@ impl PageMapped {
     /// # Errors
     /// Too little spare area.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let logical_pages = logical_pages(shape)?;
-        let settings = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        Log::new(RegionId(0), shape.regions[0].geometry, logical_pages, settings).map(Self)
+        let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
+        let Parameters { victim, gc_free_blocks, idle_gc } = parameters;
+        let collection = Collection { gc_free_blocks, idle_gc };
+        let separation = |blocks| TwoStreams(Victims::new(victim, blocks));
+        Log::with(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
 }
 

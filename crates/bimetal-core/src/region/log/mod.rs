@@ -13,9 +13,9 @@
 //!
 //! # Progress
 //!
-//! A die never holds more valid pages than all its blocks but the reserved ones: an open block per stream, and those kept erased. So when
-//! erased blocks are short, a sealed block has an invalid page. Collecting it takes as many blocks as there are streams for copies, at
-//! most, however many victims follow: so many are kept erased.
+//! A die never holds more valid pages than all its blocks but the reserved ones: an open block per stream, and an erased one. So when
+//! erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
+//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased.
 //!
 //! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
 
@@ -23,6 +23,7 @@ mod blocks;
 mod separation;
 #[cfg(test)]
 mod tests;
+mod victims;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,7 @@ use crate::units::{BlockId, Geometry, Ppa, RegionId};
 pub use blocks::Blocks;
 use blocks::NextPage;
 pub use separation::{HostAndCopied, Separation};
+pub use victims::{VictimPolicy, Victims};
 
 /// When a log is collected.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -47,15 +49,15 @@ pub struct Collection {
 impl Collection {
     /// Most valid pages that a log with two streams can hold if it is collected like this.
     pub fn valid_pages_max(&self, geometry: &Geometry) -> u64 {
-        let reserved = reserved_blocks::<HostAndCopied, 2>().max(self.gc_free_blocks.saturating_add(2));
+        let reserved = reserved_blocks(2).max(self.gc_free_blocks.saturating_add(2));
         let blocks = (geometry.blocks / geometry.dies).saturating_sub(reserved);
         u64::from(blocks) * u64::from(geometry.pages_per_block) * u64::from(geometry.dies)
     }
 }
 
-/// Blocks of each die that can hold no valid page at rest: an open block for each stream, and those that a victim may take.
-const fn reserved_blocks<P: Separation<N>, const N: usize>() -> u32 {
-    N as u32 + P::COPY_STREAMS
+/// Blocks of each die that can hold no valid page at rest: an open block for each of so many streams, and an erased one.
+const fn reserved_blocks(streams: usize) -> u32 {
+    streams as u32 + 1
 }
 
 /// What a log is to hold, and where.
@@ -119,7 +121,7 @@ impl Log {
         logical_pages: u64,
         collection: Collection,
     ) -> Result<Self, String> {
-        Self::with(region, geometry, Capacity::whole(&geometry, logical_pages), collection, HostAndCopied)
+        Self::with(region, geometry, Capacity::whole(&geometry, logical_pages), collection, |_| HostAndCopied)
     }
 
     /// An erased region for as many pages as it can hold, with its first `lent` blocks lent from the beginning. If
@@ -135,7 +137,7 @@ impl Log {
         summaries: bool,
     ) -> Result<Self, String> {
         let data_pages = geometry.pages_per_block - u32::from(summaries);
-        let reserved = reserved_blocks::<HostAndCopied, 2>().max(collection.gc_free_blocks.saturating_add(2));
+        let reserved = reserved_blocks(2).max(collection.gc_free_blocks.saturating_add(2));
         let kept = lent.div_ceil(geometry.dies).saturating_add(reserved);
         let blocks = (geometry.blocks / geometry.dies).saturating_sub(kept);
         match u64::from(blocks) * u64::from(data_pages) * u64::from(geometry.dies) {
@@ -146,19 +148,14 @@ impl Log {
             )),
             pages => {
                 let capacity = Capacity { data_pages, lent, ..Capacity::whole(&geometry, pages) };
-                Self::with(region, geometry, capacity, collection, HostAndCopied)
+                Self::with(region, geometry, capacity, collection, |_| HostAndCopied)
             }
         }
     }
 }
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
-    /// Erased blocks of a die at or below which it is collected, if so many are asked for: copies need one for each of their streams.
-    fn erased_least(collection: &Collection) -> u32 {
-        collection.gc_free_blocks.saturating_add(P::COPY_STREAMS - 1)
-    }
-
-    /// An erased region of that capacity.
+    /// An erased region of that capacity. `separation` makes its policy for a number of entries of blocks.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -167,21 +164,21 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         geometry: Geometry,
         capacity: Capacity,
         collection: Collection,
-        separation: P,
+        separation: impl FnOnce(usize) -> P,
     ) -> Result<Self, String> {
         let Capacity { logical_pages, valid_pages, data_pages, lent } = capacity;
         let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
         let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(data_pages * geometry.dies)));
-        let erased = Self::erased_least(&collection);
-        let needed = u64::from(erased) + N as u64;
+        let needed = u64::from(collection.gc_free_blocks) + N as u64;
         if needed > spare {
             return Err(format!(
-                "keeping {erased} blocks erased takes {needed} spare blocks per die and there are {spare}; enlarge the spare area \
+                "keeping {} blocks erased takes {needed} spare blocks per die and there are {spare}; enlarge the spare area \
                  or lower gc_free_blocks",
+                collection.gc_free_blocks
             ));
         }
-        let mut blocks = Blocks::new(&geometry, data_pages, reserved_blocks::<P, N>())?;
-        check_pages(&geometry, &capacity, blocks.room(), reserved_blocks::<P, N>())?;
+        let mut blocks = Blocks::<N>::new(&geometry, data_pages, reserved_blocks(N))?;
+        check_pages(&geometry, &capacity, blocks.room(), reserved_blocks(N))?;
         for number in 0..lent {
             let block = blocks.lend(number % geometry.dies);
             debug_assert_eq!(block, Some(BlockId(number)));
@@ -189,13 +186,14 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         // Were all blocks of a die's spare area but the open ones to be erased, each block would be copied for the sake of
         // its last invalid page, again and again.
         let attainable = u32::try_from(spare - N as u64).unwrap_or(u32::MAX);
+        let separation = separation(blocks.entries());
         let steps = if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 };
         Ok(Self {
             region,
             table: PageTable::new(geometry, logical_pages),
             blocks,
             collection,
-            idle_blocks: attainable.min(2 * erased),
+            idle_blocks: attainable.min(2 * collection.gc_free_blocks),
             steps: vec![Step::default(); steps],
             erases: 0,
             copied_pages: 0,
@@ -226,7 +224,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
         // Its valid pages fit into all its blocks but the reserved ones and the one to be lent, so a block with an
         // invalid page is found until there are more erased blocks than the reserve has.
-        while self.blocks.free(die) <= Self::erased_least(&self.collection) + 1 && self.collect(media, die) {}
+        while self.blocks.free(die) <= self.collection.gc_free_blocks + 1 && self.collect(media, die) {}
         self.blocks.lend(die)
     }
 
@@ -273,7 +271,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
         if self.blocks.needs_block(die, stream) {
-            while self.blocks.free(die) <= Self::erased_least(&self.collection) && self.collect(media, die) {}
+            while self.blocks.free(die) <= self.collection.gc_free_blocks && self.collect(media, die) {}
         }
     }
 
@@ -305,6 +303,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         cause: Cause,
     ) {
         let die = self.blocks.next_die_in_stripes(self.table.geometry().stripe_pages);
+        if P::COPIES_SEPARATED && self.blocks.free(die) == 0 {
+            // The room that the victim needs may be in the block that this page would go to.
+            self.collect(media, die);
+        }
         self.append(media, (die, stream), logical, parts, cause);
         self.collect_step(media, die);
     }
@@ -314,7 +316,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let victim = match self.blocks.victim(die) {
             Some(victim) => BlockId(victim.block),
-            None if self.blocks.free(die) > Self::erased_least(&self.collection) => return,
+            None if self.blocks.free(die) > self.collection.gc_free_blocks => return,
             None => {
                 let Some(victim) = self.begin_collecting(die) else { return };
                 self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
@@ -365,16 +367,16 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
         let (pages, stream) =
-            if P::COPY_STREAMS == 1 { (pages, N - 1) } else { self.of_one_stream(pages, BlockId(victim.block)) };
+            if P::COPIES_SEPARATED { self.of_one_stream(pages, die, BlockId(victim.block)) } else { (pages, N - 1) };
         let NextPage { block, page } = self.next_page(die, stream);
         let to = self.table.geometry().ppa(block, page);
         let mut run = Run::default();
         self.table.move_run(pages, to, self.blocks.data_pages() - page, &mut run);
         let copied = run.pages().len();
         // Of several streams, pages between those that were moved may be left.
-        let next = if P::COPY_STREAMS == 1 { copied - 1 } else { 0 };
-        let next = self.table.geometry().page_of(run.pages()[next]);
-        self.blocks.moved(die, copied as u32, if P::COPY_STREAMS == 1 { next + 1 } else { next });
+        let last = if P::COPIES_SEPARATED { 0 } else { copied - 1 };
+        let next = self.table.geometry().page_of(run.pages()[last]) + 1;
+        self.blocks.moved(die, copied as u32, next);
         self.fill(die, stream, copied as u32);
         media.copy_run(self.region, run.pages(), to, Cause::Gc);
         self.copied_pages += copied as u64;
@@ -382,11 +384,15 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         copied
     }
 
-    /// Those of a victim's pages that go to the same stream as the first of them, and the stream.
-    fn of_one_stream(&self, pages: ValidWord, victim: BlockId) -> (ValidWord, usize) {
+    /// Those of a victim's pages that go to the same stream as the first of them, and the stream. If that takes a block and none is
+    /// erased, they go to another one.
+    fn of_one_stream(&self, pages: ValidWord, die: u32, victim: BlockId) -> (ValidWord, usize) {
         let entry = self.blocks.entry(victim);
         let stream = self.separation.copied(self.table.first_owner(pages), entry);
-        (self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream), stream)
+        let pages = self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream);
+        let takes_none = self.blocks.free(die) > 0 || !self.blocks.needs_block(die, stream);
+        let other = (0..N).rev().find(|&other| !self.blocks.needs_block(die, other));
+        (pages, if takes_none { stream } else { other.unwrap_or(stream) })
     }
 
     /// Erases a die's emptied victim.
@@ -498,13 +504,13 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        u64::from(self.table.logical_pages()) * 4
+        u64::from(self.table.logical_pages()) * 4 + self.separation.metadata_bytes()
     }
 
     fn check(&self) -> Result<(), String> {
         let valid = self.table.check()?;
         let is_written_beyond = |block, page| self.table.valid_word(block, page).is_some();
-        self.blocks.check(&valid, reserved_blocks::<P, N>(), is_written_beyond)?;
+        self.blocks.check(&valid, reserved_blocks(N), is_written_beyond)?;
         self.separation.check(self.table.logical_pages() as usize, self.blocks.entries())
     }
 }

@@ -13,13 +13,13 @@ use crate::region::valid_counts::ValidCounts;
 ///
 /// Blocks are numbered by their entries in the table of valid counts.
 pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
-    /// Streams that copies of collected pages go to: so many blocks a victim takes at most.
-    const COPY_STREAMS: u32;
+    /// Whether copies of collected pages go to several streams. Otherwise all go to the last.
+    const COPIES_SEPARATED: bool;
 
     /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize;
 
-    /// The stream of a valid page of the block `victim`. Only asked if there are several [`Self::COPY_STREAMS`]; of one, it is the last.
+    /// The stream of a valid page of the block `victim`. Only asked if [`Self::COPIES_SEPARATED`].
     fn copied(&self, _logical: u32, _victim: usize) -> usize {
         N - 1
     }
@@ -39,6 +39,11 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
     /// The pages of a block are going to be copied.
     fn collected(&mut self, _block: usize) {}
 
+    /// Bytes of tables beside the map that a controller would keep.
+    fn metadata_bytes(&self) -> u64 {
+        0
+    }
+
     /// Checks its own state against that of a log with so many logical pages and blocks.
     ///
     /// # Errors
@@ -53,7 +58,7 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
 pub struct HostAndCopied;
 
 impl Separation<2> for HostAndCopied {
-    const COPY_STREAMS: u32 = 1;
+    const COPIES_SEPARATED: bool = false;
 
     #[inline(always)]
     fn written(&mut self, _: u32, _: Option<usize>) -> usize {

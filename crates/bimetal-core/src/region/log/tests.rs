@@ -72,8 +72,8 @@ fn a_region_takes_no_more_valid_pages_than_it_can_collect() {
     let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
     assert!(Log::new(REGION, geometry, 17, COLLECTION).unwrap_err().contains("spare"));
     let sparse = |valid_pages| Capacity { valid_pages, ..Capacity::whole(&geometry, 1000) };
-    assert!(Log::with(REGION, geometry, sparse(17), COLLECTION, HostAndCopied).is_err());
-    let mut log = Log::with(REGION, geometry, sparse(16), COLLECTION, HostAndCopied).unwrap();
+    assert!(Log::with(REGION, geometry, sparse(17), COLLECTION, |_| HostAndCopied).is_err());
+    let mut log = Log::with(REGION, geometry, sparse(16), COLLECTION, |_| HostAndCopied).unwrap();
     let mut media = media(geometry);
     (0..1000).step_by(67).for_each(|logical| write(&mut media, &mut log, logical));
     assert_eq!((log.logical_pages(), log.occupied(), log.room()), (1000, 15, 16));
@@ -88,7 +88,7 @@ fn a_lent_block_takes_no_page_and_leaves_room_for_fewer() {
     let geometry = Geometry::new(4096, 4, 10, 2).unwrap();
     let mut media = media(geometry);
     let capacity = Capacity { valid_pages: 8, ..Capacity::whole(&geometry, 16) };
-    let mut log = Log::with(REGION, geometry, capacity, COLLECTION, HostAndCopied).unwrap();
+    let mut log = Log::with(REGION, geometry, capacity, COLLECTION, |_| HostAndCopied).unwrap();
     let lent: Vec<_> = (0..3).map(|_| log.lend(&mut media, 1)).collect();
     assert_eq!((lent, log.room()), (vec![Some(BlockId(1)), Some(BlockId(3)), None], 8));
     (0..8).for_each(|logical| write(&mut media, &mut log, logical));
@@ -156,7 +156,7 @@ struct Mixed {
 }
 
 impl Separation<5> for Mixed {
-    const COPY_STREAMS: u32 = 3;
+    const COPIES_SEPARATED: bool = true;
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
         logical as usize % 2
@@ -184,7 +184,7 @@ fn pages_of_a_victim_go_to_several_streams() {
     for stripe_pages in [1, 4] {
         let geometry = Geometry::new(4096, 100, 40, 2).unwrap().striped(stripe_pages);
         let capacity = Capacity::whole(&geometry, 2 * 12 * 100);
-        let mut log = Log::with(REGION, geometry, capacity, COLLECTION, Mixed::default()).unwrap();
+        let mut log = Log::with(REGION, geometry, capacity, COLLECTION, |_| Mixed::default()).unwrap();
         let (mut media, mut state) = (media(geometry), 5);
         for number in 0..20_000 {
             write(&mut media, &mut log, below(&mut state, 2400) as u32);
@@ -204,15 +204,17 @@ fn pages_of_a_victim_go_to_several_streams() {
 /// With the least spare area there is, pages of five streams are still collected.
 #[test]
 fn the_least_spare_area_is_enough_for_all_streams() {
-    let geometry = Geometry::new(4096, 16, 30, 2).unwrap();
-    let with = |blocks: u64| {
-        Log::with(REGION, geometry, Capacity::whole(&geometry, 2 * 16 * blocks), COLLECTION, Mixed::default())
-    };
-    assert!(with(8).unwrap_err().contains("takes 8 spare blocks"), "five open blocks and three for copies");
-    let (mut log, mut media, mut state) = (with(7).unwrap(), media(geometry), 5);
-    (0..224).for_each(|logical| write(&mut media, &mut log, logical));
-    for _ in 0..5000 {
-        write(&mut media, &mut log, below(&mut state, 224) as u32);
+    for stripe_pages in [1, 4] {
+        let geometry = Geometry::new(4096, 16, 30, 2).unwrap().striped(stripe_pages);
+        let with = |blocks: u64| {
+            Log::with(REGION, geometry, Capacity::whole(&geometry, 2 * 16 * blocks), COLLECTION, |_| Mixed::default())
+        };
+        assert!(with(10).unwrap_err().contains("takes 6 spare blocks"), "five open ones and an erased one");
+        let (mut log, mut media, mut state) = (with(9).unwrap(), media(geometry), 5);
+        (0..288).for_each(|logical| write(&mut media, &mut log, logical));
+        for _ in 0..20_000 {
+            write(&mut media, &mut log, below(&mut state, 288) as u32);
+        }
+        log.check().unwrap();
     }
-    log.check().unwrap();
 }

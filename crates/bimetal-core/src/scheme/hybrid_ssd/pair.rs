@@ -113,7 +113,7 @@ impl Pair {
         let slow_id = RegionId((shape.regions.len() - 1) as u8);
         let whole = Capacity::whole(&slow, logical_pages * u64::from(slow_per_page));
         let capacity = Capacity { valid_pages: slow_flash_pages_max, ..whole };
-        let slow = Log::with(slow_id, slow, capacity, settings, HostAndCopied)?;
+        let slow = Log::with(slow_id, slow, capacity, settings, |_| HostAndCopied)?;
         Ok(Self {
             slow,
             pages,

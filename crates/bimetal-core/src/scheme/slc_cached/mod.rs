@@ -31,7 +31,7 @@
 //! - **Overwritten data** are never folded.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
-//! ([`crate::region::page_map::RESERVED_BLOCKS`]), and `blocks - least - logical blocks >= 3 dies` is asked of the device: with
+//! (open blocks of two streams and an erased one), and `blocks - least - logical blocks >= 3 dies` is asked of the device: with
 //! `least` blocks lent every logical page fits. A larger cache always leaves room for what the main area holds and for
 //! folding the tail block: two pages for each page of it, since a page holds units of one write, or all pages that are in the
 //! cache only if those are fewer. Folding a block gives back more than that, so the next one can be folded as well. A write
@@ -122,7 +122,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let least = size.blocks(&geometry, logical_pages, settings.collection.gc_free_blocks)?;
         let id = RegionId((shape.regions.len() - 1) as u8);
         let capacity = Capacity { lent: least, ..Capacity::whole(&geometry, logical_pages) };
-        let slow = Log::with(id, geometry, capacity, settings.collection, HostAndCopied)?;
+        let slow = Log::with(id, geometry, capacity, settings.collection, |_| HostAndCopied)?;
         // A cache of fixed size has the first blocks for good: no table need be larger.
         let known = if DYNAMIC { geometry.blocks } else { least };
         let curve = size.curve(&geometry, slow.logical_pages(), least, mode.pages_per_block)?;

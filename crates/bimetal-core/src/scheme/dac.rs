@@ -1,0 +1,119 @@
+//! `dac`: pages move up a class when they are overwritten, and down one when they are copied (*Dynamic dAta Clustering*: Chiang, Lee,
+//! Chang, Software: Practice and Experience 1999).
+//!
+//! ```text
+//!            ── overwritten ─▶
+//! class 0     1     2     3     4     5        cold … hot: a stream each
+//!            ◀─ copied ──
+//! ```
+//!
+//! What is written for the first time is in the coldest class. Pages of a class share blocks, whether the host or the collection wrote
+//! them. So the class of a page is that of its block, and no table of pages is needed.
+
+use serde::{Deserialize, Serialize};
+
+use super::space::{OneRegion, logical_pages};
+use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::valid_counts::ValidCounts;
+use crate::units::RegionId;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "dac",
+    summary: "one region, six streams: up when overwritten, down when copied",
+    source: "Chiang, Lee, Chang, DAC, Software: Practice and Experience 1999",
+    regions: Regions::One,
+    parameters: Parameters::specs,
+    version: 1,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `dac`.
+    pub struct Parameters {
+        /// Erased blocks of a die at or below which it is collected before the next write.
+        pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
+        pub idle_gc: bool = false;
+        /// How the block to be collected is chosen.
+        pub victim: VictimPolicy = VictimPolicy::CostBenefit;
+    }
+}
+
+/// Classes: streams.
+const CLASSES: usize = 6;
+
+/// What `dac` knows of blocks.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Dac {
+    victims: Victims,
+    /// By block: its class.
+    #[serde(with = "crate::save::table")]
+    classes: Vec<u8>,
+}
+
+impl Separation<CLASSES> for Dac {
+    const COPIES_SEPARATED: bool = true;
+
+    fn written(&mut self, _: u32, old: Option<usize>) -> usize {
+        self.victims.note_written();
+        old.map_or(0, |block| (usize::from(self.classes[block]) + 1).min(CLASSES - 1))
+    }
+
+    fn copied(&self, _: u32, victim: usize) -> usize {
+        usize::from(self.classes[victim].saturating_sub(1))
+    }
+
+    fn victim(&mut self, counts: &mut ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
+        self.victims.choose(counts, entries)
+    }
+
+    fn opened(&mut self, block: usize, stream: usize) {
+        self.classes[block] = stream as u8;
+    }
+
+    fn sealed(&mut self, block: usize) {
+        self.victims.note_sealed(block);
+    }
+
+    fn check(&self, _: usize, blocks: usize) -> Result<(), String> {
+        self.victims.check()?;
+        if self.classes.len() != blocks || self.classes.iter().any(|&class| usize::from(class) >= CLASSES) {
+            return Err("a block has a class that there is not".into());
+        }
+        Ok(())
+    }
+}
+
+/// The state of `dac`.
+pub type DacMapped = OneRegion<Log<Dac, CLASSES>>;
+
+impl DacMapped {
+    /// A scheme over the device's only region.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
+        let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
+        let capacity = Capacity::whole(&geometry, pages);
+        let separation = |blocks| Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] };
+        Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overwritten_pages_go_up_and_copied_ones_down() {
+        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3] };
+        assert_eq!((dac.written(1, None), dac.written(1, Some(0)), dac.copied(1, 0)), (0, 1, 0));
+        dac.opened(1, 5);
+        assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));
+        dac.check(9, 3).unwrap();
+        assert!(dac.check(9, 4).is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! `sepbit`: pages that will be overwritten at about the same time share blocks (*SepBIT*: Wang, Wang, Xu, Zhang, Lee, Yang, FAST 2022).
+//!
+//! ```text
+//! the host writes a page     overwritten soon after its last write?     yes: class 1    no: class 2
+//! a valid page is copied     from a block of class 1: class 3     else by its age, below 4ℓ, below 16ℓ, above: classes 4, 5, 6
+//! ```
+//!
+//! Each class is a stream of the [`Log`]. Time is counted in pages that the host writes. The *block invalidation time* of a page, when it
+//! will be overwritten, is inferred: a page that lived shorter than ℓ will do so again, and a page that has long been valid will be so
+//! for long. ℓ is the mean lifetime of the last 16 collected blocks of class 1, from their opening on, and infinite at first.
+//!
+//! The last write of a page counts while the page is among the ℓ last written ones, or as many as the host has data; the paper keeps these
+//! in a queue. Times of pages have 24 bits, in units of a millionth of the capacity, or of a page if that is more. A page that is not
+//! written for 16 times the capacity has the age of a younger one.
+
+use serde::{Deserialize, Serialize};
+
+use super::space::{OneRegion, logical_pages};
+use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::valid_counts::ValidCounts;
+use crate::units::RegionId;
+
+/// Registry line.
+pub static SPEC: SchemeSpec = SchemeSpec {
+    name: "sepbit",
+    summary: "one region, six streams by inferred time of invalidation",
+    source: "Wang et al., SepBIT, FAST 2022",
+    regions: Regions::One,
+    parameters: Parameters::specs,
+    version: 1,
+};
+
+crate::parameters! {
+    SPEC.name;
+    /// Parameters of `sepbit`.
+    pub struct Parameters {
+        /// Erased blocks of a die at or below which it is collected before the next write.
+        pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
+        pub idle_gc: bool = false;
+        /// How the block to be collected is chosen.
+        pub victim: VictimPolicy = VictimPolicy::CostBenefit;
+    }
+}
+
+/// Classes: streams.
+const CLASSES: usize = 6;
+/// Blocks of class 1 over which ℓ is a mean.
+const LIFETIMES: u64 = 16;
+/// The class of pages that are copied from blocks of class 1, the first of those by age, and ages of the next ones in ℓ.
+const COPIED_YOUNG: usize = 2;
+const COPIED: usize = 3;
+const AGES: [u64; CLASSES - COPIED - 1] = [4, 16];
+
+/// Units of time in the capacity, unless a unit would be less than a page.
+const UNITS: u64 = 1 << 20;
+
+/// When pages were last written.
+#[derive(Debug, Serialize, Deserialize)]
+struct WriteTimes {
+    /// Pages of a unit of time.
+    #[serde(with = "crate::save::fixed")]
+    unit: u64,
+    /// By logical page: the unit, modulo 2^24; 0 for never.
+    #[serde(with = "crate::save::table")]
+    units: Vec<[u8; 3]>,
+}
+
+impl WriteTimes {
+    const BITS: u32 = 24;
+
+    fn new(logical_pages: u64) -> Self {
+        Self { unit: (logical_pages / UNITS).max(1), units: vec![[0; 3]; logical_pages as usize] }
+    }
+
+    /// Pages written since a page was last written, if it ever was.
+    fn age(&self, logical: u32, now: u64) -> Option<u64> {
+        let [low, middle, high] = self.units[logical as usize];
+        let unit = u64::from(u32::from_le_bytes([low, middle, high, 0]));
+        let units = (now / self.unit).wrapping_sub(unit) % (1 << Self::BITS);
+        (unit > 0).then_some(units * self.unit)
+    }
+
+    fn set(&mut self, logical: u32, now: u64) {
+        let unit = (now / self.unit % (1 << Self::BITS)).max(1);
+        let [low, middle, high, ..] = unit.to_le_bytes();
+        self.units[logical as usize] = [low, middle, high];
+    }
+}
+
+/// What `sepbit` knows of pages and blocks.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SepBit {
+    victims: Victims,
+    written: WriteTimes,
+    /// By block: the stream that filled it, and when that opened it.
+    #[serde(with = "crate::save::table")]
+    streams: Vec<u8>,
+    #[serde(with = "crate::save::table")]
+    opened_at: Vec<u64>,
+    /// Logical pages that were ever written.
+    pages: u64,
+    /// ℓ.
+    lifetime: u64,
+    /// Lifetimes of the blocks of class 1 collected since ℓ changed, their sum, and how many.
+    lifetimes: u64,
+    collected: u64,
+}
+
+impl SepBit {
+    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize) -> Self {
+        Self {
+            victims: Victims::new(victim, blocks),
+            written: WriteTimes::new(logical_pages),
+            streams: vec![0; blocks],
+            opened_at: vec![0; blocks],
+            pages: 0,
+            lifetime: u64::MAX,
+            lifetimes: 0,
+            collected: 0,
+        }
+    }
+
+    /// Writes for which the last write of a page is known.
+    fn memory(&self) -> u64 {
+        self.lifetime.min(self.pages)
+    }
+}
+
+impl Separation<CLASSES> for SepBit {
+    const COPIES_SEPARATED: bool = true;
+
+    fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
+        self.victims.note_written();
+        let now = self.victims.clock_pages();
+        let age = self.written.age(logical, now);
+        let is_short_lived = age.is_some_and(|age| age < self.memory());
+        self.written.set(logical, now);
+        self.pages += u64::from(age.is_none());
+        usize::from(!is_short_lived)
+    }
+
+    fn copied(&self, logical: u32, victim: usize) -> usize {
+        if self.streams[victim] == 0 {
+            return COPIED_YOUNG;
+        }
+        let age = self.written.age(logical, self.victims.clock_pages()).unwrap_or(u64::MAX);
+        COPIED + AGES.iter().filter(|&&ages| age >= self.lifetime.saturating_mul(ages)).count()
+    }
+
+    fn victim(&mut self, counts: &mut ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
+        self.victims.choose(counts, entries)
+    }
+
+    fn opened(&mut self, block: usize, stream: usize) {
+        self.streams[block] = stream as u8;
+        self.opened_at[block] = self.victims.clock_pages();
+    }
+
+    fn sealed(&mut self, block: usize) {
+        self.victims.note_sealed(block);
+    }
+
+    fn collected(&mut self, block: usize) {
+        if self.streams[block] > 0 {
+            return;
+        }
+        self.lifetimes += self.victims.clock_pages() - self.opened_at[block];
+        self.collected += 1;
+        if self.collected == LIFETIMES {
+            self.lifetime = self.lifetimes / LIFETIMES;
+            (self.lifetimes, self.collected) = (0, 0);
+        }
+    }
+
+    /// The queue of the last written pages: a page number and a place of 4 bytes each. When a page was last written is in its spare
+    /// area.
+    fn metadata_bytes(&self) -> u64 {
+        self.memory() * 8
+    }
+
+    fn check(&self, logical_pages: usize, blocks: usize) -> Result<(), String> {
+        self.victims.check()?;
+        let now = self.victims.clock_pages();
+        let is_late = self.opened_at.iter().any(|&at| at > now) || self.lifetimes > LIFETIMES * now;
+        let of_log = (self.written.units.len(), self.streams.len(), self.opened_at.len());
+        if is_late || of_log != (logical_pages, blocks, blocks) || self.collected >= LIFETIMES {
+            return Err("times of pages and blocks are not those of such a log".into());
+        }
+        Ok(())
+    }
+}
+
+/// The state of `sepbit`.
+pub type SepBitMapped = OneRegion<Log<SepBit, CLASSES>>;
+
+impl SepBitMapped {
+    /// A scheme over the device's only region.
+    ///
+    /// # Errors
+    /// Too little spare area.
+    pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
+        let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
+        let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
+        let capacity = Capacity::whole(&geometry, pages);
+        let separation = |blocks| SepBit::new(parameters.victim, pages, blocks);
+        Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sepbit() -> SepBit {
+        SepBit::new(VictimPolicy::Greedy, 1000, 10)
+    }
+
+    #[test]
+    fn what_is_written_again_soon_is_in_the_first_class() {
+        let mut sepbit = sepbit();
+        assert_eq!([0, 1, 1, 0, 2].map(|page| sepbit.written(page, None)), [1, 1, 0, 1, 1]);
+        sepbit.lifetime = 2;
+        assert_eq!([2, 0, 2, 0, 0].map(|page| sepbit.written(page, None)), [0, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn copies_are_parted_by_age_unless_they_come_from_the_first_class() {
+        let mut sepbit = sepbit();
+        sepbit.lifetime = 10;
+        sepbit.written(7, None);
+        (0..30).for_each(|_| _ = sepbit.written(8, None));
+        sepbit.opened(0, 0);
+        sepbit.opened(1, 4);
+        assert_eq!([0, 1].map(|block| sepbit.copied(7, block)), [2, 3]);
+        (0..100).for_each(|_| _ = sepbit.written(8, None));
+        assert_eq!(sepbit.copied(7, 1), 4);
+        (0..100).for_each(|_| _ = sepbit.written(8, None));
+        assert_eq!((sepbit.copied(7, 1), sepbit.copied(8, 1)), (5, 3));
+    }
+
+    #[test]
+    fn the_lifetime_is_the_mean_of_sixteen_blocks_of_the_first_class() {
+        let mut sepbit = sepbit();
+        for block in 0..16 {
+            sepbit.opened(1, 1);
+            sepbit.opened(0, 0);
+            (0..10 + block).for_each(|_| _ = sepbit.written(8, None));
+            sepbit.collected(1);
+            assert_eq!(sepbit.lifetime, u64::MAX);
+            sepbit.collected(0);
+        }
+        assert_eq!((sepbit.lifetime, sepbit.collected), (17, 0), "the mean of 10 to 25 is 17.5");
+    }
+
+    #[test]
+    fn times_go_round_after_sixteen_capacities() {
+        let mut times = WriteTimes::new(3 << 20);
+        assert_eq!((times.unit, times.age(5, 1000)), (3, None));
+        times.set(5, 1000);
+        assert_eq!((times.age(5, 1000), times.age(5, 1_000_000)), (Some(0), Some(999_000)));
+        assert_eq!(times.age(5, 1000 + (3 << 24)), Some(0));
+        times.set(5, 3 << 24);
+        assert_eq!(times.age(5, (3 << 24) + 300), Some(297), "0 is never");
+    }
+}
