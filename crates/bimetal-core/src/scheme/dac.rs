@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -32,7 +32,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `dac`.
     pub struct Parameters {
-        /// Erased blocks of a die at or below which it is collected before the next write.
+        /// Erased blocks at or below which blocks are collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
@@ -51,10 +51,17 @@ pub struct Dac {
     /// By block: its class.
     #[serde(with = "crate::save::table")]
     classes: Vec<u8>,
+    /// Open blocks of a stream.
+    #[serde(with = "crate::save::fixed")]
+    lanes: u32,
 }
 
 impl Separation<CLASSES> for Dac {
-    const COPIES_SEPARATED: bool = true;
+    const POOLED: bool = true;
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
 
     fn written(&mut self, _: u32, old: Option<usize>) -> usize {
         self.victims.note_written();
@@ -97,9 +104,9 @@ impl DacMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let capacity = Capacity::whole(&geometry, pages);
-        let separation = |blocks| Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] };
-        Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
+        let separation =
+            |blocks, lanes| Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks], lanes };
+        Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }
 
@@ -109,7 +116,7 @@ mod tests {
 
     #[test]
     fn overwritten_pages_go_up_and_copied_ones_down() {
-        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3] };
+        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3], lanes: 1 };
         assert_eq!((dac.written(1, None), dac.written(1, Some(0)), dac.copied(1, 0)), (0, 1, 0));
         dac.opened(1, 5);
         assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));

@@ -41,7 +41,7 @@ crate::parameters! {
 pub struct TwoStreams(Victims);
 
 impl Separation<2> for TwoStreams {
-    const COPIES_SEPARATED: bool = false;
+    const POOLED: bool = false;
 
     #[inline(always)]
     fn written(&mut self, _: u32, _: Option<usize>) -> usize {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -35,7 +35,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `sepbit`.
     pub struct Parameters {
-        /// Erased blocks of a die at or below which it is collected before the next write.
+        /// Erased blocks at or below which blocks are collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
@@ -106,10 +106,13 @@ pub struct SepBit {
     /// Lifetimes of the blocks of class 1 collected since ℓ changed, their sum, and how many.
     lifetimes: u64,
     collected: u64,
+    /// Open blocks of a stream.
+    #[serde(with = "crate::save::fixed")]
+    lanes: u32,
 }
 
 impl SepBit {
-    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize) -> Self {
+    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize, lanes: u32) -> Self {
         Self {
             victims: Victims::new(victim, blocks),
             written: WriteTimes::new(logical_pages),
@@ -119,6 +122,7 @@ impl SepBit {
             lifetime: u64::MAX,
             lifetimes: 0,
             collected: 0,
+            lanes,
         }
     }
 
@@ -129,7 +133,11 @@ impl SepBit {
 }
 
 impl Separation<CLASSES> for SepBit {
-    const COPIES_SEPARATED: bool = true;
+    const POOLED: bool = true;
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
         self.victims.note_written();
@@ -203,9 +211,8 @@ impl SepBitMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let capacity = Capacity::whole(&geometry, pages);
-        let separation = |blocks| SepBit::new(parameters.victim, pages, blocks);
-        Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
+        let separation = |blocks, lanes| SepBit::new(parameters.victim, pages, blocks, lanes);
+        Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }
 
@@ -214,7 +221,7 @@ mod tests {
     use super::*;
 
     fn sepbit() -> SepBit {
-        SepBit::new(VictimPolicy::Greedy, 1000, 10)
+        SepBit::new(VictimPolicy::Greedy, 1000, 10, 1)
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //!
 //! Each die has its erased blocks and one open block per stream, and is collected by itself. A block that is full is sealed: it can be a
 //! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
+//!
+//! Many streams on many dies would have most of the spare area in open blocks. So dies can be *pooled*: they are collected as one, and a
+//! stream has an open block on each of a few lanes. A lane takes its blocks from its die, or from the one that has most erased ones.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +80,8 @@ pub struct Blocks<const N: usize> {
 }
 
 impl<const N: usize> Blocks<N> {
-    /// Erased blocks with data in their first `data_pages` pages. `reserved` blocks of each die hold no valid page at rest.
+    /// Erased blocks with data in their first `data_pages` pages. `reserved` blocks of each die hold no valid page at rest, none of
+    /// dies that are pooled.
     ///
     /// # Errors
     /// Blocks with more pages than are counted.
@@ -156,6 +161,23 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
+    /// The lane of pooled dies that takes the next page, of so many lanes: in turn, with `stripe_pages` pages on each.
+    pub fn next_lane(&mut self, lanes: u32, stripe_pages: u32) -> u32 {
+        if self.stripe_left > 0 {
+            self.stripe_left -= 1;
+        } else {
+            self.stripe_left = stripe_pages - 1;
+            self.next_die = if self.next_die + 1 >= lanes { 0 } else { self.next_die + 1 };
+        }
+        self.next_die
+    }
+
+    /// A stream and a lane of pooled dies that have an open block, of so many lanes.
+    pub fn with_room(&self, lanes: u32) -> Option<(u32, usize)> {
+        let all = (0..N).rev().flat_map(|stream| (0..lanes).map(move |lane| (lane, stream)));
+        all.into_iter().find(|&(lane, stream)| !self.needs_block(lane, stream))
+    }
+
     /// The same with `stripe_pages` pages on each die before the next takes its turn.
     pub fn next_die_in_stripes(&mut self, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
@@ -182,6 +204,12 @@ impl<const N: usize> Blocks<N> {
         self.dies[die as usize].free.len() as u32
     }
 
+    /// Erased blocks of all dies.
+    #[inline]
+    pub fn free_in_pool(&self) -> u32 {
+        self.dies.iter().map(|die| die.free.len() as u32).sum()
+    }
+
     /// Whether the next page of a stream takes an erased block.
     #[inline]
     pub fn needs_block(&self, die: u32, stream: usize) -> bool {
@@ -192,11 +220,17 @@ impl<const N: usize> Blocks<N> {
     /// levelling.
     #[inline]
     pub fn open(&mut self, die: u32, stream: usize) -> BlockId {
-        let die = &mut self.dies[die as usize];
-        let block =
-            die.free.pop_front().unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"));
-        die.open[stream] = Open { block, page: 0 };
+        let block = self.dies[die as usize].free.pop_front().unwrap_or_else(|| self.take_from_pool());
+        self.dies[die as usize].open[stream] = Open { block, page: 0 };
         BlockId(block)
+    }
+
+    /// Takes an erased block of the die that has most of them.
+    #[cold]
+    fn take_from_pool(&mut self) -> u32 {
+        let fullest = self.dies.iter_mut().rev().max_by_key(|die| die.free.len());
+        let block = fullest.and_then(|die| die.free.pop_front());
+        block.unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"))
     }
 
     /// The next page of a stream's open block.
@@ -223,10 +257,17 @@ impl<const N: usize> Blocks<N> {
         BlockId(std::mem::replace(&mut open.block, NONE))
     }
 
-    /// A die has one valid page more.
+    /// A die has so many valid pages more.
     #[inline(always)]
-    pub fn add_valid(&mut self, die: u32) {
-        self.dies[die as usize].valid_pages += 1;
+    pub fn add_valid(&mut self, die: u32, pages: u32) {
+        self.dies[die as usize].valid_pages += pages;
+    }
+
+    /// Valid pages of a block have moved to another one, maybe of another die.
+    pub fn move_valid(&mut self, from: BlockId, to: BlockId, pages: u32) {
+        let [from, to] = [from, to].map(|block| self.place(block).die);
+        self.dies[from as usize].valid_pages -= pages;
+        self.dies[to as usize].valid_pages += pages;
     }
 
     /// A page of a block is valid no longer.
@@ -252,15 +293,32 @@ impl<const N: usize> Blocks<N> {
     pub fn begin_collecting(
         &mut self,
         die: u32,
-        choose: impl FnOnce(&mut ValidCounts, std::ops::Range<usize>) -> Option<usize>,
+        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
     ) -> Option<BlockId> {
-        let dies = self.dies();
-        let space = &mut self.dies[die as usize];
-        debug_assert!(space.victim.is_none());
-        let entry = choose(&mut self.counts, space.first..space.end)?;
+        let entries = self.dies[die as usize].first..self.dies[die as usize].end;
+        self.take_victim(die, entries, choose)
+    }
+
+    /// The same of all dies: the pool's victim is that of its first die.
+    pub fn begin_collecting_pool(
+        &mut self,
+        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        self.take_victim(0, 0..self.entries(), choose)
+    }
+
+    fn take_victim(
+        &mut self,
+        of: u32,
+        entries: Range<usize>,
+        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        debug_assert!(self.victim(of).is_none());
+        let entry = choose(&mut self.counts, entries)?;
         self.counts.unseal(entry);
-        let block = (entry - space.first) as u32 * dies + die;
-        space.victim = Some(Open { block, page: 0 });
+        let die = self.dies.partition_point(|die| die.end <= entry);
+        let block = ((entry - self.dies[die].first) * self.dies.len() + die) as u32;
+        self.dies[of as usize].victim = Some(Open { block, page: 0 });
         Some(BlockId(block))
     }
 
@@ -275,9 +333,9 @@ impl<const N: usize> Blocks<N> {
 
     /// The emptied victim of a die is erased.
     pub fn end_collecting(&mut self, die: u32) {
-        let die = &mut self.dies[die as usize];
-        if let Some(victim) = die.victim.take() {
-            die.free.push_back(victim.block);
+        if let Some(victim) = self.dies[die as usize].victim.take() {
+            let home = self.places[victim.block as usize].die;
+            self.dies[home as usize].free.push_back(victim.block);
         }
     }
 
@@ -321,14 +379,15 @@ impl<const N: usize> Blocks<N> {
     }
 
     /// Checks that counts agree with `valid`, the valid pages of each block, and that each block is erased, open, sealed, collected or
-    /// lent. `is_written_beyond` tells whether a block has a valid page from a page on.
+    /// lent. `reserved` blocks of each die hold no valid page at rest; none says that the dies are pooled. `is_written_beyond` tells
+    /// whether a block has a valid page from a page on.
     ///
     /// # Errors
     /// The first disagreement.
     pub fn check(
         &self,
         valid: &[u32],
-        reserved: u32,
+        reserved: Option<u32>,
         is_written_beyond: impl Fn(BlockId, u32) -> bool,
     ) -> Result<(), String> {
         for (block, &counted) in valid.iter().enumerate() {
@@ -338,22 +397,25 @@ impl<const N: usize> Blocks<N> {
             }
         }
         self.counts.check()?;
+        self.check_unsealed(reserved.is_none(), is_written_beyond)?;
         let lent: Vec<BlockId> = self.lent().collect();
         for (die, space) in self.dies.iter().enumerate() {
             let counted: u32 = valid.iter().skip(die).step_by(self.dies.len()).sum();
             if counted != space.valid_pages || counted > space.valid_limit {
                 return Err(format!("die {die} has {counted} valid pages and counts {}", space.valid_pages));
             }
-            self.check_blocks(die as u32, &is_written_beyond)?;
             let lent = lent.iter().filter(|&&block| self.places[block.index()].die as usize == die);
             let (lent, held) = lent.fold((0, 0), |(lent, held), block| (lent + 1, held + valid[block.index()]));
-            let most = ((space.end - space.first) as u32).saturating_sub(reserved) * self.data_pages;
+            let most = ((space.end - space.first) as u32).saturating_sub(reserved.unwrap_or(0)) * self.data_pages;
             if held > 0 || lent * self.data_pages + space.valid_limit != most {
                 return Err(format!("{lent} blocks of die {die} are lent, with {held} valid pages, or not as many"));
             }
-            if space.free.is_empty() && space.victim.is_none() {
+            if reserved.is_some() && space.free.is_empty() && space.victim.is_none() {
                 return Err(format!("die {die} has no erased block"));
             }
+        }
+        if reserved.is_none() && self.free_in_pool() == 0 && self.victim(0).is_none() {
+            return Err("there is no erased block".into());
         }
         match self.dies.get(self.next_die as usize) {
             Some(_) => Ok(()),
@@ -361,28 +423,31 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Checks that the blocks of a die that are to be written, and its victim, are its own, each once.
-    fn check_blocks(&self, die: u32, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
-        let space = &self.dies[die as usize];
-        let mut is_used = vec![false; space.end - space.first];
-        let unsealed = |block: u32, pages: u32| {
-            let place = self.places.get(block as usize).filter(|place| place.die == die && pages <= self.data_pages);
-            place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry))
-        };
-        if let Some(Open { block, page }) = space.victim {
-            match unsealed(block, page) {
-                Some(entry) => is_used[entry - space.first] = true,
-                None => return Err(format!("block {block} of die {die} cannot be the one that is collected")),
+    /// Checks that blocks that are to be written, and victims, are not sealed, and that each is in one place, on its die unless the dies
+    /// are pooled.
+    fn check_unsealed(&self, is_pooled: bool, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
+        let mut is_used = vec![false; self.entries()];
+        for (die, space) in (0..).zip(&self.dies) {
+            let mut take = |block: u32, may_be_elsewhere: bool| {
+                let place = self.places.get(block as usize).filter(|place| place.die == die || may_be_elsewhere);
+                let entry = place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry));
+                entry.is_some_and(|entry| !std::mem::replace(&mut is_used[entry], true))
+            };
+            if let Some(Open { block, page }) = space.victim
+                && (!take(block, is_pooled) || page > self.data_pages)
+            {
+                return Err(format!("block {block} of die {die} cannot be the one that is collected"));
             }
-        }
-        let open = space.open.iter().filter(|open| open.page != self.data_pages).copied();
-        for Open { block, page } in open.chain(space.free.iter().map(|&block| Open { block, page: 0 })) {
-            let entry = unsealed(block, page).filter(|_| page < self.data_pages);
-            if entry.is_none_or(|entry| std::mem::replace(&mut is_used[entry - space.first], true)) {
-                return Err(format!("block {block} is not a block of die {die} to be written, or twice"));
-            }
-            if is_written_beyond(BlockId(block), page) {
-                return Err(format!("block {block} has a valid page that is not yet written"));
+            let open = space.open.iter().filter(|open| open.page != self.data_pages);
+            let open = open.map(|open| (*open, is_pooled));
+            let erased = space.free.iter().map(|&block| (Open { block, page: 0 }, false));
+            for (Open { block, page }, may_be_elsewhere) in open.chain(erased) {
+                if !take(block, may_be_elsewhere) || page > self.data_pages {
+                    return Err(format!("block {block} is not a block of die {die} to be written, or twice"));
+                }
+                if is_written_beyond(BlockId(block), page) {
+                    return Err(format!("block {block} has a valid page that is not yet written"));
+                }
             }
         }
         Ok(())

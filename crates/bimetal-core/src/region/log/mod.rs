@@ -13,7 +13,7 @@
 //!
 //! # Progress
 //!
-//! A die never holds more valid pages than all its blocks but the reserved ones: an open block per stream, and an erased one. So when
+//! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So when
 //! erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
 //! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased.
 //!
@@ -33,7 +33,7 @@ use crate::media::{Cause, CellMode, Media, Part};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
-use blocks::NextPage;
+use blocks::{NextPage, Open};
 pub use separation::{HostAndCopied, Separation};
 pub use victims::{VictimPolicy, Victims};
 
@@ -166,6 +166,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         collection: Collection,
         separation: impl FnOnce(usize) -> P,
     ) -> Result<Self, String> {
+        assert!(!P::POOLED, "dies of such a policy are pooled");
         let Capacity { logical_pages, valid_pages, data_pages, lent } = capacity;
         let blocks = u64::from((geometry.blocks / geometry.dies).saturating_sub(lent.div_ceil(geometry.dies)));
         let spare = blocks.saturating_sub(valid_pages.div_ceil(u64::from(data_pages * geometry.dies)));
@@ -199,6 +200,47 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
             copied_pages: 0,
             separation,
         })
+    }
+
+    /// An erased region for `logical_pages` pages whose dies are pooled. Streams have lanes, open blocks, on as many dies as leaves three
+    /// quarters of the spare area to garbage. `separation` makes its policy for numbers of entries of blocks and of lanes.
+    ///
+    /// # Errors
+    /// Too little spare area, and how much it takes.
+    pub fn pooled(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        collection: Collection,
+        separation: impl FnOnce(usize, u32) -> P,
+    ) -> Result<Self, String> {
+        assert!(P::POOLED, "dies of such a policy are not pooled");
+        let capacity = Capacity::whole(&geometry, logical_pages);
+        let data_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
+        let spare = u64::from(geometry.blocks).saturating_sub(data_blocks);
+        let lanes = (spare / (4 * N as u64)).clamp(1, u64::from(geometry.dies)) as u32;
+        let open = u64::from(lanes) * N as u64;
+        let needed = u64::from(collection.gc_free_blocks) + open;
+        if needed > spare {
+            return Err(format!(
+                "keeping {} blocks erased takes {needed} spare blocks and there are {spare}; enlarge the spare area or lower \
+                 gc_free_blocks",
+                collection.gc_free_blocks
+            ));
+        }
+        let blocks = Blocks::<N>::new(&geometry, geometry.pages_per_block, 0)?;
+        check_pages(&geometry, &capacity, blocks.room(), 0)?;
+        let separation = separation(blocks.entries(), lanes);
+        let idle_blocks = u32::try_from(spare - open).unwrap_or(u32::MAX).min(2 * collection.gc_free_blocks);
+        let steps = vec![Step::default(); usize::from(geometry.stripe_pages > 1)];
+        let table = PageTable::new(geometry, logical_pages);
+        Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })
+    }
+
+    /// Erased blocks of a die, or of the pool.
+    #[inline]
+    fn erased(&self, die: u32) -> u32 {
+        if P::POOLED { self.blocks.free_in_pool() } else { self.blocks.free(die) }
     }
 
     /// The policy, with what it has learned.
@@ -261,7 +303,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let NextPage { block, page } = self.next_page(die, stream);
         let page = self.table.geometry().ppa(block, page);
         self.table.assign(logical, page);
-        self.blocks.add_valid(die);
+        self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
         self.fill(die, stream, 1);
         media.program(self.region, page, parts, cause);
         self.summarise(media, page);
@@ -271,7 +313,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
         if self.blocks.needs_block(die, stream) {
-            while self.blocks.free(die) <= self.collection.gc_free_blocks && self.collect(media, die) {}
+            let collected = if P::POOLED { 0 } else { die };
+            while self.erased(die) <= self.collection.gc_free_blocks && self.collect(media, collected) {}
         }
     }
 
@@ -303,12 +346,28 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         cause: Cause,
     ) {
         let die = self.blocks.next_die_in_stripes(self.table.geometry().stripe_pages);
-        if P::COPIES_SEPARATED && self.blocks.free(die) == 0 {
-            // The room that the victim needs may be in the block that this page would go to.
-            self.collect(media, die);
-        }
         self.append(media, (die, stream), logical, parts, cause);
         self.collect_step(media, die);
+    }
+
+    /// The same where dies are pooled.
+    fn write_pooled<M: Media>(
+        &mut self,
+        media: &mut M,
+        stream: usize,
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        let lane = self.blocks.next_lane(self.separation.lanes(), self.table.geometry().stripe_pages);
+        if self.blocks.victim(0).is_some() && self.blocks.free_in_pool() == 0 {
+            // The room that the victim needs may be in the block that this page would go to.
+            self.collect(media, 0);
+        }
+        self.append(media, (lane, stream), logical, parts, cause);
+        if !self.steps.is_empty() {
+            self.collect_step(media, 0);
+        }
     }
 
     /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
@@ -316,7 +375,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let victim = match self.blocks.victim(die) {
             Some(victim) => BlockId(victim.block),
-            None if self.blocks.free(die) > self.collection.gc_free_blocks => return,
+            None if self.erased(die) > self.collection.gc_free_blocks => return,
             None => {
                 let Some(victim) = self.begin_collecting(die) else { return };
                 self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
@@ -355,7 +414,12 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
-        let victim = self.blocks.begin_collecting(die, |counts, entries| self.separation.victim(counts, entries))?;
+        let choose = |counts: &mut _, entries| self.separation.victim(counts, entries);
+        let victim = if P::POOLED {
+            self.blocks.begin_collecting_pool(choose)
+        } else {
+            self.blocks.begin_collecting(die, choose)
+        }?;
         self.separation.collected(self.blocks.entry(victim));
         Some(victim)
     }
@@ -366,33 +430,39 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn copy_run<M: Media>(&mut self, media: &mut M, die: u32) -> usize {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
-        let (pages, stream) =
-            if P::COPIES_SEPARATED { self.of_one_stream(pages, die, BlockId(victim.block)) } else { (pages, N - 1) };
-        let NextPage { block, page } = self.next_page(die, stream);
+        let (pages, die_to, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
+        let NextPage { block, page } = self.next_page(die_to, stream);
         let to = self.table.geometry().ppa(block, page);
         let mut run = Run::default();
         self.table.move_run(pages, to, self.blocks.data_pages() - page, &mut run);
         let copied = run.pages().len();
         // Of several streams, pages between those that were moved may be left.
-        let last = if P::COPIES_SEPARATED { 0 } else { copied - 1 };
+        let last = if P::POOLED { 0 } else { copied - 1 };
         let next = self.table.geometry().page_of(run.pages()[last]) + 1;
         self.blocks.moved(die, copied as u32, next);
-        self.fill(die, stream, copied as u32);
+        if P::POOLED {
+            self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
+        }
+        self.fill(die_to, stream, copied as u32);
         media.copy_run(self.region, run.pages(), to, Cause::Gc);
         self.copied_pages += copied as u64;
         self.summarise(media, Ppa(to.0 + copied as u32 - 1));
         copied
     }
 
-    /// Those of a victim's pages that go to the same stream as the first of them, and the stream. If that takes a block and none is
-    /// erased, they go to another one.
-    fn of_one_stream(&self, pages: ValidWord, die: u32, victim: BlockId) -> (ValidWord, usize) {
-        let entry = self.blocks.entry(victim);
+    /// Those of a pool's victim's pages that go to the same stream as the first of them, and its lane and stream. If that takes a block
+    /// and none is erased, they go to another one.
+    fn of_one_stream(&self, pages: ValidWord, victim: Open) -> (ValidWord, u32, usize) {
+        let entry = self.blocks.entry(BlockId(victim.block));
         let stream = self.separation.copied(self.table.first_owner(pages), entry);
         let pages = self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream);
-        let takes_none = self.blocks.free(die) > 0 || !self.blocks.needs_block(die, stream);
-        let other = (0..N).rev().find(|&other| !self.blocks.needs_block(die, other));
-        (pages, if takes_none { stream } else { other.unwrap_or(stream) })
+        // Copies go to the lanes in turn, victim by victim and word by word.
+        let lanes = self.separation.lanes();
+        let lane = (victim.block + victim.page / u64::BITS) % lanes;
+        let takes_none = self.blocks.free_in_pool() > 0 || !self.blocks.needs_block(lane, stream);
+        let other = if takes_none { None } else { self.blocks.with_room(lanes) };
+        let (lane, stream) = other.unwrap_or((lane, stream));
+        (pages, lane, stream)
     }
 
     /// Erases a die's emptied victim.
@@ -463,6 +533,9 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         let old = self.forget(logical);
         let stream = self.separation.written(logical, old);
+        if P::POOLED {
+            return self.write_pooled(media, stream, logical, parts, cause);
+        }
         if !self.steps.is_empty() {
             return self.write_in_steps(media, stream, logical, parts, cause);
         }
@@ -476,8 +549,9 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         }
         let before = self.copied_pages;
         let budget = before + u64::from(budget_pages);
-        for die in 0..self.table.geometry().dies {
-            while self.blocks.free(die) < self.idle_blocks && self.copied_pages < budget && self.collect(media, die) {}
+        let pools = if P::POOLED { 1 } else { self.table.geometry().dies };
+        for die in 0..pools {
+            while self.erased(die) < self.idle_blocks && self.copied_pages < budget && self.collect(media, die) {}
         }
         (self.copied_pages - before) as u32
     }
@@ -510,7 +584,8 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     fn check(&self) -> Result<(), String> {
         let valid = self.table.check()?;
         let is_written_beyond = |block, page| self.table.valid_word(block, page).is_some();
-        self.blocks.check(&valid, reserved_blocks(N), is_written_beyond)?;
+        let reserved = (!P::POOLED).then_some(reserved_blocks(N));
+        self.blocks.check(&valid, reserved, is_written_beyond)?;
         self.separation.check(self.table.logical_pages() as usize, self.blocks.entries())
     }
 }

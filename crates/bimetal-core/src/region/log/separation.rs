@@ -8,18 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::region::valid_counts::ValidCounts;
 
-/// A policy with `N` streams. Each stream has an open block of its own on each die, so that its pages share blocks with each other
-/// only.
+/// A policy with `N` streams. Each stream has an open block of its own on each die, or, if there are [`lanes`](Self::lanes), on each
+/// of these. So its pages share blocks with each other only.
 ///
 /// Blocks are numbered by their entries in the table of valid counts.
 pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
-    /// Whether copies of collected pages go to several streams. Otherwise all go to the last.
-    const COPIES_SEPARATED: bool;
+    /// Whether dies are pooled, and copies of collected pages go to several streams. Otherwise all copies go to the last.
+    const POOLED: bool;
+
+    /// Lanes of pooled dies: open blocks of a stream.
+    fn lanes(&self) -> u32 {
+        1
+    }
 
     /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize;
 
-    /// The stream of a valid page of the block `victim`. Only asked if [`Self::COPIES_SEPARATED`].
+    /// The stream of a valid page of the block `victim`. Only asked if [`Self::POOLED`].
     fn copied(&self, _logical: u32, _victim: usize) -> usize {
         N - 1
     }
@@ -58,7 +63,7 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
 pub struct HostAndCopied;
 
 impl Separation<2> for HostAndCopied {
-    const COPIES_SEPARATED: bool = false;
+    const POOLED: bool = false;
 
     #[inline(always)]
     fn written(&mut self, _: u32, _: Option<usize>) -> usize {

@@ -150,13 +150,18 @@ fn a_block_ends_with_its_summary_and_collecting_skips_it() {
 /// Two streams for what is written and three for what is copied, by the numbers of pages.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Mixed {
+    lanes: u32,
     opened: u64,
     sealed: u64,
     collected: u64,
 }
 
 impl Separation<5> for Mixed {
-    const COPIES_SEPARATED: bool = true;
+    const POOLED: bool = true;
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
         logical as usize % 2
@@ -179,41 +184,44 @@ impl Separation<5> for Mixed {
     }
 }
 
+fn pooled(geometry: Geometry, logical_pages: u64) -> Result<Log<Mixed, 5>, String> {
+    Log::pooled(REGION, geometry, logical_pages, COLLECTION, |_, lanes| Mixed { lanes, ..Mixed::default() })
+}
+
 #[test]
-fn pages_of_a_victim_go_to_several_streams() {
+fn pages_of_a_victim_go_to_several_streams_and_lanes() {
     for stripe_pages in [1, 4] {
-        let geometry = Geometry::new(4096, 100, 40, 2).unwrap().striped(stripe_pages);
-        let capacity = Capacity::whole(&geometry, 2 * 12 * 100);
-        let mut log = Log::with(REGION, geometry, capacity, COLLECTION, |_| Mixed::default()).unwrap();
+        let geometry = Geometry::new(4096, 100, 120, 4).unwrap().striped(stripe_pages);
+        let mut log = pooled(geometry, 60 * 100).unwrap();
         let (mut media, mut state) = (media(geometry), 5);
-        for number in 0..20_000 {
-            write(&mut media, &mut log, below(&mut state, 2400) as u32);
+        for number in 0..30_000 {
+            write(&mut media, &mut log, below(&mut state, 6000) as u32);
             if number % 100 == 0 {
                 log.check().unwrap();
             }
         }
-        let Mixed { opened, sealed, collected } = *log.separation();
-        assert_eq!(
-            collected - log.erases(),
-            u64::from(log.blocks.victim(0).is_some()) + u64::from(log.blocks.victim(1).is_some())
+        let Mixed { lanes, opened, sealed, collected } = *log.separation();
+        assert_eq!(collected - log.erases(), u64::from(log.blocks.victim(0).is_some()));
+        assert!(
+            lanes == 3 && opened > sealed && opened <= sealed + 15 && log.copied_pages() > 1000,
+            "{opened} {sealed}"
         );
-        assert!(opened > sealed && opened <= sealed + 10 && log.copied_pages() > 1000, "{opened} {sealed}");
     }
 }
 
 /// With the least spare area there is, pages of five streams are still collected.
 #[test]
 fn the_least_spare_area_is_enough_for_all_streams() {
-    for stripe_pages in [1, 4] {
-        let geometry = Geometry::new(4096, 16, 30, 2).unwrap().striped(stripe_pages);
-        let with = |blocks: u64| {
-            Log::with(REGION, geometry, Capacity::whole(&geometry, 2 * 16 * blocks), COLLECTION, |_| Mixed::default())
-        };
-        assert!(with(10).unwrap_err().contains("takes 6 spare blocks"), "five open ones and an erased one");
-        let (mut log, mut media, mut state) = (with(9).unwrap(), media(geometry), 5);
-        (0..288).for_each(|logical| write(&mut media, &mut log, logical));
+    for (stripe_pages, dies) in [(1, 1), (4, 1), (1, 3), (4, 3)] {
+        let geometry = Geometry::new(4096, 16, 18, dies).unwrap().striped(stripe_pages);
+        assert!(
+            pooled(geometry, 16 * 13).unwrap_err().contains("takes 6 spare blocks"),
+            "five open ones and an erased one"
+        );
+        let (mut log, mut media, mut state) = (pooled(geometry, 16 * 12).unwrap(), media(geometry), 5);
+        (0..192).for_each(|logical| write(&mut media, &mut log, logical));
         for _ in 0..20_000 {
-            write(&mut media, &mut log, below(&mut state, 288) as u32);
+            write(&mut media, &mut log, below(&mut state, 192) as u32);
         }
         log.check().unwrap();
     }
