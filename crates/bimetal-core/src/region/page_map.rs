@@ -263,9 +263,10 @@ impl PageMap {
         self.dies[die as usize].open[stream as usize].page == self.data_pages
     }
 
-    /// Maps an unmapped logical page onto the next page of a stream's open block.
+    /// Maps an unmapped logical page onto the next page of a stream's open block. Returns that page, and whether the block is full
+    /// then.
     #[inline(always)]
-    pub fn place(&mut self, logical: u32, die: u32, stream: Stream) -> Ppa {
+    pub fn place(&mut self, logical: u32, die: u32, stream: Stream) -> (Ppa, bool) {
         let pages = self.data_pages;
         let space = &mut self.dies[die as usize];
         let open = &mut space.open[stream as usize];
@@ -282,7 +283,7 @@ impl PageMap {
         if sealed {
             self.seal(die, stream);
         }
-        ppa
+        (ppa, sealed)
     }
 
     /// The sealed block of a die with the fewest valid pages, the first of equals; none if all are full of valid pages.
@@ -323,6 +324,7 @@ impl PageMap {
     }
 
     /// Accounts for `pages` pages moved from a victim to the open `Gc` block.
+    #[inline]
     fn moved(&mut self, victim: BlockId, pages: usize, die: u32) {
         self.counts.subtract(self.places[victim.index()].count as usize, pages);
         let open = &mut self.dies[die as usize].open[Stream::Gc as usize];
@@ -500,7 +502,7 @@ mod tests {
         let placed: Vec<Ppa> = (0..6)
             .map(|logical| {
                 let die = pages.next_die();
-                pages.place(logical, die, Stream::Host)
+                pages.place(logical, die, Stream::Host).0
             })
             .collect();
         let geometry = *pages.geometry();
@@ -581,7 +583,7 @@ mod tests {
         let placed: Vec<Ppa> = (0..8)
             .map(|logical| {
                 let die = pages.next_die();
-                pages.place(logical, die, Stream::Host)
+                pages.place(logical, die, Stream::Host).0
             })
             .collect();
         assert!(placed.iter().all(|&ppa| pages.geometry().block_of(ppa).0.is_multiple_of(2)), "die 1 takes none");

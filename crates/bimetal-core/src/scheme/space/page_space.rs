@@ -206,9 +206,11 @@ impl PageSpace {
     #[inline(always)]
     fn append<M: Media>(&mut self, media: &mut M, die: u32, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         self.make_room(media, die);
-        let ppa = self.pages.place(logical, die, Stream::Host);
+        let (ppa, is_full) = self.pages.place(logical, die, Stream::Host);
         media.program(self.region, ppa, parts, cause);
-        self.summarise(media, ppa);
+        if is_full {
+            self.summarise(media, ppa);
+        }
     }
 
     /// The same on dies of today, whose victims are collected in steps. Apart, so that the others are short.
@@ -234,8 +236,9 @@ impl PageSpace {
         let Step { valid, mut owed } = self.steps[die as usize];
         let gain = i64::from(self.pages.data_pages() - valid);
         owed += i64::from(valid);
+        let mut run = Run::default();
         while owed >= gain && self.pages.valid_pages(victim) > 0 {
-            owed -= self.copy_run(media, die) as i64 * gain;
+            owed -= self.copy_run(media, die, &mut run) as i64 * gain;
         }
         self.steps[die as usize].owed = owed;
         if self.pages.valid_pages(victim) == 0 {
@@ -243,13 +246,11 @@ impl PageSpace {
         }
     }
 
-    /// Programs the summary of a block whose data pages are full once `page` is programmed, if it has one.
-    #[inline(always)]
-    fn summarise<M: Media>(&mut self, media: &mut M, page: Ppa) {
-        let geometry = self.pages.geometry();
-        let next = geometry.page_of(page) + 1;
-        if next == self.pages.data_pages() && next < geometry.pages_per_block {
-            media.program(self.region, Ppa(page.0 + 1), &[], Cause::Meta);
+    /// Programs the summary of a block that is full with its data page `last`, if it has one.
+    #[cold]
+    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa) {
+        if self.pages.data_pages() < self.pages.geometry().pages_per_block {
+            media.program(self.region, Ppa(last.0 + 1), &[], Cause::Meta);
         }
     }
 
@@ -258,20 +259,22 @@ impl PageSpace {
         let Some(victim) = self.pages.collecting(die).or_else(|| self.pages.begin_collecting(die)) else {
             return false;
         };
-        while self.copy_run(media, die) > 0 {}
+        let mut run = Run::default();
+        while self.copy_run(media, die, &mut run) > 0 {}
         self.erase(media, die, victim);
         true
     }
 
-    /// Copies a run of pages of a die's victim. Returns how many.
+    /// Copies a run of pages of a die's victim, whose old places `run` has then. Returns how many.
     #[inline]
-    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32) -> usize {
-        let mut run = Run::default();
-        let Some(to) = self.pages.relocate(die, &mut run) else { return 0 };
+    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, run: &mut Run) -> usize {
+        let Some(to) = self.pages.relocate(die, run) else { return 0 };
         let copied = run.pages().len();
         media.copy_run(self.region, run.pages(), to, Cause::Gc);
         self.copied_pages += copied as u64;
-        self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+        if self.pages.needs_block(die, Stream::Gc) {
+            self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+        }
         copied
     }
 
