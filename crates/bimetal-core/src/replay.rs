@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 pub use outcome::{HostCounts, Interval, Outcome, STRETCHES, Stretch};
 pub use responses::Responses;
 
-use crate::controller::{self, Controller};
+use crate::controller::{self, Controller, Direct, Front};
 use crate::ledger::Ledger;
 use crate::media::{DiskOp, FlashOp, Simulation};
 use crate::request::{Op, Request};
@@ -110,7 +110,22 @@ pub fn run<M: Simulation>(
         media.end();
     }
     media.reset();
-    let mut driver = Driver::new(media, scheme, requests, plan);
+    match &plan.controller {
+        Some(spec) => run_behind(Controller::new(spec), media, scheme, requests, plan, progress),
+        None => run_behind(Direct, media, scheme, requests, plan, progress),
+    }
+}
+
+/// Replays requests that reach the scheme through `front`.
+fn run_behind<F: Front, M: Simulation>(
+    front: F,
+    media: &mut M,
+    scheme: &mut dyn Scheme<M>,
+    requests: &[Request],
+    plan: &Plan,
+    progress: Progress<'_>,
+) -> Outcome {
+    let mut driver = Driver::new(front, media, scheme, requests, plan);
     for pass in 0..plan.passes {
         if pass + plan.measured_passes.max(1) == plan.passes {
             driver.start_measuring(media);
@@ -126,10 +141,9 @@ pub fn run<M: Simulation>(
     driver.finish(media, scheme)
 }
 
-struct Driver<'a> {
+struct Driver<'a, F> {
     plan: &'a Plan,
-    /// Apart, so that replays without one do not carry its size.
-    controller: Option<Box<Controller>>,
+    front: F,
     outcome: Outcome,
     served: u64,
     /// Requests of an interval and of a stretch, and until the current ones are full.
@@ -151,8 +165,8 @@ struct Driver<'a> {
     outstanding: BinaryHeap<Reverse<u64>>,
 }
 
-impl<'a> Driver<'a> {
-    fn new<M: Simulation>(media: &M, scheme: &dyn Scheme<M>, requests: &[Request], plan: &'a Plan) -> Self {
+impl<'a, F: Front> Driver<'a, F> {
+    fn new<M: Simulation>(front: F, media: &M, scheme: &dyn Scheme<M>, requests: &[Request], plan: &'a Plan) -> Self {
         let mut metrics = Metrics::default();
         scheme.metrics(&mut metrics);
         let measured = requests.len() as u64 * u64::from(plan.measured_passes.clamp(1, plan.passes.max(1)));
@@ -175,7 +189,7 @@ impl<'a> Driver<'a> {
         };
         Self {
             plan,
-            controller: plan.controller.as_ref().map(|spec| Box::new(Controller::new(spec))),
+            front,
             outcome: Outcome {
                 ledger: Ledger::default(),
                 reads: Responses::new(),
@@ -212,9 +226,7 @@ impl<'a> Driver<'a> {
 
     fn start_measuring<M: Simulation>(&mut self, media: &mut M) {
         media.reset_counts();
-        if let Some(controller) = &mut self.controller {
-            controller.reset_counts();
-        }
+        self.front.reset_counts();
         self.outcome.reads.clear();
         self.outcome.writes.clear();
         self.outcome.host = HostCounts::default();
@@ -239,11 +251,7 @@ impl<'a> Driver<'a> {
             if index % PREFETCH_BATCH == 0 {
                 for index in index..index + PREFETCH_BATCH {
                     if let Some(far) = requests.get(index + PREFETCH_FAR) {
-                        let near = &requests[index + PREFETCH_NEAR];
-                        match &self.controller {
-                            Some(controller) => controller.prefetch(scheme, far, near),
-                            None => scheme.prefetch(far, near),
-                        }
+                        self.front.prefetch(scheme, far, &requests[index + PREFETCH_NEAR]);
                     }
                 }
             }
@@ -298,9 +306,7 @@ impl<'a> Driver<'a> {
 
     /// Idle time allows as much background work as fits into it.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, idle_ns: u64) {
-        if let Some(controller) = &mut self.controller {
-            controller.idle(media, scheme, self.latest_ns + self.plan.idle_after_ns);
-        }
+        self.front.idle(media, scheme, self.latest_ns + self.plan.idle_after_ns);
         let budget_pages = media.background_pages(idle_ns).min(u64::from(u32::MAX)) as u32;
         media.begin_background();
         scheme.idle(media, budget_pages);
@@ -315,14 +321,7 @@ impl<'a> Driver<'a> {
         arrival_ns: u64,
         issue_ns: u64,
     ) -> u64 {
-        let completion = match &mut self.controller {
-            Some(controller) => controller.serve(media, scheme, request, issue_ns),
-            None => {
-                media.begin(request, issue_ns);
-                scheme.serve(media, request);
-                media.end()
-            }
-        };
+        let completion = self.front.serve(media, scheme, request, issue_ns);
         let response_ns = completion - arrival_ns;
         match request.op {
             Op::Read => self.outcome.reads.record(response_ns),
@@ -414,11 +413,9 @@ impl<'a> Driver<'a> {
     }
 
     fn finish<M: Simulation>(mut self, media: &mut M, scheme: &mut dyn Scheme<M>) -> Outcome {
-        if let Some(controller) = &mut self.controller {
-            // Data that are still in the buffer belong to what was measured.
-            controller.drain(media, scheme, self.latest_ns);
-            controller.metrics(&mut self.outcome.controller);
-        }
+        // Data that are still in a buffer belong to what was measured.
+        self.front.drain(media, scheme, self.latest_ns);
+        self.front.metrics(&mut self.outcome.controller);
         self.mark(media, scheme);
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);

@@ -12,12 +12,14 @@
 //!
 //! The papers' devices have no controller: their requests go to the scheme as they come.
 
+mod front;
 mod link;
 mod map_cache;
 mod write_buffer;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::front::{Direct, Front};
 use self::link::Link;
 use self::map_cache::MapCache;
 use self::write_buffer::{UNIT_SECTORS, WriteBuffer};
@@ -171,12 +173,10 @@ impl Controller {
             counts: Counts::default(),
         }
     }
+}
 
-    /// Serves a request that the host issues at `issue_ns`. Returns when it is completed.
-    ///
-    /// Never inlined: the loop of replays without a controller stays small.
-    #[inline(never)]
-    pub fn serve<M: Simulation>(
+impl Front for Controller {
+    fn serve<M: Simulation>(
         &mut self,
         media: &mut M,
         scheme: &mut dyn Scheme<M>,
@@ -198,10 +198,9 @@ impl Controller {
         }
     }
 
-    /// Brings the scheme's map entry of a request and the page that another one's entry leads to into the processor's cache. What
-    /// stays in the buffer does not need them yet.
+    /// What stays in the buffer does not need its map entry yet.
     #[inline]
-    pub fn prefetch<M: Simulation>(&self, scheme: &dyn Scheme<M>, far: &Request, near: &Request) {
+    fn prefetch<M: Simulation>(&self, scheme: &dyn Scheme<M>, far: &Request, near: &Request) {
         let mut stays = false;
         if let Some(buffer) = &self.buffer {
             buffer.prefetch(near.sector);
@@ -212,22 +211,21 @@ impl Controller {
         }
     }
 
-    /// The host is idle from `at_ns` on: a buffer that a power cut would empty is written out.
-    pub fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
+    /// A buffer that a power cut would empty is written out.
+    fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
         if !self.is_protected {
             self.drain(media, scheme, at_ns);
         }
     }
 
     /// Writes out all of the buffer.
-    pub fn drain<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
+    fn drain<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
         while self.buffer.as_ref().is_some_and(WriteBuffer::has_waiting) {
             self.write_out(media, scheme, at_ns);
         }
     }
 
-    /// Forgets counts.
-    pub fn reset_counts(&mut self) {
+    fn reset_counts(&mut self) {
         self.counts = Counts::default();
         self.link.reset_counts();
         if let Some(cache) = &mut self.map_cache {
@@ -235,8 +233,7 @@ impl Controller {
         }
     }
 
-    /// Its figures since measuring started.
-    pub fn metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, metrics: &mut Metrics) {
         let Counts { written_sectors, overwritten_sectors, read_sectors, hit_sectors, waited_ns, wordlines } =
             self.counts;
         metrics.push("link_busy_s", self.link.busy_s());
@@ -248,7 +245,9 @@ impl Controller {
             metrics.push("map_cache_hit_ratio", cache.hit_ratio());
         }
     }
+}
 
+impl Controller {
     fn read<M: Simulation>(
         &mut self,
         media: &mut M,

@@ -84,14 +84,19 @@ pub struct SimMedia {
     now: u64,
     completion: u64,
     background: bool,
-    /// Whether any dies read or program pages together: follows from the regions.
-    #[serde(skip)]
-    has_grouped: bool,
-    /// Whether pages are not just read or programmed at once: in the background, or with such dies.
-    #[serde(skip)]
+    /// Whether any dies read or program pages together, or any region can fail: follows from the regions.
+    #[serde(skip, default = "not_known")]
+    has_special: bool,
+    /// Whether pages are not just read or programmed at once: in the background, or on such a device.
+    #[serde(skip, default = "not_known")]
     is_special: bool,
     #[serde(with = "crate::save::fixed")]
     serial: bool,
+}
+
+/// Whether a device that was just read is special: yes is right for every device and costs time only.
+fn not_known() -> bool {
+    true
 }
 
 /// Counts an operation on a page. Returns its die, and the times of its block's mode.
@@ -113,14 +118,13 @@ impl SimMedia {
             now: 0,
             completion: 0,
             background: false,
-            has_grouped: false,
+            has_special: false,
             is_special: false,
             serial: false,
         };
         for (index, region) in regions.iter().enumerate() {
             media.add(index, region);
         }
-        media.note_grouped();
         for (index, region) in regions.iter().enumerate() {
             if region.chip.slc_mode.is_some() {
                 media.regions[index].rows[CellMode::Slc as usize] = media.add_row(index, &region.chip, CellMode::Slc);
@@ -130,6 +134,7 @@ impl SimMedia {
             media.ledger.faults.push(injector.as_ref().map_or(FaultCounts::default(), |injector| injector.counts));
             media.regions[index].faults = injector.map(Box::new);
         }
+        media.note_special();
         media
     }
 
@@ -156,9 +161,9 @@ impl SimMedia {
     }
 
     /// What follows from the regions and from what is being done.
-    fn note_grouped(&mut self) {
-        self.has_grouped = self.regions.iter().any(|flash| flash.is_grouped);
-        self.is_special = self.background || self.has_grouped;
+    fn note_special(&mut self) {
+        self.has_special = self.regions.iter().any(|flash| flash.is_grouped || flash.faults.is_some());
+        self.is_special = self.background || self.has_special;
     }
 
     fn add_row(&mut self, region: usize, chip: &Chip, mode: CellMode) -> usize {
@@ -200,11 +205,6 @@ impl SimMedia {
     }
 
     #[inline(always)]
-    fn read_page(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        if self.is_special { self.read_special(region, page, cause) } else { self.read_now(region, page, cause) }
-    }
-
-    #[inline(always)]
     fn read_now(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
         let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Read, cause);
         let end = self.clocks.read(die, self.now, timing);
@@ -229,25 +229,25 @@ impl SimMedia {
     }
 
     #[inline(always)]
-    fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
-        if self.is_special {
-            self.program_special(region, page, ready, cause);
-        } else {
-            self.program_now(region, page, ready, cause);
-        }
-    }
-
-    #[inline(always)]
     fn program_now(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
         let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Program, cause);
         let end = self.clocks.program(die, ready.max(self.now), timing);
         self.completion = self.completion.max(end);
     }
 
-    /// A page program in the background or by dies of today.
+    /// A page program in the background, by dies of today or in a region that can fail.
     #[cold]
     #[inline(never)]
     fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
+        self.program_page(region, page, ready, cause);
+        if self.regions[region.index()].faults.is_some() {
+            self.try_program(region, page, ready);
+        }
+    }
+
+    /// A page program whatever the region and the moment.
+    #[inline]
+    fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
         let flash = &self.regions[region.index()];
         if flash.is_grouped {
             return self.program_grouped(region, page, ready, cause);
@@ -343,7 +343,7 @@ impl SimMedia {
     fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64) {
         let geometry = self.regions[region.index()].geometry;
         for copied in 0..page {
-            let data = self.read_page(region, geometry.ppa(block, copied), Cause::Meta);
+            let data = self.read(region, geometry.ppa(block, copied), Cause::Meta);
             self.program_page(region, geometry.ppa(block, copied), data, Cause::Meta);
         }
         self.program_page(region, geometry.ppa(block, page), ready, Cause::Meta);
@@ -383,15 +383,16 @@ impl Media for SimMedia {
 
     #[inline(always)]
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        self.read_page(region, page, cause)
+        if self.is_special { self.read_special(region, page, cause) } else { self.read_now(region, page, cause) }
     }
 
     #[inline(always)]
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
         let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
-        self.program_page(region, page, ready, cause);
-        if self.regions[region.index()].faults.is_some() {
-            self.try_program(region, page, ready);
+        if self.is_special {
+            self.program_special(region, page, ready, cause);
+        } else {
+            self.program_now(region, page, ready, cause);
         }
     }
 
@@ -491,7 +492,7 @@ impl Simulation for SimMedia {
         self.now = issue_ns;
         self.completion = issue_ns;
         self.background = false;
-        self.is_special = self.has_grouped;
+        self.is_special = self.has_special;
     }
 
     #[inline]

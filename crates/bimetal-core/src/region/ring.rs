@@ -136,7 +136,8 @@ impl Ring {
         debug_assert!(open.page < self.pages_per_block);
         let taken = (BlockId(open.block), open.page);
         open.page += 1;
-        if open.page.is_multiple_of(self.stripe_pages) || open.page == self.pages_per_block {
+        // A ring with one open block does not divide.
+        if self.width > 1 && (open.page.is_multiple_of(self.stripe_pages) || open.page == self.pages_per_block) {
             self.next = if self.next + 1 == self.width as usize { 0 } else { self.next + 1 };
         }
         taken

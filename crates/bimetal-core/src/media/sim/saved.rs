@@ -16,7 +16,7 @@ impl SimMedia {
     /// Bytes that are damaged, or belong to another device.
     pub fn restored(&self, bytes: &[u8]) -> Result<Self, RestoreError> {
         let mut media: Self = save::restore(self, bytes)?;
-        media.note_grouped();
+        media.note_special();
         media.check().map_err(RestoreError::Broken)?;
         Ok(media)
     }
@@ -79,5 +79,20 @@ mod tests {
         assert_eq!(restored.ledger().erases[0][0], 1);
         assert_eq!(restored.ledger().total(FlashOp::Read, Cause::Host), 1);
         assert!(matches!(media(4).0.restored(&bytes), Err(RestoreError::Foreign)));
+    }
+
+    #[test]
+    fn a_restored_region_that_can_fail_still_fails() {
+        let geometry = Geometry::new(2048, 64, 16, 1).unwrap();
+        let faults = Faults { program_fail_ppm: 1_000_000, ..Faults::default() };
+        let region = SimRegion { chip: chip::find("chang-slc").unwrap(), geometry, channels: 1, faults };
+        let media = || SimMedia::new(std::slice::from_ref(&region), 1);
+        let mut bytes = Vec::new();
+        media().save(&mut bytes);
+        let unchecked = save::restore(&media(), &bytes).unwrap();
+        for mut restored in [media().restored(&bytes).unwrap(), unchecked] {
+            restored.program(REGION, geometry.ppa(BlockId(0), 0), &[], Cause::Host);
+            assert_eq!(restored.ledger().faults[0].program_failures, 1);
+        }
     }
 }

@@ -304,9 +304,11 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let page = self.table.geometry().ppa(block, page);
         self.table.assign(logical, page);
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
-        self.fill(die, stream, 1);
+        let is_full = self.fill(die, stream, 1);
         media.program(self.region, page, parts, cause);
-        self.summarise(media, page);
+        if is_full {
+            self.summarise(media, page);
+        }
     }
 
     /// Makes sure that a stream's next page has an erased block, if it takes one.
@@ -328,11 +330,14 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.blocks.next_page(die, stream)
     }
 
+    /// So many pages of a stream's open block have been filled. Returns whether it is full.
     #[inline(always)]
-    fn fill(&mut self, die: u32, stream: usize, pages: u32) {
-        if let Some(block) = self.blocks.fill(die, stream, pages) {
+    fn fill(&mut self, die: u32, stream: usize, pages: u32) -> bool {
+        let sealed = self.blocks.fill(die, stream, pages);
+        if let Some(block) = sealed {
             self.separation.sealed(self.blocks.entry(block));
         }
+        sealed.is_some()
     }
 
     /// The same as [`Space::write`] on dies of today, whose victims are collected in steps. Apart, so that the others are short.
@@ -385,8 +390,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let Step { valid, mut owed } = self.steps[die as usize];
         let gain = i64::from(self.blocks.data_pages() - valid);
         owed += i64::from(valid);
+        let mut run = Run::default();
         while owed >= gain && self.blocks.valid_in(victim) > 0 {
-            owed -= self.copy_run(media, die) as i64 * gain;
+            owed -= self.copy_run(media, die, &mut run) as i64 * gain;
         }
         self.steps[die as usize].owed = owed;
         if self.blocks.valid_in(victim) == 0 {
@@ -394,13 +400,11 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Programs the summary of a block whose data pages are full once `page` is programmed, if it has one.
-    #[inline(always)]
-    fn summarise<M: Media>(&mut self, media: &mut M, page: Ppa) {
-        let geometry = self.table.geometry();
-        let next = geometry.page_of(page) + 1;
-        if next == self.blocks.data_pages() && next < geometry.pages_per_block {
-            media.program(self.region, Ppa(page.0 + 1), &[], Cause::Meta);
+    /// Programs the summary of a block that is full with its data page `last`, if it has one.
+    #[cold]
+    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa) {
+        if self.blocks.data_pages() < self.table.geometry().pages_per_block {
+            media.program(self.region, Ppa(last.0 + 1), &[], Cause::Meta);
         }
     }
 
@@ -408,7 +412,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn collect<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
         let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
         let Some(victim) = collecting.or_else(|| self.begin_collecting(die)) else { return false };
-        while self.copy_run(media, die) > 0 {}
+        let mut run = Run::default();
+        while self.copy_run(media, die, &mut run) > 0 {}
         self.erase(media, die, victim);
         true
     }
@@ -425,16 +430,15 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     /// Copies valid pages of a die's victim to consecutive pages of one stream's open block, as many as a run and that block hold.
-    /// Returns how many.
+    /// `run` has their old places then. Returns how many.
     #[inline]
-    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32) -> usize {
+    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, run: &mut Run) -> usize {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
         let (pages, die_to, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
         let NextPage { block, page } = self.next_page(die_to, stream);
         let to = self.table.geometry().ppa(block, page);
-        let mut run = Run::default();
-        self.table.move_run(pages, to, self.blocks.data_pages() - page, &mut run);
+        self.table.move_run(pages, to, self.blocks.data_pages() - page, run);
         let copied = run.pages().len();
         // Of several streams, pages between those that were moved may be left.
         let last = if P::POOLED { 0 } else { copied - 1 };
@@ -443,10 +447,12 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         if P::POOLED {
             self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
         }
-        self.fill(die_to, stream, copied as u32);
+        let is_full = self.fill(die_to, stream, copied as u32);
         media.copy_run(self.region, run.pages(), to, Cause::Gc);
         self.copied_pages += copied as u64;
-        self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+        if is_full {
+            self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+        }
         copied
     }
 
