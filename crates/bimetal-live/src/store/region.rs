@@ -5,7 +5,7 @@
 //! A sparse file takes room as slots come into use, and gives back that of slots that are not needed soon. Room for some slots
 //! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
@@ -274,6 +274,22 @@ impl Region {
         self.is_dirty |= written;
         self.is_ahead |= written;
         Ok(())
+    }
+
+    /// Whether frames from there on are best written at once: others of the next commit are in the file already, which has to be
+    /// synced for it.
+    pub fn takes_rows(&self, spot: &Spot) -> bool {
+        self.is_ahead && self.slots_max.is_none_or(|slots| spot.place.slot < slots)
+    }
+
+    /// Writes frames that follow one another to the file at once.
+    ///
+    /// # Errors
+    /// Some may not have been written.
+    pub fn write_row(&mut self, offset: u64, frames: &[IoSlice<'_>]) -> io::Result<()> {
+        self.is_dirty = true;
+        self.is_ahead = true;
+        self.file.write_vectored_at(offset, frames)
     }
 
     /// Writes the frame of a page to the file at once.

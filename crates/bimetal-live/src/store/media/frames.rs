@@ -8,7 +8,7 @@ use bimetal_core::units::{Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::backing::is_full;
-use crate::store::frame::{FrameError, Place, SECTOR, Tag};
+use crate::store::frame::{FrameError, PageSum, Place, SECTOR, Tag, seal_label, verify_label};
 use crate::store::region::{Region, Spot};
 
 /// Bytes of frames that are read at once to be copied, unless a frame has more.
@@ -24,21 +24,24 @@ impl FileMedia {
         let is_loaded = count > 1
             && self.held.is_empty()
             && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
+        self.sums.clear();
         for (index, page) in (first.0..).take(count).enumerate() {
             let spot = self.regions[region.index()].spot(Ppa(page));
             debug_assert!(spot.is_some(), "a page is copied that was not programmed");
-            self.load_frame(region, spot.as_ref(), index, is_loaded);
+            let sum = self.load_frame(region, spot.as_ref(), index, is_loaded);
+            self.sums.push(sum);
         }
     }
 
-    /// Reads a frame, unless it is loaded already, and verifies it.
-    fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>, index: usize, is_loaded: bool) {
+    /// Reads a frame, unless it is loaded already, and verifies it. Returns the checksum of its page.
+    fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>, index: usize, is_loaded: bool) -> PageSum {
         let region = &self.regions[region.index()];
         let (layout, id) = (region.layout, region.id);
         let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
+        let sum = |frame: &[u8]| PageSum::of(&frame[..layout.page_bytes()], self.seed);
         let Some(spot) = spot else {
             layout.clear(frame, Tag::UNREADABLE);
-            return;
+            return sum(frame);
         };
         let loaded = match self.held.get(&(id, spot.offset)) {
             Some(held) => {
@@ -48,13 +51,19 @@ impl FileMedia {
             None if is_loaded => Ok(()),
             None => region.load(spot, frame),
         };
-        if let Err(error) = loaded {
-            layout.clear(frame, Tag::UNREADABLE);
-            self.fail(format!("a page of region {id} cannot be read"), &error);
-        } else if let Err(error) = region.verify(spot, frame, self.seed) {
-            layout.clear(frame, Tag::UNREADABLE);
-            self.note_damage(spot, error);
+        let found = sum(frame);
+        let verified = verify_label(&frame[layout.page_bytes()..], found, spot.place, spot.since);
+        if loaded.is_ok() && verified.is_ok() {
+            return found;
         }
+        layout.clear(frame, Tag::UNREADABLE);
+        let cleared = sum(frame);
+        match (loaded, verified) {
+            (Err(error), _) => self.fail(format!("a page of region {id} cannot be read"), &error),
+            (Ok(()), Err(error)) => self.note_damage(spot, error),
+            (Ok(()), Ok(_)) => {}
+        }
+        cleared
     }
 
     /// A page is damaged.
@@ -128,12 +137,12 @@ impl FileMedia {
         }
     }
 
-    /// Writes the frame of that index, which was loaded, as another page.
+    /// Writes the frame of that index, which was loaded, as another page. Its page stays as it is, and so does the checksum of that.
     fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize) {
         let region = &mut self.regions[region.index()];
-        let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
-        let frame = &mut self.frames.bytes_mut()[frame];
-        region.layout.seal(frame, spot.place, self.sequence, self.seed);
+        let layout = region.layout;
+        let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
+        seal_label(&mut frame[layout.page_bytes()..], self.sums[index], spot.place, self.sequence);
         let compose = |place: &mut [u8]| place.copy_from_slice(frame);
         match if self.io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
             Ok(()) => {}
@@ -145,7 +154,7 @@ impl FileMedia {
     }
 
     /// Holds a frame in memory that could not be written.
-    fn hold(&mut self, spot: &Spot, frame: Vec<u8>, error: &io::Error) {
+    pub(super) fn hold(&mut self, spot: &Spot, frame: Vec<u8>, error: &io::Error) {
         let region = spot.place.region;
         self.held_bytes += frame.len();
         if let Some(old) = self.held.insert((region, spot.offset), frame) {
