@@ -5,7 +5,7 @@ use super::execute::{Replies, execute};
 use super::negotiation::{Agreement, Negotiation, Step, Tls};
 use super::reply::Refusal;
 use super::transmission::{Received, receive};
-use super::{BATCH_BYTES, Export, Geometry};
+use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 
 /// What the owner of the socket is to do next.
@@ -47,8 +47,6 @@ pub struct Connection<'d> {
     geometry: Geometry,
     phase: Phase,
     messages: u64,
-    /// Bytes of requests whose replies are not sent yet.
-    unanswered_bytes: usize,
 }
 
 enum Phase {
@@ -69,7 +67,7 @@ impl<'d> Connection<'d> {
     pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool, out: &mut Output) -> Self {
         let tls = if tls { Tls::Required } else { Tls::Off };
         let geometry = Geometry::of(device, export);
-        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)), messages: 0, unanswered_bytes: 0 }
+        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)), messages: 0 }
     }
 
     /// Whether the client still has to say what it wants.
@@ -97,9 +95,7 @@ impl<'d> Connection<'d> {
     /// Serves what `input` holds.
     pub fn advance(&mut self, input: &mut Input, out: &mut Output) -> Next {
         loop {
-            if out.bytes().is_empty() {
-                self.unanswered_bytes = 0;
-            } else if self.unanswered_bytes + out.bytes().len() >= BATCH_BYTES {
+            if out.bytes().len() >= OUTPUT_BATCH_BYTES {
                 return Next::Send;
             }
             let step = match self.phase {
@@ -158,7 +154,6 @@ impl<'d> Connection<'d> {
                 }
                 execute(command, self.device, Replies { out, cookie, structured: agreement.structured });
                 self.messages += 1;
-                self.unanswered_bytes += used;
                 input.consume(used);
             }
             Received::Refused { used, cookie, refusal, data } => {

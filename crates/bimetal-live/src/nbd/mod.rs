@@ -47,11 +47,8 @@ pub const MAX_PAYLOAD_BYTES: usize = 32 << 20;
 pub const MAX_OPTION_BYTES: usize = 32 << 10;
 /// Options of one negotiation.
 pub const MAX_OPTIONS: u32 = 64;
-/// Replies are sent when requests and replies of this much data were served, if not before: the client works on them while the next
-/// ones are served, and what is sent is still in the processor's cache.
-const BATCH_BYTES: usize = 64 << 10;
-/// Room for replies that a connection has from the beginning.
-const OUTPUT_BYTES: usize = 512 << 10;
+/// Replies are sent when there is this much of them, if not before.
+const OUTPUT_BATCH_BYTES: usize = 256 << 10;
 
 /// What a device is offered as.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::options::Options;
 use super::pool::{Grant, Pool};
 use super::socket::Transport;
 use super::tally::Tally;
-use super::{Export, OUTPUT_BYTES};
+use super::{Export, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 use crate::clients::{Client, Clients, Doing, Full, PROGRESS_BYTES, Place};
 
@@ -219,7 +219,7 @@ impl Session<'_> {
                 negotiating = false;
                 transport.without_deadline(self.options.loan / 8)?;
                 buffers.input.grow(INPUT_BYTES);
-                buffers.output.grow(OUTPUT_BYTES);
+                buffers.output.grow(2 * OUTPUT_BATCH_BYTES);
             }
             self.send(client, &mut transport, &mut buffers)?;
             match next {
