@@ -138,11 +138,11 @@ impl FileMedia {
     }
 
     /// Writes the frame of that index, which was loaded, as another page. Its page stays as it is, and so does the checksum of that.
-    fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize) {
+    fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize, sequence: u64) {
         let region = &mut self.regions[region.index()];
         let layout = region.layout;
         let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
-        seal_label(&mut frame[layout.page_bytes()..], self.sums[index], spot.place, self.sequence);
+        seal_label(&mut frame[layout.page_bytes()..], self.sums[index], spot.place, sequence);
         let compose = |place: &mut [u8]| place.copy_from_slice(frame);
         match if self.io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
             Ok(()) => {}
@@ -185,16 +185,60 @@ impl FileMedia {
 
     /// Copies the bytes of `count` pages of a block that follow one another to pages that do.
     pub(super) fn copy_bytes(&mut self, region: RegionId, from: Ppa, count: usize, to: Ppa) {
-        let moves = self.io != Io::Replay;
-        if moves {
-            self.load(region, from, count);
+        let sequence = self.sequence + 1;
+        for to in (to.0..).take(count) {
+            self.take(region, Ppa(to));
         }
-        for (index, to) in (to.0..).take(count).enumerate() {
-            let spot = self.take(region, Ppa(to));
-            if moves {
-                self.store_copy(region, &spot, index);
+        if self.io == Io::Replay {
+            return;
+        }
+        let mut done = 0;
+        while done < count {
+            let now = [from, to].map(|page| Ppa(page.0 + done as u32));
+            let Some(copied) = self.copy_at_once(region, now, count - done, sequence + done as u64) else { break };
+            done += copied;
+        }
+        if done < count {
+            self.load(region, Ppa(from.0 + done as u32), count - done);
+        }
+        for (index, number) in (done..count).enumerate() {
+            if let Some(spot) = self.regions[region.index()].spot(Ppa(to.0 + number as u32)) {
+                self.store_copy(region, &spot, index, sequence + number as u64);
             }
         }
+    }
+
+    /// Copies pages from their file to the write buffer without another copy. Returns how many; none if one of them is elsewhere,
+    /// or the file fails.
+    fn copy_at_once(&mut self, region: RegionId, [from, to]: [Ppa; 2], count: usize, sequence: u64) -> Option<usize> {
+        let (seed, is_to_files) = (self.seed, self.io == Io::Files && self.held.is_empty());
+        let region = &mut self.regions[region.index()];
+        let (source, target, layout) = (region.spot(from)?, region.spot(to)?, region.layout);
+        let stride = layout.stride();
+        let waits = |region: &Region| (0..count).any(|page| region.is_waiting(&source.after(page, stride)));
+        if !is_to_files || waits(region) {
+            return None;
+        }
+        let mut damaged = Vec::new();
+        let copied = region.write_several(&target, count, |file, frames| {
+            file.read_at(source.offset, frames)?;
+            for (page, frame) in frames.chunks_exact_mut(stride).enumerate() {
+                let (source, target) = (source.after(page, stride), target.after(page, stride));
+                let mut sum = PageSum::of(&frame[..layout.page_bytes()], seed);
+                if let Err(error) = verify_label(&frame[layout.page_bytes()..], sum, source.place, source.since) {
+                    damaged.push((source, error));
+                    layout.clear(frame, Tag::UNREADABLE);
+                    sum = PageSum::of(&frame[..layout.page_bytes()], seed);
+                }
+                seal_label(&mut frame[layout.page_bytes()..], sum, target.place, sequence + page as u64);
+            }
+            Ok(())
+        });
+        let copied = copied.ok()?;
+        for (spot, error) in damaged {
+            self.note_damage(&spot, error);
+        }
+        Some(copied)
     }
 
     /// How many of the first pages follow one another in a block, and can be copied at once.
