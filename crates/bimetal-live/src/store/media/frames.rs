@@ -52,16 +52,17 @@ impl FileMedia {
             None => region.load(spot, frame),
         };
         let found = sum(frame);
-        let verified = verify_label(&frame[layout.page_bytes()..], found, spot.place, spot.since);
-        if loaded.is_ok() && verified.is_ok() {
-            return found;
-        }
+        let verify = |()| verify_label(&frame[layout.page_bytes()..], found, spot.place, spot.since);
+        let wrong = match loaded.map(verify) {
+            Ok(Ok(_)) => return found,
+            Ok(Err(error)) => Ok(error),
+            Err(error) => Err(error),
+        };
         layout.clear(frame, Tag::UNREADABLE);
         let cleared = sum(frame);
-        match (loaded, verified) {
-            (Err(error), _) => self.fail(format!("a page of region {id} cannot be read"), &error),
-            (Ok(()), Err(error)) => self.note_damage(spot, error),
-            (Ok(()), Ok(_)) => {}
+        match wrong {
+            Ok(error) => self.note_damage(spot, error),
+            Err(error) => self.fail(format!("a page of region {id} cannot be read"), &error),
         }
         cleared
     }
