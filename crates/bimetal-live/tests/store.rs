@@ -13,7 +13,7 @@ use bimetal_core::part::random::below;
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{SCHEMES, SchemeSpec};
 use bimetal_live::store::backing::{Access, Storage};
-use bimetal_live::store::crash_backing::{CrashStorage, Loss};
+use bimetal_live::store::crash_backing::{CrashStorage, Fault, Loss};
 use bimetal_live::store::soak::TINY;
 use bimetal_live::store::{
     CreateOptions, Directory, DumpOptions, Limits, OpenOptions, Parts, Store, StoreError, check, create, dump, rescue,
@@ -36,6 +36,34 @@ fn in_memory(device: &Device) -> Arc<CrashStorage> {
 
 fn open(storage: &Arc<CrashStorage>, options: OpenOptions) -> Store {
     Store::open(Arc::clone(storage) as Arc<dyn Storage>, options).unwrap()
+}
+
+/// A page of a tiny `pagemap`, and its pages of a block.
+const PAGE: (usize, usize) = (4096, 8);
+
+#[test]
+fn a_large_write_goes_to_its_file_at_once_when_others_are_there() {
+    let storage = in_memory(&device(SCHEMES.iter().find(|spec| spec.name == "pagemap").unwrap()));
+    let store = open(&storage, OpenOptions::default());
+    let (mut content, sectors) = (vec![0; store.sectors() as usize * 512], PAGE.0 / 512);
+    let mut write = |page: usize, pages: usize, fill: u8| {
+        let (before, range) = (storage.changes(), page * PAGE.0..(page + pages) * PAGE.0);
+        content[range.clone()].fill(fill);
+        store.write((page * sectors) as u64, &content[range], false).unwrap();
+        assert!(read_all(&store) == content, "page {page}");
+        storage.changes() - before
+    };
+    assert_eq!(write(0, 4, 1), 0, "they wait for a commit that has few pages");
+    assert_eq!(write(4, 4, 2), 1, "a block is full");
+    assert_eq!(write(8, 4, 3), 1, "the next commit syncs the file anyway");
+    assert_eq!(write(12, 3, 4), 0, "too few for a call of their own");
+    storage.set_fault(storage.changes() + 1, Fault::Full);
+    assert_eq!(write(16, 5, 5), 1, "they are held in memory, and the next write finds room");
+    assert_eq!(write(30, 1, 6), 5, "each by itself");
+    store.flush().unwrap();
+    drop(store);
+    storage.restart(Loss::All, 1);
+    assert!(read_all(&open(&storage, OpenOptions::default())) == content);
 }
 
 /// A request within so many sectors; half of them to a tenth.

@@ -7,6 +7,9 @@ use super::MAX_PAYLOAD_BYTES;
 /// what is written to takes memory, and all of it goes back to the system at once.
 const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 
+/// Bytes of an incomplete message that are moved to the front of their buffer for the sake of the room behind it.
+const MOVED_BYTES: usize = 4096;
+
 /// Bytes received and not yet consumed.
 #[derive(Debug)]
 pub struct Input {
@@ -43,15 +46,17 @@ impl Input {
     /// buffer takes no more than the message that it is for.
     pub fn room(&mut self, message_bytes: usize) -> &mut [u8] {
         debug_assert!(message_bytes > self.end - self.start, "the message is complete");
-        if self.start > 0 {
+        // Where there is room for the rest of a message behind it, that is not worth moving what there is of it.
+        let held = self.end - self.start;
+        if self.start > 0 && (held <= MOVED_BYTES || self.start + message_bytes > self.bytes.len()) {
             self.bytes.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
+            (self.start, self.end) = (0, held);
         }
         if self.end == self.bytes.len() {
             let doubled = self.bytes.len() * 2;
             self.bytes.resize(doubled.min(message_bytes.max(self.end + 1)), 0);
         }
-        let end = if self.is_large() { message_bytes } else { self.bytes.len() };
+        let end = if self.is_large() { self.start + message_bytes } else { self.bytes.len() };
         &mut self.bytes[self.end..end]
     }
 

@@ -183,7 +183,10 @@ fn chunks(room: &mut [u8], cookie: u64, offset: u64) -> usize {
             reply::hole_chunk(&mut room[filled..], flags, cookie, offset + from as u64, to - from);
             filled += reply::HOLE_CHUNK_BYTES;
         } else {
-            room.copy_within(data(from)..data(to), filled + reply::DATA_HEADER_BYTES);
+            // Those before which there is no hole are where they belong.
+            if data(from) != filled + reply::DATA_HEADER_BYTES {
+                room.copy_within(data(from)..data(to), filled + reply::DATA_HEADER_BYTES);
+            }
             reply::data_header(&mut room[filled..], flags, cookie, offset + from as u64, to - from);
             filled += reply::DATA_HEADER_BYTES + to - from;
         }

@@ -4,7 +4,9 @@
 //! there for good; until then each 512-byte sector of it may or may not be, whatever the order. A sync of one file says
 //! nothing of another.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+
+use super::bytes::Buffer;
 
 /// Bytes of what a backing writes whole or not at all.
 pub const ATOMIC_BYTES: u64 = 512;
@@ -47,6 +49,22 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// Some may not have been written. After one that [`is_full`] they can be written again.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// As [`Backing::read_at`], into several places one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    fn read_vectored_at(&self, offset: u64, out: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        read_bounced(out, |bytes| self.read_at(offset, bytes))
+    }
+
+    /// As [`Backing::write_at`], from several places one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    fn write_vectored_at(&self, offset: u64, data: &[IoSlice<'_>]) -> io::Result<()> {
+        self.write_at(offset, collect(data).bytes())
+    }
 
     /// Makes durable what was written before.
     ///
@@ -120,6 +138,37 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// It could not be done.
     fn clear(&self) -> io::Result<()>;
+}
+
+/// Fills several places one after the other with what `read` writes to memory that is aligned for direct access.
+///
+/// # Errors
+/// That of `read`.
+pub(super) fn read_bounced(
+    out: &mut [IoSliceMut<'_>],
+    read: impl FnOnce(&mut [u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut bytes = Buffer::new(out.iter().map(|place| place.len()).sum());
+    read(bytes.bytes_mut())?;
+    let mut left = bytes.bytes();
+    for place in out {
+        let (now, later) = left.split_at(place.len());
+        place.copy_from_slice(now);
+        left = later;
+    }
+    Ok(())
+}
+
+/// The bytes of several places one after the other, aligned for direct access.
+pub(super) fn collect(data: &[IoSlice<'_>]) -> Buffer {
+    let mut bytes = Buffer::new(data.iter().map(|place| place.len()).sum());
+    let mut left = bytes.bytes_mut();
+    for place in data {
+        let (now, later) = left.split_at_mut(place.len());
+        now.copy_from_slice(place);
+        left = later;
+    }
+    bytes
 }
 
 /// How a file is opened.

@@ -1,14 +1,14 @@
 //! A directory of files, and block devices beside it.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io::{self, ErrorKind, Seek, SeekFrom};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fcntl_lock, statx};
 use rustix::io::Errno;
 
-use super::backing::{Access, Backing, Identity, Storage, is_full};
+use super::backing::{Access, Backing, Identity, Storage, collect, is_full, read_bounced};
 use super::existing::{self, END_BYTES};
 
 /// What nobody but the user may do with a file of a store, or look into its directory.
@@ -69,7 +69,7 @@ impl Storage for Directory {
             // Whatever the umask.
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
-        Ok(Box::new(OpenFile { file, is_fixed: found.file_type().is_block_device() }))
+        Ok(Box::new(OpenFile { file, is_fixed: found.file_type().is_block_device(), is_direct: direct }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -102,16 +102,61 @@ fn busy(error: io::Error, path: &Path) -> io::Error {
 
 /// An open file, such as one that an image is rescued to.
 pub fn image(file: File) -> Box<dyn Backing> {
-    Box::new(OpenFile { file, is_fixed: false })
+    Box::new(OpenFile { file, is_fixed: false, is_direct: false })
 }
 
 #[derive(Debug)]
 struct OpenFile {
     file: File,
     is_fixed: bool,
+    is_direct: bool,
 }
 
+/// Places that are read or written by one call: the system takes no more.
+const PLACES_MAX: usize = 1024;
+
 impl OpenFile {
+    /// Reads into places that need no alignment, until they are filled or the file ends.
+    fn scatter(&self, mut offset: u64, mut out: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        while !out.is_empty() {
+            let most = out.len().min(PLACES_MAX);
+            match rustix::io::preadv(&self.file, &mut out[..most], offset) {
+                Ok(0) => {
+                    out.iter_mut().for_each(|place| place.fill(0));
+                    break;
+                }
+                Ok(bytes) => {
+                    IoSliceMut::advance_slices(&mut out, bytes);
+                    offset += bytes as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes from places that need no alignment.
+    fn gather(&self, mut offset: u64, data: &[IoSlice<'_>]) -> io::Result<()> {
+        for places in data.chunks(PLACES_MAX) {
+            let written = loop {
+                match rustix::io::pwritev(&self.file, places, offset) {
+                    Err(Errno::INTR) => {}
+                    written => break written?,
+                }
+            };
+            // What is left of a write that a full file system or a signal cut short is written place by place.
+            let mut done = written;
+            for place in places {
+                let now = done.min(place.len());
+                self.write_at(offset + now as u64, &place[now..])?;
+                done -= now;
+                offset += place.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
     fn fallocate(&self, flags: FallocateFlags, offset: u64, bytes: u64) -> io::Result<()> {
         loop {
             match rustix::fs::fallocate(&self.file, flags, offset, bytes) {
@@ -143,6 +188,14 @@ impl Backing for OpenFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.file.write_all_at(data, offset)
+    }
+
+    fn read_vectored_at(&self, offset: u64, out: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        if self.is_direct { read_bounced(out, |bytes| self.read_at(offset, bytes)) } else { self.scatter(offset, out) }
+    }
+
+    fn write_vectored_at(&self, offset: u64, data: &[IoSlice<'_>]) -> io::Result<()> {
+        if self.is_direct { self.write_at(offset, collect(data).bytes()) } else { self.gather(offset, data) }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -9,6 +9,7 @@
 //! for one of them is told.
 
 mod frames;
+mod row;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -25,11 +26,12 @@ use super::arena::Arena;
 use super::backing::is_full;
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
-use super::frame::{SECTOR, Tag};
+use super::frame::{PageSum, SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
 use super::state::{Reader, Writer, bounded};
+use row::Row;
 
 /// Bytes of pages that a batch has, at most.
 pub const FEW_BYTES: usize = 512 << 10;
@@ -95,6 +97,10 @@ pub struct FileMedia {
     pages: Vec<PageRead>,
     /// Frames of pages that are read or written: of those that are copied, several.
     frames: Buffer,
+    /// Checksums of their pages.
+    sums: Vec<PageSum>,
+    /// Pages of a large write that are to be written next.
+    row: Row,
     parts: Vec<Part<u64>>,
     request: Request,
     reading: Reading,
@@ -125,6 +131,8 @@ impl FileMedia {
             arena: Arena::default(),
             pages: Vec::new(),
             frames: Buffer::new(stride.max(frames::COPY_BYTES)),
+            sums: Vec::new(),
+            row: Row::default(),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
             reading: Reading::default(),
@@ -180,6 +188,7 @@ impl FileMedia {
 
     /// Ends the request.
     pub fn end(&mut self) {
+        self.write_row();
         match self.request.op {
             Op::Write => self.written.set(self.request.sector, u64::from(self.request.sectors), true),
             Op::Trim => self.written.set(self.request.sector, u64::from(self.request.sectors), false),
@@ -222,11 +231,14 @@ impl FileMedia {
     fn clear(&mut self) {
         self.arena.clear();
         self.pages.clear();
+        self.row.clear();
     }
 
     /// Begins background work.
     pub fn begin_idle(&mut self) {
         self.clear();
+        // There is none that what follows could be part of.
+        self.request.sectors = 0;
         self.is_busy = false;
         self.sim.begin_background();
     }
@@ -421,8 +433,8 @@ impl FileMedia {
         let regions = self.regions.iter().map(Region::memory_bytes);
         let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));
         let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
-        let buffers =
-            self.arena.memory_bytes() + self.frames.capacity() + self.reading.memory_bytes() + self.held_bytes;
+        let frames = self.frames.capacity() + self.sums.capacity() * size_of::<PageSum>() + self.row.memory_bytes();
+        let buffers = self.arena.memory_bytes() + frames + self.reading.memory_bytes() + self.held_bytes;
         (self.written.memory_bytes() + known, buffers + waiting + disk)
     }
 }

@@ -1,20 +1,21 @@
 //! Reads of the host, planned under the engine's lock and performed without it.
 //!
 //! The plan names the page of each sector. Sectors of pages in memory are copied at once. Frames in the files are read afterwards, frames
-//! that follow one another with one read. A commit may free a slot meanwhile and another block may get it. The frame names its block, so
+//! that follow one another with one read: whole pages to where the host wants them, their labels beside them. A commit may free a slot meanwhile and another block may get it. The frame names its block, so
 //! that the read notices, and the store plans it again.
 
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
 use super::files::File;
-use super::frame::{FrameError, Layout, SECTOR, Tag};
+use super::frame::{FrameError, Layout, PageSum, SECTOR, Tag, label_tag, verify_label};
 use super::region::{Region, Spot};
 
-/// Bytes of frames that are read at once, unless a frame has more.
-const RUN_BYTES: usize = 160 << 10;
+/// Frames that are read at once, at most.
+const RUN_FRAMES: usize = 64;
 
 /// Where pages are read from.
 #[derive(Clone)]
@@ -48,6 +49,18 @@ struct Piece {
     from: u32,
     at: u32,
     sectors: u32,
+    /// Whether the page is read to where the host wants it: it wants all of it, and none of it is there already.
+    is_in_place: bool,
+}
+
+impl Piece {
+    fn range(&self) -> Range<usize> {
+        self.at as usize..(self.at + self.sectors) as usize
+    }
+
+    fn bytes(&self) -> Range<usize> {
+        self.at as usize * SECTOR..(self.at + self.sectors) as usize * SECTOR
+    }
 }
 
 /// A read of the host.
@@ -58,7 +71,11 @@ pub struct Reading {
     /// Bytes of the sectors that are here.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    frames: Buffer,
+    /// Labels of the frames of a run, and pages of it that are not read in place.
+    labels: Vec<u8>,
+    pages: Vec<u8>,
+    /// A frame that follows none and is followed by none.
+    frame: Buffer,
 }
 
 /// Why sectors could not be read.
@@ -83,7 +100,7 @@ impl Reading {
 
     /// Sectors from `at` on are in a page of a file, from its sector `from` on.
     pub fn plan(&mut self, spot: Spot, from: u32, at: u32, sectors: u32) {
-        self.pieces.push(Piece { spot, from, at, sectors });
+        self.pieces.push(Piece { spot, from, at, sectors, is_in_place: false });
     }
 
     /// Takes sectors from `at` on from memory.
@@ -108,37 +125,115 @@ impl Reading {
             }
         }
         let mut misread = Misread::default();
-        let mut pieces = &self.pieces[..];
-        while let Some(first) = pieces.first() {
-            let (file, layout) = &sources.regions[usize::from(first.spot.place.region)];
-            let stride = layout.stride();
-            let follows = |two: &&[Piece]| two[1].spot.is_behind(&two[0].spot, stride);
-            let most = pieces.len().min((RUN_BYTES / stride).max(1));
-            let count = 1 + pieces[..most].windows(2).take_while(follows).count();
-            let (run, rest) = pieces.split_at(count);
-            pieces = rest;
-            self.frames.resize(count * stride);
-            if let Err(error) = file.read_at(first.spot.offset, self.frames.bytes_mut()) {
-                misread.unreadable = Some((first.spot.place.region, error));
-                break;
-            }
-            for (piece, frame) in run.iter().zip(self.frames.bytes().chunks_exact(stride)) {
-                if let Err(error) = layout.verify(frame, piece.spot.place, piece.spot.since, sources.seed) {
-                    misread.damaged.push((piece.spot, error));
-                    continue;
-                }
-                for (from, at) in (piece.from as usize..).zip(piece.at as usize..).take(piece.sectors as usize) {
-                    let (sector, bytes) = (self.first_sector + at as u64, &frame[from * SECTOR..(from + 1) * SECTOR]);
-                    take(&mut self.sectors[at], sector, layout.tag(frame, from), bytes, &mut out[at * SECTOR..]);
-                }
-            }
+        let mut done = 0;
+        while done < self.pieces.len() && misread.unreadable.is_none() {
+            let left = &self.pieces[done..];
+            let first = left[0].spot.place.region;
+            let source = &sources.regions[usize::from(first)];
+            let follows = |two: &&[Piece]| two[1].spot.is_behind(&two[0].spot, source.1.stride());
+            let count = 1 + left[..left.len().min(RUN_FRAMES)].windows(2).take_while(follows).count();
+            let run = done..done + count;
+            let read = if count == 1 {
+                self.read_one(done, source, sources.seed, out, &mut misread.damaged)
+            } else {
+                self.read_run(run.clone(), source, sources.seed, out, &mut misread.damaged)
+            };
+            misread.unreadable = read.err().map(|error| (first, error));
+            done = run.end;
         }
         if self.sectors.contains(&Sector::Owed) { Err(misread) } else { Ok(()) }
     }
 
+    /// Reads the frame of a piece.
+    fn read_one(
+        &mut self,
+        number: usize,
+        (file, layout): &(File, Layout),
+        seed: u32,
+        out: &mut [u8],
+        damaged: &mut Vec<(Spot, FrameError)>,
+    ) -> io::Result<()> {
+        let piece = self.pieces[number];
+        self.frame.resize(layout.stride());
+        file.read_at(piece.spot.offset, self.frame.bytes_mut())?;
+        let (page, label) = self.frame.bytes().split_at(layout.page_bytes());
+        match verify_label(label, PageSum::of(page, seed), piece.spot.place, piece.spot.since) {
+            Ok(_) => take_page(&mut self.sectors, self.first_sector, &piece, page, label, out),
+            Err(error) => damaged.push((piece.spot, error)),
+        }
+        Ok(())
+    }
+
+    /// Reads the frames of pieces that follow one another with one call.
+    fn read_run(
+        &mut self,
+        run: Range<usize>,
+        (file, layout): &(File, Layout),
+        seed: u32,
+        out: &mut [u8],
+        damaged: &mut Vec<(Spot, FrameError)>,
+    ) -> io::Result<()> {
+        let (page_bytes, label_bytes) = (layout.page_bytes(), layout.label_bytes());
+        let pieces = &mut self.pieces[run];
+        grow(&mut self.labels, pieces.len() * label_bytes);
+        grow(&mut self.pages, pieces.len() * page_bytes);
+        let mut places: [IoSliceMut<'_>; 2 * RUN_FRAMES] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let (mut left, mut left_at) = (&mut *out, 0);
+        let aside = self.pages.chunks_exact_mut(page_bytes).zip(self.labels.chunks_exact_mut(label_bytes));
+        for ((piece, places), (aside, label)) in pieces.iter_mut().zip(places.chunks_exact_mut(2)).zip(aside) {
+            let bytes = piece.bytes();
+            piece.is_in_place = bytes.len() == page_bytes
+                && bytes.start >= left_at
+                && self.sectors[piece.range()].iter().all(|&sector| sector == Sector::Owed);
+            let page = if piece.is_in_place {
+                let (_, rest) = std::mem::take(&mut left).split_at_mut(bytes.start - left_at);
+                let (page, rest) = rest.split_at_mut(page_bytes);
+                (left, left_at) = (rest, bytes.end);
+                page
+            } else {
+                aside
+            };
+            places[0] = IoSliceMut::new(page);
+            places[1] = IoSliceMut::new(label);
+        }
+        file.read_vectored_at(pieces[0].spot.offset, &mut places[..2 * pieces.len()])?;
+        let aside = self.pages.chunks_exact(page_bytes).zip(self.labels.chunks_exact(label_bytes));
+        for (piece, (aside, label)) in pieces.iter().zip(aside) {
+            let sum = PageSum::of(if piece.is_in_place { &out[piece.bytes()] } else { aside }, seed);
+            if let Err(error) = verify_label(label, sum, piece.spot.place, piece.spot.since) {
+                damaged.push((piece.spot, error));
+            } else if piece.is_in_place {
+                for (at, sector) in piece.range().zip(0..) {
+                    if label_tag(label, sector).is(self.first_sector + at as u64) {
+                        self.sectors[at] = Sector::Here;
+                    }
+                }
+            } else {
+                take_page(&mut self.sectors, self.first_sector, piece, aside, label, out);
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.frames.capacity() + self.pieces.capacity() * size_of::<Piece>()
+        let buffers = self.bytes.capacity() + self.labels.capacity() + self.pages.capacity() + self.frame.capacity();
+        buffers + self.pieces.capacity() * size_of::<Piece>()
+    }
+}
+
+/// Makes it at least that long; what it holds is anything.
+fn grow(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.len() < len {
+        bytes.resize(len, 0);
+    }
+}
+
+/// Takes sectors of a page that are still owed.
+fn take_page(states: &mut [Sector], first: u64, piece: &Piece, page: &[u8], label: &[u8], out: &mut [u8]) {
+    for (from, at) in (piece.from as usize..).zip(piece.range()) {
+        let (sector, bytes) = (first + at as u64, &page[from * SECTOR..(from + 1) * SECTOR]);
+        take(&mut states[at], sector, label_tag(label, from), bytes, &mut out[at * SECTOR..]);
     }
 }
 
@@ -148,5 +243,119 @@ fn take(state: &mut Sector, sector: u64, tag: Tag, bytes: &[u8], out: &mut [u8])
     if *state == Sector::Owed && tag.is(sector) {
         out[..SECTOR].copy_from_slice(bytes);
         *state = Sector::Here;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::backing::{Access, Storage};
+    use crate::store::crash_backing::CrashStorage;
+    use crate::store::directory::Directory;
+    use crate::store::frame::Place;
+
+    const SEED: u32 = 5;
+    const PAGE_SECTORS: u32 = 4;
+
+    fn spot(layout: &Layout, page: u32) -> Spot {
+        let place = Place { region: 0, slot: 0, page, block: 3 };
+        Spot { place, since: 1, offset: 4096 + u64::from(page) * layout.stride() as u64 }
+    }
+
+    /// A file of pages: those of host sectors 100 on, one after the other, each sector filled with its number.
+    fn sources(storage: &dyn Storage, pages: u32) -> Sources {
+        let layout = Layout::new(PAGE_SECTORS * SECTOR as u32);
+        let file = File::from(storage.open("f", Access::Create, false).unwrap());
+        for page in 0..pages {
+            let mut frame = vec![0; layout.stride()];
+            for sector in 0..PAGE_SECTORS as usize {
+                let host = 100 + u64::from(page * PAGE_SECTORS) + sector as u64;
+                frame[sector * SECTOR..(sector + 1) * SECTOR].fill(host as u8);
+                layout.set_tag(&mut frame, sector, Tag::new(host, 1));
+            }
+            let spot = spot(&layout, page);
+            layout.seal(&mut frame, spot.place, 1, SEED);
+            file.write_at(spot.offset, &frame).unwrap();
+        }
+        Sources { regions: [(file, layout)].into(), seed: SEED }
+    }
+
+    /// A read of sectors 98 to 98 + 2 + 5 pages, of which the first two were never written.
+    fn planned(sources: &Sources) -> Reading {
+        let mut written = Bitmap::new(200);
+        written.set(100, 100, true);
+        written.set(109, 1, false);
+        let mut reading = Reading::default();
+        reading.begin(98, 2 + 5 * PAGE_SECTORS, &written);
+        for page in 0..5 {
+            reading.plan(spot(&sources.regions[0].1, page), 0, 2 + page * PAGE_SECTORS, PAGE_SECTORS);
+        }
+        reading
+    }
+
+    fn expected() -> Vec<Option<u8>> {
+        (98..98 + 22_u8).map(|sector| Some(if sector < 100 || sector == 109 { 0 } else { sector })).collect()
+    }
+
+    /// What each sector is filled with, if it is filled with the same throughout.
+    fn fills(out: &[u8]) -> Vec<Option<u8>> {
+        let fill = |sector: &[u8]| sector.iter().all(|&byte| byte == sector[0]).then_some(sector[0]);
+        out.chunks(SECTOR).map(fill).collect()
+    }
+
+    #[test]
+    fn pages_in_a_row_are_read_with_one_call_and_those_with_gaps_beside_the_others() {
+        let storage = CrashStorage::new();
+        let sources = sources(&storage, 5);
+        let mut reading = planned(&sources);
+        let (mut out, before) = (vec![9; 22 * SECTOR], storage.reads());
+        reading.finish(&sources, &mut out).unwrap();
+        assert_eq!((fills(&out), storage.reads() - before), (expected(), 1));
+        let in_place: Vec<bool> = reading.pieces.iter().map(|piece| piece.is_in_place).collect();
+        assert_eq!(in_place, [true, true, false, true, true], "a trimmed sector reads as zeros");
+    }
+
+    #[test]
+    fn real_files_are_read_alike_and_zeros_beyond_their_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = sources(&Directory::new(folder.path()), 4);
+        let mut out = vec![9; 22 * SECTOR];
+        let misread = planned(&sources).finish(&sources, &mut out).unwrap_err();
+        assert_eq!(fills(&out)[..18], expected()[..18]);
+        assert_eq!(misread.damaged.len(), 1);
+        assert_eq!(misread.damaged[0].0.place.page, 4, "it is not in the file");
+    }
+
+    #[test]
+    fn damage_in_a_row_is_found_and_the_other_pages_are_there() {
+        let storage = CrashStorage::new();
+        let sources = sources(&storage, 5);
+        for at in [spot(&sources.regions[0].1, 1).offset + 7, spot(&sources.regions[0].1, 4).offset - 400] {
+            storage.flip("f", at as usize * 8);
+        }
+        let mut out = vec![9; 22 * SECTOR];
+        let misread = planned(&sources).finish(&sources, &mut out).unwrap_err();
+        let damaged: Vec<_> = misread.damaged.iter().map(|(spot, error)| (spot.place.page, *error)).collect();
+        assert_eq!(damaged, [(1, FrameError::Checksum), (3, FrameError::Checksum)]);
+        let fills = fills(&out);
+        assert!([0..6, 10..14, 18..22].into_iter().all(|there| fills[there.clone()] == expected()[there]));
+    }
+
+    #[test]
+    fn ends_of_a_read_are_parts_of_pages() {
+        let storage = CrashStorage::new();
+        let sources = sources(&storage, 3);
+        let layout = sources.regions[0].1;
+        let mut written = Bitmap::new(200);
+        written.set(100, 100, true);
+        let mut reading = Reading::default();
+        reading.begin(101, 10, &written);
+        // The last sectors of a page, a whole one, and the first sectors of another.
+        reading.plan(spot(&layout, 0), 1, 0, 3);
+        reading.plan(spot(&layout, 1), 0, 3, PAGE_SECTORS);
+        reading.plan(spot(&layout, 2), 0, 7, 3);
+        let mut out = vec![9; 10 * SECTOR];
+        reading.finish(&sources, &mut out).unwrap();
+        assert_eq!(fills(&out), (101..111).map(Some).collect::<Vec<_>>());
     }
 }

@@ -5,11 +5,12 @@
 //! A sparse file takes room as slots come into use, and gives back that of slots that are not needed soon. Room for some slots
 //! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
+use super::backing::Backing;
 use super::bytes::Buffer;
 use super::files::File;
 use super::frame::{FrameError, Layout, Place};
@@ -99,6 +100,12 @@ impl Leaving {
 }
 
 impl Spot {
+    /// That of the page so many pages further on in the same block.
+    pub fn after(&self, pages: usize, stride: usize) -> Self {
+        let place = Place { page: self.place.page + pages as u32, ..self.place };
+        Self { place, offset: self.offset + (pages * stride) as u64, ..*self }
+    }
+
     /// Whether its frame lies right behind that of another page of the same region.
     pub fn is_behind(&self, other: &Self, stride: usize) -> bool {
         self.place.region == other.place.region && self.offset == other.offset + stride as u64
@@ -267,13 +274,54 @@ impl Region {
     /// # Errors
     /// This one or others may not have been written.
     pub fn write(&mut self, spot: &Spot, compose: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        if self.slots_max.is_some_and(|slots| spot.place.slot >= slots) {
-            return Err(io::Error::other("too few slots for one request"));
-        }
+        self.check_slot(spot)?;
         let written = self.waiting.put(self.file.as_ref(), spot.offset, self.layout.stride(), compose)?;
         self.is_dirty |= written;
         self.is_ahead |= written;
         Ok(())
+    }
+
+    /// As [`Region::write`], for `count` pages that follow one another. Writes as many of them as can be written together, and returns
+    /// how many. `compose` writes their frames to memory, with the file at hand.
+    ///
+    /// # Errors
+    /// As there, or those of `compose`.
+    pub fn write_several(
+        &mut self,
+        first: &Spot,
+        count: usize,
+        compose: impl FnOnce(&dyn Backing, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<usize> {
+        self.check_slot(first)?;
+        let (file, stride) = (self.file.as_ref(), self.layout.stride());
+        let compose = |frames: &mut [u8]| compose(file, frames);
+        let (bytes, written) = self.waiting.put_several(file, first.offset, stride, count * stride, compose)?;
+        self.is_dirty |= written;
+        self.is_ahead |= written;
+        Ok(bytes / stride)
+    }
+
+    fn check_slot(&self, spot: &Spot) -> io::Result<()> {
+        match self.slots_max {
+            Some(slots) if spot.place.slot >= slots => Err(io::Error::other("too few slots for one request")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether frames from there on are best written at once: others of the next commit are in the file already, which has to be
+    /// synced for it.
+    pub fn takes_rows(&self, spot: &Spot) -> bool {
+        self.is_ahead && self.check_slot(spot).is_ok()
+    }
+
+    /// Writes frames that follow one another to the file at once.
+    ///
+    /// # Errors
+    /// Some may not have been written.
+    pub fn write_row(&mut self, offset: u64, frames: &[IoSlice<'_>]) -> io::Result<()> {
+        self.is_dirty = true;
+        self.is_ahead = true;
+        self.file.write_vectored_at(offset, frames)
     }
 
     /// Writes the frame of a page to the file at once.

@@ -98,31 +98,56 @@ impl WriteBuffer {
         frame_bytes: usize,
         compose: impl FnOnce(&mut [u8]),
     ) -> io::Result<bool> {
+        let (at, written) = self.run_for(file, offset, frame_bytes)?;
+        let run = &mut self.runs[at];
+        compose(&mut run.bytes.bytes_mut()[run.filled..run.filled + frame_bytes]);
+        Ok(self.fill(at, file, frame_bytes, frame_bytes)? || written)
+    }
+
+    /// As [`WriteBuffer::put`], for frames of `bytes` that follow one another. Takes as many of them as follow what waits already;
+    /// `compose` writes these, or fails and leaves nothing. Returns how many bytes they are, too.
+    ///
+    /// # Errors
+    /// As there, or those of `compose`.
+    pub fn put_several(
+        &mut self,
+        file: &dyn Backing,
+        offset: u64,
+        frame_bytes: usize,
+        bytes: usize,
+        compose: impl FnOnce(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<(usize, bool)> {
+        let (at, written) = self.run_for(file, offset, frame_bytes)?;
+        let run = &mut self.runs[at];
+        let taken = bytes.min((self.run_bytes - run.filled) / frame_bytes * frame_bytes);
+        compose(&mut run.bytes.bytes_mut()[run.filled..run.filled + taken])?;
+        Ok((taken, self.fill(at, file, frame_bytes, taken)? || written))
+    }
+
+    /// The run that takes a frame for that place in the file, and whether anything was written to make room for it.
+    fn run_for(&mut self, file: &dyn Backing, offset: u64, frame_bytes: usize) -> io::Result<(usize, bool)> {
         let follows = |run: &Run| run.filled > 0 && run.end() == offset;
         let has_room = |run: &Run| run.filled + frame_bytes <= self.run_bytes;
         let found = self.runs.iter().position(follows);
-        let mut written = false;
-        let at = match found.filter(|&at| has_room(&self.runs[at])) {
-            Some(at) => at,
-            None => {
-                // One that is full could not be written before.
-                let empty = || self.runs.iter().position(|run| run.filled == 0);
-                let at = found.or_else(empty).unwrap_or(self.oldest);
-                let run = &mut self.runs[at];
-                written |= run.write_out(file)?;
-                run.offset = offset;
-                run.bytes.resize(self.run_bytes);
-                self.oldest = (at + 1) % RUNS;
-                at
-            }
-        };
-        let run = &mut self.runs[at];
-        compose(&mut run.bytes.bytes_mut()[run.filled..run.filled + frame_bytes]);
-        run.filled += frame_bytes;
-        if run.filled + frame_bytes > self.run_bytes {
-            written |= run.write_out(file)?;
+        if let Some(at) = found.filter(|&at| has_room(&self.runs[at])) {
+            return Ok((at, false));
         }
-        Ok(written)
+        // One that is full could not be written before.
+        let empty = || self.runs.iter().position(|run| run.filled == 0);
+        let at = found.or_else(empty).unwrap_or(self.oldest);
+        let run = &mut self.runs[at];
+        let written = run.write_out(file)?;
+        run.offset = offset;
+        run.bytes.resize(self.run_bytes);
+        self.oldest = (at + 1) % RUNS;
+        Ok((at, written))
+    }
+
+    /// A run has so many bytes more; it is written if it takes no more frames. Returns whether it was.
+    fn fill(&mut self, at: usize, file: &dyn Backing, frame_bytes: usize, bytes: usize) -> io::Result<bool> {
+        let run = &mut self.runs[at];
+        run.filled += bytes;
+        if run.filled + frame_bytes > self.run_bytes { run.write_out(file) } else { Ok(false) }
     }
 
     /// Bytes that wait.
@@ -239,6 +264,23 @@ mod tests {
         buffer.left();
         assert_eq!(buffer.get(9 << 20, STRIDE), None);
         assert_eq!(buffer.get((9 << 20) + STRIDE as u64, STRIDE), Some(&[2; STRIDE][..]), "it came later");
+    }
+
+    #[test]
+    fn several_frames_are_taken_as_far_as_they_follow() {
+        let (file, mut buffer) = (Notes::default(), WriteBuffer::new(STRIDE, 4));
+        let mut put = |offset, frames: usize, fill: u8| {
+            buffer.put_several(&file, offset, STRIDE, frames * STRIDE, |place| {
+                place.fill(fill);
+                if fill == 0 { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+            })
+        };
+        assert_eq!(put(0, 3, 1).unwrap(), (3 * STRIDE, false));
+        assert!(put(3 * STRIDE as u64, 1, 0).is_err(), "what is not composed is not taken");
+        assert_eq!(put(3 * STRIDE as u64, 3, 2).unwrap(), (STRIDE, true), "the run is full");
+        assert_eq!(put(4 * STRIDE as u64, 2, 3).unwrap(), (2 * STRIDE, false));
+        assert_eq!(*file.writes.lock().unwrap(), [(0, 4 * STRIDE)]);
+        assert_eq!(buffer.get(5 * STRIDE as u64, STRIDE), Some(&[3; STRIDE][..]));
     }
 
     #[test]

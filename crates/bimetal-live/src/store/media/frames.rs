@@ -8,7 +8,7 @@ use bimetal_core::units::{Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::backing::is_full;
-use crate::store::frame::{FrameError, Place, SECTOR, Tag};
+use crate::store::frame::{FrameError, PageSum, Place, SECTOR, Tag, seal_label, verify_label};
 use crate::store::region::{Region, Spot};
 
 /// Bytes of frames that are read at once to be copied, unless a frame has more.
@@ -24,21 +24,24 @@ impl FileMedia {
         let is_loaded = count > 1
             && self.held.is_empty()
             && of_region.spot(first).is_some_and(|spot| of_region.load(&spot, frames).is_ok());
+        self.sums.clear();
         for (index, page) in (first.0..).take(count).enumerate() {
             let spot = self.regions[region.index()].spot(Ppa(page));
             debug_assert!(spot.is_some(), "a page is copied that was not programmed");
-            self.load_frame(region, spot.as_ref(), index, is_loaded);
+            let sum = self.load_frame(region, spot.as_ref(), index, is_loaded);
+            self.sums.push(sum);
         }
     }
 
-    /// Reads a frame, unless it is loaded already, and verifies it.
-    fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>, index: usize, is_loaded: bool) {
+    /// Reads a frame, unless it is loaded already, and verifies it. Returns the checksum of its page.
+    fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>, index: usize, is_loaded: bool) -> PageSum {
         let region = &self.regions[region.index()];
         let (layout, id) = (region.layout, region.id);
         let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
+        let sum = |frame: &[u8]| PageSum::of(&frame[..layout.page_bytes()], self.seed);
         let Some(spot) = spot else {
             layout.clear(frame, Tag::UNREADABLE);
-            return;
+            return sum(frame);
         };
         let loaded = match self.held.get(&(id, spot.offset)) {
             Some(held) => {
@@ -48,13 +51,20 @@ impl FileMedia {
             None if is_loaded => Ok(()),
             None => region.load(spot, frame),
         };
-        if let Err(error) = loaded {
-            layout.clear(frame, Tag::UNREADABLE);
-            self.fail(format!("a page of region {id} cannot be read"), &error);
-        } else if let Err(error) = region.verify(spot, frame, self.seed) {
-            layout.clear(frame, Tag::UNREADABLE);
-            self.note_damage(spot, error);
+        let found = sum(frame);
+        let verify = |()| verify_label(&frame[layout.page_bytes()..], found, spot.place, spot.since);
+        let wrong = match loaded.map(verify) {
+            Ok(Ok(_)) => return found,
+            Ok(Err(error)) => Ok(error),
+            Err(error) => Err(error),
+        };
+        layout.clear(frame, Tag::UNREADABLE);
+        let cleared = sum(frame);
+        match wrong {
+            Ok(error) => self.note_damage(spot, error),
+            Err(error) => self.fail(format!("a page of region {id} cannot be read"), &error),
         }
+        cleared
     }
 
     /// A page is damaged.
@@ -128,12 +138,12 @@ impl FileMedia {
         }
     }
 
-    /// Writes the frame of that index, which was loaded, as another page.
-    fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize) {
+    /// Writes the frame of that index, which was loaded, as another page. Its page stays as it is, and so does the checksum of that.
+    fn store_copy(&mut self, region: RegionId, spot: &Spot, index: usize, sequence: u64) {
         let region = &mut self.regions[region.index()];
-        let frame = index * region.layout.stride()..(index + 1) * region.layout.stride();
-        let frame = &mut self.frames.bytes_mut()[frame];
-        region.layout.seal(frame, spot.place, self.sequence, self.seed);
+        let layout = region.layout;
+        let frame = &mut self.frames.bytes_mut()[index * layout.stride()..(index + 1) * layout.stride()];
+        seal_label(&mut frame[layout.page_bytes()..], self.sums[index], spot.place, sequence);
         let compose = |place: &mut [u8]| place.copy_from_slice(frame);
         match if self.io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
             Ok(()) => {}
@@ -145,7 +155,7 @@ impl FileMedia {
     }
 
     /// Holds a frame in memory that could not be written.
-    fn hold(&mut self, spot: &Spot, frame: Vec<u8>, error: &io::Error) {
+    pub(super) fn hold(&mut self, spot: &Spot, frame: Vec<u8>, error: &io::Error) {
         let region = spot.place.region;
         self.held_bytes += frame.len();
         if let Some(old) = self.held.insert((region, spot.offset), frame) {
@@ -176,16 +186,60 @@ impl FileMedia {
 
     /// Copies the bytes of `count` pages of a block that follow one another to pages that do.
     pub(super) fn copy_bytes(&mut self, region: RegionId, from: Ppa, count: usize, to: Ppa) {
-        let moves = self.io != Io::Replay;
-        if moves {
-            self.load(region, from, count);
+        let sequence = self.sequence + 1;
+        for to in (to.0..).take(count) {
+            self.take(region, Ppa(to));
         }
-        for (index, to) in (to.0..).take(count).enumerate() {
-            let spot = self.take(region, Ppa(to));
-            if moves {
-                self.store_copy(region, &spot, index);
+        if self.io == Io::Replay {
+            return;
+        }
+        let mut done = 0;
+        while done < count {
+            let now = [from, to].map(|page| Ppa(page.0 + done as u32));
+            let Some(copied) = self.copy_at_once(region, now, count - done, sequence + done as u64) else { break };
+            done += copied;
+        }
+        if done < count {
+            self.load(region, Ppa(from.0 + done as u32), count - done);
+        }
+        for (index, number) in (done..count).enumerate() {
+            if let Some(spot) = self.regions[region.index()].spot(Ppa(to.0 + number as u32)) {
+                self.store_copy(region, &spot, index, sequence + number as u64);
             }
         }
+    }
+
+    /// Copies pages from their file to the write buffer without another copy. Returns how many; none if one of them is elsewhere,
+    /// or the file fails.
+    fn copy_at_once(&mut self, region: RegionId, [from, to]: [Ppa; 2], count: usize, sequence: u64) -> Option<usize> {
+        let (seed, is_to_files) = (self.seed, self.io == Io::Files && self.held.is_empty());
+        let region = &mut self.regions[region.index()];
+        let (source, target, layout) = (region.spot(from)?, region.spot(to)?, region.layout);
+        let stride = layout.stride();
+        let waits = |region: &Region| (0..count).any(|page| region.is_waiting(&source.after(page, stride)));
+        if !is_to_files || waits(region) {
+            return None;
+        }
+        let mut damaged = Vec::new();
+        let copied = region.write_several(&target, count, |file, frames| {
+            file.read_at(source.offset, frames)?;
+            for (page, frame) in frames.chunks_exact_mut(stride).enumerate() {
+                let (source, target) = (source.after(page, stride), target.after(page, stride));
+                let mut sum = PageSum::of(&frame[..layout.page_bytes()], seed);
+                if let Err(error) = verify_label(&frame[layout.page_bytes()..], sum, source.place, source.since) {
+                    damaged.push((source, error));
+                    layout.clear(frame, Tag::UNREADABLE);
+                    sum = PageSum::of(&frame[..layout.page_bytes()], seed);
+                }
+                seal_label(&mut frame[layout.page_bytes()..], sum, target.place, sequence + page as u64);
+            }
+            Ok(())
+        });
+        let copied = copied.ok()?;
+        for (spot, error) in damaged {
+            self.note_damage(&spot, error);
+        }
+        Some(copied)
     }
 
     /// How many of the first pages follow one another in a block, and can be copied at once.

@@ -18,6 +18,7 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return Carried { ready, from: From::Arena(0) };
         }
+        self.write_row();
         // Where it is now: its block may be erased before its bytes are needed, and its slot stays as it is until the next commit.
         let spot = self.regions[region.index()].spot(page);
         debug_assert!(spot.is_some(), "a page is read that was not programmed");
@@ -37,6 +38,10 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return;
         }
+        if let Some(first) = self.straight(region, &spot, parts) {
+            return self.add_to_row(region, &spot, first);
+        }
+        self.write_row();
         for part in parts {
             self.loaded(part.data);
         }
@@ -45,11 +50,13 @@ impl Media for FileMedia {
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
         self.sim.copy(region, from, to, cause);
+        self.write_row();
         self.copy_bytes(region, from, 1, to);
     }
 
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
         self.sim.copy_run(region, from, to, cause);
+        self.write_row();
         let mut done = 0;
         while done < from.len() {
             let left = &from[done..];
