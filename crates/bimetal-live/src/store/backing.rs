@@ -7,6 +7,7 @@
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 
 use super::bytes::Buffer;
+use super::crc32c::crc32c_append;
 
 /// Bytes of what a backing writes whole or not at all.
 pub const ATOMIC_BYTES: u64 = 512;
@@ -31,7 +32,7 @@ impl Identity {
     /// A number that stays the same when the machine starts again, and that a copy of the file does not have.
     pub fn lasting(&self) -> u64 {
         let halves = [self.inode, self.born_ns].map(|number| number.to_le_bytes());
-        let sum = |seed| u64::from(crc32c::crc32c_append(seed, &halves.concat()));
+        let sum = |seed| u64::from(crc32c_append(seed, &halves.concat()));
         sum(0) << 32 | sum(1)
     }
 }

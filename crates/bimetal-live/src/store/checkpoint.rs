@@ -18,6 +18,7 @@ use bimetal_core::scheme::{self, Scheme};
 
 use super::backing::is_full;
 use super::commit::Committer;
+use super::crc32c::crc32c_append;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
 use super::files::Files;
@@ -82,11 +83,8 @@ impl Committer {
             backing.write_at(at, chunk)?;
         }
         backing.sync()?;
-        let checkpoint = CheckpointRef {
-            file,
-            sum: crc32c::crc32c_append(self.superblock.seed(), &bytes),
-            bytes: bytes.len() as u64,
-        };
+        let checkpoint =
+            CheckpointRef { file, sum: crc32c_append(self.superblock.seed(), &bytes), bytes: bytes.len() as u64 };
         self.write_superblock(|superblock, journal_next| {
             superblock.checkpoint = Some(checkpoint);
             superblock.first_batch = journal_next;
@@ -137,7 +135,7 @@ pub fn load(
     }
     let mut bytes = vec![0; checkpoint.bytes as usize];
     backing.read_at(0, &mut bytes).in_file(file)?;
-    if crc32c::crc32c_append(superblock.seed(), &bytes) != checkpoint.sum {
+    if crc32c_append(superblock.seed(), &bytes) != checkpoint.sum {
         return Err(damaged("the checksum is wrong".into()));
     }
     let mut state = Reader(&bytes);

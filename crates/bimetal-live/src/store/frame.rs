@@ -19,9 +19,9 @@
 //! frames alone, and no sector can be taken for another.
 
 use bimetal_core::request::SECTOR_BYTES;
-use crc_fast::{CrcAlgorithm, Digest};
 
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::crc32c::crc32c_append;
 
 /// Bytes of a sector, as an index.
 pub const SECTOR: usize = SECTOR_BYTES as usize;
@@ -112,7 +112,7 @@ impl PageSum {
     /// Of a page of the store with that number.
     #[inline]
     pub fn of(page: &[u8], seed: u32) -> Self {
-        Self(crc32c(seed, page))
+        Self(crc32c_append(seed, page))
     }
 }
 
@@ -215,7 +215,7 @@ pub fn seal_label(label: &mut [u8], page: PageSum, place: Place, sequence: u64) 
     label[22..24].copy_from_slice(&[place.region, 0]);
     put_u32(label, 24, place.block);
     put_u32(label, 28, 0);
-    let sum = crc32c(page.0, &label[4..]);
+    let sum = crc32c_append(page.0, &label[4..]);
     put_u32(label, 0, sum);
 }
 
@@ -224,7 +224,7 @@ pub fn seal_label(label: &mut [u8], page: PageSum, place: Place, sequence: u64) 
 /// # Errors
 /// As there.
 pub fn open_label(label: &[u8], page: PageSum) -> Result<(Place, u64), FrameError> {
-    if u32_at(label, 4) != MAGIC || u32_at(label, 0) != crc32c(page.0, &label[4..]) {
+    if u32_at(label, 4) != MAGIC || u32_at(label, 0) != crc32c_append(page.0, &label[4..]) {
         return Err(FrameError::Checksum);
     }
     let place = Place {
@@ -246,15 +246,6 @@ pub fn verify_label(label: &[u8], page: PageSum, expected: Place, since: u64) ->
         return Err(FrameError::Misplaced);
     }
     if sequence < since { Err(FrameError::Stale) } else { Ok(sequence) }
-}
-
-/// CRC-32C of bytes that follow those whose CRC-32C is `sum`. Frames are most of what a store sums up: with carry-less
-/// multiplication, which `crc_fast` has and `crc32c` has not, a page takes a third of the time.
-#[inline]
-fn crc32c(sum: u32, bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!sum));
-    digest.update(bytes);
-    digest.finalize() as u32
 }
 
 #[cfg(test)]
@@ -300,7 +291,7 @@ mod tests {
         layout.clear(&mut frame, Tag::new(3, 4));
         frame[..1024].fill(0x5a);
         layout.seal(&mut frame, PLACE, 1, 42);
-        let sum = crc32c::crc32c_append(42, &[&frame[..1024], &frame[1028..]].concat());
+        let sum = crc32c_append(42, &[&frame[..1024], &frame[1028..]].concat());
         assert_eq!(u32_at(&frame, 1024), sum, "as it always was");
         let (page, label) = frame.split_at_mut(1024);
         let (sum, moved) = (PageSum::of(page, 42), Place { slot: 1, page: 0, block: 2, ..PLACE });

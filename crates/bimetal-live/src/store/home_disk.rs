@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use super::backing::is_full;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::crc32c::crc32c_append;
 use super::files::File;
 use super::frame::{SECTOR, Tag};
 use super::label::Label;
@@ -173,7 +174,7 @@ impl Image {
         put_u64(&mut head, 0, sector);
         put_u64(&mut head, 8, sequence);
         put_u32(&mut head, 16, kind);
-        crc32c::crc32c_append(crc32c::crc32c_append(self.seed, &head), bytes)
+        crc32c_append(crc32c_append(self.seed, &head), bytes)
     }
 }
 

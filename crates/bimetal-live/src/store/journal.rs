@@ -37,6 +37,7 @@ use std::io;
 use super::backing::{ATOMIC_BYTES, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::commit::Batch;
+use super::crc32c::crc32c_append;
 use super::engine::Limits;
 use super::event::EVENT_BYTES;
 use super::files::File;
@@ -105,13 +106,13 @@ impl Header {
         put_u32(bytes, 44, self.overlap);
         put_u32(bytes, 48, self.runs);
         put_u32(bytes, 52, self.run_bytes);
-        let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
+        let sum = crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
     }
 
     fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
         let magic = u32_at(bytes, 4);
-        if magic != BATCH && magic != SEAL || u32_at(bytes, 0) != crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]) {
+        if magic != BATCH && magic != SEAL || u32_at(bytes, 0) != crc32c_append(seed, &bytes[4..HEADER_BYTES]) {
             return None;
         }
         Some(Self {
@@ -268,7 +269,7 @@ impl Journal {
         if let Some(disk) = &batch.disk {
             disk.encode(&mut index[..sectors as usize * INDEX_BYTES], data);
         }
-        header.body_sum = crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
+        header.body_sum = crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
         header.encode(bytes, self.seed);
         self.file.write_at(self.offset, bytes)
     }
@@ -310,7 +311,7 @@ impl Journal {
     }
 
     fn is_whole(&self, header: &Header, bytes: &[u8]) -> bool {
-        header.body_sum == crc32c::crc32c_append(self.seed, &bytes[HEADER_BYTES..])
+        header.body_sum == crc32c_append(self.seed, &bytes[HEADER_BYTES..])
     }
 
     /// Index and data of the home disk in the batch that was last written or read.

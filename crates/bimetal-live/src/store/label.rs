@@ -29,6 +29,7 @@ use bimetal_core::units::Geometry;
 
 use super::backing::Backing;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::crc32c::crc32c;
 use super::frame::Layout;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMLB");
@@ -126,14 +127,14 @@ impl Label {
             Part::Journal => 3,
         };
         put_u32(bytes, 24, kind);
-        let sum = crc32c::crc32c(&bytes[SUMMED]);
+        let sum = crc32c(&bytes[SUMMED]);
         put_u32(bytes, 0, sum);
         buffer
     }
 
     /// Reads it, if that is one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c::crc32c(&bytes[SUMMED]) {
+        if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c(&bytes[SUMMED]) {
             return None;
         }
         let part = match u32_at(bytes, 24) {

@@ -27,6 +27,7 @@ mod checkpoint;
 mod commit;
 mod copy;
 pub mod crash_backing;
+mod crc32c;
 mod create;
 mod device;
 mod directory;

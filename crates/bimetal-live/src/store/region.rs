@@ -295,10 +295,12 @@ impl Region {
         self.check_slot(first)?;
         let (file, stride) = (self.file.as_ref(), self.layout.stride());
         let compose = |frames: &mut [u8]| compose(file, frames);
-        let (bytes, written) = self.waiting.put_several(file, first.offset, stride, count * stride, compose)?;
+        let put = self.waiting.put_several(file, first.offset, stride, count * stride, compose);
+        // Room may have been made before `compose` failed.
+        let written = put.as_ref().map_or(true, |&(_, written)| written);
         self.is_dirty |= written;
         self.is_ahead |= written;
-        Ok(bytes / stride)
+        Ok(put?.0 / stride)
     }
 
     fn check_slot(&self, spot: &Spot) -> io::Result<()> {

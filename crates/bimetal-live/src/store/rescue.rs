@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::backing::{Access, Backing, Storage};
 use super::bytes::Buffer;
 use super::copy::read_range;
+use super::crc32c::crc32c;
 use super::create::{DISK, JOURNAL, SUMS, region_file};
 use super::device::Store;
 use super::error::{InFile, StoreError};
@@ -102,7 +103,7 @@ impl Search<'_> {
                 }
             }
         }
-        let Some(seed) = regions.first().map(|(_, _, label)| crc32c::crc32c(&label.store.to_le_bytes())) else {
+        let Some(seed) = regions.first().map(|(_, _, label)| crc32c(&label.store.to_le_bytes())) else {
             return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
         };
         let room = |label: &Label| match label.part {

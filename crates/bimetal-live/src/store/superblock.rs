@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::backing::{ATOMIC_BYTES, Backing};
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
 use super::checkpoint::CHECKPOINTS;
+use super::crc32c::crc32c;
 use super::error::{InFile, StoreError};
 
 /// The file's name.
@@ -143,7 +144,7 @@ impl Contents {
 impl Superblock {
     /// Seed of all checksums of the store.
     pub fn seed(&self) -> u32 {
-        crc32c::crc32c(&self.store.to_le_bytes())
+        crc32c(&self.store.to_le_bytes())
     }
 
     fn encode(&self) -> Result<Vec<u8>, String> {
@@ -174,7 +175,7 @@ impl Superblock {
         put_u64(&mut bytes, 108, self.openings[1]);
         put_u64(&mut bytes, 116, self.home);
         bytes.extend(text.as_bytes());
-        let sum = crc32c::crc32c(&bytes[4..]);
+        let sum = crc32c(&bytes[4..]);
         put_u32(&mut bytes, 0, sum);
         Ok(bytes)
     }
@@ -198,7 +199,7 @@ impl Superblock {
             return Err(Unreadable::Format(format));
         }
         let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
-        if end > bytes.len() || u32_at(bytes, 0) != crc32c::crc32c(&bytes[4..end]) {
+        if end > bytes.len() || u32_at(bytes, 0) != crc32c(&bytes[4..end]) {
             return Err(Unreadable::Damaged);
         }
         let text = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(|_| Unreadable::Damaged)?;

@@ -54,6 +54,7 @@ use std::io;
 use super::backing::Backing;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::commit::Committer;
+use super::crc32c::{crc32c, crc32c_append};
 use super::engine::Engine;
 use super::frame::SECTORS_MAX;
 use super::home_disk::HomeDisk;
@@ -212,7 +213,7 @@ impl Header {
         for (number, at) in numbers.into_iter().zip((16..).step_by(8)) {
             put_u64(bytes, at, number);
         }
-        let sum = crc32c::crc32c_append(seed, &bytes[4..HEADER_BYTES]);
+        let sum = crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
         buffer
     }
@@ -227,7 +228,7 @@ impl Header {
         if u32_at(&bytes, 8) != FORMAT {
             return Ok(Err(format!("it has format {} and this program knows format {FORMAT}", u32_at(&bytes, 8))));
         }
-        if u32_at(&bytes, 0) != crc32c::crc32c_append(seed, &bytes[4..]) {
+        if u32_at(&bytes, 0) != crc32c_append(seed, &bytes[4..]) {
             return Ok(Err("its checksum is wrong".into()));
         }
         let [store, opening, sectors, chunks, runs, mapped] = [16, 24, 32, 40, 48, 56].map(|at| u64_at(&bytes, at));
@@ -266,7 +267,7 @@ impl<'a> Writer<'a> {
     ) -> io::Result<Self> {
         file.set_len(0)?;
         let header = Header { store, opening, sectors, chunks: 0, runs: 0, mapped: 0 };
-        let seed = crc32c::crc32c(&store.to_le_bytes());
+        let seed = crc32c(&store.to_le_bytes());
         Ok(Self {
             file,
             seed,
@@ -321,7 +322,7 @@ impl<'a> Writer<'a> {
         put_u64(bytes, 8, self.header.opening);
         put_u64(bytes, 16, number);
         put_u32(bytes, 24, self.filled as u32);
-        let sum = crc32c::crc32c_append(self.seed, &bytes[4..]);
+        let sum = crc32c_append(self.seed, &bytes[4..]);
         put_u32(bytes, 0, sum);
         self.file.write_at(FIRST_CHUNK + number * CHUNK_BYTES as u64, bytes)?;
         self.header.chunks += 1;
@@ -367,7 +368,7 @@ fn each_run(
         let filled = u32_at(bytes, 24) as usize;
         let is_own = (u64_at(bytes, 8), u64_at(bytes, 16)) == (header.opening, number);
         if u32_at(bytes, 4) != CHUNK_MAGIC
-            || u32_at(bytes, 0) != crc32c::crc32c_append(seed, &bytes[4..])
+            || u32_at(bytes, 0) != crc32c_append(seed, &bytes[4..])
             || !is_own
             || filled > RUNS_MAX
         {
@@ -413,7 +414,7 @@ mod tests {
     }
 
     fn read(file: &dyn Backing) -> Result<Vec<Run>, String> {
-        let seed = crc32c::crc32c(&7_u64.to_le_bytes());
+        let seed = crc32c(&7_u64.to_le_bytes());
         let header = Header::read(file, seed).unwrap()?;
         let mut runs = Vec::new();
         each_run(file, &header, seed, |run| {
@@ -478,7 +479,7 @@ mod tests {
         for wrong in
             [far, Header { chunks: u64::MAX, ..header }, Header { runs: 2, ..header }, Header { sectors: 10, ..header }]
         {
-            let seed = crc32c::crc32c(&7_u64.to_le_bytes());
+            let seed = crc32c(&7_u64.to_le_bytes());
             file.write_at(0, wrong.encode(seed).bytes()).unwrap();
             assert!(read(file.as_ref()).is_err(), "{wrong:?}");
         }
