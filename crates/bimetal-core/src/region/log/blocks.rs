@@ -4,7 +4,8 @@
 //! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
 //!
 //! Many streams on many dies would have most of the spare area in open blocks. So dies can be *pooled*: they are collected as one, and a
-//! stream has an open block on each of a few lanes. A lane takes its blocks from its die, or from the one that has most erased ones.
+//! stream has an open block on each of a few lanes. Blocks are opened on dies where the stream has none open, and collected on the die that
+//! has fewest erased ones, so that all dies are written to.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -220,17 +221,27 @@ impl<const N: usize> Blocks<N> {
     /// levelling.
     #[inline]
     pub fn open(&mut self, die: u32, stream: usize) -> BlockId {
-        let block = self.dies[die as usize].free.pop_front().unwrap_or_else(|| self.take_from_pool());
-        self.dies[die as usize].open[stream] = Open { block, page: 0 };
-        BlockId(block)
+        self.open_from(die as usize, die, stream)
     }
 
-    /// Takes an erased block of the die that has most of them.
-    #[cold]
-    fn take_from_pool(&mut self) -> u32 {
-        let fullest = self.dies.iter_mut().rev().max_by_key(|die| die.free.len());
-        let block = fullest.and_then(|die| die.free.pop_front());
-        block.unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"))
+    /// The same for a lane of pooled dies: of the dies that have an erased block, the one with the fewest open blocks of the stream, and of
+    /// these the one with the fewest valid pages.
+    pub fn open_in_pool(&mut self, lane: u32, stream: usize) -> BlockId {
+        let is_open = |open: &Open, die: usize| {
+            open.page != self.data_pages && self.places[open.block as usize].die as usize == die
+        };
+        let opened = |die: usize| self.dies.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
+        let with_erased = (0..self.dies.len()).filter(|&die| !self.dies[die].free.is_empty());
+        let die = with_erased.min_by_key(|&die| (opened(die), self.dies[die].valid_pages)).unwrap_or(0);
+        self.open_from(die, lane, stream)
+    }
+
+    #[inline]
+    fn open_from(&mut self, die: usize, lane: u32, stream: usize) -> BlockId {
+        let erased = self.dies[die].free.pop_front();
+        let block = erased.unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"));
+        self.dies[lane as usize].open[stream] = Open { block, page: 0 };
+        BlockId(block)
     }
 
     /// The next page of a stream's open block.
@@ -299,12 +310,22 @@ impl<const N: usize> Blocks<N> {
         self.take_victim(die, entries, choose)
     }
 
-    /// The same of all dies: the pool's victim is that of its first die.
+    /// The same of pooled dies, on the one with the fewest erased blocks that has a victim. It is noted with the first die.
     pub fn begin_collecting_pool(
         &mut self,
-        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
+        mut choose: impl FnMut(&mut ValidCounts, Range<usize>) -> Option<usize>,
     ) -> Option<BlockId> {
-        self.take_victim(0, 0..self.entries(), choose)
+        let key = |die: &Die<N>| (die.free.len(), die.first);
+        let mut tried = None;
+        loop {
+            let untried = self.dies.iter().filter(|&die| tried.is_none_or(|tried| key(die) > tried));
+            let die = untried.min_by_key(|&die| key(die))?;
+            tried = Some(key(die));
+            let victim = self.take_victim(0, die.first..die.end, &mut choose);
+            if victim.is_some() {
+                return victim;
+            }
+        }
     }
 
     fn take_victim(

@@ -11,10 +11,12 @@
 //! `gc_free_blocks` erased blocks. On dies that program several pages together, those of today, blocks are large: there a victim is
 //! collected in steps between the pages that are written, so that no request waits for all of it.
 //!
+//! With many streams dies are pooled: they are collected as one, and a stream has open blocks on some of them, its lanes.
+//!
 //! # Progress
 //!
-//! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So when
-//! erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
+//! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So
+//! when erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
 //! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased.
 //!
 //! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
@@ -220,18 +222,18 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let spare = u64::from(geometry.blocks).saturating_sub(data_blocks);
         let lanes = (spare / (4 * N as u64)).clamp(1, u64::from(geometry.dies)) as u32;
         let open = u64::from(lanes) * N as u64;
-        let needed = u64::from(collection.gc_free_blocks) + open;
+        let erased = u64::from(collection.gc_free_blocks) * u64::from(geometry.dies);
+        let needed = erased + open;
         if needed > spare {
             return Err(format!(
-                "keeping {} blocks erased takes {needed} spare blocks and there are {spare}; enlarge the spare area or lower \
-                 gc_free_blocks",
-                collection.gc_free_blocks
+                "keeping {erased} blocks erased takes {needed} spare blocks and there are {spare}; enlarge the spare area or lower \
+                 gc_free_blocks"
             ));
         }
         let blocks = Blocks::<N>::new(&geometry, geometry.pages_per_block, 0)?;
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
         let separation = separation(blocks.entries(), lanes);
-        let idle_blocks = u32::try_from(spare - open).unwrap_or(u32::MAX).min(2 * collection.gc_free_blocks);
+        let idle_blocks = (spare - open).min(2 * erased) as u32;
         let steps = vec![Step::default(); usize::from(geometry.stripe_pages > 1)];
         let table = PageTable::new(geometry, logical_pages);
         Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })
@@ -241,6 +243,13 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline]
     fn erased(&self, die: u32) -> u32 {
         if P::POOLED { self.blocks.free_in_pool() } else { self.blocks.free(die) }
+    }
+
+    /// Whether a die, or the pool, is to be collected.
+    #[inline]
+    fn is_short(&self, die: u32) -> bool {
+        let dies = if P::POOLED { self.table.geometry().dies } else { 1 };
+        self.erased(die) <= self.collection.gc_free_blocks.saturating_mul(dies)
     }
 
     /// The policy, with what it has learned.
@@ -316,7 +325,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
         if self.blocks.needs_block(die, stream) {
             let collected = if P::POOLED { 0 } else { die };
-            while self.erased(die) <= self.collection.gc_free_blocks && self.collect(media, collected) {}
+            while self.is_short(die) && self.collect(media, collected) {}
         }
     }
 
@@ -324,7 +333,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline(always)]
     fn next_page(&mut self, die: u32, stream: usize) -> NextPage {
         if self.blocks.needs_block(die, stream) {
-            let block = self.blocks.open(die, stream);
+            let block = if P::POOLED { self.blocks.open_in_pool(die, stream) } else { self.blocks.open(die, stream) };
             self.separation.opened(self.blocks.entry(block), stream);
         }
         self.blocks.next_page(die, stream)
@@ -380,7 +389,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let victim = match self.blocks.victim(die) {
             Some(victim) => BlockId(victim.block),
-            None if self.erased(die) > self.collection.gc_free_blocks => return,
+            None if !self.is_short(die) => return,
             None => {
                 let Some(victim) = self.begin_collecting(die) else { return };
                 self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
@@ -419,9 +428,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
-        let choose = |counts: &mut _, entries| self.separation.victim(counts, entries);
+        let mut choose = |counts: &mut _, entries| self.separation.victim(counts, entries);
         let victim = if P::POOLED {
-            self.blocks.begin_collecting_pool(choose)
+            self.blocks.begin_collecting_pool(&mut choose)
         } else {
             self.blocks.begin_collecting(die, choose)
         }?;

@@ -26,7 +26,7 @@ fn write<P: Separation<N>, const N: usize>(media: &mut Checked<SimMedia>, log: &
     log.write(media, logical, &[], Cause::Host);
 }
 
-fn place(log: &Log, logical: u32) -> (u32, u32) {
+fn place<P: Separation<N>, const N: usize>(log: &Log<P, N>, logical: u32) -> (u32, u32) {
     let page = log.lookup(logical).unwrap();
     (log.geometry().block_of(page).0, log.geometry().page_of(page))
 }
@@ -214,15 +214,29 @@ fn pages_of_a_victim_go_to_several_streams_and_lanes() {
 fn the_least_spare_area_is_enough_for_all_streams() {
     for (stripe_pages, dies) in [(1, 1), (4, 1), (1, 3), (4, 3)] {
         let geometry = Geometry::new(4096, 16, 18, dies).unwrap().striped(stripe_pages);
-        assert!(
-            pooled(geometry, 16 * 13).unwrap_err().contains("takes 6 spare blocks"),
-            "five open ones and an erased one"
-        );
-        let (mut log, mut media, mut state) = (pooled(geometry, 16 * 12).unwrap(), media(geometry), 5);
-        (0..192).for_each(|logical| write(&mut media, &mut log, logical));
+        // Five open blocks, and an erased one for each die.
+        let data_blocks = u64::from(18 - 5 - dies);
+        let refused = pooled(geometry, 16 * (data_blocks + 1)).unwrap_err();
+        assert!(refused.contains(&format!("takes {} spare blocks", 5 + dies)), "{refused}");
+        let pages = 16 * data_blocks;
+        let (mut log, mut media, mut state) = (pooled(geometry, pages).unwrap(), media(geometry), 5);
+        (0..pages).for_each(|logical| write(&mut media, &mut log, logical as u32));
         for _ in 0..20_000 {
-            write(&mut media, &mut log, below(&mut state, 192) as u32);
+            write(&mut media, &mut log, below(&mut state, pages) as u32);
         }
         log.check().unwrap();
     }
+}
+
+/// Data that are overwritten in their order are spread over all dies, whatever the lanes.
+#[test]
+fn all_dies_are_written_to() {
+    let geometry = Geometry::new(4096, 16, 160, 8).unwrap().striped(4);
+    let (mut log, mut media) = (pooled(geometry, 16 * 100).unwrap(), media(geometry));
+    for logical in (0..1600).step_by(2).cycle().take(20_000) {
+        write(&mut media, &mut log, logical);
+    }
+    let mut pages = [0; 8];
+    (0..1600).step_by(2).for_each(|logical| pages[place(&log, logical).0 as usize % 8] += 1);
+    assert!(pages.iter().all(|pages| (80..=120).contains(pages)), "800 pages on 8 dies: {pages:?}");
 }
