@@ -32,7 +32,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `dac`.
     pub struct Parameters {
-        /// Erased blocks at or below which blocks are collected before the next write.
+        /// Erased blocks for each die at or below which blocks are collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;

@@ -162,6 +162,19 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
+    /// The same with `stripe_pages` pages on each die before the next takes its turn.
+    pub fn next_die_in_stripes(&mut self, stripe_pages: u32) -> u32 {
+        if self.stripe_left > 0 {
+            let die = if self.next_die == 0 { self.dies() } else { self.next_die } - 1;
+            self.stripe_left -= 1;
+            if self.has_room(die) {
+                return die;
+            }
+        }
+        self.stripe_left = stripe_pages - 1;
+        self.next_die()
+    }
+
     /// The lane of pooled dies that takes the next page, of so many lanes: in turn, with `stripe_pages` pages on each.
     pub fn next_lane(&mut self, lanes: u32, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
@@ -175,21 +188,8 @@ impl<const N: usize> Blocks<N> {
 
     /// A stream and a lane of pooled dies that have an open block, of so many lanes.
     pub fn with_room(&self, lanes: u32) -> Option<(u32, usize)> {
-        let all = (0..N).rev().flat_map(|stream| (0..lanes).map(move |lane| (lane, stream)));
-        all.into_iter().find(|&(lane, stream)| !self.needs_block(lane, stream))
-    }
-
-    /// The same with `stripe_pages` pages on each die before the next takes its turn.
-    pub fn next_die_in_stripes(&mut self, stripe_pages: u32) -> u32 {
-        if self.stripe_left > 0 {
-            let die = if self.next_die == 0 { self.dies() } else { self.next_die } - 1;
-            self.stripe_left -= 1;
-            if self.has_room(die) {
-                return die;
-            }
-        }
-        self.stripe_left = stripe_pages - 1;
-        self.next_die()
+        let mut all = (0..N).rev().flat_map(|stream| (0..lanes).map(move |lane| (lane, stream)));
+        all.find(|&(lane, stream)| !self.needs_block(lane, stream))
     }
 
     /// Whether a die has room for another valid page.
@@ -224,8 +224,8 @@ impl<const N: usize> Blocks<N> {
         self.open_from(die as usize, die, stream)
     }
 
-    /// The same for a lane of pooled dies: of the dies that have an erased block, the one with the fewest open blocks of the stream, and of
-    /// these the one with the fewest valid pages.
+    /// The same for a lane of pooled dies. The block is of the die, among those that have an erased one, with the fewest open blocks of
+    /// the stream, and among these with the fewest valid pages.
     pub fn open_in_pool(&mut self, lane: u32, stream: usize) -> BlockId {
         let is_open = |open: &Open, die: usize| {
             open.page != self.data_pages && self.places[open.block as usize].die as usize == die
@@ -310,7 +310,7 @@ impl<const N: usize> Blocks<N> {
         self.take_victim(die, entries, choose)
     }
 
-    /// The same of pooled dies, on the one with the fewest erased blocks that has a victim. It is noted with the first die.
+    /// The same of pooled dies: on the one with the fewest erased blocks that has a victim. It is noted with the first die.
     pub fn begin_collecting_pool(
         &mut self,
         mut choose: impl FnMut(&mut ValidCounts, Range<usize>) -> Option<usize>,
