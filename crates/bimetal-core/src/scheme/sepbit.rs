@@ -10,8 +10,8 @@
 //! for long. ℓ is the mean lifetime of the last 16 collected blocks of class 1, from their opening on, and infinite at first.
 //!
 //! The last write of a page counts while the page is among the ℓ last written ones, or as many as the host has data; the paper keeps these
-//! in a queue. Times of pages have 24 bits, in units of a millionth of the capacity, or of a page if that is more. A page that is not
-//! written for 16 times the capacity has the age of a younger one.
+//! in a queue. Times of pages have 24 bits, in units of a power of two of pages, a millionth of the capacity or a little less. A page that
+//! is not written for 8 times the capacity or more may have the age of a younger one.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,9 +59,9 @@ const UNITS: u64 = 1 << 20;
 /// When pages were last written.
 #[derive(Debug, Serialize, Deserialize)]
 struct WriteTimes {
-    /// Pages of a unit of time.
+    /// Binary logarithm of the pages of a unit of time.
     #[serde(with = "crate::save::fixed")]
-    unit: u64,
+    unit_log2: u32,
     /// By logical page: the unit, modulo 2^24; 0 for never.
     #[serde(with = "crate::save::table")]
     units: Vec<[u8; 3]>,
@@ -71,19 +71,19 @@ impl WriteTimes {
     const BITS: u32 = 24;
 
     fn new(logical_pages: u64) -> Self {
-        Self { unit: (logical_pages / UNITS).max(1), units: vec![[0; 3]; logical_pages as usize] }
+        Self { unit_log2: (logical_pages / UNITS).max(1).ilog2(), units: vec![[0; 3]; logical_pages as usize] }
     }
 
     /// Pages written since a page was last written, if it ever was.
     fn age(&self, logical: u32, now: u64) -> Option<u64> {
         let [low, middle, high] = self.units[logical as usize];
         let unit = u64::from(u32::from_le_bytes([low, middle, high, 0]));
-        let units = (now / self.unit).wrapping_sub(unit) % (1 << Self::BITS);
-        (unit > 0).then_some(units * self.unit)
+        let units = (now >> self.unit_log2).wrapping_sub(unit) % (1 << Self::BITS);
+        (unit > 0).then_some(units << self.unit_log2)
     }
 
     fn set(&mut self, logical: u32, now: u64) {
-        let unit = (now / self.unit % (1 << Self::BITS)).max(1);
+        let unit = ((now >> self.unit_log2) % (1 << Self::BITS)).max(1);
         let [low, middle, high, ..] = unit.to_le_bytes();
         self.units[logical as usize] = [low, middle, high];
     }
@@ -262,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn times_go_round_after_sixteen_capacities() {
-        let mut times = WriteTimes::new(3 << 20);
-        assert_eq!((times.unit, times.age(5, 1000)), (3, None));
+    fn times_go_round() {
+        let mut times = WriteTimes::new(5 << 20);
+        assert_eq!((times.unit_log2, times.age(5, 1000)), (2, None));
         times.set(5, 1000);
         assert_eq!((times.age(5, 1000), times.age(5, 1_000_000)), (Some(0), Some(999_000)));
-        assert_eq!(times.age(5, 1000 + (3 << 24)), Some(0));
-        times.set(5, 3 << 24);
-        assert_eq!(times.age(5, (3 << 24) + 300), Some(297), "0 is never");
+        assert_eq!(times.age(5, 1000 + (4 << 24)), Some(0));
+        times.set(5, 4 << 24);
+        assert_eq!(times.age(5, (4 << 24) + 400), Some(396), "0 is never");
     }
 }

@@ -1,8 +1,8 @@
 //! Reads of the host, planned under the engine's lock and performed without it.
 //!
 //! The plan names the page of each sector. Sectors of pages in memory are copied at once. Frames in the files are read afterwards, frames
-//! that follow one another with one read: whole pages to where the host wants them, their labels beside them. A commit may free a slot meanwhile and another block may get it. The frame names its block, so
-//! that the read notices, and the store plans it again.
+//! that follow one another with one read: whole pages to where the host wants them, their labels beside them. A commit may free a slot
+//! meanwhile and another block may get it. The frame names its block, so that the read notices, and the store plans it again.
 
 use std::io::{self, IoSliceMut};
 use std::ops::Range;

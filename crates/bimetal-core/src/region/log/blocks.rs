@@ -53,15 +53,6 @@ pub struct Place {
     pub die: u32,
 }
 
-/// The next page of a stream.
-#[derive(Clone, Copy, Debug)]
-pub struct NextPage {
-    /// Its block.
-    pub block: BlockId,
-    /// Its position in the block.
-    pub page: u32,
-}
-
 /// The blocks of a region whose dies have `N` streams each.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocks<const N: usize> {
@@ -175,7 +166,7 @@ impl<const N: usize> Blocks<N> {
         self.next_die()
     }
 
-    /// The lane of pooled dies that takes the next page, of so many lanes: in turn, with `stripe_pages` pages on each.
+    /// The lane, of `lanes` lanes, that takes the next page of pooled dies: in turn, with `stripe_pages` pages on each.
     pub fn next_lane(&mut self, lanes: u32, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
             self.stripe_left -= 1;
@@ -186,7 +177,7 @@ impl<const N: usize> Blocks<N> {
         self.next_die
     }
 
-    /// A stream and a lane of pooled dies that have an open block, of so many lanes.
+    /// The first lane and stream of pooled dies, of `lanes` lanes, whose open block has pages left.
     pub fn with_room(&self, lanes: u32) -> Option<(u32, usize)> {
         let mut all = (0..N).rev().flat_map(|stream| (0..lanes).map(move |lane| (lane, stream)));
         all.find(|&(lane, stream)| !self.needs_block(lane, stream))
@@ -244,14 +235,14 @@ impl<const N: usize> Blocks<N> {
         BlockId(block)
     }
 
-    /// The next page of a stream's open block.
+    /// The next page of a stream's open block: the block, and the page's position in it.
     #[inline(always)]
-    pub fn next_page(&self, die: u32, stream: usize) -> NextPage {
+    pub fn next_page(&self, die: u32, stream: usize) -> (BlockId, u32) {
         let Open { block, page } = self.dies[die as usize].open[stream];
-        NextPage { block: BlockId(block), page }
+        (BlockId(block), page)
     }
 
-    /// So many pages of a stream's open block have been filled. Returns the block if it is sealed by that.
+    /// The next `pages` pages of a stream's open block are filled. Returns the block if it is full, and thus sealed.
     #[inline(always)]
     pub fn fill(&mut self, die: u32, stream: usize, pages: u32) -> Option<BlockId> {
         let open = &mut self.dies[die as usize].open[stream];
@@ -268,7 +259,7 @@ impl<const N: usize> Blocks<N> {
         BlockId(std::mem::replace(&mut open.block, NONE))
     }
 
-    /// A die has so many valid pages more.
+    /// Adds to the valid pages of a die.
     #[inline(always)]
     pub fn add_valid(&mut self, die: u32, pages: u32) {
         self.dies[die as usize].valid_pages += pages;
@@ -343,7 +334,7 @@ impl<const N: usize> Blocks<N> {
         Some(BlockId(block))
     }
 
-    /// So many pages of a die's victim have moved away; the others begin with `page`.
+    /// `pages` pages of a die's victim have moved away; the others begin with page `page`.
     #[inline]
     pub fn moved(&mut self, die: u32, pages: u32, page: u32) {
         if let Some(victim) = &mut self.dies[die as usize].victim {

@@ -35,7 +35,7 @@ use crate::media::{Cause, CellMode, Media, Part};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
-use blocks::{NextPage, Open};
+use blocks::Open;
 pub use separation::{HostAndCopied, Separation};
 pub use victims::{VictimPolicy, Victims};
 
@@ -57,7 +57,7 @@ impl Collection {
     }
 }
 
-/// Blocks of each die that can hold no valid page at rest: an open block for each of so many streams, and an erased one.
+/// Blocks of each die that can hold no valid page at rest: an open block for each stream, and an erased block.
 const fn reserved_blocks(streams: usize) -> u32 {
     streams as u32 + 1
 }
@@ -76,7 +76,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// All of an address space of so many pages.
+    /// Room for all `logical_pages` pages of an address space.
     pub fn whole(geometry: &Geometry, logical_pages: u64) -> Self {
         Self { logical_pages, valid_pages: logical_pages, data_pages: geometry.pages_per_block, lent: 0 }
     }
@@ -309,7 +309,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         cause: Cause,
     ) {
         self.make_room(media, die, stream);
-        let NextPage { block, page } = self.next_page(die, stream);
+        let (block, page) = self.next_page(die, stream);
         let page = self.table.geometry().ppa(block, page);
         self.table.assign(logical, page);
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
@@ -331,7 +331,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
 
     /// The next page of a stream, in a new block where it needs one.
     #[inline(always)]
-    fn next_page(&mut self, die: u32, stream: usize) -> NextPage {
+    fn next_page(&mut self, die: u32, stream: usize) -> (BlockId, u32) {
         if self.blocks.needs_block(die, stream) {
             let block = if P::POOLED { self.blocks.open_in_pool(die, stream) } else { self.blocks.open(die, stream) };
             self.separation.opened(self.blocks.entry(block), stream);
@@ -339,7 +339,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.blocks.next_page(die, stream)
     }
 
-    /// So many pages of a stream's open block have been filled. Returns whether it is full.
+    /// The next `pages` pages of a stream's open block are filled. Returns whether it is full.
     #[inline(always)]
     fn fill(&mut self, die: u32, stream: usize, pages: u32) -> bool {
         let sealed = self.blocks.fill(die, stream, pages);
@@ -445,7 +445,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
         let (pages, die_to, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
-        let NextPage { block, page } = self.next_page(die_to, stream);
+        let (block, page) = self.next_page(die_to, stream);
         let to = self.table.geometry().ppa(block, page);
         self.table.move_run(pages, to, self.blocks.data_pages() - page, run);
         let copied = run.pages().len();
