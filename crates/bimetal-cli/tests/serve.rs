@@ -69,7 +69,7 @@ fn nobody_keeps_it_from_stopping() {
     let bench = Bench::new();
     store(&bench, "64MiB");
     let mut served =
-        Served::of(&bench, "--stats unix:figures --run 'echo \"$uri\"; trap \"\" TERM; sleep 5 & wait; wait'");
+        Served::of(&bench, "--stats unix:figures --run 'trap \"\" TERM; echo \"$uri\"; sleep 5 & wait; wait'");
     let mut clients: Vec<_> = (0..12).map(|_| client(&served.socket()).unwrap()).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         match number % 4 {
@@ -98,7 +98,7 @@ fn nobody_keeps_it_from_stopping() {
 fn the_command_ends_with_the_server() {
     let bench = Bench::new();
     store(&bench, "16MiB");
-    let mut served = Served::of(&bench, "--run 'echo \"$uri\"; trap \"echo told; exit 7\" TERM; sleep 60 & wait'");
+    let mut served = Served::of(&bench, "--run 'trap \"echo told; exit 7\" TERM; echo \"$uri\"; sleep 60 & wait'");
     let (status, took) = served.stop("TERM");
     assert!(status.success() && took < Duration::from_secs(2), "{status} {took:?}");
     let mut last = String::new();
