@@ -1,7 +1,5 @@
 //! The page map's write amplification under uniform random writes against the published closed forms.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use bimetal_core::model::write_amplification::{fifo, greedy, greedy_closed_form, usable_blocks};

@@ -2,8 +2,6 @@
 //! kind of requests. Write amplification from the sixth to the twelfth multiple of the data, after a sequential fill, with a share of
 //! garbage of 15 % and 8.26 %, in segments of 128 pages of 4 KiB.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use bimetal_core::part::{random, real};

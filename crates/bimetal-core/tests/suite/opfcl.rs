@@ -2,10 +2,7 @@
 //! load, every parameter acts. Last, those of the paper's claims that hold, on a small scale; `docs/papers/opfcl-2012.md` has
 //! them all.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{region, shape};
 use bimetal_core::drive::{self, Drive, Model};
 use bimetal_core::ledger::{DiskCounts, Ledger, Row};
 use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion, Simulation, Volume};
@@ -15,7 +12,6 @@ use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Scheme, Shape};
 use bimetal_core::workload;
-use support::{region, shape};
 
 /// 16 MiB of flash in 64 blocks of 64 pages of 4 KiB.
 const BLOCKS: u32 = 64;

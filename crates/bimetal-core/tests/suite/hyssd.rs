@@ -1,10 +1,7 @@
 //! What must hold of HySSD on whole devices: copies within a die are all accounted for, the utilisation goes where the model
 //! and the lives say, and those of the paper's claims that hold, on a small scale; `docs/papers/hyssd-2013.md` has them all.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{region, shape};
 use bimetal_core::chip::Cell;
 use bimetal_core::ledger::Row;
 use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion};
@@ -12,7 +9,6 @@ use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 use bimetal_core::workload;
-use support::{region, shape};
 
 /// The paper's devices divided by 128: 16 MiB of a fast part in front of 128 MiB of TLC, for 128 MiB of data. Blocks are
 /// shorter, so that there are as many of them as on a device of 2 GiB.

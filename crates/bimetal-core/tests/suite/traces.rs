@@ -1,8 +1,6 @@
 //! Trace decoding from outside: real excerpts against totals counted by an independent script, and properties that hold
 //! for every format and any bytes.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests count as no tests")]
-
 use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{
     DeviceChoice, ErrorKind, FORMATS, Options, Place, TimeUnit, Trace, concat, decode, detect, encode_bimetal,
@@ -34,7 +32,7 @@ macro_rules! excerpt {
         let [reads, writes, read_bytes, write_bytes, footprint_bytes, duration_ns, devices] = $totals;
         Excerpt {
             name: $name,
-            bytes: include_bytes!(concat!("fixtures/traces/", $name)),
+            bytes: include_bytes!(concat!("../fixtures/traces/", $name)),
             detected: $detected,
             format: $format,
             time_unit: $unit,

@@ -1,16 +1,12 @@
 //! What holds of every registered scheme behind a controller, on a drive of today.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::mixed_requests;
 use allocation_counter::measure;
 use bimetal_core::device::{Resolved, Template};
 use bimetal_core::media::SimMedia;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::Request;
 use bimetal_core::scheme::{SCHEMES, SchemeSpec};
-use support::mixed_requests;
 
 const SECTORS: u64 = 64 << 11;
 

@@ -2,12 +2,9 @@
 //! says, every parameter acts, the baselines differ in what they are said to differ in. Last, those of the paper's claims
 //! that hold, on a small scale; `docs/papers/wlaftl-2018.md` has them all.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::cmp::Ordering;
 
+use crate::support::{TINY_SECTORS, region, shape};
 use bimetal_core::ledger::{Ledger, Row};
 use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion};
 use bimetal_core::part::random::below;
@@ -15,7 +12,6 @@ use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 use bimetal_core::workload;
-use support::{TINY_SECTORS, region, shape};
 
 /// 24 SLC blocks in front of 64 logical MLC blocks and 16 spare ones. 48 SLC erases are as much wear as 80 MLC erases.
 fn small() -> [SimRegion; 2] {

@@ -1,8 +1,6 @@
 //! What must hold of Chang's schemes on whole devices: every parameter acts, wear is even, the hash table behaves as the
 //! paper's Fig. 11 says.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion};

@@ -1,9 +1,5 @@
 //! What a write cache in SLC mode looks like from outside: fast until it is full, then as slow as the flash behind it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion};
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
@@ -36,7 +32,7 @@ fn region(dies: u32) -> SimRegion {
 fn replayed(name: &str, settings: &[(&str, &str)], dies: u32, requests: &[Request], plan: &Plan) -> Outcome {
     let regions = [region(dies)];
     let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
-    let shape = support::shape(&regions, LOGICAL / 512);
+    let shape = crate::support::shape(&regions, LOGICAL / 512);
     let mut scheme = scheme::build::<SimMedia>(name, &shape, &settings).unwrap();
     let mut media = SimMedia::new(&regions, 1);
     let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut replay::to_the_end);

@@ -1,10 +1,7 @@
 //! Simulated waiting against queueing theory: Poisson arrivals at one server whose services all take as long (M/D/1), be
 //! it a die or a disk of the constant model.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{region, shape};
 use bimetal_core::drive::{self, Drive, Model};
 use bimetal_core::media::{Media, SimMedia, Simulation, Volume};
 use bimetal_core::model::queueing::wait_of_equal_services;
@@ -12,7 +9,6 @@ use bimetal_core::part::{random, real};
 use bimetal_core::replay::{self, Arrivals, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
-use support::{region, shape};
 
 const SEED: u64 = 20_260_101;
 /// At 90 % utilisation the mean wait of so many requests has a standard error of about 0.5 %.

@@ -1,7 +1,5 @@
 //! How much memory the state of a scheme takes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use allocation_counter::measure;
 use bimetal_core::device::Template;
 use bimetal_core::media::SimMedia;

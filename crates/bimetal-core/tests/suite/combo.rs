@@ -1,8 +1,6 @@
 //! What must hold of `ComboFTL` and its rivals on whole devices: decisions follow from what was measured, every parameter
 //! acts, the six categories are rows of the ledger.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
 use bimetal_core::media::{Cause, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
