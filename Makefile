@@ -6,7 +6,7 @@ CARGO ?= cargo
 
 # The main job: every scheme on the real trace inside the binary, as a table and as report.html.
 demo:
-	$(CARGO) run --release --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
+	$(CARGO) run --profile demo --no-default-features --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
 test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
@@ -15,6 +15,7 @@ test: lint browser clients
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --quiet --locked --package bimetal-lint
 
 # Tests open reports with Chromium: it is installed where that can be done.
 browser:
@@ -69,8 +70,10 @@ package:
 	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-args="--profile dev --locked" .
 
+# The program that it is held against is made as the tests of the command line make it: made for its package alone, some libraries
+# have other features, with which all crates are compiled again.
 package-tests: package
-	$(CARGO) build --quiet --locked --package bimetal-cli
+	$(CARGO) test --quiet --locked --workspace --no-run --test commands
 	$(VENV)/bin/ruff check --quiet python docs
 	$(VENV)/bin/ruff format --quiet --check python docs/hooks.py docs/notebooks
 	$(VENV)/bin/mypy --no-error-summary

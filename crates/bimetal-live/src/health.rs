@@ -1,5 +1,6 @@
 //! How a store is: what a drive says of itself, in the words of its SMART log, and what only a simulator knows.
 
+pub mod figures;
 mod openmetrics;
 mod service;
 

@@ -3,6 +3,8 @@
 //! A paper is a file, a `mod` line and a line of the registry. Each of its figures is a function from a [`Lab`], in which
 //! replays run, to plots and findings; verdicts are computed from what was measured ([`finding`]).
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 pub mod catalogue;
 mod chang;
 pub mod claim;

@@ -3,6 +3,8 @@
 //! There is no logic here. What Python programs see is `python/bimetal`, which makes typed objects of what these functions
 //! return; the JSON is that of the command line.
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 mod advise;
 mod catalogue;
 mod device;

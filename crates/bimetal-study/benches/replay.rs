@@ -449,18 +449,8 @@ fn print_controllers(case: &Case, schemes: &[&SchemeSpec]) {
     }
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let quick = arguments.iter().any(|argument| argument == "quick");
-    let only_controllers = arguments.iter().any(|argument| argument == "controller");
-    let named: Vec<&SchemeSpec> =
-        SCHEMES.iter().copied().filter(|spec| arguments.iter().any(|argument| argument == spec.name)).collect();
-    let behind_controller: Vec<&SchemeSpec> = if named.is_empty() {
-        SCHEMES.iter().copied().filter(|spec| BEHIND_CONTROLLER.contains(&spec.name)).collect()
-    } else {
-        named.clone()
-    };
-    let schemes = if named.is_empty() { SCHEMES.to_vec() } else { named };
+/// The workloads; `quick` leaves out those of 64 GiB.
+fn cases(quick: bool) -> Vec<Case> {
     let gib = (1 << 30) / PAGE_BYTES;
     let mut cases = vec![
         // The workload of the peers' comparison: 10.1 % spare, 70 % writes.
@@ -507,6 +497,22 @@ fn main() {
             requests: 8_000_000,
         });
     }
+    cases
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let quick = arguments.iter().any(|argument| argument == "quick");
+    let only_controllers = arguments.iter().any(|argument| argument == "controller");
+    let named: Vec<&SchemeSpec> =
+        SCHEMES.iter().copied().filter(|spec| arguments.iter().any(|argument| argument == spec.name)).collect();
+    let behind_controller: Vec<&SchemeSpec> = if named.is_empty() {
+        SCHEMES.iter().copied().filter(|spec| BEHIND_CONTROLLER.contains(&spec.name)).collect()
+    } else {
+        named.clone()
+    };
+    let schemes = if named.is_empty() { SCHEMES.to_vec() } else { named };
+    let cases = cases(quick);
     if only_controllers {
         return print_controllers(&cases[0], &behind_controller);
     }

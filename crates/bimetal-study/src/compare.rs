@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::prepare::{Addresses, Prepared, Workload};
+pub use crate::replays::{Progress, Quiet};
 use crate::replays::{Replays, Tally};
 use crate::{StudyError, arrivals, memory};
 
@@ -275,26 +276,6 @@ pub struct Speed {
     pub requests_per_s: f64,
     /// Flash page reads and programs by that; those of unmeasured passes are taken to be as many as of measured ones.
     pub page_ops_per_s: f64,
-}
-
-/// Called from several threads while schemes run.
-pub trait Progress: Sync {
-    /// A scheme has served so many requests; `run` is its place in the results. Says whether to go on; once it does not, it
-    /// must not for any scheme.
-    fn served(&self, run: usize, requests: u64) -> ControlFlow<()>;
-    /// A scheme is done.
-    fn done(&self, run: usize);
-}
-
-/// No progress is shown.
-#[derive(Debug)]
-pub struct Quiet;
-
-impl Progress for Quiet {
-    fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-    fn done(&self, _run: usize) {}
 }
 
 /// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is run

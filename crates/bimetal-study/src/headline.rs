@@ -5,61 +5,15 @@ use bimetal_core::report::{Overload, Report, ResponseFigures};
 use crate::arrivals;
 use crate::compare::Entry;
 use crate::listing::{Rows, Sheet};
-use crate::number::{
-    EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, ON_FRONT, TIMES, Units, behind, common_unit, dollars, significant,
-};
+use crate::number::{EXTRAPOLATED, IN_BURSTS, NOTHING, ON_FRONT, behind, dollars, significant};
 use crate::ranking::{Group, Ranking};
+use crate::scale::Scale;
 
 /// A column: its head and a value for each scheme, in the order of the results.
 pub type Column = (String, Vec<String>);
 
-/// Units that figures of all schemes share, so that they can stand side by side.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
-    /// Of the times of the main replay: a unit that suits the means is taken for percentiles too.
-    pub time: (&'static str, f64),
-    /// Of service times: the same, unless it leaves too few digits of them.
-    pub service: (&'static str, f64),
-    /// Of lives.
-    pub life: (&'static str, f64),
-}
-
-/// Figures from here on take too much of a line: a larger unit is taken, though the least of them is then below one.
-const SHOWN_MAX: f64 = 1e5;
 /// Columns of a terminal: of several words for a figure the longest is taken with which the table fits.
 const WIDTH: usize = 80;
-
-impl Scale {
-    /// For these results.
-    pub fn of(entries: &[Entry]) -> Self {
-        let lives = entries.iter().filter_map(|entry| entry.report.lifetime_years);
-        let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
-        let service: Vec<f64> =
-            entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
-        let own = |means: &[f64]| with_digits(means).unwrap_or_else(|| unit(TIMES, means.to_vec()));
-        let shared = with_digits(&[&main[..], &service].concat());
-        Self {
-            time: shared.unwrap_or_else(|| own(&main)),
-            service: shared.unwrap_or_else(|| own(&service)),
-            life: unit(LIVES, lives.collect()),
-        }
-    }
-}
-
-/// The largest unit of time that the largest mean reaches and in which all have three digits.
-fn with_digits(means: &[f64]) -> Option<(&'static str, f64)> {
-    let positive = || means.iter().copied().filter(|&mean| mean > 0.0);
-    let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
-    let suits = |&&(_, size): &&(&'static str, f64)| most >= size && least >= size / 10.0 && most / size < SHOWN_MAX;
-    TIMES.iter().rev().find(suits).copied()
-}
-
-fn unit(units: Units, values: Vec<f64>) -> (&'static str, f64) {
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let least = common_unit(units, values.into_iter(), 1.0);
-    let fits = |&&(_, size): &&(&'static str, f64)| size >= least.1 && most / size < SHOWN_MAX;
-    units.iter().find(fits).copied().unwrap_or(least)
-}
 
 /// How many times as fast.
 pub(crate) fn speed_up(ratio: f64) -> String {

@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod ranking;
 pub mod replays;
 pub mod sample;
+pub mod scale;
 pub mod sweep;
 pub mod verdict;
 pub mod writer;

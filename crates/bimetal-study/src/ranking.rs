@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 use crate::compare::Entry;
-use crate::headline::Scale;
 use crate::number::{self, dollars, significant};
+use crate::scale::Scale;
 use crate::sweep::pareto::{self, Aims};
 
 /// What schemes are sorted by.

@@ -7,10 +7,28 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bimetal_core::replay::{Arrivals, Plan};
 use bimetal_core::report::TraceFacts;
 
-use crate::compare::Progress;
-
 /// Service times are those of a closed loop of one request.
 const SERVICE: Arrivals = Arrivals::Closed { depth: 1 };
+
+/// Called from several threads while schemes run.
+pub trait Progress: Sync {
+    /// A scheme has served so many requests; `run` is its place in the results. Says whether to go on; once it does not, it
+    /// must not for any scheme.
+    fn served(&self, run: usize, requests: u64) -> ControlFlow<()>;
+    /// A scheme is done.
+    fn done(&self, run: usize);
+}
+
+/// No progress is shown.
+#[derive(Debug)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn done(&self, _run: usize) {}
+}
 
 /// The replays of each scheme.
 #[derive(Clone, Debug, PartialEq)]

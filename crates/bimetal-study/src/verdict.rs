@@ -1,10 +1,11 @@
 //! What a comparison comes down to, in words: computed from the figures, and no finer than the digits that are shown.
 
 use crate::compare::{Entry, Spread};
-use crate::headline::{Scale, speed_up};
+use crate::headline::speed_up;
 use crate::listing::broken;
 use crate::number::{EXTRAPOLATED, dollars, significant};
 use crate::ranking::{Group, Ranking};
+use crate::scale::Scale;
 
 /// Characters of a line: with an indent of two it fits a terminal of 80 columns.
 const LINE: usize = 78;

@@ -174,25 +174,7 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
             chip.read_us
         ));
     }
-    let wordlines = chip.planes.saturating_mul(chip.program_pages);
-    if !(1..=64).contains(&wordlines) {
-        return Err(format!(
-            "planes = {} times program_pages = {} is not within 1 to 64 pages that a die programs together",
-            chip.planes, chip.program_pages
-        ));
-    }
-    if !chip.pages_per_block.is_multiple_of(chip.program_pages) {
-        return Err(format!(
-            "a block of {} pages is no multiple of program_pages = {}",
-            chip.pages_per_block, chip.program_pages
-        ));
-    }
-    if !(1..=chip.planes).contains(&chip.independent_reads) {
-        return Err(format!(
-            "independent_reads = {} is not within 1 to planes = {}",
-            chip.independent_reads, chip.planes
-        ));
-    }
+    check_parallelism(chip)?;
     if chip.suspend_us.is_some_and(|us| !(0.0..=LONGEST_US).contains(&us)) {
         return Err("suspend_us is not a time from 0 to an hour, in microseconds".into());
     }
@@ -212,6 +194,30 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
     }
     if endurances.contains(&0) {
         return Err("an endurance of 0 cycles; write at least 1".into());
+    }
+    Ok(())
+}
+
+/// What a die does at once, and in units of how many pages.
+fn check_parallelism(chip: &Chip) -> Result<(), String> {
+    let wordlines = chip.planes.saturating_mul(chip.program_pages);
+    if !(1..=64).contains(&wordlines) {
+        return Err(format!(
+            "planes = {} times program_pages = {} is not within 1 to 64 pages that a die programs together",
+            chip.planes, chip.program_pages
+        ));
+    }
+    if !chip.pages_per_block.is_multiple_of(chip.program_pages) {
+        return Err(format!(
+            "a block of {} pages is no multiple of program_pages = {}",
+            chip.pages_per_block, chip.program_pages
+        ));
+    }
+    if !(1..=chip.planes).contains(&chip.independent_reads) {
+        return Err(format!(
+            "independent_reads = {} is not within 1 to planes = {}",
+            chip.independent_reads, chip.planes
+        ));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Health;
-use crate::runtime::figures::ServiceFigures;
+use super::figures::ServiceFigures;
 
 pub(super) type Labels = Vec<(&'static str, String)>;
 

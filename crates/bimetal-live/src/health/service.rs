@@ -6,9 +6,9 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
+use super::figures::ServiceFigures;
 use super::openmetrics::{Labels, Scrape};
 use crate::latency::Snapshot;
-use crate::runtime::figures::ServiceFigures;
 use crate::store::Times;
 
 /// Histograms of one name, by their labels.

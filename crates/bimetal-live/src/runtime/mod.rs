@@ -33,7 +33,6 @@
 
 mod backups;
 mod error;
-pub mod figures;
 mod housekeeping;
 mod open_files;
 mod questions;

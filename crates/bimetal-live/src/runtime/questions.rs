@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::figures::Sources;
 use crate::endpoint::Endpoint;
 use crate::health::Health;
+use crate::health::figures::Sources;
 use crate::nbd::{Address, ListenError, Remote};
 use crate::store::Store;
 

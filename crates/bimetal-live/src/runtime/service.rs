@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::figures::Sources;
 use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch};
 use super::open_files::limit_connections;
 use super::questions::{self, Answer};
@@ -16,6 +15,7 @@ use super::{ServeError, Warning, backups, socket, systemd};
 use crate::backup::{BackedUp, Backups};
 use crate::block_device::BlockDevice;
 use crate::endpoint::{CONVERSATIONS, Endpoint};
+use crate::health::figures::Sources;
 use crate::measured::{Measured, Meter};
 use crate::nbd::{Address, Export, Listener, Options, Server, Stop, Tally};
 use crate::pace::Paced;

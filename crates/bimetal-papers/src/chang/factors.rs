@@ -130,6 +130,7 @@ const EXT3_WITH: Factors = [Some(0.23), None, None, None, None, None, Some(0.009
 const EXT3_WITHOUT: Factors = [None, None, None, None, None, None, Some(0.011)];
 
 /// Table 3 and section 5.3.3: the model's factors, measured, and what it makes of them.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let run = |source, scheme| replay(lab, source, "chang-c3", scheme);
     let rows = [

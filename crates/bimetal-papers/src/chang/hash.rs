@@ -81,6 +81,7 @@ const LINEAR: usize = 0;
 const QUADRATIC: usize = 1;
 
 /// Fig. 11: writes that the hash table rejects, and speed-ups, over its size, probing and probes.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let [ntfs, ext3] = [Tables::run(lab, &NTFS, "sector")?, Tables::run(lab, &EXT3, "sector")?];
     let by_page = Tables::run(lab, &NTFS, "page")?;

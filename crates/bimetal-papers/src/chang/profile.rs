@@ -1,5 +1,7 @@
 //! Figs. 7 and 10: what the traces are like, and what of them MLC has to write.
 
+use std::collections::BTreeMap;
+
 use bimetal_core::profile::{CurvePlan, HitClass, Profile};
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 
@@ -15,6 +17,7 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 const PAPER_WRITES: f64 = 1_534_627.0;
 
 /// Fig. 7: writes by size, how often data of each size are updated, and sectors by how often they are hit.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let plan = CurvePlan { points: 0, ..CurvePlan::default() };
     let profiles = [lab.profile(&NTFS, &plan)?, lab.profile(&EXT3, &plan)?];
@@ -210,10 +213,10 @@ fn start(write: &Request) -> u64 {
 
 /// Writes by the piece of the disk in which they begin.
 fn by_piece(writes: &[&Request]) -> Vec<(f64, f64)> {
-    let pieces = writes.iter().map(|write| start(write) / PIECE_BYTES + 1).max().unwrap_or(0);
-    let mut counts = vec![0u32; pieces as usize];
-    writes.iter().for_each(|write| counts[(start(write) / PIECE_BYTES) as usize] += 1);
-    counts.iter().enumerate().map(|(piece, &count)| (piece as f64, f64::from(count))).collect()
+    let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+    writes.iter().for_each(|write| *counts.entry(start(write) / PIECE_BYTES).or_default() += 1);
+    let pieces = counts.last_key_value().map_or(0, |(last, _)| last + 1);
+    (0..pieces).map(|piece| (piece as f64, counts.get(&piece).copied().map_or(0.0, f64::from))).collect()
 }
 
 /// Where writes go.

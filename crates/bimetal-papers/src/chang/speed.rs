@@ -13,6 +13,7 @@ use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
 /// Fig. 8a: response of the drive without SLC by that with it.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let curves: [(&str, &Source, &str); 4] = [
         ("C1, NTFS", &NTFS, "chang-c1"),

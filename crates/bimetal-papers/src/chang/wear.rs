@@ -18,6 +18,7 @@ const WEAR_THRESHOLD: f64 = 16.0;
 const PASSES: [u32; 4] = [3, 10, 30, 60];
 
 /// Fig. 12a: erase counts of SLC and MLC blocks, of C3 at a sixteenth of its size.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let small = |device, passes| {
         Experiment::new(&NTFS_16TH, device, "chang")

@@ -161,6 +161,11 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     }
     let steps = &replays[IOZONE_AT];
     let chances = |steps: &Steps, step: &Step| (steps.before(step, "chances"), steps.after(step, "chances"));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the number of a set; below the first is the first"
+    )]
     // 0 where too few units entered a set for a judgement.
     let phi =
         |steps: &Steps, step: &Step, set: f64| PHIS.get(set as usize).map_or(f64::NAN, |name| steps.after(step, name));

@@ -18,6 +18,7 @@ fn erases(entry: &Entry) -> f64 {
 const IN_TURN: &str = "large data of the stand-ins are rewritten in turn and leave MLC little to collect; see `spread`";
 
 /// Fig. 15: erases of MLC by those of MLC-only.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     const EIGHT: &[(&str, &str)] = &[("threshold", "8KiB")];
     let schemes = [

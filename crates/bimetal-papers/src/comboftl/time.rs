@@ -60,6 +60,7 @@ fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
 }
 
 /// Fig. 10: execution time of all schemes, with 5 and 10 % of the blocks in SLC mode.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = of_each(lab, WITH_WARM, &BARS.map(|(_, chip, settings)| (chip, settings)))?;
     let ratio = |trace: usize, of: usize, by: usize| time_ratio(&runs[trace][by], &runs[trace][of]);
@@ -190,6 +191,7 @@ const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
 const CHIP_BLOCKS: u32 = 5120;
 
 /// Fig. 11: execution time over the share of blocks in SLC mode.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let of_share = |source, share: u32| {
         let fast = CHIP_BLOCKS * share / 1000;

@@ -171,6 +171,7 @@ impl Extents {
 }
 
 /// Fits a generator.
+#[expect(clippy::too_many_lines, reason = "one pass, in which every count is of the state before the request")]
 pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     match references(requests) {
         0 => return Err(FitError::NoData),

@@ -47,7 +47,7 @@ impl Room {
 
 /// Where the figures of a service come from.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     /// Directory of the store.
     pub directory: PathBuf,
     /// Requests.
