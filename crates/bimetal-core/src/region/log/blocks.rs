@@ -3,9 +3,9 @@
 //! Each die has its erased blocks and one open block per stream, and is collected by itself. A block that is full is sealed: it can be a
 //! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
 //!
-//! Many streams on many dies would have most of the spare area in open blocks. So dies can be *pooled*: they are collected as one, and a
-//! stream has an open block on each of a few lanes. Blocks are opened on dies where the stream has none open, and collected on the die that
-//! has fewest erased ones, so that all dies are written to.
+//! Many streams on many dies would have most of the spare area in open blocks. So dies can be *pooled*: their erased blocks are common, and
+//! a stream has an open block on each of a few lanes. Blocks are opened on dies where the stream has none open, and collected first on the
+//! die that has fewest erased ones, so that all dies are written to.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -297,41 +297,34 @@ impl<const N: usize> Blocks<N> {
         die: u32,
         choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
     ) -> Option<BlockId> {
-        let entries = self.dies[die as usize].first..self.dies[die as usize].end;
-        self.take_victim(die, entries, choose)
-    }
-
-    /// The same of pooled dies: on the one with the fewest erased blocks that has a victim. It is noted with the first die.
-    pub fn begin_collecting_pool(
-        &mut self,
-        mut choose: impl FnMut(&mut ValidCounts, Range<usize>) -> Option<usize>,
-    ) -> Option<BlockId> {
-        let key = |die: &Die<N>| (die.free.len(), die.first);
-        let mut tried = None;
-        loop {
-            let untried = self.dies.iter().filter(|&die| tried.is_none_or(|tried| key(die) > tried));
-            let die = untried.min_by_key(|&die| key(die))?;
-            tried = Some(key(die));
-            let victim = self.take_victim(0, die.first..die.end, &mut choose);
-            if victim.is_some() {
-                return victim;
-            }
-        }
-    }
-
-    fn take_victim(
-        &mut self,
-        of: u32,
-        entries: Range<usize>,
-        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
-    ) -> Option<BlockId> {
-        debug_assert!(self.victim(of).is_none());
-        let entry = choose(&mut self.counts, entries)?;
+        debug_assert!(self.victim(die).is_none());
+        let dies = self.dies.len();
+        let space = &mut self.dies[die as usize];
+        let entry = choose(&mut self.counts, space.first..space.end)?;
         self.counts.unseal(entry);
-        let die = self.dies.partition_point(|die| die.end <= entry);
-        let block = ((entry - self.dies[die].first) * self.dies.len() + die) as u32;
-        self.dies[of as usize].victim = Some(Open { block, page: 0 });
+        let block = ((entry - space.first) * dies + die as usize) as u32;
+        space.victim = Some(Open { block, page: 0 });
         Some(BlockId(block))
+    }
+
+    /// Dies that have a victim.
+    #[inline]
+    pub fn victims(&self) -> u32 {
+        self.dies.iter().map(|die| u32::from(die.victim.is_some())).sum()
+    }
+
+    /// The victim of all dies that has the fewest valid pages left, and its die.
+    pub fn emptiest_victim(&self) -> Option<(u32, BlockId)> {
+        let victims = (0..).zip(&self.dies).filter_map(|(die, space)| Some((die, BlockId(space.victim?.block))));
+        victims.min_by_key(|&(_, block)| self.valid_in(block))
+    }
+
+    /// The die without a victim with the fewest erased blocks, the first of equals, that comes after `last` in this order.
+    pub fn fewest_erased(&self, last: Option<u32>) -> Option<u32> {
+        let key = |die: u32| (self.free(die), die);
+        let rest = (0..self.dies()).filter(|&die| self.victim(die).is_none());
+        let rest = rest.filter(|&die| last.is_none_or(|last| key(die) > key(last)));
+        rest.min_by_key(|&die| key(die))
     }
 
     /// `pages` pages of a die's victim have moved away; the others begin with page `page`.
@@ -346,8 +339,7 @@ impl<const N: usize> Blocks<N> {
     /// The emptied victim of a die is erased.
     pub fn end_collecting(&mut self, die: u32) {
         if let Some(victim) = self.dies[die as usize].victim.take() {
-            let home = self.places[victim.block as usize].die;
-            self.dies[home as usize].free.push_back(victim.block);
+            self.dies[die as usize].free.push_back(victim.block);
         }
     }
 
@@ -426,7 +418,7 @@ impl<const N: usize> Blocks<N> {
                 return Err(format!("die {die} has no erased block"));
             }
         }
-        if reserved.is_none() && self.free_in_pool() == 0 && self.victim(0).is_none() {
+        if reserved.is_none() && self.free_in_pool() == 0 && self.victims() == 0 {
             return Err("there is no erased block".into());
         }
         match self.dies.get(self.next_die as usize) {
@@ -446,7 +438,7 @@ impl<const N: usize> Blocks<N> {
                 entry.is_some_and(|entry| !std::mem::replace(&mut is_used[entry], true))
             };
             if let Some(Open { block, page }) = space.victim
-                && (!take(block, is_pooled) || page > self.data_pages)
+                && (!take(block, false) || page > self.data_pages)
             {
                 return Err(format!("block {block} of die {die} cannot be the one that is collected"));
             }

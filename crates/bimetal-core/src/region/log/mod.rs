@@ -11,13 +11,15 @@
 //! `gc_free_blocks` erased blocks. On dies that program several pages together, those of today, blocks are large: there a victim is
 //! collected in steps between the pages that are written, so that no request waits for all of it.
 //!
-//! With many streams dies are pooled: they are collected as one, and a stream has open blocks on some of them, its lanes.
+//! With many streams dies are pooled: they have their erased blocks in common, and a stream has open blocks on some of them, its lanes.
+//! Each die has a victim of its own, and they take turns, so that no die copies while the others wait for it.
 //!
 //! # Progress
 //!
 //! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So
 //! when erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
-//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased.
+//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased. Of
+//! pooled dies there is an erased block for each victim: another is chosen only where one is left for it.
 //!
 //! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
 
@@ -112,6 +114,13 @@ pub struct Log<P = HostAndCopied, const N: usize = 2> {
     separation: P,
 }
 
+impl Step {
+    /// For each die of those that are collected in steps.
+    fn all(geometry: &Geometry) -> Vec<Self> {
+        vec![Self::default(); if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 }]
+    }
+}
+
 impl Log {
     /// An erased region for `logical_pages` pages, with two streams.
     ///
@@ -190,14 +199,13 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         // its last invalid page, again and again.
         let attainable = u32::try_from(spare - N as u64).unwrap_or(u32::MAX);
         let separation = separation(blocks.entries());
-        let steps = if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 };
         Ok(Self {
             region,
             table: PageTable::new(geometry, logical_pages),
             blocks,
             collection,
             idle_blocks: attainable.min(2 * collection.gc_free_blocks),
-            steps: vec![Step::default(); steps],
+            steps: Step::all(&geometry),
             erases: 0,
             copied_pages: 0,
             separation,
@@ -234,8 +242,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
         let separation = separation(blocks.entries(), lanes);
         let idle_blocks = (spare - open).min(2 * erased) as u32;
-        let steps = vec![Step::default(); usize::from(geometry.stripe_pages > 1)];
-        let table = PageTable::new(geometry, logical_pages);
+        let (table, steps) = (PageTable::new(geometry, logical_pages), Step::all(&geometry));
         Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })
     }
 
@@ -324,8 +331,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
         if self.blocks.needs_block(die, stream) {
-            let collected = if P::POOLED { 0 } else { die };
-            while self.is_short(die) && self.collect(media, collected) {}
+            while self.is_short(die) && self.collect(media, die) {}
         }
     }
 
@@ -374,26 +380,29 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         cause: Cause,
     ) {
         let lane = self.blocks.next_lane(self.separation.lanes(), self.table.geometry().stripe_pages);
-        if self.blocks.victim(0).is_some() && self.blocks.free_in_pool() == 0 {
-            // The room that the victim needs may be in the block that this page would go to.
+        while self.blocks.free_in_pool() < self.blocks.victims() {
+            // The room that a victim needs may be in the block that this page would go to.
             self.collect(media, 0);
         }
         self.append(media, (lane, stream), logical, parts, cause);
-        if !self.steps.is_empty() {
-            self.collect_step(media, 0);
+        if let Some(page) = self.table.lookup(logical).filter(|_| !self.steps.is_empty()) {
+            // Dies with victims take turns as the pages of a block do.
+            let geometry = self.table.geometry();
+            self.collect_step(media, geometry.page_of(page) % geometry.dies);
         }
     }
 
     /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
     /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
-        let victim = match self.blocks.victim(die) {
-            Some(victim) => BlockId(victim.block),
+        let (die, victim) = match self.blocks.victim(die) {
+            Some(victim) => (die, BlockId(victim.block)),
             None if !self.is_short(die) => return,
             None => {
-                let Some(victim) = self.begin_collecting(die) else { return };
+                let chosen = if P::POOLED { self.begin_collecting_pool() } else { self.victim_of_die(die) };
+                let Some((die, victim)) = chosen else { return };
                 self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
-                victim
+                (die, victim)
             }
         };
         let Step { valid, mut owed } = self.steps[die as usize];
@@ -417,23 +426,44 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Moves the valid pages of a die's victim away and erases it; false if the die has none.
+    /// Moves the valid pages of a die's victim away, or of a pool's, and erases it; false if there is none.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
-        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
-        let Some(victim) = collecting.or_else(|| self.begin_collecting(die)) else { return false };
+        let victim = if P::POOLED { self.victim_of_pool() } else { self.victim_of_die(die) };
+        let Some((die, victim)) = victim else { return false };
         let mut run = Run::default();
         while self.copy_run(media, die, &mut run) > 0 {}
         self.erase(media, die, victim);
         true
     }
 
+    /// A die's victim, chosen now unless it has one.
+    fn victim_of_die(&mut self, die: u32) -> Option<(u32, BlockId)> {
+        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
+        collecting.or_else(|| self.begin_collecting(die)).map(|victim| (die, victim))
+    }
+
+    /// The victim of a pool that takes the fewest copies, chosen now if there is none.
+    fn victim_of_pool(&mut self) -> Option<(u32, BlockId)> {
+        self.blocks.emptiest_victim().or_else(|| self.begin_collecting_pool())
+    }
+
+    /// Chooses a victim on the die with the fewest erased blocks that has none and can have one.
+    fn begin_collecting_pool(&mut self) -> Option<(u32, BlockId)> {
+        if self.blocks.free_in_pool() <= self.blocks.victims() {
+            return None;
+        }
+        let mut last = None;
+        loop {
+            let die = self.blocks.fewest_erased(last)?;
+            if let Some(victim) = self.begin_collecting(die) {
+                return Some((die, victim));
+            }
+            last = Some(die);
+        }
+    }
+
     fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
-        let mut choose = |counts: &mut _, entries| self.separation.victim(counts, entries);
-        let victim = if P::POOLED {
-            self.blocks.begin_collecting_pool(&mut choose)
-        } else {
-            self.blocks.begin_collecting(die, choose)
-        }?;
+        let victim = self.blocks.begin_collecting(die, |counts, entries| self.separation.victim(counts, entries))?;
         self.separation.collected(self.blocks.entry(victim));
         Some(victim)
     }
