@@ -178,11 +178,10 @@ impl Profile {
         for (size, spans) in sizes.iter_mut().zip(&write_spans) {
             size.update_ratio = ratio(size.write_bytes / SECTOR_BYTES, spans.distinct::<1>());
         }
-        let write_spans = Spans::merged(write_spans.iter());
+        let write_spans = Spans::merged(write_spans);
         let (sector_reads, sector_writes) = (read_spans.hits::<1>(), write_spans.hits::<1>());
         let page_writes = write_spans.hits::<PAGE_SECTORS>();
-        let footprint = Footprint::of(&read_spans, &write_spans, end);
-        drop((read_spans, write_spans));
+        let footprint = Footprint::of(read_spans, write_spans, end);
         Self {
             requests: requests.len() as u64,
             update_ratio: ratio(sector_writes.total(), sector_writes.distinct()),
@@ -320,9 +319,10 @@ fn hit_classes(hits: &Hits) -> Vec<HitClass> {
 
 impl Footprint {
     /// Of reads and writes that end before the sector `end`.
-    fn of(reads: &Spans, writes: &Spans, end: u64) -> Self {
-        let all = Spans::merged([reads, writes].into_iter());
-        let [read, written, touched] = [reads, writes, &all].map(Spans::distinct::<PAGE_SECTORS>);
+    fn of(reads: Spans, writes: Spans, end: u64) -> Self {
+        let pages = |spans: &Spans| spans.distinct::<PAGE_SECTORS>();
+        let (read, written) = (pages(&reads), pages(&writes));
+        let touched = pages(&Spans::merged([reads, writes]));
         Self {
             read_bytes: read * PAGE_BYTES,
             written_bytes: written * PAGE_BYTES,

@@ -36,15 +36,16 @@ impl Spans {
     }
 
     /// All of several together.
-    pub fn merged<'a>(parts: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        // The stable sort finds what is in order already.
-        let merge = |of: fn(&Self) -> &[u64]| {
-            let mut all: Vec<u64> = Vec::with_capacity(parts.clone().map(|part| of(part).len()).sum());
-            parts.clone().for_each(|part| all.extend(of(part)));
+    pub fn merged(parts: impl IntoIterator<Item = Self>) -> Self {
+        let merge = |parts: Vec<Vec<u64>>| {
+            let mut all = parts.concat();
+            drop(parts);
+            // The stable sort finds parts that are in order already.
             all.sort();
             all
         };
-        Self { starts: merge(|part| &part.starts), ends: merge(|part| &part.ends) }
+        let (starts, ends) = parts.into_iter().map(|part| (part.starts, part.ends)).unzip();
+        Self { starts: merge(starts), ends: merge(ends) }
     }
 
     /// How many units of `UNIT` sectors are hit how often. A request hits each unit that it touches once.
@@ -189,7 +190,7 @@ mod tests {
     fn spans_merged_are_those_of_all_requests() {
         let (requests, _) = writes(1);
         let parts = [&requests[..1000], &requests[1000..1001], &requests[1001..]].map(|part| Spans::of(part.iter()));
-        let (merged, all) = (Spans::merged(parts.iter()), Spans::of(requests.iter()));
+        let (merged, all) = (Spans::merged(parts), Spans::of(requests.iter()));
         assert_eq!((merged.starts, merged.ends), (all.starts, all.ends));
         assert_eq!(Spans::default().hits::<8>().most(), 0);
     }
