@@ -6,7 +6,6 @@ pub mod page_table;
 pub mod ring;
 pub mod slot_index;
 pub mod slot_table;
-pub mod unit_map;
 pub mod valid_counts;
 
 use serde::Serialize;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -57,7 +58,7 @@ impl Separation<2> for TwoStreams {
         self.0.note_sealed(block);
     }
 
-    fn check(&self, _: usize, _: usize) -> Result<(), String> {
+    fn check(&self, _: &PageTable, _: &Blocks<2>) -> Result<(), String> {
         self.0.check()
     }
 }

@@ -27,18 +27,23 @@ mod blocks;
 mod separation;
 #[cfg(test)]
 mod tests;
+mod units;
 mod victims;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::Space;
 use super::page_table::{PageTable, Run, ValidWord};
+use super::valid_counts::ValidCounts;
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
 use blocks::Open;
 pub use separation::{HostAndCopied, Separation};
+pub use units::{UnitSettings, Units, default_unit_blocks};
 pub use victims::{VictimPolicy, Victims};
 
 /// When a log is collected.
@@ -166,6 +171,9 @@ impl Log {
 }
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
+    /// Whether the pages of a victim go to several streams.
+    const MIXED: bool = P::POOLED && N > 1;
+
     /// An erased region of that capacity. `separation` makes its policy for a number of entries of blocks.
     ///
     /// # Errors
@@ -189,7 +197,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                 collection.gc_free_blocks
             ));
         }
-        let mut blocks = Blocks::<N>::new(&geometry, data_pages, reserved_blocks(N))?;
+        let dies = geometry.dies;
+        let mut blocks = Blocks::<N>::new((geometry.blocks, dies), dies, data_pages, reserved_blocks(N))?;
         check_pages(&geometry, &capacity, blocks.room(), reserved_blocks(N))?;
         for number in 0..lent {
             let block = blocks.lend(number % geometry.dies);
@@ -213,7 +222,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     /// An erased region for `logical_pages` pages whose dies are pooled. Streams have lanes, open blocks, on as many dies as leaves three
-    /// quarters of the spare area to garbage. `separation` makes its policy for numbers of entries of blocks and of lanes.
+    /// quarters of the spare area to garbage. `separation` makes its policy for a number of entries of blocks.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -222,7 +231,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         geometry: Geometry,
         logical_pages: u64,
         collection: Collection,
-        separation: impl FnOnce(usize, u32) -> P,
+        separation: impl FnOnce(usize) -> P,
     ) -> Result<Self, String> {
         assert!(P::POOLED, "dies of such a policy are not pooled");
         let capacity = Capacity::whole(&geometry, logical_pages);
@@ -238,9 +247,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                  gc_free_blocks"
             ));
         }
-        let blocks = Blocks::<N>::new(&geometry, geometry.pages_per_block, 0)?;
+        let blocks = Blocks::<N>::new((geometry.blocks, geometry.dies), lanes, geometry.pages_per_block, 0)?;
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
-        let separation = separation(blocks.entries(), lanes);
+        let separation = separation(blocks.entries());
         let idle_blocks = (spare - open).min(2 * erased) as u32;
         let (table, steps) = (PageTable::new(geometry, logical_pages), Step::all(&geometry));
         Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })
@@ -255,7 +264,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// Whether a die, or the pool, is to be collected.
     #[inline]
     fn is_short(&self, die: u32) -> bool {
-        let dies = if P::POOLED { self.table.geometry().dies } else { 1 };
+        let dies = if P::POOLED { self.blocks.dies() } else { 1 };
         self.erased(die) <= self.collection.gc_free_blocks.saturating_mul(dies)
     }
 
@@ -329,9 +338,16 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
 
     /// Makes sure that a stream's next page has an erased block, if it takes one.
     #[inline]
-    fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
-        if self.blocks.needs_block(die, stream) {
-            while self.is_short(die) && self.collect(media, die) {}
+    fn make_room<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
+        // Copies of a victim may have opened a block of the stream.
+        while self.blocks.needs_block(lane, stream) {
+            let collected = match self.separation.victim_at_limit(self.blocks.counts(), lane) {
+                Some(victim) => self.collect_entry(media, victim),
+                None => self.is_short(lane) && self.collect(media, lane),
+            };
+            if !collected {
+                return;
+            }
         }
     }
 
@@ -340,7 +356,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn next_page(&mut self, die: u32, stream: usize) -> (BlockId, u32) {
         if self.blocks.needs_block(die, stream) {
             let block = if P::POOLED { self.blocks.open_in_pool(die, stream) } else { self.blocks.open(die, stream) };
-            self.separation.opened(self.blocks.entry(block), stream);
+            self.separation.opened(self.blocks.entry(block), die, stream);
         }
         self.blocks.next_page(die, stream)
     }
@@ -379,7 +395,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         parts: &[Part<M::Data>],
         cause: Cause,
     ) {
-        let lane = self.blocks.next_lane(self.separation.lanes(), self.table.geometry().stripe_pages);
+        let in_turn = || self.blocks.next_lane(self.table.geometry().stripe_pages);
+        let lane = self.separation.lane(logical).unwrap_or_else(in_turn);
         while self.blocks.free_in_pool() < self.blocks.victims() {
             // The room that a victim needs may be in the block that this page would go to.
             self.collect(media, 0);
@@ -429,6 +446,17 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// Moves the valid pages of a die's victim away, or of a pool's, and erases it; false if there is none.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
         let victim = if P::POOLED { self.victim_of_pool() } else { self.victim_of_die(die) };
+        self.empty(media, victim)
+    }
+
+    /// The same of a block that the policy has chosen.
+    fn collect_entry<M: Media>(&mut self, media: &mut M, entry: usize) -> bool {
+        let die = self.blocks.die_of(entry);
+        let victim = self.begin_collecting(die, |_, _, _| Some(entry));
+        self.empty(media, victim.map(|victim| (die, victim)))
+    }
+
+    fn empty<M: Media>(&mut self, media: &mut M, victim: Option<(u32, BlockId)>) -> bool {
         let Some((die, victim)) = victim else { return false };
         let mut run = Run::default();
         while self.copy_run(media, die, &mut run) > 0 {}
@@ -439,7 +467,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// A die's victim, chosen now unless it has one.
     fn victim_of_die(&mut self, die: u32) -> Option<(u32, BlockId)> {
         let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
-        collecting.or_else(|| self.begin_collecting(die)).map(|victim| (die, victim))
+        collecting.or_else(|| self.begin_collecting(die, P::victim)).map(|victim| (die, victim))
     }
 
     /// The victim of a pool that takes the fewest copies, chosen now if there is none.
@@ -455,15 +483,20 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let mut last = None;
         loop {
             let die = self.blocks.fewest_erased(last)?;
-            if let Some(victim) = self.begin_collecting(die) {
+            if let Some(victim) = self.begin_collecting(die, P::victim) {
                 return Some((die, victim));
             }
             last = Some(die);
         }
     }
 
-    fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
-        let victim = self.blocks.begin_collecting(die, |counts, entries| self.separation.victim(counts, entries))?;
+    fn begin_collecting(
+        &mut self,
+        die: u32,
+        choose: impl FnOnce(&mut P, &mut ValidCounts, Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        let victim =
+            self.blocks.begin_collecting(die, |counts, entries| choose(&mut self.separation, counts, entries))?;
         self.separation.collected(self.blocks.entry(victim));
         Some(victim)
     }
@@ -474,19 +507,19 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, run: &mut Run) -> usize {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
-        let (pages, die_to, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
-        let (block, page) = self.next_page(die_to, stream);
+        let (pages, lane, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
+        let (block, page) = self.next_page(lane, stream);
         let to = self.table.geometry().ppa(block, page);
         self.table.move_run(pages, to, self.blocks.data_pages() - page, run);
         let copied = run.pages().len();
         // Of several streams, pages between those that were moved may be left.
-        let last = if P::POOLED { 0 } else { copied - 1 };
+        let last = if Self::MIXED { 0 } else { copied - 1 };
         let next = self.table.geometry().page_of(run.pages()[last]) + 1;
         self.blocks.moved(die, copied as u32, next);
         if P::POOLED {
             self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
         }
-        let is_full = self.fill(die_to, stream, copied as u32);
+        let is_full = self.fill(lane, stream, copied as u32);
         media.copy_run(self.region, run.pages(), to, Cause::Gc);
         self.copied_pages += copied as u64;
         if is_full {
@@ -499,13 +532,15 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// and none is erased, they go to another one.
     fn of_one_stream(&self, pages: ValidWord, victim: Open) -> (ValidWord, u32, usize) {
         let entry = self.blocks.entry(BlockId(victim.block));
-        let stream = self.separation.copied(self.table.first_owner(pages), entry);
-        let pages = self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream);
+        let first = self.table.first_owner(pages);
+        let stream = self.separation.copied(first, entry);
+        let is_of_stream = |logical| self.separation.copied(logical, entry) == stream;
+        let pages = if Self::MIXED { self.table.retain(pages, is_of_stream) } else { pages };
         // Copies go to the lanes in turn, victim by victim and word by word.
-        let lanes = self.separation.lanes();
-        let lane = (victim.block + victim.page / u64::BITS) % lanes;
+        let in_turn = || (victim.block + victim.page / u64::BITS) % self.blocks.lanes();
+        let lane = self.separation.lane(first).unwrap_or_else(in_turn);
         let takes_none = self.blocks.free_in_pool() > 0 || !self.blocks.needs_block(lane, stream);
-        let other = if takes_none { None } else { self.blocks.with_room(lanes) };
+        let other = if takes_none { None } else { self.blocks.with_room() };
         let (lane, stream) = other.unwrap_or((lane, stream));
         (pages, lane, stream)
     }
@@ -594,7 +629,7 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         }
         let before = self.copied_pages;
         let budget = before + u64::from(budget_pages);
-        let pools = if P::POOLED { 1 } else { self.table.geometry().dies };
+        let pools = if P::POOLED { 1 } else { self.blocks.dies() };
         for die in 0..pools {
             while self.erased(die) < self.idle_blocks && self.copied_pages < budget && self.collect(media, die) {}
         }
@@ -623,7 +658,7 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        u64::from(self.table.logical_pages()) * 4 + self.separation.metadata_bytes()
+        self.separation.metadata_bytes(self.table.logical_pages())
     }
 
     fn check(&self) -> Result<(), String> {
@@ -631,6 +666,6 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         let is_written_beyond = |block, page| self.table.valid_word(block, page).is_some();
         let reserved = (!P::POOLED).then_some(reserved_blocks(N));
         self.blocks.check(&valid, reserved, is_written_beyond)?;
-        self.separation.check(self.table.logical_pages() as usize, self.blocks.entries())
+        self.separation.check(&self.table, &self.blocks)
     }
 }
