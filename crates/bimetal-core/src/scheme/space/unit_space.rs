@@ -29,7 +29,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::media::{Cause, CellMode, Media, Part};
+use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::region::Space;
 use crate::region::page_table::Run;
 use crate::region::unit_map::UnitMap;
@@ -130,7 +130,7 @@ impl UnitSpace {
         let mut run = Run::default();
         let mut page = 0;
         while let Some((to, next)) = self.units.relocate(victim, page, unit, &mut run) {
-            media.copy_run(self.region, run.pages(), to, Cause::Gc);
+            media.copy_run(self.region, run.pages(), to, Stream::ONLY, Cause::Gc);
             self.copied_pages += run.pages().len() as u64;
             page = next;
         }
@@ -184,7 +184,7 @@ impl Space for UnitSpace {
         let unit = self.units.unit_of(logical);
         self.make_room(media, unit);
         let ppa = self.units.place(logical, unit);
-        media.program(self.region, ppa, parts, cause);
+        media.program(self.region, ppa, parts, Stream::ONLY, cause);
     }
 
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn write(media: &mut Checked<SimMedia>, space: &mut UnitSpace, logical: u32) {
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 0);
         let host = Part { data: media.host(), from: 0, to: 0, sectors: 8 };
         space.write(media, logical, &[host], Cause::Host);
     }
