@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chip::{CellMode, Chip};
-use crate::operation::{Cause, DiskOp, FlashOp};
+use crate::operation::{Cause, DiskOp, FlashOp, Stream};
 use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
@@ -17,6 +17,9 @@ pub struct Counts {
     copybacks: [u64; Cause::ALL.len()],
     /// Of the reads: pages that were sensed together with another one.
     sensed_together: [u64; Cause::ALL.len()],
+    /// Of the programs: those of each stream. They are not saved, so that a store that is opened again counts them from then on.
+    #[serde(skip)]
+    by_stream: [[u64; Cause::ALL.len()]; Stream::MAX],
 }
 
 impl Counts {
@@ -32,11 +35,18 @@ impl Counts {
         self.counts[op as usize][cause as usize] += count;
     }
 
+    /// More pages programmed in a stream.
+    #[inline(always)]
+    pub fn add_programs(&mut self, stream: Stream, cause: Cause, count: u64) {
+        self.add_many(FlashOp::Program, cause, count);
+        self.by_stream[stream.index()][cause as usize] += count;
+    }
+
     /// More pages copied within their die: a read and a program each.
     #[inline]
-    pub fn add_copybacks(&mut self, cause: Cause, count: u64) {
+    pub fn add_copybacks(&mut self, stream: Stream, cause: Cause, count: u64) {
         self.add_many(FlashOp::Read, cause, count);
-        self.add_many(FlashOp::Program, cause, count);
+        self.add_programs(stream, cause, count);
         self.copybacks[cause as usize] += count;
     }
 
@@ -55,6 +65,11 @@ impl Counts {
     /// How many of the reads and programs because of `cause` were copies within a die.
     pub fn copybacks(&self, cause: Cause) -> u64 {
         self.copybacks[cause as usize]
+    }
+
+    /// How many of the programs because of `cause` were of a stream.
+    pub fn of_stream(&self, stream: Stream, cause: Cause) -> u64 {
+        self.by_stream[stream.index()][cause as usize]
     }
 
     /// How often `op` happened because of `cause`.
@@ -376,7 +391,7 @@ mod tests {
             change(&mut ledger);
             ledger.check().is_ok()
         };
-        assert!(changed(|ledger| ledger.rows[0].counts.add_copybacks(Cause::Gc, 7)));
+        assert!(changed(|ledger| ledger.rows[0].counts.add_copybacks(Stream::ONLY, Cause::Gc, 7)));
         assert!(!changed(|ledger| ledger.rows[0].counts.copybacks[0] = 1), "no reads that they could be");
         assert!(!changed(|ledger| ledger.rows[0].counts.add_many(FlashOp::Read, Cause::Gc, u64::MAX / 25_000)));
         assert!(!changed(|ledger| ledger.disks[0].add(DiskOp::Read, Cause::Host, 1, Nanos(u64::MAX))));

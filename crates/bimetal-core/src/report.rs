@@ -9,6 +9,7 @@
 
 mod intervals;
 mod load;
+mod streams;
 mod wear;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -27,6 +28,7 @@ use wear::{WearGroup, wear_groups};
 
 pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
 pub use load::{LoadFigures, Overload};
+pub use streams::StreamFigures;
 pub use wear::{EraseBin, WearFigures};
 
 /// Seconds of a Julian year, 365.25 days.
@@ -195,6 +197,8 @@ pub struct Report {
     pub load: LoadFigures,
     /// Operations by region, mode, operation and cause; only those that took place.
     pub ops: Vec<OpFigures>,
+    /// Programs by region, mode and stream; only streams that were used.
+    pub streams: Vec<StreamFigures>,
     /// Erase counts by region.
     pub wear: Vec<WearFigures>,
     /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
@@ -245,6 +249,7 @@ impl Report {
             simulated_s: outcome.simulated_ns as f64 / 1e9,
             load: LoadFigures::of(regions, disks, outcome),
             ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
+            streams: streams::figures(regions, &outcome.ledger.rows),
             wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
             write_amplification: finite(programmed / host_bytes),
             energy_j: energy_j(regions, &outcome.ledger.rows) + disk_energy_j(disks, &outcome.ledger.disks),
@@ -423,6 +428,7 @@ mod tests {
             sector: number * 8 % 4096,
             sectors: 8,
             op: if number % 4 == 3 { Op::Read } else { Op::Write },
+            handle: 0,
         };
         (0..count).map(request).collect()
     }

@@ -183,7 +183,7 @@ impl Model {
         };
         let sector = if self.draw(4) == 0 { sector } else { sector / 8 * 8 };
         let sector = sector.min(total - sectors);
-        Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
     }
 
     fn step(&mut self, media: &mut Media, scheme: &mut dyn Scheme<Media>, request: &Request) {
@@ -329,7 +329,7 @@ const SITUATIONS: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// A request during which a device is filled.
-const NOTHING: Request = Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write };
+const NOTHING: Request = Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 };
 
 /// Runs random requests, comparing every read, and reads everything at the end.
 fn run(spec: &SchemeSpec, device: &Device, settings: &[(&str, &str)], filled: bool, requests: u64, seed: u64) {
@@ -357,7 +357,7 @@ fn run(spec: &SchemeSpec, device: &Device, settings: &[(&str, &str)], filled: bo
     scheme.check().unwrap();
     for sector in (0..shape.logical_sectors).step_by(256) {
         let sectors = 256.min(shape.logical_sectors - sector) as u32;
-        model.step(&mut media, scheme.as_mut(), &Request { arrival_ns: 0, sector, sectors, op: Op::Read });
+        model.step(&mut media, scheme.as_mut(), &Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 });
     }
 }
 

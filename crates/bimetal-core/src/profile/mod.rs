@@ -387,7 +387,7 @@ mod tests {
     use crate::workload;
 
     fn request(arrival_us: u64, op: Op, sector: u64, sectors: u32) -> Request {
-        Request { arrival_ns: arrival_us * 1000, sector, sectors, op }
+        Request { arrival_ns: arrival_us * 1000, sector, sectors, op, handle: 0 }
     }
 
     #[test]

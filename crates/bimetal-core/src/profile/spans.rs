@@ -156,7 +156,7 @@ mod tests {
             for hit in sector / unit..(sector + u64::from(sectors)).div_ceil(unit) {
                 *counted.entry(hit).or_insert(0) += u64::from(sectors > 0);
             }
-            Request { arrival_ns: 0, sector, sectors, op: Op::Write }
+            Request { arrival_ns: 0, sector, sectors, op: Op::Write, handle: 0 }
         });
         let requests = requests.collect();
         counted.retain(|_, &mut count| count > 0);

@@ -110,7 +110,7 @@ mod tests {
         let mut arrival_ns = 0;
         let mut request = |(number, gap_us): (u64, u64)| {
             arrival_ns += gap_us * 1000;
-            Request { arrival_ns, sector: number * 8 % 4096, sectors: 8, op: Op::Read }
+            Request { arrival_ns, sector: number * 8 % 4096, sectors: 8, op: Op::Read, handle: 0 }
         };
         let requests: Vec<Request> = (0..).zip(gaps_us).map(&mut request).collect();
         let chip = chip::find("chang-mlc").unwrap();

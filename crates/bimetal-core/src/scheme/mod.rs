@@ -13,6 +13,7 @@ mod comboftl;
 mod conventional;
 mod dac;
 mod density_control;
+mod fdp;
 mod fifo_log;
 mod flash_cache;
 mod fpfcl;
@@ -267,6 +268,7 @@ registry! {
     pagemap::PageMapped,
     sepbit::SepBitMapped,
     dac::DacMapped,
+    fdp::FdpMapped,
     unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,

@@ -106,7 +106,7 @@ mod tests {
     /// Host reads and programs that a request takes.
     fn cost(media: &mut SimMedia, scheme: &mut PageMapped, op: Op, sector: u64, sectors: u32) -> (u64, u64) {
         media.reset_counts();
-        let request = Request { arrival_ns: 0, sector, sectors, op };
+        let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         media.begin(&request, 0);
         scheme.serve(media, &request);
         let ledger = media.ledger();

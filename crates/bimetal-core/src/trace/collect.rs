@@ -75,9 +75,15 @@ impl<'a> Collector<'a> {
         self.warnings.push(warning);
     }
 
-    /// Adds a record. Zero-length ones are counted, not kept.
+    /// Adds a record without a placement handle. Zero-length ones are counted, not kept.
     #[inline]
     pub(super) fn push(&mut self, row: &Row) -> Parsed<()> {
+        self.push_with_handle(row, 0)
+    }
+
+    /// The same with a placement handle.
+    #[inline]
+    pub(super) fn push_with_handle(&mut self, row: &Row, handle: u8) -> Parsed<()> {
         if row.bytes == 0 {
             self.empty += 1;
             return Ok(());
@@ -106,7 +112,7 @@ impl<'a> Collector<'a> {
         self.out_of_order += u64::from(row.time_ns < self.last_time);
         self.last_time = row.time_ns;
         self.first_time = self.first_time.min(row.time_ns);
-        self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op });
+        self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op, handle });
         self.device_of.push(slot as u32);
         Ok(())
     }
@@ -233,8 +239,11 @@ mod tests {
         let trace = spc(TWO, DeviceChoice::All).unwrap();
         let at = |id, base_sector, sectors, requests| TraceDevice { id, base_sector, sectors, requests };
         assert_eq!(trace.devices, [at(3, 0, 2048, 1), at(7, 2048, 6144, 2)]);
-        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 10, sectors: 2, op: Op::Read });
-        assert_eq!(trace.requests[1], Request { arrival_ns: 1_000_000_000, sector: 2048, sectors: 1, op: Op::Write });
+        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 10, sectors: 2, op: Op::Read, handle: 0 });
+        assert_eq!(
+            trace.requests[1],
+            Request { arrival_ns: 1_000_000_000, sector: 2048, sectors: 1, op: Op::Write, handle: 0 }
+        );
         assert_eq!(trace.requests[2].sector, 2048 + 4096);
         assert_eq!((trace.read_bytes, trace.write_bytes), (1512, 512));
         assert_eq!(trace.span_sectors(), 8192);

@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn footprint_by_bitmap_and_by_extents_agree() {
-        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op };
+        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         let mut trace = Trace {
             name: String::new(),
             format: "spc",

@@ -10,6 +10,7 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+mod kv_cache;
 pub mod like;
 mod msn;
 mod pc;
@@ -126,6 +127,7 @@ registry! {
     search,
     exchange,
     msn,
+    kv_cache,
     phases,
 }
 
@@ -183,7 +185,8 @@ mod tests {
         for spec in WORKLOADS {
             let requests = generate(spec.name, &[("requests", "20000")], 7);
             let digest = requests.iter().fold(0xcbf2_9ce4_8422_2325u64, |digest, request| {
-                let fields = [request.arrival_ns, request.sector, u64::from(request.sectors), request.op as u64];
+                let kind = request.op as u64 | u64::from(request.handle) << 8;
+                let fields = [request.arrival_ns, request.sector, u64::from(request.sectors), kind];
                 fields
                     .iter()
                     .fold(digest, |digest, field| (digest ^ field).wrapping_mul(0x0100_0000_01b3).rotate_left(29))
@@ -205,6 +208,7 @@ mod tests {
         search bb11abdf02dbbbcc
         exchange 6b6eda1610776aeb
         msn 66e873bbad4009dd
+        kv-cache d97b7be1d4a204e0
         phases 360d48100b284737
         ");
     }

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use super::Space;
 use super::page_table::{PageTable, Run, ValidWord};
 use super::valid_counts::ValidCounts;
-use crate::media::{Cause, CellMode, Media, Part};
+use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
@@ -197,6 +197,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                 collection.gc_free_blocks
             ));
         }
+        const { assert!(N <= Stream::MAX, "media count no more streams") };
         let dies = geometry.dies;
         let mut blocks = Blocks::<N>::new((geometry.blocks, dies), dies, data_pages, reserved_blocks(N))?;
         check_pages(&geometry, &capacity, blocks.room(), reserved_blocks(N))?;
@@ -233,12 +234,27 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         collection: Collection,
         separation: impl FnOnce(usize) -> P,
     ) -> Result<Self, String> {
+        Self::pooled_with(region, geometry, logical_pages, collection, N as u64, separation)
+    }
+
+    /// The same if only `streams` of its streams, at least 1, will ever be written to.
+    ///
+    /// # Errors
+    /// Too little spare area, and how much it takes.
+    pub fn pooled_with(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        collection: Collection,
+        streams: u64,
+        separation: impl FnOnce(usize) -> P,
+    ) -> Result<Self, String> {
         assert!(P::POOLED, "dies of such a policy are not pooled");
         let capacity = Capacity::whole(&geometry, logical_pages);
         let data_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
         let spare = u64::from(geometry.blocks).saturating_sub(data_blocks);
-        let lanes = (spare / (4 * N as u64)).clamp(1, u64::from(geometry.dies)) as u32;
-        let open = u64::from(lanes) * N as u64;
+        let lanes = (spare / (4 * streams)).clamp(1, u64::from(geometry.dies)) as u32;
+        let open = u64::from(lanes) * streams;
         let erased = u64::from(collection.gc_free_blocks) * u64::from(geometry.dies);
         let needed = erased + open;
         if needed > spare {
@@ -247,6 +263,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                  gc_free_blocks"
             ));
         }
+        const { assert!(N <= Stream::MAX, "media count no more streams") };
         let blocks = Blocks::<N>::new((geometry.blocks, geometry.dies), lanes, geometry.pages_per_block, 0)?;
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
         let separation = separation(blocks.entries());
@@ -330,9 +347,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.table.assign(logical, page);
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
         let is_full = self.fill(die, stream, 1);
-        media.program(self.region, page, parts, cause);
+        media.program(self.region, page, parts, Stream::new(stream), cause);
         if is_full {
-            self.summarise(media, page);
+            self.summarise(media, page, stream);
         }
     }
 
@@ -437,9 +454,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
 
     /// Programs the summary of a block that is full with its data page `last`, if it has one.
     #[cold]
-    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa) {
+    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa, stream: usize) {
         if self.blocks.data_pages() < self.table.geometry().pages_per_block {
-            media.program(self.region, Ppa(last.0 + 1), &[], Cause::Meta);
+            media.program(self.region, Ppa(last.0 + 1), &[], Stream::new(stream), Cause::Meta);
         }
     }
 
@@ -520,10 +537,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
             self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
         }
         let is_full = self.fill(lane, stream, copied as u32);
-        media.copy_run(self.region, run.pages(), to, Cause::Gc);
+        media.copy_run(self.region, run.pages(), to, Stream::new(stream), Cause::Gc);
         self.copied_pages += copied as u64;
         if is_full {
-            self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+            self.summarise(media, Ppa(to.0 + copied as u32 - 1), stream);
         }
         copied
     }
@@ -607,6 +624,11 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     fn put_elsewhere(&mut self, logical: u32, place: u32) {
         self.forget(logical);
         self.table.put_elsewhere(logical, place);
+    }
+
+    #[inline(always)]
+    fn set_handle(&mut self, handle: u8) {
+        self.separation.set_handle(handle);
     }
 
     #[inline]

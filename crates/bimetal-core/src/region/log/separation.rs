@@ -28,6 +28,10 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
         None
     }
 
+    /// Pages that are written from now on have this placement handle, 0 for none.
+    #[inline(always)]
+    fn set_handle(&mut self, _handle: u8) {}
+
     /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize;
 

@@ -12,7 +12,7 @@ fn media(geometry: Geometry) -> Checked<SimMedia> {
     let chip = chip::find("chang-mlc").unwrap();
     let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
     let mut media = Checked::new(sim, &[(geometry, 0)]);
-    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 0);
     media
 }
 

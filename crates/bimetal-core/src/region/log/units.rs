@@ -282,7 +282,7 @@ mod tests {
     }
 
     fn write(media: &mut Checked<SimMedia>, space: &mut Log<Units, 1>, logical: u32) {
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 0);
         let host = Part { data: media.host(), from: 0, to: 0, sectors: 8 };
         space.write(media, logical, &[host], Cause::Host);
     }
