@@ -3,9 +3,8 @@
 use bimetal_core::device::{self, PRESETS};
 use bimetal_core::scheme::ParameterSpec;
 use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
-use bimetal_study::catalogue::{
-    self, ChipItem, DeviceItem, DriveItem, FormatItem, PaperItem, SchemeItem, WorkloadItem,
-};
+use bimetal_papers::catalogue::{self as papers, PaperItem};
+use bimetal_study::catalogue::{self, ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -71,7 +70,7 @@ pub fn items(what: Listed) -> Result<Vec<Item>, Failure> {
         Listed::Devices => PRESETS.iter().map(device_item).collect(),
         Listed::Formats => Ok(catalogue::formats().iter().map(format_item).collect()),
         Listed::Workloads => Ok(WORKLOADS.iter().map(|spec| workload(spec)).collect()),
-        Listed::Papers => Ok(catalogue::papers().iter().map(paper_item).collect()),
+        Listed::Papers => Ok(papers::papers().iter().map(paper_item).collect()),
     }
 }
 

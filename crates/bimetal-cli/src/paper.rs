@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bimetal_study::figure::{Claim, Figure, Origin, Plot, Series, short};
-use bimetal_study::html;
-use bimetal_study::paper::{self, Reproduction, Score};
+use bimetal_papers::claim::{Claim, Figure};
+use bimetal_papers::{Reproduction, Score, check_traces, choose, reproduce};
+use bimetal_study::figure::{Origin, Plot, Series, short};
 
 use crate::args::{PaperArgs, TraceOptions};
 use crate::failure::Failure;
@@ -16,19 +16,19 @@ use bimetal_study::number::NOTHING;
 
 /// Runs the command.
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
-    let chosen = paper::choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
-    paper::check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
+    let chosen = choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
+    check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
     output::check(&args.json, &args.html)?;
     let mut own = BTreeMap::new();
     for (name, file) in &args.trace {
         own.insert(name.clone(), setup::traces(&[PathBuf::from(file)], &TraceOptions::default())?);
     }
     let bar = PaperBar::new();
-    let reproduction = paper::reproduce(&chosen, args.scale(), usize::from(args.jobs.unwrap_or(0)), own, &bar)?;
+    let reproduction = reproduce(&chosen, args.scale(), usize::from(args.jobs.unwrap_or(0)), own, &bar)?;
     drop(bar);
     output::write_html(&args.html, || {
         let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
-        html::figures(&title, &output::command_line(), &reproduction.figures)
+        bimetal_papers::figures(&title, &output::command_line(), &reproduction.figures)
     })?;
     output::emit(&args.json, &reproduction, || text(&reproduction, args.paper.is_some()))
 }

@@ -4,10 +4,9 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
+use bimetal_papers::lab::LabProgress;
 use bimetal_study::compare::Progress;
 use bimetal_study::drives;
-use bimetal_study::paper;
-use bimetal_study::paper::lab::LabProgress;
 use bimetal_study::sweep::schedule;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -74,7 +73,7 @@ impl LabProgress for PaperBar {
     }
 }
 
-impl paper::Progress for PaperBar {
+impl bimetal_papers::Progress for PaperBar {
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize) {
         self.bar.set_message(format!("{paper} {figure} ({number} of {of})"));
     }

@@ -44,7 +44,7 @@ fn workloads() -> PyResult<String> {
 /// Every paper.
 #[pyfunction]
 fn papers() -> PyResult<String> {
-    json(&catalogue::papers())
+    json(&bimetal_papers::catalogue::papers())
 }
 
 /// Adds what is here to the module.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bimetal_study::html;
-use bimetal_study::paper;
-use bimetal_study::paper::lab::Scale;
+use bimetal_papers as papers;
+use bimetal_papers::lab::Scale;
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};
@@ -14,7 +13,7 @@ use crate::trace::Trace;
 /// Figures and claims.
 #[pyclass(frozen, module = "bimetal._core")]
 pub struct Reproduction {
-    reproduction: paper::Reproduction,
+    reproduction: papers::Reproduction,
 }
 
 #[pymethods]
@@ -26,7 +25,7 @@ impl Reproduction {
 
     /// The figures, as one page. The command is shown as what makes it again.
     fn html(&self, py: Python<'_>, title: &str, command: &str) -> String {
-        py.detach(|| html::figures(title, command, &self.reproduction.figures))
+        py.detach(|| papers::figures(title, command, &self.reproduction.figures))
     }
 }
 
@@ -41,12 +40,12 @@ fn reproduce(
     traces: Vec<(String, Bound<'_, Trace>)>,
     jobs: usize,
 ) -> PyResult<Reproduction> {
-    let chosen = paper::choose(paper, &figures).map_err(|error| error.raise(py))?;
+    let chosen = papers::choose(paper, &figures).map_err(|error| error.raise(py))?;
     let names = traces.iter().map(|(name, _)| name.as_str());
-    paper::check_traces(&chosen, names).map_err(|error| error.raise(py))?;
+    papers::check_traces(&chosen, names).map_err(|error| error.raise(py))?;
     let own: BTreeMap<_, _> = traces.into_iter().map(|(name, trace)| (name, trace.get().workload.clone())).collect();
     let scale = if quick { Scale::Quick } else { Scale::Full };
-    let made = interruptible(py, |stop| paper::reproduce(&chosen, scale, jobs, own, stop))?;
+    let made = interruptible(py, |stop| papers::reproduce(&chosen, scale, jobs, own, stop))?;
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 

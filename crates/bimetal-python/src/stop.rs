@@ -7,9 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use bimetal_papers::lab::LabProgress;
 use bimetal_study::compare;
-use bimetal_study::paper;
-use bimetal_study::paper::lab::LabProgress;
 use pyo3::prelude::*;
 
 /// How often signals are looked at.
@@ -42,7 +41,7 @@ impl LabProgress for Stop {
     }
 }
 
-impl paper::Progress for Stop {
+impl bimetal_papers::Progress for Stop {
     fn figure(&self, _paper: &str, _figure: &str, _number: usize, _of: usize) {}
 }
 

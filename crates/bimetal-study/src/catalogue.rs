@@ -9,7 +9,6 @@ use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
 use serde::Serialize;
 
 use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
-use crate::paper::{PAPERS, PaperSpec};
 use crate::writer::WRITERS;
 
 /// A scheme.
@@ -103,30 +102,6 @@ pub struct TargetItem {
     pub goal: Goal,
 }
 
-/// A paper that is reproduced.
-#[derive(Clone, Debug, Serialize)]
-pub struct PaperItem {
-    /// Its name.
-    pub name: &'static str,
-    /// Its systems, in a line.
-    pub summary: &'static str,
-    /// Authors, title, where and when.
-    pub citation: &'static str,
-    /// Its tables and figures.
-    pub figures: Vec<FigureItem>,
-}
-
-/// A table or figure of a paper.
-#[derive(Clone, Debug, Serialize)]
-pub struct FigureItem {
-    /// Its name.
-    pub name: &'static str,
-    /// What it shows, in a line.
-    pub title: &'static str,
-    /// Names of the traces that it needs.
-    pub traces: Vec<&'static str>,
-}
-
 impl SchemeItem {
     /// What is listed of a scheme.
     pub fn of(spec: &SchemeSpec) -> Self {
@@ -218,18 +193,6 @@ impl WorkloadItem {
     }
 }
 
-impl PaperItem {
-    /// What is listed of a paper.
-    pub fn of(spec: &PaperSpec) -> Self {
-        let figures = spec.figures.iter().map(|figure| FigureItem {
-            name: figure.name,
-            title: figure.title,
-            traces: figure.sources.iter().map(|source| source.name).collect(),
-        });
-        Self { name: spec.name, summary: spec.summary, citation: spec.citation, figures: figures.collect() }
-    }
-}
-
 /// Every scheme.
 pub fn schemes() -> Vec<SchemeItem> {
     SCHEMES.iter().map(|spec| SchemeItem::of(spec)).collect()
@@ -261,9 +224,4 @@ pub fn formats() -> Vec<FormatItem> {
 /// Every workload.
 pub fn workloads() -> Vec<WorkloadItem> {
     WORKLOADS.iter().map(|spec| WorkloadItem::of(spec)).collect()
-}
-
-/// Every paper.
-pub fn papers() -> Vec<PaperItem> {
-    PAPERS.iter().map(|spec| PaperItem::of(spec)).collect()
 }

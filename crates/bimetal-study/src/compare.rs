@@ -414,7 +414,7 @@ fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
 ///
 /// # Errors
 /// A device that does not suit its scheme, or that `served` stopped it.
-pub(crate) fn entry(
+pub fn entry(
     resolved: &Resolved,
     requests: &[Request],
     facts: &TraceFacts,

@@ -1,30 +1,10 @@
-//! Figures and the claims that are read off them, as data: what a paper shows, beside what comes out here.
+//! Diagrams as data: what was measured, beside what somebody else has published.
 //!
-//! A figure is drawn in a report and listed in a table from the same points; a verdict is computed from measured values.
+//! A diagram is drawn in a report and listed in a table from the same points.
 
 use serde::Serialize;
 
 use crate::number::plain;
-
-/// What was reproduced of one table or figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
-    /// Name of the paper on the command line.
-    pub paper: &'static str,
-    /// Name of the figure on the command line, such as `fig8a`.
-    pub figure: &'static str,
-    /// What it shows, in a line.
-    pub title: &'static str,
-    /// How it was made and what to look at, in a few sentences.
-    pub caption: String,
-    /// The diagrams; none where the paper has numbers only.
-    pub plots: Vec<Plot>,
-    /// What the paper claims, and what was found. In JSON all claims are in one list of their own.
-    #[serde(skip)]
-    pub claims: Vec<Claim>,
-    /// Commands that repeat every point.
-    pub commands: Vec<String>,
-}
 
 /// One diagram.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -215,57 +195,6 @@ impl Series {
     /// What the paper has, by names.
     pub fn of_paper_by_name(name: impl Into<String>, points: Vec<(String, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Paper, points: Points::Names(points) }
-    }
-}
-
-/// What a paper says, and what was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
-    /// Name of the paper on the command line.
-    pub paper: &'static str,
-    /// Name of the figure on the command line.
-    pub figure: &'static str,
-    /// The acceptance target of the specification that it belongs to, such as `T20`.
-    pub target: Option<&'static str>,
-    /// What is claimed, in a few words.
-    pub claim: &'static str,
-    /// What the paper has, with the tolerance within which it counts as held.
-    pub expected: String,
-    /// What was found.
-    pub measured: String,
-    /// Whether it held.
-    pub verdict: Verdict,
-    /// Why the verdict is so, in a line.
-    pub reason: String,
-}
-
-/// Whether a claim held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Verdict {
-    /// It did.
-    #[serde(rename = "held")]
-    Held,
-    /// It did not.
-    #[serde(rename = "not held")]
-    NotHeld,
-    /// It cannot be judged here.
-    #[serde(rename = "not judged")]
-    NotJudged,
-}
-
-impl Verdict {
-    /// Held or not.
-    pub fn of(held: bool) -> Self {
-        if held { Self::Held } else { Self::NotHeld }
-    }
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::NotHeld => "not held",
-            Self::NotJudged => "not judged",
-        }
     }
 }
 

@@ -17,7 +17,6 @@ pub mod input;
 pub mod listing;
 mod memory;
 pub mod number;
-pub mod paper;
 pub mod prepare;
 pub mod ranking;
 pub mod replays;

@@ -146,6 +146,7 @@ impl Store {
     }
 
     /// Looks at the engine, unless somebody has it.
+    #[cfg(feature = "soak")]
     pub(super) fn try_look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.engine.try_lock().ok().map(|engine| look(&engine))
     }

@@ -26,6 +26,7 @@ mod check;
 mod checkpoint;
 mod commit;
 mod copy;
+#[cfg(feature = "soak")]
 pub mod crash_backing;
 mod crc32c;
 mod create;
@@ -49,6 +50,7 @@ mod region;
 mod rescue;
 mod sector_table;
 mod slots;
+#[cfg(feature = "soak")]
 pub mod soak;
 mod state;
 mod superblock;

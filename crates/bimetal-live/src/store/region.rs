@@ -352,6 +352,7 @@ impl Region {
     }
 
     /// Slots that wait for a commit.
+    #[cfg(feature = "soak")]
     pub fn parked(&self) -> u32 {
         self.slots.parked()
     }

@@ -10,18 +10,16 @@ mod comparison;
 mod configuration;
 mod drives;
 mod over_time;
-mod page;
-mod papers;
+pub mod page;
 mod style;
 mod sweep;
-mod table;
+pub mod table;
 mod times;
 mod workload;
 
 pub use advice::advice;
 pub use comparison::comparison;
 pub use drives::drives;
-pub use papers::figures;
 pub use sweep::sweep;
 
 /// A name and the figure that it is of.

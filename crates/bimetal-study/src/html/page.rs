@@ -13,7 +13,7 @@ const CONTENTS_MIN: usize = 4;
 const LOADS_NOTHING: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
 /// A page that is being put together.
-pub(super) struct Page {
+pub struct Page {
     title: String,
     /// What stands above the contents.
     head: String,
@@ -171,7 +171,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
 }
 
 /// Text in HTML.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -7,7 +7,7 @@ use crate::number::{NOTHING, plain};
 
 /// A table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub struct Table {
     /// One for each column.
     pub heads: Vec<String>,
     /// Values of each row, its label first; a row of a label alone is the title of those that follow.

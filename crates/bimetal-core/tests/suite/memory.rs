@@ -1,0 +1,25 @@
+//! How much memory the state of a scheme takes.
+
+use allocation_counter::measure;
+use bimetal_core::device::Template;
+use bimetal_core::media::SimMedia;
+use bimetal_core::scheme::SCHEMES;
+
+/// A device that is fitted to so much data, as `bimetal create` makes it.
+const LOGICAL: u64 = 4 << 30;
+
+#[test]
+fn a_scheme_takes_at_most_twelve_bytes_for_four_kibibytes() {
+    let mut too_large = Vec::new();
+    for spec in SCHEMES {
+        let resolved = Template::bare_dies(LOGICAL).unwrap().resolve(spec, &[]).unwrap();
+        let mut scheme = None;
+        let memory = measure(|| scheme = Some(resolved.build::<SimMedia>().unwrap()));
+        let per_block = memory.bytes_max as f64 / (LOGICAL / 4096) as f64;
+        println!("{:16} {per_block:6.2} bytes for 4 KiB", spec.name);
+        if per_block > 12.0 {
+            too_large.push((spec.name, per_block));
+        }
+    }
+    assert!(too_large.is_empty(), "{too_large:.1?}");
+}

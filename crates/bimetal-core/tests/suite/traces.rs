@@ -1,0 +1,348 @@
+//! Trace decoding from outside: real excerpts against totals counted by an independent script, and properties that hold
+//! for every format and any bytes.
+
+use bimetal_core::request::{Op, Request};
+use bimetal_core::trace::{
+    DeviceChoice, ErrorKind, FORMATS, Options, Place, TimeUnit, Trace, concat, decode, detect, encode_bimetal,
+    encode_msr, encode_spc, format,
+};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// An excerpt and what is known of it.
+struct Excerpt {
+    name: &'static str,
+    bytes: &'static [u8],
+    /// What detection says.
+    detected: &'static str,
+    /// What to decode it with, if detection cannot know.
+    format: Option<&'static str>,
+    time_unit: Option<TimeUnit>,
+    reads: u64,
+    writes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    footprint_bytes: u64,
+    duration_ns: u64,
+    devices: usize,
+}
+
+macro_rules! excerpt {
+    ($name:literal, $detected:literal, $format:expr, $unit:expr, $totals:expr) => {{
+        let [reads, writes, read_bytes, write_bytes, footprint_bytes, duration_ns, devices] = $totals;
+        Excerpt {
+            name: $name,
+            bytes: include_bytes!(concat!("../fixtures/traces/", $name)),
+            detected: $detected,
+            format: $format,
+            time_unit: $unit,
+            reads,
+            writes,
+            read_bytes,
+            write_bytes,
+            footprint_bytes,
+            duration_ns,
+            devices: devices as usize,
+        }
+    }};
+}
+
+fn excerpts() -> Vec<Excerpt> {
+    let us = Some(TimeUnit::Microseconds);
+    vec![
+        excerpt!("umass_financial1.spc", "spc", None, None, [183, 766, 302592, 2268160, 2011136, 28442623000, 16]),
+        excerpt!("msr_hm_0.csv", "msr", None, None, [508, 492, 6108672, 3580928, 7852032, 127233494100, 1]),
+        excerpt!(
+            "opfcl_financial1.disksim.txt",
+            "disksim",
+            None,
+            None,
+            [101, 299, 487424, 1925120, 888832, 12104498000, 1]
+        ),
+        excerpt!(
+            "flashsim_financial1.trace",
+            "disksim",
+            Some("flashsim"),
+            None,
+            [123, 377, 516096, 1650688, 1318912, 14470348000, 1]
+        ),
+        excerpt!("ssdsim_financial1.ascii", "mqsim", None, None, [123, 377, 196608, 1104384, 1142784, 14411366210, 15]),
+        excerpt!("mqsim_websearch1.trace", "mqsim", None, None, [1001, 2, 15179776, 16384, 15196160, 60055212000, 4]),
+        excerpt!(
+            "ssdsim_msprod_dtrs_us.trace",
+            "mqsim",
+            None,
+            us,
+            [484, 16, 26021888, 229376, 26312704, 2178281000, 1]
+        ),
+        excerpt!("cloudphysics.vscsi", "vscsi", None, None, [0, 500, 0, 2980864, 1933312, 151615715000, 1]),
+        excerpt!("systor17.csv", "systor", None, None, [277, 22, 13343744, 82432, 13631488, 738701000, 1]),
+        excerpt!("tencent_cbs.csv", "tencent", None, None, [238, 262, 7276544, 11558400, 18952192, 1000000000, 109]),
+        excerpt!(
+            "biotracer_nexus5_booting.txt",
+            "biotracer",
+            None,
+            None,
+            [276, 24, 11315712, 137216, 11243520, BIOTRACER_NS, 1]
+        ),
+        excerpt!(
+            "heimdall_msr.replayer.txt",
+            "replayer",
+            None,
+            None,
+            [78, 422, 272384, 2246656, 1445888, 13178041000, 1]
+        ),
+    ]
+}
+
+/// Time of the phone's log without the jump of its clock.
+const BIOTRACER_NS: u64 = 585_920_209;
+
+fn options(excerpt: &Excerpt) -> Options {
+    let format = excerpt.format.map(|name| format(name).unwrap());
+    Options { format, time_unit: excerpt.time_unit, ..Options::default() }
+}
+
+fn read(excerpt: &Excerpt) -> Trace {
+    decode(excerpt.name, excerpt.bytes, &options(excerpt)).unwrap()
+}
+
+#[test]
+fn real_excerpts_have_the_independently_counted_totals() {
+    for excerpt in excerpts() {
+        assert_eq!(detect(excerpt.name, excerpt.bytes).unwrap().name, excerpt.detected, "{}", excerpt.name);
+        let trace = read(&excerpt);
+        let got = (trace.reads, trace.writes, trace.trims, trace.read_bytes, trace.write_bytes);
+        let expected = (excerpt.reads, excerpt.writes, 0, excerpt.read_bytes, excerpt.write_bytes);
+        assert_eq!(got, expected, "{}", excerpt.name);
+        assert_eq!(trace.footprint_bytes(), excerpt.footprint_bytes, "{}", excerpt.name);
+        assert_eq!(trace.duration_ns(), excerpt.duration_ns, "{}", excerpt.name);
+        assert_eq!(trace.devices.len(), excerpt.devices, "{}", excerpt.name);
+        check(&trace);
+    }
+}
+
+/// What holds for every decoded trace.
+fn check(trace: &Trace) {
+    assert!(!trace.requests.is_empty());
+    assert_eq!(trace.requests[0].arrival_ns, 0);
+    assert!(trace.requests.is_sorted_by_key(|request| request.arrival_ns));
+    assert_eq!(trace.reads + trace.writes + trace.trims, trace.requests.len() as u64);
+    assert_eq!(trace.devices.iter().map(|device| device.requests).sum::<u64>(), trace.requests.len() as u64);
+    assert!(trace.requests.iter().all(|request| request.sectors > 0 && request.end() <= trace.span_sectors()));
+    assert!(trace.requests.iter().all(|request| {
+        let device = trace.device_of(request.sector).unwrap();
+        request.end() <= device.base_sector + device.sectors
+    }));
+    let mut base = 0;
+    for device in &trace.devices {
+        assert_eq!(device.base_sector, base);
+        assert!(device.sectors.is_multiple_of(2048));
+        base += device.sectors;
+    }
+    assert!(trace.footprint_bytes() <= trace.span_sectors() * 512);
+    assert!(trace.warnings.iter().all(|warning| !warning.contains('\n')));
+}
+
+#[test]
+fn every_excerpt_survives_conversion() {
+    for excerpt in excerpts() {
+        let trace = read(&excerpt);
+        let compact = decode("c", &encode_bimetal(&trace), &Options::default()).unwrap();
+        assert_eq!((&compact.requests, &compact.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
+        assert_eq!((compact.read_bytes, compact.write_bytes), (trace.read_bytes, trace.write_bytes));
+        let spc = decode("s", &encode_spc(&trace).unwrap(), &Options::default()).unwrap();
+        assert_eq!((&spc.requests, &spc.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
+        let msr = decode("m", &encode_msr(&trace).unwrap(), &Options::default()).unwrap();
+        assert_eq!(msr.format, "msr");
+        assert_eq!(msr.footprint_bytes(), trace.footprint_bytes(), "{}", excerpt.name);
+    }
+}
+
+#[test]
+fn a_trace_beside_itself_is_twice_the_trace() {
+    for excerpt in excerpts() {
+        let one = read(&excerpt);
+        let two = concat(vec![one.clone(), one.clone()]).unwrap();
+        assert_eq!((two.requests.len(), two.duration_ns()), (2 * one.requests.len(), one.duration_ns()));
+        let shared = matches!(one.format, "systor" | "tencent");
+        let times = if shared { 1 } else { 2 };
+        assert_eq!(two.footprint_bytes(), times * one.footprint_bytes(), "{}", excerpt.name);
+        check(&two);
+    }
+}
+
+#[test]
+fn a_chosen_device_stands_alone() {
+    let bytes = excerpts()[0].bytes;
+    let all = decode("f", bytes, &Options::default()).unwrap();
+    let mut requests = 0;
+    for device in &all.devices {
+        let only = Options { devices: DeviceChoice::Only(vec![device.id]), ..Options::default() };
+        let one = decode("f", bytes, &only).unwrap();
+        assert_eq!((one.devices.len(), one.devices[0].sectors), (1, device.sectors));
+        requests += one.requests.len();
+        check(&one);
+    }
+    assert_eq!(requests, all.requests.len());
+}
+
+#[test]
+fn an_error_names_the_line_in_every_real_excerpt() {
+    for excerpt in excerpts().iter().filter(|excerpt| excerpt.detected != "vscsi") {
+        let lines = excerpt.bytes.split(|&byte| byte == b'\n').count() as u64;
+        let text = [excerpt.bytes, b"\nnonsense\n"].concat();
+        let error = decode(excerpt.name, &text, &options(excerpt)).unwrap_err();
+        assert_eq!(error.place(), Place::Line(lines + 1), "{error}");
+        assert!(error.to_string().starts_with(&format!("{}: line {}: ", excerpt.name, lines + 1)), "{error}");
+    }
+}
+
+#[test]
+fn no_bytes_are_an_error_in_every_format() {
+    for known in FORMATS {
+        let options = Options { format: Some(known), ..Options::default() };
+        assert_eq!(decode("e", b"", &options).unwrap_err().kind(), ErrorKind::Empty);
+        for bytes in [&b"\n"[..], b"# nothing\n", b"\0", b"\xff\xff\xff\xff", b"x,y\n"] {
+            let error = decode("e", bytes, &options).unwrap_err();
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+}
+
+/// Decodes in every format and by detection: an error of one line, or a sound trace.
+fn decode_in_every_way(bytes: &[u8]) {
+    for known in FORMATS.iter().copied().map(Some).chain([None]) {
+        let options = Options { format: known, ..Options::default() };
+        match decode("p", bytes, &options) {
+            Ok(trace) => check(&trace),
+            Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+        }
+    }
+}
+
+/// A beginning of something in every format, short enough to keep tests quick.
+fn samples() -> Vec<Vec<u8>> {
+    let excerpts = excerpts();
+    let start = |excerpt: &Excerpt| excerpt.bytes[..excerpt.bytes.len().min(4096)].to_vec();
+    let mut samples: Vec<Vec<u8>> = excerpts.iter().map(start).collect();
+    let first_rows = excerpts[0].bytes.split_inclusive(|&byte| byte == b'\n').take(20).collect::<Vec<_>>();
+    let short = decode("s", &first_rows.concat(), &Options::default()).unwrap();
+    samples.push(encode_bimetal(&short));
+    samples.push(b"419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n".to_vec());
+    samples.push(b"fio version 2 iolog\na add\na open\na read 4096 8192\na wait 150 0\na trim 0 4096\n".to_vec());
+    samples.push(b"fio version 3 iolog\n0 a add\n5 a open\n7 a write 4096 8192\n9 b read 0 512\n".to_vec());
+    samples.push(
+        b"8,0 3 1 0.000000000 697 Q W 223490 + 8 [k]\n8,0 3 2 0.000001829 697 D RA 64 + 8 [k]\nCPU0 (8,0):\n".to_vec(),
+    );
+    for (version, length) in [(7u8, 48), (8, 64)] {
+        let mut record = vec![0u8; length];
+        record[..4].copy_from_slice(&[version, b't', b'a', b'e']);
+        record[16] = 8; // sector
+        record[25] = 16; // bytes, high byte
+        let action_at = if version == 7 { 28 } else { 32 };
+        record[action_at..action_at + 3].copy_from_slice(&[1, 0, 2]); // queue, write
+        samples.push(record.repeat(4));
+    }
+    // Sizes in pages: each request continues the one before.
+    let pages = (0..100).map(|number| format!("{number}.5 0 {} 2 0\n", 1000 + number * 16));
+    samples.push(pages.collect::<String>().into_bytes());
+    samples
+}
+
+#[test]
+fn there_is_a_sample_of_every_format() {
+    let samples = samples();
+    for known in FORMATS {
+        let is_known = |bytes: &&Vec<u8>| detect("s", bytes).is_ok_and(|found| found.name == known.name);
+        let sample = samples.iter().find(is_known).unwrap_or_else(|| panic!("no sample of `{}`", known.name));
+        // The start of an excerpt may end within a record, which binary formats refuse.
+        match decode("s", sample, &Options::default()) {
+            Ok(trace) => check(&trace),
+            Err(error) => assert!(matches!(error.place(), Place::Line(_)), "{error}"),
+        }
+    }
+}
+
+/// Requests to a few devices, in order of arrival.
+fn rows() -> impl Strategy<Value = Vec<(u64, u64, u64, u32, bool)>> {
+    let row = (0u64..4, 0u64..1 << 40, 1u32..1 << 12, any::<bool>(), 0u64..1 << 40);
+    prop::collection::vec(row, 1..60).prop_map(|rows| {
+        let mut time = 0;
+        let timed = rows.into_iter().map(|(device, sector, sectors, read, gap)| {
+            let at = time;
+            time += gap * 100;
+            (at, device, sector, sectors, read)
+        });
+        timed.collect()
+    })
+}
+
+fn trace_of(rows: &[(u64, u64, u64, u32, bool)]) -> Trace {
+    let text: String = rows
+        .iter()
+        .map(|(ns, device, sector, sectors, read)| {
+            let op = if *read { 'r' } else { 'w' };
+            let (s, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
+            format!("{device},{sector},{},{op},{s}.{ns:09}\n", u64::from(*sectors) * 512)
+        })
+        .collect();
+    decode("r", text.as_bytes(), &Options { format: Some(format("spc").unwrap()), ..Options::default() }).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_give_an_error_or_a_sound_trace(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        decode_in_every_way(&bytes);
+    }
+
+    #[test]
+    fn any_numbers_give_an_error_or_a_sound_trace(text in "([0-9]{0,20}[ ,.]?[0-9rwRWQ+e-]{0,4}[ ,\t\n]){0,60}") {
+        decode_in_every_way(text.as_bytes());
+    }
+
+    #[test]
+    fn a_damaged_sample_gives_an_error_or_a_sound_trace(
+        which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(), byte in any::<u8>(),
+    ) {
+        let samples = samples();
+        let mut bytes = samples[which.index(samples.len())].clone();
+        bytes.truncate(1 + cut.index(bytes.len()));
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        decode_in_every_way(&bytes);
+    }
+
+    #[test]
+    fn whatever_is_written_reads_back(rows in rows()) {
+        let trace = trace_of(&rows);
+        check(&trace);
+        for (bytes, name) in [
+            (encode_bimetal(&trace), "bimetal"),
+            (encode_spc(&trace).unwrap(), "spc"),
+            (encode_msr(&trace).unwrap(), "msr"),
+        ] {
+            prop_assert_eq!(detect("r", &bytes).unwrap().name, name);
+            let again = decode("r", &bytes, &Options::default()).unwrap();
+            prop_assert_eq!(&again.requests, &trace.requests);
+            prop_assert_eq!(&again.devices, &trace.devices);
+            prop_assert_eq!((again.read_bytes, again.write_bytes), (trace.read_bytes, trace.write_bytes));
+        }
+    }
+
+    #[test]
+    fn trims_survive_the_compact_form(rows in rows()) {
+        let mut trace = trace_of(&rows);
+        let trim = |request: &mut Request| request.op = Op::Trim;
+        trace.requests.iter_mut().for_each(trim);
+        (trace.reads, trace.writes, trace.trims) = (0, 0, trace.requests.len() as u64);
+        (trace.read_bytes, trace.write_bytes) = (0, 0);
+        let again = decode("r", &encode_bimetal(&trace), &Options::default()).unwrap();
+        prop_assert_eq!(&again.requests, &trace.requests);
+        prop_assert_eq!(again.footprint_bytes(), 0);
+        prop_assert_eq!(encode_spc(&trace).unwrap_err().kind(), ErrorKind::Inexpressible);
+    }
+}

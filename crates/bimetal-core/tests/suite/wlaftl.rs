@@ -1,0 +1,288 @@
+//! What must hold of WLAFTL and its baselines on whole devices: the threshold and the oldest data go where the relative wear
+//! says, every parameter acts, the baselines differ in what they are said to differ in. Last, those of the paper's claims
+//! that hold, on a small scale; `docs/papers/wlaftl-2018.md` has them all.
+
+use std::cmp::Ordering;
+
+use crate::support::{TINY_SECTORS, region, shape};
+use bimetal_core::ledger::{Ledger, Row};
+use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion};
+use bimetal_core::part::random::below;
+use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::request::{Op, Request};
+use bimetal_core::scheme;
+use bimetal_core::workload;
+
+/// 24 SLC blocks in front of 64 logical MLC blocks and 16 spare ones. 48 SLC erases are as much wear as 80 MLC erases.
+fn small() -> [SimRegion; 2] {
+    let mut regions = [region("wlaftl-slc", 16, 24, 1), region("wlaftl-mlc", 16, 80, 1)];
+    regions[0].chip.endurance = 20_000;
+    regions
+}
+
+fn replayed(name: &str, settings: &[(&str, &str)], requests: &[Request], plan: &Plan) -> Outcome {
+    let regions = small();
+    let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+    let mut media = SimMedia::new(&regions, 1).serial();
+    let mut scheme = scheme::build::<SimMedia>(name, &shape(&regions, TINY_SECTORS), &settings).unwrap();
+    let outcome = replay::run(&mut media, &mut *scheme, requests, plan, &mut replay::to_the_end);
+    scheme.check().unwrap();
+    outcome
+}
+
+/// Writes of 2 to 64 KiB, the small ones to a hot set, and reads.
+fn mixture(count: u64) -> Vec<Request> {
+    let mut state = 5;
+    let request = |_| {
+        let (op, sectors, span) = match below(&mut state, 20) {
+            0..7 => (Op::Write, 8, TINY_SECTORS / 16),
+            7..10 => (Op::Write, 4, TINY_SECTORS / 8),
+            10..13 => (Op::Write, 16 + 8 * below(&mut state, 3), TINY_SECTORS / 4),
+            13..15 => (Op::Write, 128, TINY_SECTORS),
+            15 => (Op::Write, 1 + below(&mut state, 20), TINY_SECTORS),
+            _ => (Op::Read, 16, TINY_SECTORS),
+        };
+        let sector = below(&mut state, (span - sectors) / 4) * 4;
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
+    };
+    (0..count).map(request).collect()
+}
+
+/// Every count of the ledger.
+fn counts(ledger: &Ledger) -> Vec<u64> {
+    let of_row = |row: &Row| FlashOp::ALL.map(|op| Cause::ALL.map(|cause| row.counts.get(op, cause))).concat();
+    ledger.rows.iter().flat_map(of_row).collect()
+}
+
+/// The scheme's figures before each request, and after the last.
+struct Story {
+    names: Vec<&'static str>,
+    states: Vec<Vec<f64>>,
+}
+
+impl Story {
+    fn of(settings: &[(&str, &str)], requests: &[Request]) -> Self {
+        let first = replayed("wlaftl", settings, &[], &Plan::default());
+        let each = Plan { intervals: requests.len() as u32, ..Plan::default() };
+        let outcome = replayed("wlaftl", settings, requests, &each);
+        let mut states = vec![first.metrics.iter().map(|(_, value)| value).collect::<Vec<_>>()];
+        states.extend(outcome.intervals.iter().map(|interval| interval.metrics.clone()));
+        assert_eq!(states.len(), requests.len() + 1);
+        Self { names: outcome.metrics.iter().map(|(name, _)| name).collect(), states }
+    }
+
+    fn get(&self, state: usize, name: &str) -> f64 {
+        self.states[state][self.names.iter().position(|&known| known == name).unwrap()]
+    }
+
+    fn gain(&self, state: usize, name: &str) -> f64 {
+        self.get(state + 1, name) - self.get(state, name)
+    }
+
+    /// Relative wear of SLC against MLC, from the counts of erases.
+    fn wear(&self, state: usize, exact: bool) -> Ordering {
+        let (slc, mlc) = (self.get(state, "slc_erases") as u64, self.get(state, "mlc_erases") as u64);
+        if exact { (slc * 80).cmp(&(mlc * 48)) } else { (slc / 48).cmp(&(mlc / 80)) }
+    }
+}
+
+/// Algorithm 1, line by line: θ stays on updates and at equal wear, goes down while SLC is worn more, up while it is worn
+/// less, and what it admits goes to SLC.
+#[test]
+fn the_threshold_goes_where_the_wear_says_at_every_write() {
+    let requests = mixture(12_000);
+    for exact in [false, true] {
+        let word = if exact { "exact" } else { "integer" };
+        let settings = [("wear_compare", word), ("threshold_max", "64KiB")];
+        let story = Story::of(&settings, &requests);
+        let mut seen = [0; 4];
+        for (state, request) in requests.iter().enumerate() {
+            let before = story.get(state, "threshold_kib");
+            // Requests begin with a unit of 2 KiB, so that one which is not all in SLC finds fewer sectors than it has.
+            let is_update = story.gain(state, "updated_sectors") >= f64::from(request.sectors);
+            let (expected, case) = match story.wear(state, exact) {
+                _ if request.op == Op::Read || is_update => (before, 0),
+                Ordering::Equal => (before, 1),
+                Ordering::Greater => ((before - 4.0).max(0.0), 2),
+                Ordering::Less => ((before + 4.0).min(64.0), 3),
+            };
+            seen[case] += 1;
+            assert_eq!(story.get(state + 1, "threshold_kib"), expected, "request {state}: {request:?}");
+        }
+        println!("{word}: updates and reads, equal, down, up: {seen:?}");
+        let rare = if exact { 1 } else { 500 };
+        assert!(seen[0] > 500 && seen[1] >= rare && seen[2] > 500 && seen[3] > 500, "{seen:?}");
+    }
+}
+
+/// Algorithm 2: while SLC is worn more nothing goes round; while it is not, nothing goes down before its time.
+#[test]
+fn the_oldest_data_go_where_the_wear_says() {
+    let requests = mixture(12_000);
+    let story = Story::of(&[], &requests);
+    let (mut worn, mut not_worn) = (0.0, 0.0);
+    for state in 0..requests.len() {
+        // Erases within the request may change the comparison.
+        match (story.wear(state, false).is_gt(), story.wear(state + 1, false).is_gt()) {
+            (true, true) => {
+                assert_eq!(story.gain(state, "copied_back_pages"), 0.0, "request {state}");
+                let down = story.gain(state, "demoted_sectors");
+                assert_eq!(story.gain(state, "demoted_by_wear_sectors"), down, "request {state}");
+                worn += down;
+            }
+            (false, false) => {
+                assert_eq!(story.gain(state, "demoted_by_wear_sectors"), 0.0, "request {state}");
+                not_worn += story.gain(state, "copied_back_pages");
+            }
+            _ => {}
+        }
+    }
+    println!("{worn} sectors down while worn, {not_worn} pages round while not");
+    assert!(worn > 1000.0 && not_worn > 1000.0);
+}
+
+/// A parameter, a value, and the settings beside which it makes a difference.
+type Change = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const LOG_CHANGES: &[Change] = &[("free_blocks", "9", &[]), ("gc_free_blocks", "6", &[])];
+const WEAR_CHANGES: &[Change] = &[
+    ("threshold", "16KiB", &[]),
+    ("max_cycle_time", "0", &[]),
+    ("max_cycle_time", "15", &[]),
+    ("wear_compare", "exact", &[]),
+];
+const WLAFTL_CHANGES: &[Change] =
+    &[("threshold_step", "1KiB", &[]), ("threshold_max", "16KiB", &[]), ("threshold_interval", "100", &[])];
+const CFTL_CHANGES: &[Change] = &[
+    ("threshold_mode", "printed", &[]),
+    ("threshold_mode", "fixed", &[("initial_threshold", "4")]),
+    ("initial_threshold", "2", &[]),
+    ("threshold_period", "40", &[("initial_threshold", "2")]),
+    ("histogram_halving", "true", &[("threshold_period", "20")]),
+];
+
+#[test]
+fn every_parameter_changes_what_happens() {
+    let requests = mixture(20_000);
+    let schemes: [(&str, &[&[Change]]); 3] = [
+        ("wlaftl", &[LOG_CHANGES, WEAR_CHANGES, WLAFTL_CHANGES]),
+        ("wlaftl-static", &[LOG_CHANGES, WEAR_CHANGES]),
+        ("cftl", &[LOG_CHANGES, CFTL_CHANGES]),
+    ];
+    for (name, changes) in schemes {
+        for parameter in (scheme::find(name).unwrap().parameters)() {
+            let tried = changes.iter().copied().flatten().any(|&(key, ..)| key == parameter.name);
+            assert!(tried, "{} of {name} is not tried", parameter.name);
+        }
+        for &(key, value, beside) in changes.iter().copied().flatten() {
+            let before = replayed(name, beside, &requests, &Plan::default());
+            let settings: Vec<_> = beside.iter().copied().chain([(key, value)]).collect();
+            let after = replayed(name, &settings, &requests, &Plan::default());
+            assert_ne!(counts(&before.ledger), counts(&after.ledger), "{name}: {key}={value} changes nothing");
+        }
+    }
+}
+
+/// The baseline is the scheme but for what moves the threshold.
+#[test]
+fn a_threshold_that_does_not_move_is_a_static_one() {
+    let requests = mixture(20_000);
+    for (threshold, cycles) in [("4KiB", "3"), ("16KiB", "1")] {
+        let settings = [("threshold", threshold), ("max_cycle_time", cycles)];
+        let fixed = replayed("wlaftl-static", &settings, &requests, &Plan::default());
+        let settings = [settings[0], settings[1], ("threshold_step", "0")];
+        let still = replayed("wlaftl", &settings, &requests, &Plan::default());
+        assert_eq!(counts(&fixed.ledger), counts(&still.ledger));
+        assert_eq!(fixed.metrics, still.metrics);
+    }
+}
+
+/// Of writes that are all small, `cftl` with its threshold fixed does what a page map with a FIFO of SLC does: as a static
+/// threshold without cycles. It differs in large writes, which it does not keep in SLC.
+#[test]
+fn the_rival_gives_data_one_chance_and_takes_large_updates_out() {
+    let (large, small): (Vec<_>, Vec<_>) =
+        mixture(20_000).into_iter().filter(|request| request.sectors.is_multiple_of(4)).partition(|r| r.sectors > 8);
+    let run =
+        |name, settings: &[(&str, &str)], requests: &[Request]| replayed(name, settings, requests, &Plan::default());
+    let fixed = [("threshold_mode", "fixed"), ("initial_threshold", "8")];
+    let once = [("max_cycle_time", "0")];
+    let (rival, own) = (run("cftl", &fixed, &small), run("wlaftl-static", &once, &small));
+    assert_eq!(counts(&rival.ledger), counts(&own.ledger));
+    assert_eq!(rival.metrics.get("copied_back_pages"), Some(0.0));
+    let both: Vec<Request> = small.into_iter().zip(large).flat_map(|(small, large)| [small, large]).collect();
+    let (rival, own) = (run("cftl", &fixed, &both), run("wlaftl-static", &once, &both));
+    let updated = |outcome: &Outcome| outcome.metrics.get("updated_sectors").unwrap();
+    assert!(updated(&own) > 1.2 * updated(&rival), "{} {}", updated(&own), updated(&rival));
+}
+
+/// The paper's device, and its traces, divided by this.
+const SCALE: u32 = 32;
+
+/// The paper's traces with the length of their stand-ins.
+const TRACES: [(&str, u64); 6] = [
+    ("fin1", 5_334_987),
+    ("sys", 3_756_389),
+    ("test1", 3_181_345),
+    ("test2", 2_879_205),
+    ("iotrace1", 2_916_474),
+    ("iotrace2", 9_033_809),
+];
+
+fn trace((name, requests): (&str, u64), theta: &str) -> Vec<Request> {
+    let (scale, requests) = (SCALE.to_string(), (requests / u64::from(SCALE)).to_string());
+    let settings = [("trace", name), ("scale", &scale), ("requests", &requests), ("theta", theta)];
+    let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    workload::build("wlaftl", &settings, 1).unwrap().collect()
+}
+
+/// A replay on the paper's device with this much SLC, in MiB before the division.
+fn on_the_device(slc_mib: u32, name: &str, requests: &[Request]) -> Outcome {
+    let regions = [region("wlaftl-slc", 64, slc_mib * 8 / SCALE, 1), region("wlaftl-mlc", 128, 4096 / SCALE, 1)];
+    let logical_sectors = 3828 / u64::from(SCALE) * 1024;
+    let mut media = SimMedia::new(&regions, 1).serial();
+    let mut scheme = scheme::build::<SimMedia>(name, &shape(&regions, logical_sectors), &[]).unwrap();
+    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end)
+}
+
+fn metric(outcome: &Outcome, name: &str) -> f64 {
+    outcome.metrics.get(name).unwrap()
+}
+
+/// Table 3 and section 4.3: the regions wear more evenly than with a static threshold of 4 KB and than under CFTL, which
+/// erases MLC much more often. Test1 has no large writes.
+#[test]
+fn both_regions_wear_in_step() {
+    for named in TRACES {
+        let requests = trace(named, "0.99");
+        let run = |scheme| on_the_device(512, scheme, &requests);
+        let (own, still, rival) = (run("wlaftl"), run("wlaftl-static"), run("cftl"));
+        let [phi, still_phi, rival_phi] = [&own, &still, &rival].map(|outcome| metric(outcome, "phi"));
+        println!("{}: {phi:.2}, static {still_phi:.2}, cftl {rival_phi:.2}", named.0);
+        assert!(phi < if named.0 == "test1" { 2.0 } else { 1.4 });
+        assert!(phi < still_phi || named.0 == "test1");
+        assert!(phi < rival_phi);
+        assert!(metric(&own, "mlc_erases") < 0.65 * metric(&rival, "mlc_erases"), "35 % fewer");
+    }
+}
+
+/// Table 3, Test1: where neither region has worn by a whole cycle the threshold does not move.
+#[test]
+fn below_a_cycle_of_wear_the_threshold_is_static() {
+    let requests = trace(TRACES[2], "1.5");
+    let (own, still) = (on_the_device(512, "wlaftl", &requests), on_the_device(512, "wlaftl-static", &requests));
+    assert!(metric(&own, "relative_wear_slc") > 0.5 && metric(&own, "relative_wear_slc") < 1.0);
+    assert!(metric(&own, "relative_wear_mlc") < 1.0);
+    assert_eq!(counts(&own.ledger), counts(&still.ledger));
+}
+
+/// Fig. 5b: the more SLC, the fewer erases of MLC.
+#[test]
+fn more_slc_saves_mlc() {
+    for named in [TRACES[1], TRACES[4]] {
+        let requests = trace(named, "0.99");
+        let erases = [32, 64, 128, 256, 512].map(|mib| metric(&on_the_device(mib, "wlaftl", &requests), "mlc_erases"));
+        println!("{}: {erases:?}", named.0);
+        assert!(erases.is_sorted_by(|less, more| *less > 1.1 * *more), "{erases:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Chang 2010: a small SLC chip in front of an MLC array (schemes `chang`, `conventional`, `density-control`).
+
+mod factors;
+mod hash;
+mod profile;
+mod speed;
+mod wear;
+
+use std::sync::Arc;
+
+use bimetal_core::report;
+
+use super::lab::{Experiment, Lab, Scale, Source};
+use super::{FigureSpec, PaperSpec};
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+
+/// The registry's line.
+pub static SPEC: PaperSpec = PaperSpec {
+    name: "chang",
+    citation: "Li-Pin Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks, IEEE Transactions on Computers 59(10), \
+               2010",
+    summary: "a small SLC chip in front of an MLC array",
+    figures: &[
+        FigureSpec { name: "fig7", title: "the traces: sizes, updates, hits", sources: BOTH, make: profile::fig7 },
+        FigureSpec { name: "fig8a", title: "speed-up over the size of SLC", sources: BOTH, make: speed::fig8a },
+        FigureSpec { name: "fig8b", title: "density control with the same budget", sources: BOTH, make: speed::fig8b },
+        FigureSpec { name: "fig9", title: "overheads by cause", sources: &[&NTFS], make: factors::fig9 },
+        FigureSpec { name: "s532", title: "who serves the writes", sources: &[&NTFS], make: factors::s532 },
+        FigureSpec { name: "table3", title: "factors of the model", sources: BOTH, make: factors::table3 },
+        FigureSpec { name: "fig10", title: "where MLC is written", sources: BOTH, make: profile::fig10 },
+        FigureSpec { name: "fig11", title: "hash tables", sources: BOTH, make: hash::fig11 },
+        FigureSpec { name: "fig12a", title: "evenness of wear", sources: &[&NTFS_16TH], make: wear::fig12a },
+        FigureSpec { name: "fig12b", title: "wear of SLC beside MLC", sources: &[&NTFS], make: wear::fig12b },
+        FigureSpec { name: "table4", title: "energy and cost", sources: BOTH, make: speed::table4 },
+        FigureSpec { name: "abstract", title: "the headline", sources: BOTH, make: speed::headline },
+    ],
+};
+
+/// Both traces.
+const BOTH: &[&Source] = &[&NTFS, &EXT3];
+
+/// A month of a Windows laptop: as many requests as give the paper's 1,534,627 writes (section 5.3.2).
+static NTFS: Source = Source {
+    name: "ntfs",
+    workload: "bimodal-ntfs",
+    settings: &[("requests", "2557700")],
+    quick: &[("requests", "400000")],
+};
+
+/// A month of a Linux laptop, as long.
+static EXT3: Source = Source {
+    name: "ext3",
+    workload: "bimodal-ext3",
+    settings: &[("requests", "2557700")],
+    quick: &[("requests", "400000")],
+};
+
+/// NTFS on a sixteenth of the disk, whose blocks are erased sixteen times as often.
+static NTFS_16TH: Source = Source {
+    name: "ntfs-16th",
+    workload: "bimodal-ntfs",
+    settings: &[("scale", "16"), ("requests", "150000")],
+    quick: &[("requests", "150000")],
+};
+
+/// Sizes of SLC in Figs. 8 and 12b, in MiB.
+const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];
+
+/// A replay as the paper's: ten passes over the trace (section 5.1); three in a quick run.
+fn replay(lab: &Lab<'_>, source: &'static Source, device: &'static str, scheme: &'static str) -> Experiment {
+    let passes = match lab.scale() {
+        Scale::Quick => 3,
+        Scale::Full => 10,
+    };
+    Experiment::new(source, device, scheme).passes(passes, passes)
+}
+
+/// The drive without SLC and the hybrid with each of these settings, which are of its scheme or device.
+fn beside_conventional(
+    lab: &Lab<'_>,
+    source: &'static Source,
+    device: &'static str,
+    settings: &[&[(&str, String)]],
+) -> Result<(Arc<Entry>, Vec<Arc<Entry>>), StudyError> {
+    let mut experiments = vec![replay(lab, source, device, "conventional")];
+    for settings in settings {
+        let hybrid = replay(lab, source, device, "chang");
+        experiments.push(settings.iter().fold(hybrid, |hybrid, (key, value)| hybrid.set(key, value)));
+    }
+    let mut entries = lab.run(&experiments)?;
+    let hybrids = entries.split_off(1);
+    Ok((entries.remove(0), hybrids))
+}
+
+/// The same over sizes of SLC.
+fn over_sizes(
+    lab: &Lab<'_>,
+    source: &'static Source,
+    device: &'static str,
+    mib: &[u32],
+) -> Result<(Arc<Entry>, Vec<Arc<Entry>>), StudyError> {
+    let settings: Vec<[(&str, String); 1]> = mib.iter().map(|size| [("slc.capacity", format!("{size}MiB"))]).collect();
+    beside_conventional(lab, source, device, &settings.iter().map(|setting| &setting[..]).collect::<Vec<_>>())
+}
+
+/// RS: total response of the first by that of the second.
+fn speedup(conventional: &Entry, hybrid: &Entry) -> f64 {
+    report::response_speedup(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
+}
+
+/// Points over sizes in MiB.
+fn points(mib: &[u32], entries: &[Arc<Entry>], value: impl Fn(&Entry) -> f64) -> Vec<(f64, f64)> {
+    mib.iter().zip(entries).map(|(&size, entry)| (f64::from(size), value(entry))).collect()
+}

@@ -1,0 +1,239 @@
+//! Fig. 8, table 4 and the abstract: response, energy and cost.
+
+use bimetal_core::chip;
+use bimetal_core::model::chang::operation_uj;
+use bimetal_core::report;
+
+use super::{EXT3, NTFS, SLC_MIB, over_sizes, points, replay, speedup};
+use crate::Drawn;
+use crate::finding::{Finding, rises, row};
+use crate::lab::{Lab, Source};
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
+
+/// Fig. 8a: response of the drive without SLC by that with it.
+pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let curves: [(&str, &Source, &str); 4] = [
+        ("C1, NTFS", &NTFS, "chang-c1"),
+        ("C2, NTFS", &NTFS, "chang-c2"),
+        ("C3, NTFS", &NTFS, "chang-c3"),
+        ("C3, ext3", &EXT3, "chang-c3"),
+    ];
+    let mut values = Vec::new();
+    for (_, source, device) in curves {
+        let (conventional, hybrids) = over_sizes(lab, source, device, &SLC_MIB)?;
+        values.push(points(&SLC_MIB, &hybrids, |hybrid| speedup(&conventional, hybrid)));
+    }
+    let at = |curve: usize, size: usize| values[curve][size].1;
+    let heights = |curve: usize| values[curve].iter().map(|&(_, value)| value).collect::<Vec<_>>();
+    let all = |holds: &dyn Fn(usize) -> bool| (0..curves.len()).all(holds);
+    let each = |value: &dyn Fn(usize) -> f64| row((0..curves.len()).map(value));
+    let [c1, c2, c3, ext3] = [0, 1, 2, 3];
+    let findings = vec![
+        Finding::fact(
+            "rises with the size of SLC up to 256 MB, all configurations",
+            "rises",
+            all(&|curve| rises(&heights(curve)[..4], 0.0)),
+            row([c1, c2, c3, ext3].map(|curve| at(curve, 3) - at(curve, 0))) + " more at 256 than at 32 MB",
+        )
+        .target("T20"),
+        Finding::fact(
+            "saturates at 256 MB, all configurations",
+            "less than 5 % more at 512 MB",
+            all(&|curve| at(curve, 4) < 1.05 * at(curve, 3)),
+            each(&|curve| at(curve, 4) / at(curve, 3)),
+        )
+        .target("T20")
+        .unless("the hash table grows with the SLC chip: its entries decide, not the chip"),
+        Finding::fact(
+            "little gained below 128 MB, all configurations",
+            "at 64 MB less than half the gain of 256 MB",
+            all(&|curve| at(curve, 1) - 1.0 < 0.5 * (at(curve, 3) - 1.0)),
+            each(&|curve| (at(curve, 1) - 1.0) / (at(curve, 3) - 1.0)),
+        )
+        .unless("the very hottest data fit into little SLC; with a flatter popularity (0.6 for 0.99) it is 0.42"),
+        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3))
+            .target("T20")
+            .unless("the hash table rejects some of the small writes; with 32 probes instead of 8 it is 1.85"),
+        Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
+            .target("T20")
+            .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3"),
+        Finding::about("C1, 256 MB, NTFS", 1.3, 0.1, at(c1, 3)).target("T20"),
+        Finding::fact(
+            "C3 gains more than C1",
+            "1.84 and 1.3",
+            at(c3, 3) > at(c1, 3),
+            format!("{} and {}", short(at(c3, 3)), short(at(c1, 3))),
+        )
+        .target("T20"),
+        Finding::about("C2 by C3, 256 MB", 1.0, 0.02, at(c2, 3) / at(c3, 3)),
+        Finding::fact(
+            "C2 gains less than C3 where SLC is small",
+            "less at 32 MB",
+            at(c2, 0) < at(c3, 0),
+            format!("{} and {}", short(at(c2, 0)), short(at(c3, 0))),
+        ),
+    ];
+    let series = curves.iter().zip(&values).map(|(&(name, ..), points)| Series::measured(name, points.clone()));
+    let paper = [("C1, NTFS", 1.3), ("C3, NTFS", 1.84), ("C3, ext3", 1.38)];
+    let of_paper = paper.map(|(name, speedup)| Series::of_paper(name, vec![(256.0, speedup)]));
+    Ok(Drawn {
+        caption: "Total response of the drive without SLC by that of the hybrid, on a filled drive. The paper gives \
+                  numbers at 256 MB only. Where SLC is small the throttle turns writes away, earlier in C1 and C2, whose \
+                  endurances are closer to each other."
+            .into(),
+        plots: vec![Plot {
+            title: "Speed-up".into(),
+            kind: PlotKind::Lines,
+            x: Axis::logarithmic("SLC (MiB)"),
+            y: Axis::linear("speed-up"),
+            series: series.chain(of_paper).collect(),
+        }],
+        findings,
+    })
+}
+
+/// Raw MLC capacity of the drives, in MiB.
+const MLC_MIB: u32 = 21 << 10;
+
+/// Fig. 8b: the same of density control, which has twice the hybrid's SLC as further MLC (section 5.3.1).
+pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let extra_mib = SLC_MIB.map(|size| 2 * size);
+    let mut series = Vec::new();
+    let mut findings = Vec::new();
+    let mut largest = Vec::new();
+    for (name, claim, source) in [
+        ("NTFS", "below the hybrid with the same budget, NTFS", &NTFS),
+        ("ext3", "below the hybrid with the same budget, ext3", &EXT3),
+    ] {
+        let (conventional, hybrids) = over_sizes(lab, source, "chang-c3", &SLC_MIB)?;
+        let with_extra = |extra: u32| {
+            let experiment = replay(lab, source, "chang-c3-mlc", "density-control");
+            experiment.set("mlc.capacity", format!("{}MiB", MLC_MIB + extra))
+        };
+        let controlled = lab.run(&extra_mib.map(with_extra))?;
+        let hybrid = points(&extra_mib, &hybrids, |entry| speedup(&conventional, entry));
+        let density = points(&extra_mib, &controlled, |entry| speedup(&conventional, entry));
+        let shares: Vec<f64> = density.iter().zip(&hybrid).map(|(density, hybrid)| density.1 / hybrid.1).collect();
+        findings.push(
+            Finding::fact(
+                claim,
+                "below 1 of it at every size",
+                shares.iter().all(|&share| share < 1.0),
+                row(shares.iter().copied()),
+            )
+            .target("T21"),
+        );
+        largest.extend(density.last().map(|&(_, speedup)| speedup));
+        series.push(Series::measured(format!("density control, {name}"), density));
+        series.push(Series::measured(format!("hybrid, {name}"), hybrid));
+    }
+    findings.push(Finding::fact(
+        "below the ideal speed-ups of SLC mode, 1.2 (read) and 2 (write), even with 1,024 MB more",
+        "below 1.2",
+        largest.iter().all(|&speedup| speedup < 1.2),
+        row(largest.iter().copied()),
+    ));
+    Ok(Drawn {
+        caption: "Density control runs MLC blocks in SLC mode while they are hot, with the capacity that it has beyond the \
+                  usual spare area: twice the bytes of the hybrid's SLC, as in the paper. C2's chip is C3's but for its \
+                  endurance; C1's has no SLC mode."
+            .into(),
+        plots: vec![Plot {
+            title: "Speed-up".into(),
+            kind: PlotKind::Lines,
+            x: Axis::logarithmic("further MLC (MiB), or twice the hybrid's SLC"),
+            y: Axis::linear("speed-up"),
+            series,
+        }],
+        findings,
+    })
+}
+
+/// ES: energy of the second by that of the first.
+fn energy(conventional: &Entry, hybrid: &Entry) -> f64 {
+    report::energy_saving(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
+}
+
+/// EC: price of the second by that of the first.
+fn cost(conventional: &Entry, hybrid: &Entry) -> f64 {
+    report::extra_cost(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
+}
+
+/// Table 4: energy and cost of configuration C3.
+pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let (ntfs_without, ntfs) = over_sizes(lab, &NTFS, "chang-c3", &SLC_MIB)?;
+    let (ext3_without, ext3) = over_sizes(lab, &EXT3, "chang-c3", &SLC_MIB)?;
+    let ntfs_energy = points(&SLC_MIB, &ntfs, |entry| energy(&ntfs_without, entry));
+    let ext3_energy = points(&SLC_MIB, &ext3, |entry| energy(&ext3_without, entry));
+    let costs = points(&SLC_MIB, &ntfs, |entry| cost(&ntfs_without, entry));
+    let products = |without: &Entry, hybrids: &[std::sync::Arc<Entry>]| {
+        hybrids.iter().map(|hybrid| energy(without, hybrid) * speedup(without, hybrid)).collect::<Vec<_>>()
+    };
+    let products = [products(&ntfs_without, &ntfs), products(&ext3_without, &ext3)].concat();
+    let farthest = products.iter().copied().max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()));
+    let page_write_uj = chip::find("chang-mlc-5k").map_or(f64::NAN, |chip| operation_uj(&chip, chip.program_us));
+    let findings = vec![
+        Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1).target("T4"),
+        Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
+            .unless("energy follows time: the same as the speed-up of NTFS in fig8a"),
+        Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
+            .unless("energy follows time: the same as the speed-up of ext3 in fig8a"),
+        Finding::about(
+            "energy ratio x speed-up (all operations draw the same power)",
+            1.0,
+            0.02,
+            farthest.unwrap_or(f64::NAN),
+        )
+        .target("T22"),
+        Finding::about("energy of an MLC page write, µJ", 39.6, 0.001, page_write_uj).target("T3"),
+    ];
+    let at_256 = |value| vec![(256.0, value)];
+    Ok(Drawn {
+        caption: "Ratios to the drive without SLC. Below 1, the hybrid takes less energy; cost is that of all flash."
+            .into(),
+        plots: vec![Plot {
+            title: "Energy and cost".into(),
+            kind: PlotKind::Lines,
+            x: Axis::logarithmic("SLC (MiB)"),
+            y: Axis::linear("by that without SLC"),
+            series: vec![
+                Series::measured("energy, NTFS", ntfs_energy),
+                Series::measured("energy, ext3", ext3_energy),
+                Series::measured("cost", costs),
+                Series::of_paper("energy, NTFS", at_256(0.542)),
+                Series::of_paper("energy, ext3", at_256(0.736)),
+                Series::of_paper("cost", at_256(1.04)),
+            ],
+        }],
+        findings,
+    })
+}
+
+/// The abstract's figures: the best case, which is C3 with 256 MB under NTFS.
+pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let (without, hybrids) = over_sizes(lab, &NTFS, "chang-c3", &SLC_MIB)?;
+    let hybrid = &hybrids[3];
+    let measured = [speedup(&without, hybrid), 1.0 - energy(&without, hybrid), cost(&without, hybrid) - 1.0];
+    let named = |values: [f64; 3]| ["speed-up", "energy saved", "extra cost"].map(String::from).into_iter().zip(values);
+    Ok(Drawn {
+        caption: "Configuration C3, 256 MB of SLC, NTFS.".into(),
+        plots: vec![Plot {
+            title: "Headline".into(),
+            kind: PlotKind::Bars,
+            x: Axis::linear("figure"),
+            y: Axis::linear("ratio"),
+            series: vec![
+                Series::measured_by_name("here", named(measured).collect()),
+                Series::of_paper_by_name("paper", named([1.8, 0.46, 0.04]).collect()),
+            ],
+        }],
+        findings: vec![
+            Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
+            Finding::about("46 % less energy", 0.46, 0.1, measured[1])
+                .unless("it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here"),
+            Finding::between("4 % more cost", 0.035, 0.045, measured[2]),
+        ],
+    })
+}

@@ -1,0 +1,151 @@
+//! Figs. 15 and 16: erases of MLC, and what units of the MLC map cost.
+
+use bimetal_core::operation::FlashOp;
+
+use super::{ALL, COMBO_5, COMBO_10, MLC_ONLY, NAMES, SPREAD_AT, WARM_AT, collection_s, execution_s, of_each};
+use crate::Drawn;
+use crate::finding::{Finding, row};
+use crate::lab::Lab;
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
+
+fn erases(entry: &Entry) -> f64 {
+    entry.report.count("mlc", FlashOp::Erase) as f64
+}
+
+/// Why erases fall by more than in the paper.
+const IN_TURN: &str = "large data of the stand-ins are rewritten in turn and leave MLC little to collect; see `spread`";
+
+/// Fig. 15: erases of MLC by those of MLC-only.
+pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    const EIGHT: &[(&str, &str)] = &[("threshold", "8KiB")];
+    let schemes = [
+        ("ComboFTL, 5 %", (COMBO_5, &[][..])),
+        ("ComboFTL, 10 %", (COMBO_10, &[][..])),
+        ("Baseline 8 KB, 5 %", (("comboftl-5", "combo-static"), EIGHT)),
+        ("Baseline 8 KB, 10 %", (("comboftl-10", "combo-static"), EIGHT)),
+    ];
+    let mut chips = vec![(MLC_ONLY, &[][..])];
+    chips.extend(schemes.map(|(_, chip)| chip));
+    let runs = of_each(lab, ALL, &chips)?;
+    // Change of the number of erases from one to another, of the paper's traces.
+    let change =
+        |from: usize, to: usize| [0, 1, 2].map(|trace| erases(&runs[trace][to]) / erases(&runs[trace][from]) - 1.0);
+    let within = |values: [f64; 3], low: f64, high: f64| values.iter().all(|value| (low..=high).contains(value));
+    let other = |trace: usize, from: usize, to: usize| erases(&runs[trace][to]) / erases(&runs[trace][from]) - 1.0;
+    let with_others = |from, to| {
+        let warm = row(WARM_AT.map(|trace| other(trace, from, to)));
+        format!("{}, warm {warm}, spread {}", row(change(from, to)), row([other(SPREAD_AT, from, to)]))
+    };
+    let findings = vec![
+        Finding::fact(
+            "ComboFTL with 5 %: 13 to 20 % fewer than MLC-only, all traces",
+            "-0.2 to -0.13",
+            within(change(0, 1), -0.2, -0.13),
+            with_others(0, 1),
+        )
+        .target("T26")
+        .unless(IN_TURN),
+        Finding::fact(
+            "ComboFTL with 10 %: 20 to 27 % fewer than MLC-only, all traces",
+            "-0.27 to -0.2",
+            within(change(0, 2), -0.27, -0.2),
+            with_others(0, 2),
+        )
+        .target("T26")
+        .unless("as with 5 %; on `spread` a larger SLC region leaves MLC too few blocks to spare"),
+        Finding::fact(
+            "ComboFTL: fewer with 10 % than with 5 %, all traces",
+            "fewer",
+            change(1, 2).iter().all(|&change| change < 0.0),
+            with_others(1, 2),
+        )
+        .unless("on Phone MLC has the same large cold data with either, and with 10 % fewer blocks for them"),
+        Finding::fact(
+            "ComboFTL with 5 %: 10 to 25 % fewer than Baseline 8 KB, all traces",
+            "-0.25 to -0.1",
+            within(change(3, 1), -0.25, -0.1),
+            with_others(3, 1),
+        )
+        .unless("with either, small hot data never reach MLC: only what lies between differs, and that is little"),
+        Finding::fact(
+            "Baseline 8 KB with 5 %: more than MLC-only, all traces",
+            "more",
+            change(0, 3).iter().all(|&change| change > 0.0),
+            with_others(0, 3),
+        )
+        .unless("small writes are hot in the stand-ins and never reach MLC; it holds where large data are warm"),
+    ];
+    let by_trace = |scheme: usize| {
+        let bar = |(name, entries): (&&str, &Vec<_>)| {
+            ((*name).to_owned(), {
+                let entries: &[std::sync::Arc<Entry>] = entries;
+                erases(&entries[scheme]) / erases(&entries[0])
+            })
+        };
+        NAMES.iter().zip(&runs).map(bar).collect()
+    };
+    let series = schemes.iter().enumerate().map(|(at, &(name, _))| Series::measured_by_name(name, by_trace(at + 1)));
+    Ok(Drawn {
+        caption: "Erases of the MLC region by those of a chip of MLC alone. The last three traces are none of \
+                  the paper's: data that are neither hot nor cold, and writes spread at random over a file system."
+            .into(),
+        plots: vec![Plot {
+            title: "Erases of MLC".into(),
+            kind: PlotKind::Bars,
+            x: Axis::linear("trace"),
+            y: Axis::linear("erases by those of MLC-only"),
+            series: series.collect(),
+        }],
+        findings,
+    })
+}
+
+/// Blocks of a unit in Fig. 16.
+const UNIT_BLOCKS: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
+
+/// Fig. 16: garbage collection of MLC over the size of a unit.
+pub(super) fn fig16(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let settings = UNIT_BLOCKS.map(|blocks| [("unit_blocks", blocks)]);
+    let mut chips = vec![(MLC_ONLY, &[][..])];
+    chips.extend(settings.iter().map(|setting| (COMBO_5, &setting[..])));
+    let runs = of_each(lab, ALL, &chips)?;
+    let costs = |trace: usize| {
+        let whole = execution_s(&runs[trace][0]);
+        runs[trace][1..].iter().map(|entry| collection_s(entry) / whole).collect::<Vec<_>>()
+    };
+    let falls = |trace: usize| costs(trace)[UNIT_BLOCKS.len() - 1] / costs(trace)[0];
+    let others = row((WARM_AT.start..ALL.len()).map(falls));
+    let mut findings = Vec::new();
+    for (trace, claim) in [
+        (0, "larger units: MLC collects less, Phone"),
+        (1, "larger units: MLC collects less, PC"),
+        (2, "larger units: MLC collects less, IOzone"),
+    ] {
+        findings.push(
+            Finding::fact(
+                claim,
+                "with 32 blocks at most half of what it is with 1",
+                falls(trace) <= 0.5,
+                format!("{} of it, warm and spread {others}", row([falls(trace)])),
+            )
+            .unless("with large data rewritten in turn there is next to nothing to collect, whatever the unit"),
+        );
+    }
+    let points = |trace: usize| UNIT_BLOCKS.iter().filter_map(|blocks| blocks.parse().ok()).zip(costs(trace)).collect();
+    let series = NAMES.iter().enumerate().map(|(trace, name)| Series::measured(*name, points(trace)));
+    Ok(Drawn {
+        caption: "5 % of the blocks in SLC mode; collection of MLC by the time of MLC-only. A unit may have more blocks than \
+                  its data by the spare share and two."
+            .into(),
+        plots: vec![Plot {
+            title: "Garbage collection of MLC".into(),
+            kind: PlotKind::Lines,
+            x: Axis::logarithmic("logical blocks of a unit"),
+            y: Axis::linear("time by that of MLC-only"),
+            series: series.collect(),
+        }],
+        findings,
+    })
+}

@@ -1,0 +1,161 @@
+//! ComboFTL 2010: blocks of an MLC chip in SLC mode (schemes `comboftl`, `combo-static`, `2q-gclock`, `mixedftl`, and
+//! `unitmap` for chips of one kind).
+
+mod adaptation;
+mod erases;
+mod time;
+mod traces;
+
+use std::sync::Arc;
+
+use super::lab::{Experiment, Lab, Source};
+use super::{FigureSpec, PaperSpec};
+use crate::reading::time_s;
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+
+/// The registry's line.
+pub static SPEC: PaperSpec = PaperSpec {
+    name: "comboftl",
+    citation: "Soojun Im and Dongkun Shin, ComboFTL: Improving performance and lifespan of MLC flash memory using SLC flash \
+               buffer, Journal of Systems Architecture 56, 2010",
+    summary: "blocks of an MLC chip in SLC mode",
+    figures: &[
+        FigureSpec { name: "table2", title: "beside Chang's hybrid", sources: TRACES, make: time::table2 },
+        FigureSpec { name: "table3", title: "the traces: how much they write", sources: TRACES, make: traces::table3 },
+        FigureSpec { name: "fig9", title: "the traces: time between writes", sources: TRACES, make: traces::fig9 },
+        FigureSpec { name: "fig10", title: "execution time of all schemes", sources: WITH_WARM, make: time::fig10 },
+        FigureSpec {
+            name: "fig11",
+            title: "share of blocks in SLC mode",
+            sources: &[&PHONE, &WARM_SMALL],
+            make: time::fig11,
+        },
+        FigureSpec { name: "fig12", title: "without each technique", sources: WITH_WARM, make: time::fig12 },
+        FigureSpec { name: "fig13", title: "the threshold over time", sources: &[&PHONE], make: adaptation::fig13 },
+        FigureSpec {
+            name: "fig14",
+            title: "the number of chances over time (and table 5)",
+            sources: WITH_WARM,
+            make: adaptation::fig14,
+        },
+        FigureSpec { name: "fig15", title: "erases of MLC", sources: ALL, make: erases::fig15 },
+        FigureSpec { name: "fig16", title: "size of a unit", sources: ALL, make: erases::fig16 },
+        FigureSpec { name: "abstract", title: "the headline", sources: TRACES, make: time::headline },
+    ],
+};
+
+/// The paper's traces (section 6).
+const TRACES: &[&Source] = &[&PHONE, &PC, &IOZONE];
+
+/// Those, and two that have what they have too little of: data that are neither hot nor cold.
+const WITH_WARM: &[&Source] = &[&PHONE, &PC, &IOZONE, &WARM_SMALL, &WARM_LARGE];
+
+/// Those, and one after which MLC has much to collect.
+const ALL: &[&Source] = &[&PHONE, &PC, &IOZONE, &WARM_SMALL, &WARM_LARGE, &SPREAD];
+
+/// Names of the traces in figures, in the order of [`ALL`].
+const NAMES: [&str; 6] = ["Phone", "PC", "IOzone", "warm, small", "warm, large", "spread"];
+
+/// Places in [`ALL`].
+const IOZONE_AT: usize = 2;
+const WARM_AT: std::ops::Range<usize> = 3..5;
+const SPREAD_AT: usize = 5;
+
+/// PhoneTrace.
+static PHONE: Source = Source { name: "phone", workload: "phone", settings: &[], quick: &[] };
+
+/// PCTrace.
+static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &[] };
+
+/// IOzoneTrace.
+static IOZONE: Source = Source { name: "iozone", workload: "iozone", settings: &[], quick: &[] };
+
+/// Small writes whose popularity falls off gradually: some data return after any number of bytes.
+static WARM_SMALL: Source = Source {
+    name: "warm-small",
+    workload: "zipf",
+    settings: &[("span", "2036MiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "1500000")],
+    quick: &[],
+};
+
+/// The same of writes that no threshold admits.
+static WARM_LARGE: Source = Source {
+    name: "warm-large",
+    workload: "zipf",
+    settings: &[("span", "2036MiB"), ("size", "128KiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "100000")],
+    quick: &[],
+};
+
+/// Writes spread at random over a file system, after which MLC has much to collect.
+static SPREAD: Source = Source {
+    name: "spread",
+    workload: "bimodal-ntfs",
+    settings: &[("scale", "10"), ("read_share", "0"), ("requests", "600000")],
+    quick: &[],
+};
+
+/// A chip: a device, and the scheme on it.
+type Chip = (&'static str, &'static str);
+
+const MLC_ONLY: Chip = ("comboftl-mlc-only", "unitmap");
+const SLC_ONLY: Chip = ("comboftl-slc-only", "unitmap");
+/// ComboFTL with 5 % of the blocks in SLC mode.
+const COMBO_5: Chip = ("comboftl-5", "comboftl");
+const COMBO_10: Chip = ("comboftl-10", "comboftl");
+
+/// Parameters of a scheme or fields of a device.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// A replay of a trace's writes, on a filled chip (section 6.1).
+fn replay(source: &'static Source, (device, scheme): Chip, settings: &[(&str, &str)]) -> Experiment {
+    let experiment = Experiment::new(source, device, scheme);
+    settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value))
+}
+
+/// The same replays of each trace, in the order of the traces.
+fn of_each(
+    lab: &Lab<'_>,
+    traces: &[&'static Source],
+    chips: &[(Chip, &[(&str, &str)])],
+) -> Result<Vec<Vec<Arc<Entry>>>, StudyError> {
+    let of_one = |source: &&'static Source| chips.iter().map(|&(chip, settings)| replay(source, chip, settings));
+    let experiments: Vec<Experiment> = traces.iter().flat_map(|source| of_one(source).collect::<Vec<_>>()).collect();
+    Ok(lab.run(&experiments)?.chunks(chips.len()).map(<[_]>::to_vec).collect())
+}
+
+/// The kinds of work in Fig. 10, with their region, if it matters, and causes. The reads, programs and erases of each are
+/// counted together.
+const KINDS: [(&str, Option<&str>, &[&str]); 6] = [
+    ("SLC", Some("slc"), &["host"]),
+    ("MLC to SLC", None, &["migrate_up"]),
+    ("SLC to SLC", Some("slc"), &["gc"]),
+    ("MLC", Some("mlc"), &["host"]),
+    ("SLC to MLC", None, &["migrate_down"]),
+    ("MLC to MLC", Some("mlc"), &["gc"]),
+];
+
+/// Seconds of each of those kinds.
+fn kinds_s(entry: &Entry) -> [f64; 6] {
+    KINDS.map(|(_, region, causes)| time_s(entry, region, None, causes))
+}
+
+/// Total execution time in seconds: of all operations, one after the other (section 6.1).
+fn execution_s(entry: &Entry) -> f64 {
+    entry.report.ops.iter().map(|row| row.time_us).sum::<f64>() / 1e6
+}
+
+/// Execution time of the second by that of the first.
+fn time_ratio(first: &Entry, second: &Entry) -> f64 {
+    execution_s(second) / execution_s(first)
+}
+
+/// What SLC sends to MLC, in seconds.
+fn demotion_s(entry: &Entry) -> f64 {
+    kinds_s(entry)[4]
+}
+
+/// What MLC collects, in seconds.
+fn collection_s(entry: &Entry) -> f64 {
+    kinds_s(entry)[5]
+}

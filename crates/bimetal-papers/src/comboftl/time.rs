@@ -1,0 +1,416 @@
+//! Figs. 10 to 12, table 2 and the abstract: execution time.
+
+use std::sync::Arc;
+
+use super::{
+    COMBO_5, COMBO_10, Chip, IOZONE_AT, KINDS, MLC_ONLY, NAMES, PHONE, SLC_ONLY, Settings, TRACES, WARM_AT, WARM_SMALL,
+    WITH_WARM, collection_s, demotion_s, execution_s, kinds_s, of_each, replay, time_ratio,
+};
+use crate::Drawn;
+use crate::finding::{Finding, lowest, row};
+use crate::lab::Lab;
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
+
+const STATIC_5: Chip = ("comboftl-5", "combo-static");
+const STATIC_10: Chip = ("comboftl-10", "combo-static");
+const BASELINE_8: Settings = &[("threshold", "8KiB")];
+const BASELINE_64: Settings = &[("threshold", "64KiB")];
+
+/// The bars of Fig. 10, and MixedFTL, of which the text says what to expect.
+const BARS: [(&str, Chip, Settings); 12] = [
+    ("MLC-only", MLC_ONLY, &[]),
+    ("SLC-only", SLC_ONLY, &[]),
+    ("ComboFTL, 5 %", COMBO_5, &[]),
+    ("ComboFTL, 10 %", COMBO_10, &[]),
+    ("Baseline 8 KB, 5 %", STATIC_5, BASELINE_8),
+    ("Baseline 8 KB, 10 %", STATIC_10, BASELINE_8),
+    ("Baseline 64 KB, 5 %", STATIC_5, BASELINE_64),
+    ("Baseline 64 KB, 10 %", STATIC_10, BASELINE_64),
+    ("2Q/GCLOCK, 5 %", ("comboftl-5", "2q-gclock"), &[]),
+    ("2Q/GCLOCK, 10 %", ("comboftl-10", "2q-gclock"), &[]),
+    ("MixedFTL, 5 %", ("comboftl-5", "mixedftl"), &[]),
+    ("MixedFTL, 10 %", ("comboftl-10", "mixedftl"), &[]),
+];
+
+/// Places in [`BARS`], of 5 %.
+const MLC: usize = 0;
+const SLC: usize = 1;
+const COMBO: usize = 2;
+const EIGHT: usize = 4;
+const SIXTY_FOUR: usize = 6;
+const GCLOCK: usize = 8;
+const MIXED: usize = 10;
+
+/// Stacked bars of the kinds of work, by the execution time of the first entry.
+fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
+    let whole = execution_s(&entries[0]);
+    let series = KINDS.iter().enumerate().map(|(kind, &(name, ..))| {
+        let bar = |(name, entry): (&&str, &Arc<Entry>)| ((*name).to_owned(), kinds_s(entry)[kind] / whole);
+        Series::measured_by_name(name, names.iter().zip(entries).map(bar).collect())
+    });
+    Plot {
+        title: title.into(),
+        kind: PlotKind::StackedBars,
+        x: Axis::linear("scheme"),
+        y: Axis::linear(format!("time by that of {}", names[0])),
+        series: series.collect(),
+    }
+}
+
+/// Fig. 10: execution time of all schemes, with 5 and 10 % of the blocks in SLC mode.
+pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let runs = of_each(lab, WITH_WARM, &BARS.map(|(_, chip, settings)| (chip, settings)))?;
+    let ratio = |trace: usize, of: usize, by: usize| time_ratio(&runs[trace][by], &runs[trace][of]);
+    let each = |value: &dyn Fn(usize) -> f64| [0, 1, 2, 3, 4].map(value);
+    let all = |values: [f64; 5], holds: fn(f64) -> bool| values[..WARM_AT.start].iter().copied().all(holds);
+    let mut findings = Vec::new();
+    let few_warm = "the stand-in has next to no warm data, so that chances copy cold ones; see warm data";
+    let large_files = "its files are larger than SLC and pass through it for nothing; see warm data";
+    for (trace, by_mlc, by_slc, why) in [
+        (0, "ComboFTL by MLC-only, Phone", "ComboFTL by SLC-only, Phone", few_warm),
+        (1, "ComboFTL by MLC-only, PC", "ComboFTL by SLC-only, PC", few_warm),
+        (2, "ComboFTL by MLC-only, IOzone", "ComboFTL by SLC-only, IOzone", large_files),
+    ] {
+        let ranges = [(by_mlc, MLC, 0.67, 0.85, why), (by_slc, SLC, 1.2, 1.49, SLC_WHY)];
+        for (claim, by, low, high, why) in ranges {
+            let values = [ratio(trace, COMBO, by), ratio(trace, COMBO + 1, by)];
+            let held = values.iter().all(|value| (low..=high).contains(value));
+            let warm = row(WARM_AT.flat_map(|trace| [ratio(trace, COMBO, by), ratio(trace, COMBO + 1, by)]));
+            let expected = format!("{low} to {high}, at 5 and 10 %");
+            let finding = Finding::fact(claim, expected, held, format!("{}, warm {warm}", row(values)));
+            findings.push(finding.target("T26").unless(why));
+        }
+    }
+    let sizes = each(&|trace| ratio(trace, COMBO + 1, COMBO));
+    let eight_larger = each(&|trace| ratio(trace, EIGHT + 1, EIGHT));
+    let eight_collects = each(&|trace| collection_s(&runs[trace][EIGHT]) / collection_s(&runs[trace][COMBO]));
+    let demotes = |of: usize| each(&|trace| demotion_s(&runs[trace][of]) / demotion_s(&runs[trace][COMBO]));
+    let [large_demotes, gclock_demotes] = [demotes(SIXTY_FOUR), demotes(GCLOCK)];
+    let beside = |of: usize| each(&|trace| ratio(trace, COMBO, of));
+    let below_one: fn(f64) -> bool = |value| value < 1.0;
+    let twice: fn(f64) -> bool = |value| value >= 2.0;
+    findings.extend([
+        Finding::fact(
+            "ComboFTL is alike with 5 and 10 % of SLC, all traces",
+            "within 5 %",
+            all(sizes, |ratio| (ratio - 1.0).abs() <= 0.05),
+            with_warm(sizes),
+        )
+        .unless("the longer data stay in SLC, the more cold units seem hot; on PC without detection it is 0.99"),
+        Finding::fact(
+            "Baseline 8 KB collects more in MLC than ComboFTL, all traces",
+            "more at 5 %",
+            all(eight_collects, |ratio| ratio > 1.0),
+            with_warm(eight_collects) + " times as much",
+        ),
+        Finding::fact(
+            "Baseline 8 KB is worse with 10 % than with 5 %, all traces",
+            "slower",
+            all(eight_larger, |ratio| ratio > 1.0),
+            with_warm(eight_larger) + " times as slow",
+        )
+        .unless("the MLC region of the stand-ins has little to collect, whatever its size"),
+        Finding::fact(
+            "Baseline 64 KB sends much from SLC to MLC, all traces",
+            "at least twice as much as ComboFTL",
+            all(large_demotes, twice),
+            with_warm(large_demotes) + " times as much",
+        )
+        .unless("on Phone ComboFTL's own threshold settles at 64 KB"),
+        Finding::fact(
+            "2Q/GCLOCK sends much from SLC to MLC, all traces",
+            "at least twice as much as ComboFTL",
+            all(gclock_demotes, twice),
+            with_warm(gclock_demotes) + " times as much",
+        )
+        .unless("on IOzone ComboFTL, too, sends half of the data through SLC in vain"),
+        Finding::fact(
+            "Baseline 64 KB on IOzone is worse than MLC-only",
+            "slower at 5 %",
+            ratio(IOZONE_AT, SIXTY_FOUR, MLC) > 1.0,
+            row([ratio(IOZONE_AT, SIXTY_FOUR, MLC)]) + " times as slow",
+        ),
+        Finding::fact(
+            "ComboFTL is faster than Baseline 8 KB, all traces",
+            "below 1 of its time, 5 %",
+            all(beside(EIGHT), below_one),
+            with_warm(beside(EIGHT)),
+        )
+        .unless(
+            "small data are hot and large ones cold: what a higher threshold lets in is lost; it holds with warm data",
+        ),
+        Finding::fact(
+            "ComboFTL is faster than Baseline 64 KB, all traces",
+            "below 1 of its time, 5 %",
+            all(beside(SIXTY_FOUR), below_one),
+            with_warm(beside(SIXTY_FOUR)),
+        )
+        .unless("its threshold settles as high, and it copies cold data within SLC first; it holds with warm data"),
+        Finding::fact(
+            "ComboFTL is faster than 2Q/GCLOCK, all traces",
+            "below 1 of its time, 5 %",
+            all(beside(GCLOCK), below_one),
+            with_warm(beside(GCLOCK)),
+        )
+        .unless("on IOzone half of the data go through SLC in vain, and ComboFTL copies them there first"),
+        Finding::fact(
+            "ComboFTL is faster than MixedFTL, all traces (expected, not measured)",
+            "below 1 of its time, 5 %",
+            all(beside(MIXED), below_one),
+            with_warm(beside(MIXED)),
+        )
+        .unless("IOzone writes whole blocks, which MixedFTL moves down at once and ComboFTL copies within SLC first"),
+    ]);
+    let names = BARS.map(|(name, ..)| name);
+    Ok(Drawn {
+        caption: "The last two traces are none of the paper's: data that are neither hot nor cold, by which ComboFTL lives. \
+                  Times of all operations, added up. A kind of work has its reads, programs and erases; MixedFTL and 2Q/GCLOCK \
+                  take every write to SLC."
+            .into(),
+        plots: NAMES.iter().zip(&runs).map(|(trace, entries)| bars(trace, &names, entries)).collect(),
+        findings,
+    })
+}
+
+/// Ratios of the paper's traces, and of those with warm data.
+fn with_warm(values: [f64; 5]) -> String {
+    let (paper, warm) = values.split_at(WARM_AT.start);
+    format!("{}, warm {}", row(paper.iter().copied()), row(warm.iter().copied()))
+}
+
+/// Why ComboFTL is farther from a chip of SLC alone than in the paper.
+const SLC_WHY: &str = "the stand-ins have next to no warm data, by which ComboFTL lives; see warm data";
+
+/// Shares of the blocks in SLC mode in Fig. 11, in tenths of a percent.
+const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
+
+/// Blocks of the chip (section 6).
+const CHIP_BLOCKS: u32 = 5120;
+
+/// Fig. 11: execution time over the share of blocks in SLC mode.
+pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let of_share = |source, share: u32| {
+        let fast = CHIP_BLOCKS * share / 1000;
+        replay(source, COMBO_5, &[])
+            .set("slc.capacity", format!("{}KiB", fast * 256))
+            .set("mlc.capacity", format!("{}KiB", (CHIP_BLOCKS - fast) * 512))
+    };
+    let mut experiments = Vec::new();
+    for source in [&PHONE, &WARM_SMALL] {
+        experiments.push(replay(source, MLC_ONLY, &[]));
+        experiments.extend(SHARES.map(|share| of_share(source, share)));
+    }
+    experiments.extend(SHARES.map(|share| of_share(&PHONE, share).set("detection", "none")));
+    let entries = lab.run(&experiments)?;
+    let (phone, rest) = entries.split_at(1 + SHARES.len());
+    let (warm, undetected) = rest.split_at(1 + SHARES.len());
+    let curve_of = |first: &Entry, entries: &[Arc<Entry>], value: &dyn Fn(&Entry) -> f64| -> Vec<(f64, f64)> {
+        let whole = execution_s(first);
+        let point = |(&share, entry): (&u32, &Arc<Entry>)| (f64::from(share) / 10.0, value(entry) / whole);
+        SHARES.iter().zip(entries).map(point).collect()
+    };
+    let curve = |value: &dyn Fn(&Entry) -> f64| curve_of(&phone[0], &phone[1..], value);
+    let of_warm = |value: &dyn Fn(&Entry) -> f64| curve_of(&warm[0], &warm[1..], value);
+    let total = curve(&execution_s);
+    let (best, inside) = lowest(&total).map_or((f64::NAN, false), |((share, _), inside)| (share, inside));
+    let collection = curve(&collection_s);
+    let at = |share: f64| collection.iter().find(|point| point.0 == share).map_or(f64::NAN, |point| point.1);
+    let part = |kinds: &[usize]| curve(&|entry| kinds.iter().map(|&kind| kinds_s(entry)[kind]).sum());
+    Ok(Drawn {
+        caption:
+            "Phone, by the time of MLC-only. The chip offers 2,048 MiB whatever the share, so that at 20 % MLC has no \
+                  block to spare."
+                .into(),
+        findings: vec![
+            Finding::fact(
+                "the time is least with 15 % of the blocks in SLC mode",
+                "15 % ± 2.5 %, inside the sweep",
+                inside && (12.5..=17.5).contains(&best),
+                format!("{} %{}", row([best]), if inside { "" } else { ", at the edge" }),
+            )
+            .target("T26")
+            .unless("MLC has little to collect, and the longer data stay in SLC, the more cold units seem hot"),
+            Finding::fact(
+                "beyond 15 % MLC collects more",
+                "more at 17.5 % than at 15 %",
+                at(17.5) > at(15.0),
+                format!("{} and {} of MLC-only's time", row([at(17.5)]), row([at(15.0)])),
+            )
+            .unless("next to nothing is to be collected; with warm data it grows from 7.5 % on"),
+            Finding::fact(
+                "with more SLC its own cost grows and that of MLC falls, up to 15 %",
+                "grows and falls from 5 % to 15 %",
+                {
+                    let [slc, mlc] = [part(&[0, 1, 2]), part(&[3, 4, 5])];
+                    slc[5].1 > slc[1].1 && mlc[5].1 < mlc[1].1
+                },
+                {
+                    let [slc, mlc] = [part(&[0, 1, 2]), part(&[3, 4, 5])];
+                    format!(
+                        "SLC {} to {}, MLC {} to {}",
+                        row([slc[1].1]),
+                        row([slc[5].1]),
+                        row([mlc[1].1]),
+                        row([mlc[5].1])
+                    )
+                },
+            )
+            .unless("cold data that seem hot go to SLC and down again: without detection all of it falls"),
+        ],
+        plots: vec![Plot {
+            title: "Execution time".into(),
+            kind: PlotKind::Lines,
+            x: Axis::linear("blocks in SLC mode (%)"),
+            y: Axis::linear("time by that of MLC-only"),
+            series: vec![
+                Series::measured("warm, small: all", of_warm(&execution_s)),
+                Series::measured("warm, small: MLC to MLC", of_warm(&collection_s)),
+                Series::measured("no hot unit detection", curve_of(&phone[0], undetected, &execution_s)),
+                Series::measured("all", total),
+                Series::measured("to SLC", part(&[0, 1, 2])),
+                Series::measured("to MLC", part(&[3, 4, 5])),
+                Series::measured("MLC to MLC", collection),
+            ],
+        }],
+    })
+}
+
+/// The versions of Fig. 12: ComboFTL without one of its techniques each.
+const VERSIONS: [(&str, Settings); 6] = [
+    ("complete", &[]),
+    ("no early migration", &[("early_migration", "false")]),
+    ("threshold 8 KB", &[("threshold_mode", "fixed"), ("threshold", "8KiB")]),
+    ("threshold 64 KB", &[("threshold_mode", "fixed"), ("threshold", "64KiB")]),
+    ("no hot unit detection", &[("detection", "none")]),
+    ("1-chance", &[("chances_mode", "fixed"), ("chances", "0")]),
+];
+
+/// Fig. 12: execution time without each technique.
+pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let runs = of_each(lab, WITH_WARM, &VERSIONS.map(|(_, settings)| (COMBO_5, settings)))?;
+    let each = |value: &dyn Fn(&[Arc<Entry>]) -> f64| [0, 1, 2, 3, 4].map(|trace: usize| value(&runs[trace]));
+    let all = |values: [f64; 5], holds: fn(f64) -> bool| values[..WARM_AT.start].iter().copied().all(holds);
+    let slower = |version: usize| each(&|entries| time_ratio(&entries[0], &entries[version]));
+    let [no_early, eight, undetected] = [1, 2, 4].map(slower);
+    let demotes = each(&|entries| demotion_s(&entries[3]) / demotion_s(&entries[0]));
+    let worst = each(&|entries| {
+        let others = (1..VERSIONS.len()).filter(|&version| version != 4);
+        let slowest = others.map(|version| execution_s(&entries[version])).fold(0.0, f64::max);
+        execution_s(&entries[4]) / slowest
+    });
+    let collects = each(&|entries| collection_s(&entries[5]) / collection_s(&entries[0]));
+    let findings = vec![
+        Finding::fact(
+            "without early migration little is lost, all traces",
+            "less than 5 % slower",
+            all(no_early, |slower| slower < 1.05),
+            with_warm(no_early) + " of the time",
+        )
+        .unless("without warm data, half the chances are half the copies of cold data"),
+        Finding::fact(
+            "with a threshold of 8 KB similar, all traces",
+            "within 10 %",
+            all(eight, |slower| (slower - 1.0).abs() <= 0.1),
+            with_warm(eight) + " of the time",
+        )
+        .unless("it is faster: the adapting threshold rises until a tenth of SLC goes down, all of which is lost"),
+        Finding::fact(
+            "with a threshold of 64 KB much more goes from SLC to MLC, all traces",
+            "more",
+            all(demotes, |more| more > 1.0),
+            with_warm(demotes) + " times as much",
+        ),
+        Finding::fact(
+            "without hot unit detection much slower, all traces",
+            "at least 5 % slower",
+            all(undetected, |slower| slower >= 1.05),
+            with_warm(undetected) + " of the time",
+        )
+        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds"),
+        Finding::fact(
+            "without hot unit detection slower than any other version, all traces",
+            "slowest",
+            all(worst, |ratio| ratio > 1.0),
+            with_warm(worst) + " of the slowest other's time",
+        )
+        .target("T26")
+        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds"),
+        Finding::fact(
+            "with one chance MLC collects more, IOzone",
+            "more",
+            collects[IOZONE_AT] > 1.0,
+            format!("{} times as much, warm {}", row([collects[IOZONE_AT]]), row(collects[WARM_AT].iter().copied())),
+        )
+        .unless("IOzone's data return after more than SLC holds, however many chances; with small warm data it holds"),
+    ];
+    let names = VERSIONS.map(|(name, _)| name);
+    Ok(Drawn {
+        caption: "5 % of the blocks in SLC mode, by the time of complete ComboFTL. With one chance SLC is one ring whose valid \
+                  tail pages go down. The last two traces are none of the paper's."
+            .into(),
+        plots: NAMES.iter().zip(&runs).map(|(trace, entries)| bars(trace, &names, entries)).collect(),
+        findings,
+    })
+}
+
+/// Table 2: what distinguishes ComboFTL from Chang's hybrid, in words; here both run on the same chip.
+pub(super) fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let runs = of_each(lab, TRACES, &[(MLC_ONLY, &[]), (COMBO_5, &[]), (("comboftl-5", "chang"), &[])])?;
+    let by_trace = |scheme: usize| {
+        let ratios = runs.iter().map(|entries| time_ratio(&entries[0], &entries[scheme]));
+        NAMES.iter().map(ToString::to_string).zip(ratios).collect::<Vec<_>>()
+    };
+    let values = |scheme: usize| row(by_trace(scheme).into_iter().map(|(_, ratio)| ratio));
+    Ok(Drawn {
+        caption:
+            "The table compares in words. Here Chang's hybrid has ComboFTL's chip, 5 % of it in SLC mode, and its own \
+                  block map for the rest."
+                .into(),
+        findings: vec![Finding::not_judged(
+            "ComboFTL beside Chang's hybrid: adapting by traffic, N chances, hot units",
+            "in words",
+            format!("{} and {} of MLC-only's time", values(1), values(2)),
+            "the paper gives no figures",
+        )],
+        plots: vec![Plot {
+            title: "Execution time".into(),
+            kind: PlotKind::Bars,
+            x: Axis::linear("trace"),
+            y: Axis::linear("time by that of MLC-only"),
+            series: vec![
+                Series::measured_by_name("ComboFTL", by_trace(1)),
+                Series::measured_by_name("Chang", by_trace(2)),
+            ],
+        }],
+    })
+}
+
+/// The abstract: write performance beside chips of one kind.
+pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let runs = of_each(lab, TRACES, &[(MLC_ONLY, &[]), (SLC_ONLY, &[]), (COMBO_5, &[])])?;
+    let mean = |by: usize| runs.iter().map(|entries| time_ratio(&entries[2], &entries[by])).sum::<f64>() / 3.0;
+    let measured = [mean(1), mean(0)];
+    let named = |values: [f64; 2]| ["by SLC-only", "by MLC-only"].map(String::from).into_iter().zip(values).collect();
+    let why = "means over traces of which IOzone is slower than MLC-only; see fig10";
+    Ok(Drawn {
+        caption: "Write performance of ComboFTL with 5 % of SLC, mean over the traces. The paper's two figures are ends of the \
+                  ranges of its Fig. 10 and not their means."
+            .into(),
+        plots: vec![Plot {
+            title: "Write performance".into(),
+            kind: PlotKind::Bars,
+            x: Axis::linear("chip"),
+            y: Axis::linear("ratio"),
+            series: vec![
+                Series::measured_by_name("here", named(measured)),
+                Series::of_paper_by_name("paper", named([0.84, 1.48])),
+            ],
+        }],
+        findings: vec![
+            Finding::about("84 % of the write performance of SLC-only on average", 0.84, 0.1, measured[0]).unless(why),
+            Finding::about("1.48 times the write performance of MLC-only", 1.48, 0.1, measured[1]).unless(why),
+        ],
+    })
+}

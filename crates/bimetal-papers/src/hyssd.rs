@@ -1,0 +1,429 @@
+//! HySSD 2013: SLC or MLC beside TLC, and how full to keep the faster one (schemes `hyssd`, `hyssd-static`).
+//!
+//! Quick runs are a sixteenth of the paper's: requests, data, both SSDs and the period. Blocks stay as large as they are.
+
+use std::sync::Arc;
+
+use bimetal_core::chip;
+use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
+use bimetal_core::model::hyssd::{HybridCost, HybridLoad};
+
+use super::finding::{Best, Finding, highest, lowest, row};
+use super::lab::{Experiment, Lab, Source};
+use super::opfcl::{FINANCIAL, zipf_hits};
+use super::reading::{curve, height_at, heights, level, metric, metric_over_time, range, response_ms, second_half};
+use super::{Drawn, FigureSpec, PaperSpec};
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
+
+/// The registry's line.
+pub static SPEC: PaperSpec = PaperSpec {
+    name: "hyssd",
+    citation: "Yongseok Oh, Eunjae Lee, Jongmoo Choi, Donghee Lee, Sam H. Noh, Hybrid Solid State Drives for Improved \
+               Performance and Enhanced Lifetime, MSST 2013",
+    summary: "SLC or MLC beside TLC, and how full to keep the faster one",
+    figures: &[
+        FigureSpec { name: "table2", title: "times of the flash parts", sources: &[], make: table2 },
+        FigureSpec { name: "fig2", title: "cost of a write over the utilisation", sources: &[], make: fig2 },
+        FigureSpec {
+            name: "fig3a",
+            title: "response over the utilisation, ST-SSD, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| response(lab, &ST_FINANCIAL),
+        },
+        FigureSpec {
+            name: "fig3b",
+            title: "response over the utilisation, ST-SSD, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| response(lab, &ST_EXCHANGE),
+        },
+        FigureSpec {
+            name: "fig3c",
+            title: "response over the utilisation, MT-SSD, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| response(lab, &MT_FINANCIAL),
+        },
+        FigureSpec {
+            name: "fig3d",
+            title: "response over the utilisation, MT-SSD, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| response(lab, &MT_EXCHANGE),
+        },
+        FigureSpec {
+            name: "fig4a",
+            title: "utilisation over time, ST-SSD, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| over_time(lab, &ST_FINANCIAL),
+        },
+        FigureSpec {
+            name: "fig4b",
+            title: "utilisation over time, ST-SSD, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| over_time(lab, &ST_EXCHANGE),
+        },
+        FigureSpec {
+            name: "fig5a",
+            title: "lifetime over the utilisation, ST-SSD, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| lifetime(lab, &ST_FINANCIAL),
+        },
+        FigureSpec {
+            name: "fig5b",
+            title: "lifetime over the utilisation, ST-SSD, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| lifetime(lab, &ST_EXCHANGE),
+        },
+        FigureSpec {
+            name: "fig5c",
+            title: "lifetime over the utilisation, MT-SSD, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| lifetime(lab, &MT_FINANCIAL),
+        },
+        FigureSpec {
+            name: "fig5d",
+            title: "lifetime over the utilisation, MT-SSD, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| lifetime(lab, &MT_EXCHANGE),
+        },
+    ],
+};
+
+/// The part of Exchange that table I has: a third of OP-FCL's, and data that fit into the SSDs.
+static EXCHANGE: Source = Source {
+    name: "exchange-third",
+    workload: "exchange",
+    settings: &[("requests", "7500000"), ("used", "16GiB"), ("span", "16GiB")],
+    quick: &[("requests", "468750"), ("used", "1GiB"), ("span", "1GiB")],
+};
+
+/// A drive under a workload, and what the paper has of it.
+struct Case {
+    source: &'static Source,
+    device: &'static str,
+    /// Utilisation of Static with the lowest response, in percent (Fig. 3).
+    fastest: f64,
+    /// Utilisation of Static with the longest life, in percent (Fig. 5).
+    longest_lived: f64,
+}
+
+static ST_FINANCIAL: Case = Case { source: &FINANCIAL, device: "hyssd-st", fastest: 60.0, longest_lived: 80.0 };
+static ST_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-st", fastest: 80.0, longest_lived: 97.0 };
+static MT_FINANCIAL: Case = Case { source: &FINANCIAL, device: "hyssd-mt", fastest: 30.0, longest_lived: 10.0 };
+static MT_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-mt", fastest: 70.0, longest_lived: 60.0 };
+
+/// Utilisations of Static, in percent: from 5 to 97, as the paper says.
+const UTILISATIONS: [f64; 11] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 97.0];
+
+/// A step of them, and by how much what is best here may be better than at the paper's place.
+const PLACE: (f64, f64) = (10.0, 0.05);
+
+/// N in page writes; the paper does not give it. The second is the other value that is tried.
+const PERIODS: [u32; 2] = [65_536, 4096];
+
+/// What a quick run is divided by.
+const QUICK: u32 = 16;
+
+/// Intervals of figures over time.
+const INTERVALS: u32 = 64;
+
+/// The schemes of Fig. 3 to 5 on one drive under one workload.
+struct Compared {
+    fixed: Vec<(f64, Arc<Entry>)>,
+    perf: Arc<Entry>,
+    life: Arc<Entry>,
+    /// Life with a sixteenth of N.
+    agile_life: Arc<Entry>,
+}
+
+fn compared(lab: &Lab<'_>, case: &Case) -> Result<Compared, StudyError> {
+    let small = lab.is_cut(case.source);
+    let run = |scheme| {
+        let experiment = Experiment::new(case.source, case.device, scheme);
+        if !small {
+            return experiment;
+        }
+        experiment.set("logical", "1GiB").set("fast.capacity", "128MiB").set("slow.capacity", "1023MiB")
+    };
+    let dynamic = |goal, period: u32| {
+        let experiment = run("hyssd").set("goal", goal).intervals(INTERVALS);
+        let period = if small { period / QUICK } else { period };
+        experiment.set("period", period).set("timeout", period)
+    };
+    let mut experiments: Vec<_> =
+        UTILISATIONS.iter().map(|percent| run("hyssd-static").set("utilisation_percent", percent)).collect();
+    experiments.push(dynamic("performance", PERIODS[0]));
+    experiments.extend(PERIODS.map(|period| dynamic("lifetime", period)));
+    let entries = lab.run(&experiments)?;
+    let [perf, life, agile_life] = [0, 1, 2].map(|at| Arc::clone(&entries[UTILISATIONS.len() + at]));
+    Ok(Compared { fixed: UTILISATIONS.into_iter().zip(entries).collect(), perf, life, agile_life })
+}
+
+/// Relative remaining life of the drive (equation 4).
+fn life_left(entry: &Entry) -> f64 {
+    metric(entry, "life")
+}
+
+/// Static's curve, and a level for each of the others.
+fn plot(title: &str, y: &str, compared: &Compared, figure: fn(&Entry) -> f64) -> Plot {
+    let fixed = curve(&compared.fixed, figure);
+    let line = |name, entry: &Entry| Series::measured(name, level(&fixed, figure(entry)));
+    let lines = [
+        line("Perf", &compared.perf),
+        line("Life", &compared.life),
+        line("Life, period of a sixteenth", &compared.agile_life),
+    ];
+    Plot {
+        title: title.into(),
+        kind: PlotKind::Lines,
+        x: Axis::linear("utilisation of the fast SSD (%)"),
+        y: Axis::linear(y),
+        series: std::iter::once(Series::measured("Static", fixed)).chain(lines).collect(),
+    }
+}
+
+/// Fig. 3.
+fn response(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
+    let compared = compared(lab, case)?;
+    let (fixed, lives) = (curve(&compared.fixed, response_ms), curve(&compared.fixed, life_left));
+    let ((_, best), inside) = lowest(&fixed).unwrap_or_default();
+    let lives_longest = highest(&lives).map_or(f64::NAN, |((percent, _), _)| height_at(&fixed, percent));
+    let (perf, life) = (response_ms(&compared.perf), response_ms(&compared.life));
+    let findings = vec![
+        Finding::fact(
+            "Static's response falls to a minimum inside and rises again",
+            "a minimum inside",
+            inside,
+            row(heights(&fixed)),
+        )
+        .target("T27"),
+        Finding::best_at("utilisation of the fastest Static (%)", case.fastest, Best::Lowest, PLACE, &fixed)
+            .target("T27"),
+        Finding::between("response of Perf by that of the fastest Static", 0.0, 1.05, perf / best).target("T27"),
+        Finding::between("Life is slightly slower than Perf", 1.0, 1.1, life / perf)
+            .reason(format!(
+                "{} times Perf's response; Static itself takes {} times its best where it lives longest",
+                short(life / perf),
+                short(lives_longest / best)
+            ))
+            .target("T27"),
+    ];
+    Ok(Drawn {
+        caption: "One request at a time, drives full at the start. Static is tried at each utilisation; the others find theirs. \
+                  The paper gives the places of the minima, but no times."
+            .into(),
+        plots: vec![plot("Mean response", "ms", &compared, response_ms)],
+        findings,
+    })
+}
+
+/// Fig. 4.
+fn over_time(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
+    let compared = compared(lab, case)?;
+    let [perf, life] = [&compared.perf, &compared.life].map(|entry| metric_over_time(entry, "utilisation_target"));
+    let (low, high) = range(&heights(second_half(&perf)));
+    let apart = perf.iter().zip(&life).map(|(perf, life)| (perf.1 - life.1).abs()).fold(0.0, f64::max);
+    let findings = vec![
+        Finding::fact(
+            "Perf's utilisation follows the workload",
+            "moves by at least 5 % of the fast SSD, in the second half",
+            high - low >= 0.05,
+            format!("{} to {}", short(low), short(high)),
+        )
+        .unless(
+            "a generated stream ends as it began. What Perf settles at follows the stream: 0.62 on Financial where repeated \
+             requests go to recent pages (`popular_share=0`), 0.82 where they go to popular ones (1), 0.74 as it is",
+        ),
+        Finding::fact(
+            "Life's utilisation leaves Perf's",
+            "by at least 5 % of the fast SSD",
+            apart >= 0.05,
+            format!("by up to {}", short(apart)),
+        ),
+    ];
+    Ok(Drawn {
+        caption: "The share of the fast SSD that is to hold data, period by period.".into(),
+        plots: vec![Plot {
+            title: "Utilisation".into(),
+            kind: PlotKind::Lines,
+            x: Axis::linear("requests"),
+            y: Axis::linear("utilisation of the fast SSD"),
+            series: vec![Series::measured("Perf", perf), Series::measured("Life", life)],
+        }],
+        findings,
+    })
+}
+
+/// Fig. 5.
+fn lifetime(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
+    let compared = compared(lab, case)?;
+    let fixed = curve(&compared.fixed, life_left);
+    let ((_, best), _) = highest(&fixed).unwrap_or_default();
+    let [perf, life, agile] =
+        [&compared.perf, &compared.life, &compared.agile_life].map(|entry| life_left(entry) / best);
+    let findings = vec![
+        Finding::fact(
+            "Static's life is a mountain: it rises to its top and falls from there",
+            "rises, then falls",
+            is_mountain(&heights(&fixed)),
+            row(heights(&fixed)),
+        )
+        .target("T27"),
+        Finding::best_at(
+            "utilisation of the Static that lives longest (%)",
+            case.longest_lived,
+            Best::Highest,
+            PLACE,
+            &fixed,
+        )
+        .unless(
+            "the top is where both SSDs wear alike, which follows from how many writes hit at each utilisation: the \
+                 generated streams' hits are fitted up to 64 MiB only",
+        )
+        .target("T27"),
+        Finding::fact("Perf lives shorter than the best Static", "below 1", perf < 1.0, short(perf)),
+        Finding::between("Life lives as long as the best Static", 0.9, f64::INFINITY, life)
+            .reason(format!(
+                "{} of the best Static's; with a sixteenth of the period, which is not given, {}",
+                short(life),
+                short(agile)
+            ))
+            .target("T27"),
+    ];
+    Ok(Drawn {
+        caption: "How many times what was written can still be written before the first SSD is worn out (equation 4)."
+            .into(),
+        plots: vec![plot("Remaining life by what is used", "L", &compared, life_left)],
+        findings,
+    })
+}
+
+/// Whether values rise to the highest and fall from there; one side may be missing.
+fn is_mountain(values: &[f64]) -> bool {
+    let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
+    values[..values.len().min(top + 1)].is_sorted() && values[top..].is_sorted_by(|a, b| a >= b)
+}
+
+/// A part of table II.
+fn costs(part: &str) -> Option<FlashCosts> {
+    chip::find(part).map(|part| FlashCosts::of(&part))
+}
+
+/// Table II: whether the copyback times are those of the other operations.
+fn table2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let (mut of_paper, mut by_rule, mut findings) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, part, copy_us) in
+        [("SLC", "hyssd-slc", 385.0), ("MLC", "hyssd-mlc", 1375.0), ("TLC", "hyssd-tlc", 2450.0)]
+    {
+        // A copy within a part moves nothing over the bus.
+        let array_us = chip::find(part).map_or(f64::NAN, |part| part.read_us + part.program_us);
+        of_paper.push((name.to_owned(), copy_us));
+        by_rule.push((name.to_owned(), array_us));
+        findings.push(match name {
+            "SLC" => Finding::not_judged(
+                "copyback of SLC is a read and a program without their transfers (us)",
+                copy_us,
+                array_us,
+                "the table has one transfer more than by the rule of MLC and TLC; the printed time is used",
+            ),
+            "MLC" => Finding::about(
+                "copyback of MLC is a read and a program without their transfers (us)",
+                copy_us,
+                0.0,
+                array_us,
+            ),
+            _ => Finding::about(
+                "copyback of TLC is a read and a program without their transfers (us)",
+                copy_us,
+                0.0,
+                array_us,
+            ),
+        });
+    }
+    let findings = findings.into_iter().map(|finding| finding.target("T12")).collect();
+    Ok(Drawn {
+        caption: "Read and program times include the transfer of a page: 100 us for 4 KB.".into(),
+        plots: vec![Plot {
+            title: "Copyback".into(),
+            kind: PlotKind::Bars,
+            x: Axis::linear("part"),
+            y: Axis::linear("us"),
+            series: vec![
+                Series::measured_by_name("read and program in the array", by_rule),
+                Series::of_paper_by_name("C_CP", of_paper),
+            ],
+        }],
+        findings,
+    })
+}
+
+/// Fig. 2: the example of section II-B.
+fn fig2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let (Some(fast), Some(slow)) = (costs("hyssd-slc"), costs("hyssd-tlc")) else {
+        return Ok(Drawn::default());
+    };
+    let cleaning = |costs| CleaningCost::new(costs, VictimUtilisation::Fifo).in_whole_pages();
+    // Sizes in hundredths of the fast SSD's 2 GB.
+    let (fast_pages, gb) = (100.0, 50.0);
+    let model = HybridCost {
+        fast: cleaning(fast),
+        slow: cleaning(slow),
+        fast_pages,
+        slow_pages: 8.0 * gb,
+        data_pages: 9.0 * gb,
+    };
+    let load = HybridLoad { write_hits: zipf_hits(1.2, 120), read_hits: zipf_hits(1.2, 120), write_share: 0.6 };
+    let utilisations = || (1..100).map(|percent| f64::from(percent) / 100.0);
+    let costs_at = |cost: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
+        let points = utilisations().map(|utilisation| (utilisation, cost(utilisation) / 1e3));
+        // Where the slow SSD would be full, a write has no end.
+        points.filter(|point| point.1.is_finite()).collect()
+    };
+    let write = |utilisation: f64| model.page_write_us(utilisation, (load.write_hits)(utilisation * fast_pages));
+    let best = model.optimum(&load, utilisations()).map_or(f64::NAN, |best| best.utilisation);
+    let (in_fast, in_slow) = model.sizes(0.63);
+    let findings = vec![
+        Finding::about("data in SLC at u = 0.63 (GB)", 1.26, 1e-6, in_fast / gb).target("T11"),
+        Finding::about("data in TLC at u = 0.63 (GB)", 7.74, 1e-6, in_slow / gb).target("T11"),
+        Finding::not_judged(
+            "the best utilisation of the example",
+            0.63,
+            short(best),
+            "the example's hit curve is a drawing without numbers; here it is Zipf's, as in the authors' earlier paper",
+        ),
+    ];
+    Ok(Drawn {
+        caption: "2 GB of SLC and 8 GB of TLC with 9 GB of data. The more SLC holds, the dearer are its writes and the cheaper \
+                  those of TLC. The hit curve of the example is not given: here hits follow Zipf's law (exponent 1.2, over 120 % \
+                  of SLC)."
+            .into(),
+        plots: vec![Plot {
+            title: "Cost of a page write".into(),
+            kind: PlotKind::Lines,
+            x: Axis::linear("utilisation of SLC"),
+            y: Axis::logarithmic("ms"),
+            series: vec![
+                Series::measured("SLC", costs_at(&|utilisation| model.fast.page_write_us(utilisation))),
+                Series::measured(
+                    "TLC",
+                    costs_at(&|utilisation| model.slow.page_write_us(model.slow_utilisation(utilisation))),
+                ),
+                Series::measured("hybrid", costs_at(&write)),
+            ],
+        }],
+        findings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountains() {
+        assert!(is_mountain(&[1.0, 2.0, 3.0, 2.0]));
+        assert!(is_mountain(&[1.0, 2.0, 3.0]), "the top may be at the end");
+        assert!(!is_mountain(&[1.0, 3.0, 2.0, 2.5]));
+        assert!(!is_mountain(&[2.0, 1.0, 3.0]));
+    }
+}

@@ -1,0 +1,373 @@
+//! Where the papers' experiments run: workloads are made once and shared, replays run side by side, and none twice.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bimetal_core::device;
+use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::replay::{Arrivals, Plan};
+use bimetal_core::report::TraceFacts;
+
+use bimetal_study::compare::{self, Entry};
+use bimetal_study::prepare::{Schemes, Workload, prepare};
+use bimetal_study::{StudyError, arrivals, generate};
+
+/// How large experiments are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Fewer requests: minutes for everything.
+    Quick,
+    /// As large as in the papers.
+    Full,
+}
+
+impl Scale {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A trace of a paper: what is generated in its place, unless a user has it.
+#[derive(Debug)]
+pub struct Source {
+    /// Name on the command line: `--trace NAME=FILE`.
+    pub name: &'static str,
+    /// The workload that stands in for it.
+    pub workload: &'static str,
+    /// Settings of the workload at any scale.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Settings of a quick run, beside those or in their place: fewer requests, or less space for a device that is smaller,
+    /// too. A user's trace is taken whole.
+    pub quick: &'static [(&'static str, &'static str)],
+}
+
+impl Source {
+    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        if scale == Scale::Full {
+            return self.settings.iter().map(owned).collect();
+        }
+        let replaced = |key| self.quick.iter().any(|&(quick, _)| quick == key);
+        let kept = self.settings.iter().filter(|(key, _)| !replaced(*key));
+        kept.chain(self.quick).map(owned).collect()
+    }
+
+    /// Name of a file with it.
+    fn file(&self) -> String {
+        format!("{}.bimetal", self.name)
+    }
+
+    /// The command that writes that file.
+    fn command(&self, scale: Scale) -> String {
+        let mut command = format!("bimetal generate {} {}", self.workload, self.file());
+        for (key, value) in self.settings(scale) {
+            command += &format!(" --set {key}={value}");
+        }
+        command
+    }
+}
+
+/// One replay: a trace, a device, a scheme and how.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    source: &'static Source,
+    device: &'static str,
+    scheme: &'static str,
+    settings: Vec<(String, String)>,
+    plan: Plan,
+}
+
+impl Experiment {
+    /// A trace on a device of `bimetal list devices`, with its own scheme, one request after the other, on a filled device.
+    pub fn new(source: &'static Source, device: &'static str, scheme: &'static str) -> Self {
+        Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
+    }
+
+    /// Sets a parameter of the scheme or a field of the device, in the place of what it was set to before.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.retain(|(known, _)| known != key);
+        self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Requests arrive so.
+    pub fn arrivals(mut self, arrivals: Arrivals) -> Self {
+        self.plan.arrivals = arrivals;
+        self
+    }
+
+    /// The trace is replayed so often, and the last `measured` times count.
+    pub fn passes(mut self, passes: u32, measured: u32) -> Self {
+        (self.plan.passes, self.plan.measured_passes) = (passes, measured);
+        self
+    }
+
+    /// The device is new, not filled.
+    pub fn fresh(mut self) -> Self {
+        self.plan.fill = false;
+        self
+    }
+
+    /// Figures over time, in so many intervals.
+    pub fn intervals(mut self, intervals: u32) -> Self {
+        self.plan.intervals = intervals;
+        self
+    }
+
+    /// The command that does the same with the trace in that file.
+    fn command(&self, file: &str) -> String {
+        let mut command = format!("bimetal replay {file}");
+        command += &format!(" --device {} --scheme {}", self.device, self.scheme);
+        for (key, value) in &self.settings {
+            command += &format!(" --set {key}={value}");
+        }
+        let default = Plan::default();
+        command += &format!(" --arrivals {}", arrivals::name(self.plan.arrivals));
+        if self.plan.passes != default.passes {
+            command += &format!(" --repeat {}", self.plan.passes);
+        }
+        if self.plan.measured_passes != self.plan.passes {
+            command += &format!(" --measure {}", self.plan.measured_passes);
+        }
+        if !self.plan.fill {
+            command += " --no-fill";
+        }
+        if self.plan.intervals > 0 {
+            command += &format!(" --intervals {}", self.plan.intervals);
+        }
+        command
+    }
+}
+
+/// Called from several threads.
+pub trait LabProgress: Sync {
+    /// So many replays of those that a figure asked for at once are done.
+    fn replays(&self, done: usize, of: usize);
+
+    /// Every few milliseconds of a replay, and while a trace is generated: whether to go on. Once it says no, it must say so for every replay.
+    fn served(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// No progress is shown.
+#[derive(Debug)]
+pub struct QuietLab;
+
+impl LabProgress for QuietLab {
+    fn replays(&self, _done: usize, _of: usize) {}
+}
+
+/// A workload by the name of its source; locked while it is generated, so that others who need it wait.
+type Recent = (&'static str, Arc<Mutex<Option<Workload>>>);
+
+/// Generated or opened traces and finished replays.
+pub struct Lab<'a> {
+    scale: Scale,
+    jobs: usize,
+    progress: &'a dyn LabProgress,
+    /// Traces of the user, by the name of what they stand in for.
+    own: BTreeMap<String, Workload>,
+    /// The workloads used last, the latest at the end.
+    recent: Mutex<Vec<Recent>>,
+    /// Finished replays by their commands.
+    done: Mutex<BTreeMap<String, Arc<Entry>>>,
+    /// Commands since they were last taken, in order.
+    commands: Mutex<Vec<String>>,
+}
+
+/// Workloads that stay in memory.
+const RECENT: usize = 2;
+
+impl<'a> Lab<'a> {
+    /// A lab in which at most `jobs` replays run at once, and which takes traces of the user, by names of [`Source`]s, in
+    /// the place of generated ones.
+    pub fn new(scale: Scale, jobs: usize, own: BTreeMap<String, Workload>, progress: &'a dyn LabProgress) -> Self {
+        let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
+        Self {
+            scale,
+            jobs,
+            progress,
+            own,
+            recent: Mutex::default(),
+            done: Mutex::default(),
+            commands: Mutex::default(),
+        }
+    }
+
+    /// How large experiments are.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Whether a user's trace is in the place of a generated one.
+    pub fn is_own(&self, source: &Source) -> bool {
+        self.own.contains_key(source.name)
+    }
+
+    /// Whether a trace is generated shorter than the paper's.
+    pub fn is_cut(&self, source: &Source) -> bool {
+        self.scale == Scale::Quick && !self.is_own(source)
+    }
+
+    /// Requests of a trace.
+    ///
+    /// # Errors
+    /// A workload that does not fit into memory.
+    pub fn workload(&self, source: &'static Source) -> Result<Workload, StudyError> {
+        if let Some(own) = self.own.get(source.name) {
+            return Ok(own.clone());
+        }
+        let slot = {
+            let mut recent = lock(&self.recent);
+            let known = recent.iter().position(|(name, _)| *name == source.name);
+            let slot = known.map_or_else(Default::default, |at| recent.remove(at).1);
+            recent.push((source.name, Arc::clone(&slot)));
+            if recent.len() > RECENT {
+                recent.remove(0);
+            }
+            slot
+        };
+        let mut slot = lock(&slot);
+        if let Some(workload) = slot.as_ref() {
+            return Ok(workload.clone());
+        }
+        let progress = &mut |_| self.progress.served();
+        let trace = generate::trace_with_progress(source.workload, &source.settings(self.scale), SEED, progress)?;
+        Ok(slot.insert(Workload::of(trace, None)).clone())
+    }
+
+    /// How many requests a trace has, and of what sizes.
+    ///
+    /// # Errors
+    /// As [`Self::workload`].
+    pub fn facts(&self, source: &'static Source) -> Result<TraceFacts, StudyError> {
+        self.note_source(source);
+        Ok(self.workload(source)?.facts)
+    }
+
+    /// What a trace is like.
+    ///
+    /// # Errors
+    /// As [`Self::workload`].
+    pub fn profile(&self, source: &'static Source, curves: &CurvePlan) -> Result<Profile, StudyError> {
+        self.note_source(source);
+        self.note(format!("bimetal profile {} --curve-points {}", self.file(source), curves.points));
+        let workload = self.workload(source)?;
+        Ok(Profile::of(&workload.requests, curves))
+    }
+
+    /// Runs every experiment that has not been run; results are in the order of the experiments.
+    ///
+    /// # Errors
+    /// The first experiment that cannot be done.
+    pub fn run(&self, experiments: &[Experiment]) -> Result<Vec<Arc<Entry>>, StudyError> {
+        let command = |experiment: &Experiment| experiment.command(&self.file(experiment.source));
+        let commands: Vec<String> = experiments.iter().map(command).collect();
+        for (experiment, command) in experiments.iter().zip(&commands) {
+            self.note_source(experiment.source);
+            self.note(command.clone());
+        }
+        let mut due: Vec<(&Experiment, &String)> = experiments.iter().zip(&commands).collect();
+        due.retain(|(_, command)| !lock(&self.done).contains_key(*command));
+        due.sort_by_key(|(experiment, command)| (experiment.source.name, *command));
+        due.dedup_by_key(|(_, command)| *command);
+        let (next, finished, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(None));
+        self.progress.replays(0, due.len());
+        let work = || {
+            while let Some(&(experiment, command)) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match self.replay(experiment) {
+                    Ok(entry) => lock(&self.done).insert(command.clone(), Arc::new(entry)),
+                    Err(error) => {
+                        next.store(due.len(), Ordering::Relaxed);
+                        lock(&failed).get_or_insert(error);
+                        return;
+                    }
+                };
+                self.progress.replays(finished.fetch_add(1, Ordering::Relaxed) + 1, due.len());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.jobs.min(due.len()) {
+                // If no thread is to be had, this one does it all.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let done = lock(&self.done);
+        Ok(commands.iter().filter_map(|command| done.get(command).cloned()).collect())
+    }
+
+    /// The commands that repeat what was asked for since this was last called, each once.
+    pub fn take_commands(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.commands))
+    }
+
+    /// The file with a trace: the user's, or the one that [`Source::command`] writes.
+    fn file(&self, source: &Source) -> String {
+        self.own.get(source.name).map_or_else(|| source.file(), |own| own.facts.name.clone())
+    }
+
+    fn note_source(&self, source: &Source) {
+        if !self.is_own(source) {
+            self.note(source.command(self.scale));
+        }
+    }
+
+    fn note(&self, command: String) {
+        let mut commands = lock(&self.commands);
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+
+    fn replay(&self, experiment: &Experiment) -> Result<Entry, StudyError> {
+        let workload = self.workload(experiment.source)?;
+        let device = device::preset(experiment.device)?;
+        let scheme = Schemes::named(&[experiment.scheme.to_owned()]).map_err(device::DeviceError::from)?;
+        let prepared = prepare(workload, Some(device), &scheme, &experiment.settings)?;
+        let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
+        match prepared.runs.first() {
+            Some(resolved) => {
+                compare::entry(resolved, requests, facts, &experiment.plan, &mut |_| self.progress.served())
+            }
+            None => Err(StudyError::NoScheme { reason: experiment.scheme.to_owned() }),
+        }
+    }
+}
+
+/// Seed of every generated workload: that of `bimetal generate`.
+const SEED: u64 = 1;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is guarded is ever half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_settings_take_the_place_of_others() {
+        let source = Source {
+            name: "n",
+            workload: "w",
+            settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
+            quick: &[("requests", "7"), ("used", "1GiB")],
+        };
+        let settings =
+            |scale| source.settings(scale).iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(settings(Scale::Full), ["requests=100", "used=8GiB", "span=9GiB"]);
+        assert_eq!(settings(Scale::Quick), ["span=9GiB", "requests=7", "used=1GiB"]);
+    }
+}

@@ -1,0 +1,260 @@
+//! OP-FCL 2012: a flash cache in front of disks that caches less, to have more spare area (schemes `opfcl`, `rwfcl`,
+//! `fpfcl`).
+//!
+//! Quick runs are a sixteenth of the paper's: requests, working set, flash, segments, period, and how fast sizes move. The
+//! data lie as far apart on the disks as in full.
+
+mod effects;
+mod model;
+mod over_time;
+mod response;
+mod sensitivity;
+
+use std::sync::Arc;
+
+use bimetal_core::replay::Arrivals;
+
+use super::lab::{Experiment, Lab, Source};
+use super::reading::{curve, level};
+use super::{FigureSpec, PaperSpec};
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
+
+pub(super) use model::zipf_hits;
+
+/// The registry's line.
+pub static SPEC: PaperSpec = PaperSpec {
+    name: "opfcl",
+    citation: "Yongseok Oh, Jongmoo Choi, Donghee Lee, Sam H. Noh, Caching less for better performance: balancing cache size \
+               and update cost of flash memory cache in hybrid storage systems, FAST 2012",
+    summary: "a flash cache in front of disks that caches less, to have more spare area",
+    figures: &[
+        FigureSpec { name: "fig3", title: "the model's best size of a read cache", sources: &[], make: model::fig3 },
+        FigureSpec { name: "fig4", title: "the model's best division", sources: &[], make: model::fig4 },
+        FigureSpec {
+            name: "fig6a",
+            title: "response over the caching space, Financial",
+            sources: &[&FINANCIAL],
+            make: |lab| response::figure(lab, &ON_FINANCIAL, response::fig6a),
+        },
+        FigureSpec {
+            name: "fig6b",
+            title: "response over the caching space, Home",
+            sources: &[&HOME],
+            make: |lab| response::figure(lab, &ON_HOME, response::fig6b),
+        },
+        FigureSpec {
+            name: "fig6c",
+            title: "response over the caching space, Search Engine",
+            sources: &[&SEARCH],
+            make: |lab| response::figure(lab, &ON_SEARCH, response::fig6c),
+        },
+        FigureSpec {
+            name: "fig7",
+            title: "collecting time over the caching space",
+            sources: &[&FINANCIAL, &HOME, &SEARCH],
+            make: effects::fig7,
+        },
+        FigureSpec {
+            name: "fig8",
+            title: "hit rate over the caching space",
+            sources: &[&FINANCIAL, &HOME, &SEARCH],
+            make: effects::fig8,
+        },
+        FigureSpec {
+            name: "fig9",
+            title: "sizes over time, Financial, Home, Search Engine",
+            sources: &[&FINANCIAL, &HOME, &SEARCH],
+            make: over_time::fig9,
+        },
+        FigureSpec {
+            name: "fig10a",
+            title: "response over the caching space, Exchange",
+            sources: &[&EXCHANGE],
+            make: |lab| response::figure(lab, &ON_EXCHANGE, response::fig10a),
+        },
+        FigureSpec {
+            name: "fig10b",
+            title: "response over the caching space, MSN",
+            sources: &[&MSN],
+            make: |lab| response::figure(lab, &ON_MSN, response::fig10b),
+        },
+        FigureSpec {
+            name: "fig11",
+            title: "collecting time over the caching space, Exchange, MSN",
+            sources: &[&EXCHANGE, &MSN],
+            make: effects::fig11,
+        },
+        FigureSpec {
+            name: "fig12",
+            title: "hit rate over the caching space, Exchange, MSN",
+            sources: &[&EXCHANGE, &MSN],
+            make: effects::fig12,
+        },
+        FigureSpec {
+            name: "fig13",
+            title: "sizes over time, Exchange, MSN",
+            sources: &[&EXCHANGE, &MSN],
+            make: over_time::fig13,
+        },
+        FigureSpec {
+            name: "fig14",
+            title: "erases over the caching space",
+            sources: &[&FINANCIAL, &HOME, &SEARCH, &EXCHANGE, &MSN],
+            make: effects::fig14,
+        },
+        FigureSpec {
+            name: "fig15a",
+            title: "sensitivity to the sequential unit",
+            sources: &[&FINANCIAL, &HOME, &SEARCH, &EXCHANGE, &MSN],
+            make: sensitivity::fig15a,
+        },
+        FigureSpec {
+            name: "fig15b",
+            title: "sensitivity to the period",
+            sources: &[&FINANCIAL, &HOME, &SEARCH, &EXCHANGE, &MSN],
+            make: sensitivity::fig15b,
+        },
+    ],
+};
+
+/// Financial1 of the UMass repository; HySSD has it, too.
+pub(super) static FINANCIAL: Source = Source {
+    name: "financial",
+    workload: "financial",
+    settings: &[],
+    quick: &[("requests", "333436"), ("used", "243MiB")],
+};
+
+/// The homes of FIU.
+static HOME: Source =
+    Source { name: "home", workload: "home", settings: &[], quick: &[("requests", "1139625"), ("used", "1100MiB")] };
+
+/// WebSearch of the UMass repository.
+static SEARCH: Source =
+    Source { name: "search", workload: "search", settings: &[], quick: &[("requests", "69043"), ("used", "345MiB")] };
+
+/// Volumes 2, 4 and 8 of Microsoft's Exchange server.
+static EXCHANGE: Source = Source {
+    name: "exchange",
+    workload: "exchange",
+    settings: &[],
+    quick: &[("requests", "1453687"), ("used", "5078MiB")],
+};
+
+/// Volumes 0, 1 and 4 of Microsoft's MSN file store.
+static MSN: Source =
+    Source { name: "msn", workload: "msn", settings: &[], quick: &[("requests", "1048131"), ("used", "2430MiB")] };
+
+/// A workload and its device.
+struct Case {
+    name: &'static str,
+    source: &'static Source,
+    device: &'static str,
+    /// Flash in GiB.
+    flash_gib: u32,
+}
+
+static ON_FINANCIAL: Case = Case { name: "Financial", source: &FINANCIAL, device: "opfcl-1", flash_gib: 4 };
+static ON_HOME: Case = Case { name: "Home", source: &HOME, device: "opfcl-1", flash_gib: 4 };
+static ON_SEARCH: Case = Case { name: "Search Engine", source: &SEARCH, device: "opfcl-1", flash_gib: 4 };
+static ON_EXCHANGE: Case = Case { name: "Exchange", source: &EXCHANGE, device: "opfcl-2", flash_gib: 16 };
+static ON_MSN: Case = Case { name: "MSN", source: &MSN, device: "opfcl-2", flash_gib: 16 };
+
+/// Section 6.1.
+static SMALL_SCALE: [&Case; 3] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH];
+/// Section 6.2.
+static LARGE_SCALE: [&Case; 2] = [&ON_EXCHANGE, &ON_MSN];
+/// All of them.
+static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON_MSN];
+
+/// Caching space that is tried, in percent of the flash.
+const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
+
+/// A period is two to the power of this many requests.
+const PERIOD_LOG2: u32 = 16;
+
+/// What quick runs are divided by, as a power of two.
+const QUICK_LOG2: u32 = 4;
+
+/// Intervals of figures over time.
+const INTERVALS: u32 = 64;
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Once, one request after the other: every destage that a request causes is charged to it or to one that follows.
+    Closed,
+    /// Once, by the trace's time stamps.
+    ByTime,
+    /// The second of two passes, one request after the other.
+    SecondPass,
+}
+
+/// A replay of one of the schemes; all begin with an empty cache (section 6).
+fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) -> Experiment {
+    let mut experiment = Experiment::new(case.source, case.device, scheme);
+    if lab.is_cut(case.source) {
+        let capacity = format!("{}MiB", (case.flash_gib << 10) >> QUICK_LOG2);
+        experiment = experiment.set("cache.capacity", capacity).set("period", period(lab, case, PERIOD_LOG2));
+        if scheme != "fpfcl" {
+            experiment = experiment.set("segment_bytes", "16MiB").set("resize_pages", 8);
+        }
+    }
+    match manner {
+        Manner::Closed => experiment,
+        Manner::ByTime => experiment.arrivals(Arrivals::Trace { speed: 1.0 }),
+        Manner::SecondPass => experiment.passes(2, 1),
+    }
+}
+
+/// Requests of a period that is two to the power of so many in full.
+fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
+    1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
+}
+
+/// The three schemes on one workload.
+struct Sweep {
+    /// FP-FCL by caching space.
+    unified: Vec<(f64, Arc<Entry>)>,
+    /// RW-FCL by caching space.
+    divided: Vec<(f64, Arc<Entry>)>,
+    /// OP-FCL.
+    balanced: Arc<Entry>,
+}
+
+fn sweep(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Sweep, StudyError> {
+    let fixed = |scheme| SPACES.map(|percent| experiment(lab, case, scheme, manner).set("cache_percent", percent));
+    let mut experiments = vec![experiment(lab, case, "opfcl", manner).intervals(INTERVALS)];
+    experiments.extend(fixed("fpfcl"));
+    experiments.extend(fixed("rwfcl"));
+    let entries = lab.run(&experiments)?;
+    let (unified, divided) = entries[1..].split_at(SPACES.len());
+    let by_space = |entries: &[Arc<Entry>]| SPACES.into_iter().zip(entries.iter().cloned()).collect();
+    Ok(Sweep { unified: by_space(unified), divided: by_space(divided), balanced: Arc::clone(&entries[0]) })
+}
+
+impl Sweep {
+    /// A figure of FP-FCL and of RW-FCL over the caching space.
+    fn curves(&self, figure: fn(&Entry) -> f64) -> [Vec<(f64, f64)>; 2] {
+        [curve(&self.unified, figure), curve(&self.divided, figure)]
+    }
+
+    /// A figure over the caching space, with OP-FCL as a level.
+    fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
+        let [unified, divided] = self.curves(figure);
+        let balanced = level(&unified, figure(&self.balanced));
+        Plot {
+            title: title.into(),
+            kind: PlotKind::Lines,
+            x: Axis::linear("caching space (% of the flash)"),
+            y: Axis::linear(y),
+            series: vec![
+                Series::measured("FP-FCL", unified),
+                Series::measured("RW-FCL", divided),
+                Series::measured("OP-FCL", balanced),
+            ],
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The papers' tables and figures: what came out beside what is printed, and which claims hold.
+
+use bimetal_study::html::page::{Page, escape};
+use bimetal_study::html::table::Table;
+
+use crate::claim::{Claim, Figure, Verdict};
+
+const VERDICTS: [Verdict; 3] = [Verdict::Held, Verdict::NotHeld, Verdict::NotJudged];
+
+/// A page of figures with the claims that are read off them; `command` makes it again.
+pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
+    let mut page = Page::new(title, Vec::new());
+    page.paragraph(
+        "Full marks and solid lines were measured here; hollow marks, dotted lines and empty bars are the paper's.",
+    );
+    page.code(command);
+    scoreboard(&mut page, figures);
+    for figure in figures {
+        section(&mut page, figure);
+    }
+    page.finish()
+}
+
+/// How many claims hold, by figure and by paper.
+fn scoreboard(page: &mut Page, figures: &[Figure]) {
+    if figures.iter().all(|figure| figure.claims.is_empty()) {
+        return;
+    }
+    let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
+    papers.dedup();
+    let mut rows = String::new();
+    for paper in &papers {
+        let of_paper = || figures.iter().enumerate().filter(move |(_, figure)| figure.paper == *paper);
+        for (index, figure) in of_paper() {
+            let (place, name) = (page.section_ahead(index), escape(figure.figure));
+            rows.push_str(&score(&format!("<a href=\"#{place}\">{} {name}</a>", escape(paper)), &figure.claims));
+        }
+        if of_paper().nth(1).is_some() {
+            let claims = of_paper().flat_map(|(_, figure)| &figure.claims);
+            rows.push_str(&score(&format!("<strong>{}</strong>", escape(paper)), claims));
+        }
+    }
+    if papers.len() > 1 {
+        rows.push_str(&score("<strong>all</strong>", figures.iter().flat_map(|figure| &figure.claims)));
+    }
+    let heads: String = VERDICTS.iter().map(|verdict| format!("<th scope=\"col\">{}</th>", verdict.name())).collect();
+    page.push(&format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n\
+         <thead><tr><th scope=\"col\" class=\"text\">claims of</th>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody></table></div>\n"
+    ));
+}
+
+/// A row of the scoreboard.
+fn score<'a>(label: &str, claims: impl IntoIterator<Item = &'a Claim>) -> String {
+    let claims: Vec<&Claim> = claims.into_iter().collect();
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let cells: String = VERDICTS.into_iter().map(|verdict| format!("<td>{}</td>", count(verdict))).collect();
+    format!("<tr><th scope=\"row\" class=\"text\">{label}</th>{cells}</tr>\n")
+}
+
+fn section(page: &mut Page, figure: &Figure) {
+    page.section(&format!("{} {}: {}", figure.paper, figure.figure, figure.title));
+    page.paragraph(&figure.caption);
+    if !figure.claims.is_empty() {
+        let heads = ["claim", "verdict", "paper", "here", "why"].map(str::to_owned).to_vec();
+        let row = |claim: &Claim| {
+            let verdict = match claim.verdict {
+                Verdict::Held => "✓ held",
+                Verdict::NotHeld => "✗ not held",
+                Verdict::NotJudged => "– not judged",
+            };
+            let texts = [claim.claim, verdict, &claim.expected, &claim.measured, &claim.reason];
+            texts.map(str::to_owned).to_vec()
+        };
+        let rows = figure.claims.iter().map(row).collect();
+        page.table(&Table { text_columns: 5, is_prose: true, ..Table::new(heads, rows) });
+    }
+    page.plots(&figure.plots);
+    if !figure.commands.is_empty() {
+        page.paragraph("To repeat it:");
+        page.code(&figure.commands.join("\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
+
+    fn figure() -> Figure {
+        let plot = |kind, series| Plot {
+            title: "Speed-up <b>".into(),
+            kind,
+            x: Axis::logarithmic("SLC (MiB)"),
+            y: Axis::linear("speed-up"),
+            series,
+        };
+        let claim = |verdict| Claim {
+            target: None,
+            paper: "chang",
+            figure: "fig8a",
+            claim: "85 % faster",
+            expected: "1.85 & more".into(),
+            measured: "1.71".into(),
+            verdict,
+            reason: "</script><script>alert(1)</script>".into(),
+        };
+        let numbers = vec![
+            Series::measured("chang", vec![(32.0, 1.2), (256.0, 1.75)]),
+            Series::of_paper("chang", vec![(256.0, 1.84)]),
+            Series::measured("</script>", vec![(64.0, 1_234_567.0)]),
+        ];
+        let names = vec![
+            Series::measured_by_name("ours", vec![("NTFS".into(), 12.5)]),
+            Series::of_paper_by_name("theirs", vec![("NTFS".into(), 13.5), ("ext3".into(), 14.5)]),
+        ];
+        Figure {
+            paper: "chang",
+            figure: "fig8a",
+            title: "Response speed-up",
+            caption: "See `chang` & others.".into(),
+            plots: vec![plot(PlotKind::Lines, numbers), plot(PlotKind::Bars, names)],
+            claims: vec![claim(Verdict::Held), claim(Verdict::NotHeld), claim(Verdict::Held)],
+            commands: vec!["bimetal compare --set a='b c'".into()],
+        }
+    }
+
+    /// Cells of all rows of all tables.
+    fn rows(page: &str) -> Vec<Vec<String>> {
+        let text = |cell: &str| cell.rsplit('>').next().unwrap_or_default().to_owned();
+        let cells = |row: &str| row.replace("</td>", "</th>").split("</th>").map(text).collect::<Vec<_>>();
+        let row = |row: &str| cells(row.strip_suffix("</th>").or(row.strip_suffix("</td>")).unwrap_or(row));
+        page.split("<tr>").skip(1).map(|rest| row(rest.split("</tr>").next().unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn tables_have_every_point_and_every_verdict() {
+        let page = figures("Papers", "bimetal paper", &[figure(), figure()]);
+        let rows = rows(&page);
+        let has = |cells: &[&str]| rows.iter().any(|row| row[..] == *cells);
+        assert!(has(&["SLC (MiB)", "chang", "chang (paper)", "&lt;/script&gt;"]), "{rows:?}");
+        assert!(has(&["32", "1.20", "–", "–"]), "{rows:?}");
+        assert!(has(&["64", "–", "–", "1,234,567"]), "{rows:?}");
+        assert!(has(&["256", "1.75", "1.84", "–"]), "{rows:?}");
+        assert!(has(&["NTFS", "12.5", "13.5"]) && has(&["ext3", "–", "14.5"]), "{rows:?}");
+        let reason = "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
+        assert!(has(&["85 % faster", "✗ not held", "1.85 &amp; more", "1.71", reason]), "{rows:?}");
+        assert!(has(&["", "4", "2", "0"]), "both figures together: {rows:?}");
+        assert!(page.contains("bimetal compare --set a=&#39;b c&#39;"));
+    }
+
+    #[test]
+    fn nothing_is_loaded_and_nothing_breaks_out() {
+        let page = figures("a </title><script>", "bimetal paper </pre>", &[figure()]);
+        // The script that draws and its library stand behind the main element.
+        let own = page.split("</main>").next().unwrap();
+        assert_eq!(own.matches("<script").count(), own.matches("</script>").count());
+        assert_eq!(own.matches("<script").count(), 2, "one for each diagram");
+        for loading in ["src=", "href=\"http", "@import", "url("] {
+            assert!(!own.contains(loading), "{loading}");
+        }
+        assert_eq!(page, figures("a </title><script>", "bimetal paper </pre>", &[figure()]));
+    }
+}
