@@ -25,9 +25,7 @@ use crate::{run, say};
 /// # static SPEC: WorkloadSpec = WorkloadSpec { name: "ours", summary: "", source: "", parameters: Parameters::specs,
 /// #     targets: workload::no_targets, in_small: &[] };
 /// # fn generate(_: &Parameters, _: u64) -> Result<Requests, String> { Err(String::new()) }
-/// fn main() -> std::process::ExitCode {
-///     Program::new().workload(&SPEC, generate).run()
-/// }
+/// let status = Program::new().workload(&SPEC, generate).run();
 /// ```
 #[derive(Default)]
 #[must_use = "nothing happens before it is run"]

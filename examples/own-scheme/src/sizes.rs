@@ -1,9 +1,7 @@
 //! `by-size`: one region, page-mapped, three streams: pages of small writes, pages of large ones, and pages that are copied.
 //!
-//! What is written in small pieces is metadata and records of databases, and is soon written again; what is written in large ones is
-//! files that stay. If each kind has blocks of its own, blocks of the first kind are nearly empty when they are collected. Page maps are
-//! told of one page at a time, so a page is one of a large write if it follows on enough others: the first pages of a large write count
-//! as small.
+//! What is written in small pieces is soon written again; what is written in large ones stays. If each kind has blocks of its own, those
+//! of the first kind are nearly empty when they are collected. A page is of a large write if it follows on enough others.
 
 use std::ops::Range;
 
@@ -52,12 +50,6 @@ pub struct BySize {
     run: u32,
 }
 
-impl BySize {
-    fn new(victims: Victims, large_pages: u32) -> Self {
-        Self { victims, large_pages, next: 0, run: 0 }
-    }
-}
-
 impl Separation<STREAMS> for BySize {
     /// All copies go to the last stream, and each die is collected by itself.
     const POOLED: bool = false;
@@ -90,7 +82,7 @@ pub fn new(shape: &Shape, parameters: Parameters) -> Result<OneRegion<Log<BySize
     let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
     let Parameters { large_pages, gc_free_blocks, victim } = parameters;
     let collection = Collection { gc_free_blocks, idle_gc: false };
-    let separation = |blocks| BySize::new(Victims::new(victim, blocks), large_pages);
+    let separation = |blocks| BySize { victims: Victims::new(victim, blocks), large_pages, next: 0, run: 0 };
     Log::with(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(OneRegion)
 }
 
@@ -106,7 +98,8 @@ mod tests {
 
     #[test]
     fn pages_that_follow_each_other_are_of_a_large_write() {
-        let mut policy = BySize::new(Victims::new(VictimPolicy::Greedy, 9), 3);
+        let victims = Victims::new(VictimPolicy::Greedy, 9);
+        let mut policy = BySize { victims, large_pages: 3, next: 0, run: 0 };
         assert_eq!([7, 8, 9, 10, 3].map(|page| policy.written(page, None)), [SMALL, SMALL, LARGE, LARGE, SMALL]);
     }
 }

@@ -23,3 +23,8 @@ fn it_is_kept_in_a_store() {
     assert!(succeeds(&["check", path]).contains("by-size"));
     std::fs::remove_dir_all(&store).unwrap();
 }
+
+#[test]
+fn the_guide_for_contributors_shows_this_program() {
+    assert!(include_str!("../../../CONTRIBUTING.md").contains(include_str!("../src/main.rs")));
+}
