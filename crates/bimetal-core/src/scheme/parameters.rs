@@ -86,6 +86,18 @@ impl Value for ByteSize {
     }
 }
 
+/// A set of parameters, as [`parameters!`](crate::parameters) declares it.
+pub trait ParameterSet: Sized + 'static {
+    /// The defaults with the given keys set, later ones winning.
+    ///
+    /// # Errors
+    /// An unknown key or a value out of range, with what there is instead.
+    fn parse(settings: &[(String, String)]) -> Result<Self, ParameterError>;
+
+    /// Every key with its value, as [`Self::parse`] would read it.
+    fn settings(&self) -> Vec<(String, String)>;
+}
+
 /// Declares the parameters of a scheme.
 ///
 /// ```
@@ -178,6 +190,16 @@ macro_rules! parameters {
             /// Every key with its value, as `parse` would read it.
             pub fn settings(&self) -> Vec<(String, String)> {
                 vec![ $( (stringify!($field).to_string(), self.$field.to_string()), )* ]
+            }
+        }
+
+        impl $crate::scheme::ParameterSet for $name {
+            fn parse(settings: &[(String, String)]) -> Result<Self, $crate::scheme::ParameterError> {
+                Self::parse(settings)
+            }
+
+            fn settings(&self) -> Vec<(String, String)> {
+                self.settings()
             }
         }
     };

@@ -90,7 +90,10 @@ impl Target {
 }
 
 /// Of a workload that stands in for nothing published.
-pub(super) fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError> {
+///
+/// # Errors
+/// None.
+pub fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError> {
     Ok(Vec::new())
 }
 

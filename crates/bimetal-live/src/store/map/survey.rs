@@ -90,7 +90,7 @@ impl Blocks {
 
 /// Where sectors on their way come from.
 #[derive(Clone, Copy, Debug)]
-enum From {
+pub enum From {
     /// Those that lie one behind the other, beginning there.
     Row(Place),
     /// As noted, from this entry on.
@@ -98,7 +98,7 @@ enum From {
 }
 
 /// Media that know where everything comes from, and move nothing.
-struct Places {
+pub struct Places {
     regions: Vec<Blocks>,
     /// Where the sectors of pages come from that were programmed since.
     pages: BTreeMap<(RegionId, Ppa), Box<[Place]>>,
