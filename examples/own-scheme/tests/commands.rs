@@ -1,5 +1,7 @@
 //! The scheme in the commands: listed, compared, and kept in a store.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::process::Command;
 
 fn succeeds(arguments: &[&str]) -> String {

@@ -19,11 +19,14 @@ use crate::save;
 pub type Constructor<M> =
     Box<dyn Fn(&Shape, &[(String, String)], Option<&[u8]>) -> Result<Box<dyn Scheme<M>>, BuildError> + Send + Sync>;
 
+/// Fills settings up with the defaults.
+type Completion = fn(&[(String, String)]) -> Result<Vec<(String, String)>, BuildError>;
+
 /// A scheme that a program adds to the registry.
 #[derive(Debug)]
 pub struct Entry {
     spec: &'static SchemeSpec,
-    settings: fn(&[(String, String)]) -> Result<Vec<(String, String)>, BuildError>,
+    settings: Completion,
     /// By type of media `M`: a [`Constructor<M>`].
     constructors: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
 }
