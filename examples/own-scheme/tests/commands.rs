@@ -22,7 +22,8 @@ fn it_is_kept_in_a_store() {
     let store = std::env::temp_dir().join(format!("own-scheme-{}.store", std::process::id()));
     let path = store.to_str().unwrap();
     succeeds(&["create", path, "--scheme", "by-size", "--capacity", "16MiB"]);
-    assert!(succeeds(&["check", path]).contains("by-size"));
+    assert!(succeeds(&["stat", path]).contains("by-size"));
+    succeeds(&["check", path]);
     std::fs::remove_dir_all(&store).unwrap();
 }
 
