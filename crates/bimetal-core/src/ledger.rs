@@ -11,15 +11,39 @@ use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SavedCounts", into = "SavedCounts")]
 pub struct Counts {
+    /// Programs are here only if no stream of theirs is known: of pages of a controller's map, or from a saved state.
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Of the reads, and as many of the programs: copies within a die.
     copybacks: [u64; Cause::ALL.len()],
     /// Of the reads: pages that were sensed together with another one.
     sensed_together: [u64; Cause::ALL.len()],
-    /// Of the programs: those of each stream. They are not saved, so that a store that is opened again counts them from then on.
-    #[serde(skip)]
+    /// Programs of each stream. A program is counted once.
     by_stream: [[u64; Cause::ALL.len()]; Stream::MAX],
+}
+
+/// Counts as they are saved: programs of all streams together. A store that is opened again tells streams apart from then on.
+#[derive(Serialize, Deserialize)]
+struct SavedCounts {
+    counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+    copybacks: [u64; Cause::ALL.len()],
+    sensed_together: [u64; Cause::ALL.len()],
+}
+
+impl From<Counts> for SavedCounts {
+    fn from(counts: Counts) -> Self {
+        let Counts { copybacks, sensed_together, .. } = counts;
+        let counts = FlashOp::ALL.map(|op| Cause::ALL.map(|cause| counts.get(op, cause)));
+        Self { counts, copybacks, sensed_together }
+    }
+}
+
+impl From<SavedCounts> for Counts {
+    fn from(saved: SavedCounts) -> Self {
+        let SavedCounts { counts, copybacks, sensed_together } = saved;
+        Self { counts, copybacks, sensed_together, ..Self::default() }
+    }
 }
 
 impl Counts {
@@ -38,7 +62,6 @@ impl Counts {
     /// More pages programmed in a stream.
     #[inline(always)]
     pub fn add_programs(&mut self, stream: Stream, cause: Cause, count: u64) {
-        self.add_many(FlashOp::Program, cause, count);
         self.by_stream[stream.index()][cause as usize] += count;
     }
 
@@ -74,12 +97,16 @@ impl Counts {
 
     /// How often `op` happened because of `cause`.
     pub fn get(&self, op: FlashOp, cause: Cause) -> u64 {
-        self.counts[op as usize][cause as usize]
+        let count = self.counts[op as usize][cause as usize];
+        match op {
+            FlashOp::Program => count + self.by_stream.iter().map(|causes| causes[cause as usize]).sum::<u64>(),
+            FlashOp::Read | FlashOp::Erase => count,
+        }
     }
 
     /// How often `op` happened.
     pub fn total(&self, op: FlashOp) -> u64 {
-        self.counts[op as usize].iter().sum()
+        Cause::ALL.iter().map(|&cause| self.get(op, cause)).sum()
     }
 }
 
@@ -380,6 +407,30 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_of_all_streams_are_saved_together() {
+        let mut counts = Counts::default();
+        counts.add(FlashOp::Program, Cause::Meta);
+        counts.add_programs(Stream::ONLY, Cause::Host, 5);
+        counts.add_programs(Stream::new(7), Cause::Host, 3);
+        counts.add_copybacks(Stream::new(7), Cause::Gc, 2);
+        let figures = |counts: &Counts| {
+            let programs = [Cause::Host, Cause::Gc, Cause::Meta].map(|cause| counts.get(FlashOp::Program, cause));
+            (
+                programs,
+                counts.total(FlashOp::Program),
+                counts.copybacks(Cause::Gc),
+                counts.get(FlashOp::Read, Cause::Gc),
+            )
+        };
+        assert_eq!(figures(&counts), ([8, 2, 1], 11, 2, 2));
+        let saved = postcard::to_allocvec(&counts).unwrap();
+        let mut restored: Counts = postcard::from_bytes(&saved).unwrap();
+        assert_eq!(figures(&restored), figures(&counts));
+        restored.add_programs(Stream::new(7), Cause::Host, 1);
+        assert_eq!((restored.of_stream(Stream::new(7), Cause::Host), figures(&restored).0[0]), (1, 9));
+    }
 
     #[test]
     fn counts_that_cannot_be_are_known() {
