@@ -13,6 +13,7 @@ use bimetal_core::trace::{self, Action, Format, TimeUnit};
 use bimetal_study::arrivals;
 use bimetal_study::paper::lab::Scale;
 use bimetal_study::ranking::Sort;
+use bimetal_study::schema::OUTPUTS;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use live::{
@@ -78,6 +79,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
+    /// Show the JSON schema of what a command writes with `--json`: every field with its type and meaning
+    Schema(SchemaArgs),
 }
 
 /// Which requests.
@@ -403,6 +406,14 @@ pub struct ListArgs {
     pub names: Vec<String>,
     #[command(flatten)]
     pub json: JsonArgs,
+}
+
+/// What `schema` takes.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Whose output
+    #[arg(value_name = "OUTPUT", value_parser = PossibleValuesParser::new(OUTPUTS.map(|output| output.name)))]
+    pub output: String,
 }
 
 /// What can be listed.

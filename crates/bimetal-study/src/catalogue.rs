@@ -13,7 +13,7 @@ use crate::paper::{PAPERS, PaperSpec};
 use crate::writer::WRITERS;
 
 /// A scheme.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SchemeItem {
     /// Registry name.
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub struct SchemeItem {
 }
 
 /// A flash part with all its figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ChipItem {
     /// What it is, in a line.
     pub summary: String,
@@ -38,7 +38,7 @@ pub struct ChipItem {
 }
 
 /// A hard disk with all its figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DriveItem {
     /// What it is, in a line.
     pub summary: String,
@@ -48,18 +48,19 @@ pub struct DriveItem {
 }
 
 /// A device preset.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DeviceItem {
     /// Name of the preset.
     pub name: &'static str,
     /// What it is, in a line.
     pub summary: String,
     /// The device in full.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub device: Device,
 }
 
 /// A trace format.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FormatItem {
     /// Its name.
     pub name: &'static str,
@@ -76,7 +77,7 @@ pub struct FormatItem {
 }
 
 /// A generated workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WorkloadItem {
     /// Its name.
     pub name: &'static str,
@@ -91,7 +92,7 @@ pub struct WorkloadItem {
 }
 
 /// A published characteristic of a workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TargetItem {
     /// What is measured, with its unit.
     pub name: &'static str,
@@ -104,7 +105,7 @@ pub struct TargetItem {
 }
 
 /// A paper that is reproduced.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PaperItem {
     /// Its name.
     pub name: &'static str,
@@ -117,7 +118,7 @@ pub struct PaperItem {
 }
 
 /// A table or figure of a paper.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FigureItem {
     /// Its name.
     pub name: &'static str,

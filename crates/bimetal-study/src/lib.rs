@@ -22,6 +22,7 @@ pub mod prepare;
 pub mod ranking;
 pub mod replays;
 pub mod sample;
+pub mod schema;
 pub mod sweep;
 pub mod verdict;
 pub mod writer;

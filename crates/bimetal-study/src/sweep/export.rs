@@ -44,9 +44,9 @@ pub enum Cells {
 }
 
 /// One cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
-enum Cell<'a> {
+pub(crate) enum Cell<'a> {
     Nothing,
     Text(&'a str),
     Whole(i64),
