@@ -28,6 +28,7 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod replay;
+mod schema;
 mod serve;
 mod setup;
 mod stat;
@@ -72,6 +73,7 @@ fn run() -> Result<(), Failure> {
             Benchmark::Nbd(args) => bench::nbd(&args),
         },
         Command::List(args) => list::run(&args),
+        Command::Schema(args) => schema::run(&args),
     }
 }
 

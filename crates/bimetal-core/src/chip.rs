@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// Bits per cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cell {
     /// One bit.
@@ -42,7 +42,7 @@ pub enum CellMode {
 }
 
 /// The same silicon with one bit per cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcMode {
     /// Pages of a block in this mode.
@@ -58,7 +58,7 @@ pub struct SlcMode {
 }
 
 /// A flash part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
     /// Name in device files and on the command line.

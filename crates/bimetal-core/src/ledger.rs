@@ -317,7 +317,7 @@ impl DiskCounts {
 }
 
 /// What failed so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FaultCounts {
     /// Programs that failed.
     pub program_failures: u64,

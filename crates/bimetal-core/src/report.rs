@@ -55,7 +55,7 @@ pub struct DiskDescription<'a> {
 }
 
 /// What is said of the trace in every result file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TraceFacts {
     /// File name or workload.
     pub name: String,
@@ -103,7 +103,7 @@ impl TraceFacts {
 }
 
 /// Response times in microseconds; all 0 where `count` is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ResponseFigures {
     /// Number of requests.
     pub count: u64,
@@ -138,7 +138,7 @@ impl ResponseFigures {
 }
 
 /// One kind of operation, for one cause, in one region and cell mode.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OpFigures {
     /// Region or disk; where a region's blocks ran with one bit per cell, with `:slc` behind its name.
     pub region: String,
@@ -155,7 +155,7 @@ pub struct OpFigures {
 }
 
 /// Failures of a region.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FaultFigures {
     /// Region.
     pub region: String,
@@ -181,7 +181,7 @@ impl Serialize for MetricFigures {
 }
 
 /// One scheme on one device under one trace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Registry name.
     pub scheme: String,
@@ -217,8 +217,10 @@ pub struct Report {
     /// where the trace has no duration.
     pub lifetime_years: Option<f64>,
     /// The scheme's own figures.
+    #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub metrics: MetricFigures,
     /// The controller's figures; none on a device without one.
+    #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub controller: MetricFigures,
     /// Figures over time, as many as the plan asked for.
     pub intervals: Vec<IntervalFigures>,

@@ -133,7 +133,7 @@ impl Schemes {
 }
 
 /// Where the trace's addresses lie on the devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Addresses {
     /// Whether the touched extents were moved next to each other.
     pub compacted: bool,

@@ -11,7 +11,7 @@ use crate::replay::{Outcome, STRETCHES, Stretch};
 use crate::units::Nanos;
 
 /// What a device was asked to do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadFigures {
     /// What was busiest: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or the `device` where it does one
     /// operation at a time.
@@ -27,7 +27,7 @@ pub struct LoadFigures {
 }
 
 /// Whether a device had more to do than it can.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Overload {
     /// It kept up, or the loop is closed.

@@ -7,7 +7,7 @@ use crate::ledger::{Counts, Row};
 use crate::media::{Cause, Stream};
 
 /// Programs of one stream in one region and cell mode: of a reclaim unit handle, in the words of NVMe's Flexible Data Placement.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StreamFigures {
     /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
     pub region: String,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::units::ByteSize;
 
 /// One parameter as `list schemes` shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ParameterSpec {
     /// Key of `--set key=value` and of a device file.
     pub name: &'static str,
