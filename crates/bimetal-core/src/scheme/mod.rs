@@ -11,6 +11,7 @@ mod combo;
 mod combo_static;
 mod comboftl;
 mod conventional;
+mod csal;
 mod dac;
 mod density_control;
 mod fifo_log;
@@ -19,6 +20,7 @@ mod fpfcl;
 mod hybrid_ssd;
 mod hyssd;
 mod hyssd_static;
+mod midas;
 mod mixedftl;
 mod opfcl;
 mod pagemap;
@@ -267,6 +269,7 @@ registry! {
     pagemap::PageMapped,
     sepbit::SepBitMapped,
     dac::DacMapped,
+    midas::MidasMapped,
     unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,
@@ -283,6 +286,7 @@ registry! {
     fpfcl::FpFcl,
     hyssd::HySsd,
     hyssd_static::HySsdStatic,
+    csal::Csal,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }
