@@ -197,6 +197,7 @@ impl Csal {
     fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
         if self.ring.needs_block() {
             while self.ring.erased() == 0 {
+                self.ring.close_tail();
                 self.compact_page(media);
             }
             self.ring.open_block();

@@ -220,6 +220,7 @@ impl PackedLog {
         cause: Cause,
         moved: &mut impl FnMut(u32, u32),
     ) {
+        self.take_turn(0);
         // An erased block is kept for what is collected.
         while self.open[self.lane(0)].page == self.geometry().pages_per_block
             && self.erased.len() <= 1
@@ -235,15 +236,19 @@ impl PackedLog {
         stream * self.lanes as usize + self.next[stream] as usize
     }
 
-    /// The next page of a stream.
+    /// Chooses the lane of a stream's next page: they take turns.
+    fn take_turn(&mut self, stream: usize) {
+        if self.stripe_left[stream] == 0 {
+            self.next[stream] = (self.next[stream] + 1) % self.lanes;
+            self.stripe_left[stream] = self.geometry().stripe_pages;
+        }
+        self.stripe_left[stream] -= 1;
+    }
+
+    /// The next page of the lane whose turn it is.
     fn next_page(&mut self, stream: usize) -> Ppa {
         let geometry = *self.geometry();
         let pages = geometry.pages_per_block;
-        if self.stripe_left[stream] == 0 {
-            self.next[stream] = (self.next[stream] + 1) % self.lanes;
-            self.stripe_left[stream] = geometry.stripe_pages;
-        }
-        self.stripe_left[stream] -= 1;
         if self.open[self.lane(stream)].page == pages {
             // Preferably on the die of the lane, so that lanes work at the same time.
             let die = self.next[stream];
@@ -356,6 +361,7 @@ impl PackedLog {
         }
         if batch.len() > 0 {
             self.copied_units += u64::from(batch.len());
+            self.take_turn(COLLECTED);
             self.append(media, &batch, COLLECTED, Cause::Gc, moved);
         }
         let is_empty = self.valid[victim.block as usize] == 0;
@@ -424,7 +430,9 @@ impl PackedLog {
                 return Err(format!("slow block {} cannot be the one that is collected", victim.block));
             }
         }
-        if self.erased.is_empty() && self.victim.is_none() {
+        let left: u32 = open.map(|open| geometry.pages_per_block - open.page).sum();
+        let needed = self.victim.map(|victim| self.valid[victim.block as usize].div_ceil(self.units_per_page()));
+        if self.erased.is_empty() && needed.is_none_or(|needed| left < needed) {
             return Err("no slow block is erased".into());
         }
         Ok(valid)

@@ -12,10 +12,14 @@ struct Device {
 
 impl Device {
     fn new(slow_kib: u32, slow_blocks: u32) -> Result<Self, String> {
+        Self::on_dies(slow_kib, slow_blocks, 1)
+    }
+
+    fn on_dies(slow_kib: u32, slow_blocks: u32, dies: u32) -> Result<Self, String> {
         let region = |name: &str, page_bytes, pages_per_block, blocks| {
             let mut chip = chip::find(name).unwrap();
             chip.page_bytes = page_bytes;
-            let geometry = Geometry::new(page_bytes, pages_per_block, blocks, 1).unwrap();
+            let geometry = Geometry::new(page_bytes, pages_per_block, blocks, dies).unwrap().striped(dies);
             SimRegion { chip, geometry, channels: 1, faults: Faults::default() }
         };
         let regions =
@@ -86,6 +90,23 @@ fn small_writes_share_pages_of_the_slow_region() {
         assert_eq!((down + gc) * per_page, moved + padded);
         assert!(device.scheme.counts.compacted < 6000 && gc > 0, "{slow_kib} KiB");
         Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
+    }
+}
+
+/// Open blocks on several dies, some of them full at the same time.
+#[test]
+fn streams_write_to_several_dies() {
+    for (slow_blocks, dies) in [(14, 2), (17, 3), (24, 4)] {
+        let mut device = Device::on_dies(16, slow_blocks, dies).unwrap();
+        device.scheme.fill(&mut device.media);
+        let mut state = 5;
+        for round in 0..8000 {
+            device.serve(Op::Write, below(&mut state, 256) * 8, 8);
+            if round % 100 == 0 {
+                Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
+            }
+        }
+        assert!(device.scheme.slow.erases() > 50 && device.scheme.slow.copied_units() > 0, "{dies} dies");
     }
 }
 

@@ -100,7 +100,7 @@ impl Intervals {
         }
         let unit = self.now / u64::from(self.unit_pages);
         let spacing = self.epoch_pages / u64::from(self.unit_pages) / (WATCHED_UNITS + 1);
-        if unit % spacing == 0 && (1..=WATCHED_UNITS).contains(&(unit / spacing)) {
+        if unit.is_multiple_of(spacing) && (1..=WATCHED_UNITS).contains(&(unit / spacing)) {
             self.watch(logical);
         }
         self.now += 1;
