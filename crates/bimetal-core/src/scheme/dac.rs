@@ -98,7 +98,10 @@ impl DacMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let separation = |blocks| Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] };
+        let separation = |blocks: &Blocks<CLASSES>| {
+            let blocks = blocks.entries();
+            Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] }
+        };
         Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }

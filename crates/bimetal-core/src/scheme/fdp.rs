@@ -143,7 +143,7 @@ impl FdpMapped {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let streams = u64::from(parameters.handles) + u64::from(parameters.isolation == Isolation::Initial);
-        let separation = |blocks| Fdp::new(&parameters, blocks);
+        let separation = |blocks: &Blocks<STREAMS>| Fdp::new(&parameters, blocks.entries());
         Log::pooled_with(RegionId(0), geometry, pages, collection, streams, separation).map(Self)
     }
 }

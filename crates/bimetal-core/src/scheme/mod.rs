@@ -14,6 +14,7 @@ mod comboftl;
 pub mod conformance;
 pub mod contract;
 mod conventional;
+mod csal;
 mod dac;
 mod density_control;
 mod entry;
@@ -24,6 +25,7 @@ mod fpfcl;
 mod hybrid_ssd;
 mod hyssd;
 mod hyssd_static;
+mod midas;
 mod mixedftl;
 mod opfcl;
 mod pagemap;
@@ -144,6 +146,7 @@ registry! {
     sepbit::SepBitMapped,
     dac::DacMapped,
     fdp::FdpMapped,
+    midas::MidasMapped,
     unitmap::UnitMapped,
     conventional::Conventional,
     chang::Chang,
@@ -160,6 +163,7 @@ registry! {
     fpfcl::FpFcl,
     hyssd::HySsd,
     hyssd_static::HySsdStatic,
+    csal::Csal,
     pslc_static::PslcStatic,
     pslc_dynamic::PslcDynamic,
 }

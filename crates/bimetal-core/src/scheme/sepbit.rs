@@ -205,7 +205,7 @@ impl SepBitMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let separation = |blocks| SepBit::new(parameters.victim, pages, blocks);
+        let separation = |blocks: &Blocks<CLASSES>| SepBit::new(parameters.victim, pages, blocks.entries());
         Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }

@@ -223,7 +223,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     /// An erased region for `logical_pages` pages whose dies are pooled. Streams have lanes, open blocks, on as many dies as leaves three
-    /// quarters of the spare area to garbage. `separation` makes its policy for a number of entries of blocks.
+    /// quarters of the spare area to garbage. `separation` makes its policy for these blocks and lanes.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -232,7 +232,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         geometry: Geometry,
         logical_pages: u64,
         collection: Collection,
-        separation: impl FnOnce(usize) -> P,
+        separation: impl FnOnce(&Blocks<N>) -> P,
     ) -> Result<Self, String> {
         Self::pooled_with(region, geometry, logical_pages, collection, N as u64, separation)
     }
@@ -247,7 +247,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         logical_pages: u64,
         collection: Collection,
         streams: u64,
-        separation: impl FnOnce(usize) -> P,
+        separation: impl FnOnce(&Blocks<N>) -> P,
     ) -> Result<Self, String> {
         assert!(P::POOLED, "dies of such a policy are not pooled");
         let capacity = Capacity::whole(&geometry, logical_pages);
@@ -266,7 +266,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         const { assert!(N <= Stream::MAX, "media count no more streams") };
         let blocks = Blocks::<N>::new((geometry.blocks, geometry.dies), lanes, geometry.pages_per_block, 0)?;
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
-        let separation = separation(blocks.entries());
+        let separation = separation(&blocks);
         let idle_blocks = (spare - open).min(2 * erased) as u32;
         let (table, steps) = (PageTable::new(geometry, logical_pages), Step::all(&geometry));
         Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })

@@ -1,9 +1,6 @@
 //! Placement handles: what they change, and what they must not.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{TINY_SECTORS, checked, mixed_requests};
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion, Simulation, Stream};
 use bimetal_core::part::random::below;
@@ -11,7 +8,6 @@ use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{RegionShape, SCHEMES, SchemeSpec, Shape, build};
 use bimetal_core::units::{Geometry, RegionId};
 use bimetal_core::workload;
-use support::{TINY_SECTORS, checked, mixed_requests};
 
 /// What every read finds on a checked device, one list for each request.
 fn found(spec: &SchemeSpec, requests: &[Request]) -> Vec<Vec<u64>> {
