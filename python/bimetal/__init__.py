@@ -93,6 +93,7 @@ from bimetal._results import (
     Result,
     Speed,
     Spread,
+    Stream,
     Wear,
 )
 from bimetal._run import compare, replay
@@ -188,6 +189,7 @@ __all__ = [
     "SlcMode",
     "Speed",
     "Spread",
+    "Stream",
     "StudyError",
     "Sweep",
     "SweepFigures",

@@ -110,6 +110,22 @@ class Operations(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Stream(Record):
+    """Page programs of one stream in one region and cell mode: of a reclaim unit handle, in the words of NVMe's FDP."""
+
+    #: Region; where its blocks ran with one bit per cell, with ``:slc`` behind its name.
+    region: str
+    #: Number of the stream, from 0 on.
+    stream: int
+    #: Pages that came from outside of the region: from the host, or from another region.
+    written_pages: int
+    #: Pages that were copied to it within the region: by garbage collection, folding or wear levelling.
+    copied_pages: int
+    #: Sum of the two by the former; none where nothing came from outside, as in a stream for copies.
+    write_amplification: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class EraseBin(Record):
     """Blocks by how often they were erased."""
 
@@ -311,6 +327,8 @@ class Result(Record):
     load: Load
     #: Operations by region, mode, operation and cause; only those that took place.
     ops: tuple[Operations, ...]
+    #: Page programs by region, mode and stream; only streams that were used.
+    streams: tuple[Stream, ...]
     #: Erase counts by region.
     wear: tuple[Wear, ...]
     #: Bytes programmed into flash, for whatever cause, per byte that the host wrote.

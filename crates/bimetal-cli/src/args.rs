@@ -78,6 +78,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
+    /// Show the JSON schema of what a command writes with `--json`: every field with its type and meaning
+    Schema(SchemaArgs),
 }
 
 /// Which requests.
@@ -403,6 +405,14 @@ pub struct ListArgs {
     pub names: Vec<String>,
     #[command(flatten)]
     pub json: JsonArgs,
+}
+
+/// What `schema` takes.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Whose output
+    #[arg(value_name = "OUTPUT", value_parser = PossibleValuesParser::new(crate::schema::OUTPUTS.map(|output| output.name)))]
+    pub output: String,
 }
 
 /// What can be listed.

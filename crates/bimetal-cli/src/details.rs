@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
-use bimetal_core::report::{OpFigures, Report, ResponseFigures};
+use bimetal_core::report::{OpFigures, Report, ResponseFigures, StreamFigures};
 use bimetal_study::compare::{Entry, Relative};
 use bimetal_study::headline;
 
@@ -20,6 +20,7 @@ pub fn text(entries: &[Entry]) -> String {
     times(&mut grid, entries);
     wear_and_cost(&mut grid, entries);
     operations(&mut grid, entries);
+    streams(&mut grid, entries);
     controllers(&mut grid, entries);
     grid.section("Simulation");
     let speed = |entry: &Entry| with_unit(RATES, entry.speed.requests_per_s);
@@ -212,6 +213,32 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     scaled(grid, &format!("{mark}life at the trace's rate"), LIVES, entries, |report| report.lifetime_years);
     scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
     beside_the_first(grid, "energy by that of", entries, |relative| relative.energy);
+}
+
+/// What the host wrote and what was copied by stream, where a scheme has several in a region.
+fn streams(grid: &mut Grid, entries: &[Entry]) {
+    let all = || entries.iter().flat_map(|entry| &entry.report.streams);
+    let names: BTreeSet<(&str, u32)> = all().map(|row| (row.region.as_str(), row.stream)).collect();
+    if names.iter().all(|&(_, stream)| stream == 0) {
+        return;
+    }
+    grid.section("Page programs by stream");
+    for (region, stream) in names {
+        let mut add = |what: &str, figure: fn(&StreamFigures) -> Option<String>| {
+            let of = |entry: &Entry| {
+                let row = entry.report.streams.iter().find(|row| (row.region.as_str(), row.stream) == (region, stream));
+                row.and_then(figure)
+            };
+            let figures: Vec<Option<String>> = entries.iter().map(of).collect();
+            if figures.iter().any(Option::is_some) {
+                let shown = figures.into_iter().map(|figure| figure.unwrap_or_else(nothing)).collect();
+                grid.row(format!("{region} {stream} {what}"), shown);
+            }
+        };
+        add("written", |row| (row.written_pages > 0).then(|| thousands(row.written_pages)));
+        add("copied", |row| (row.copied_pages > 0).then(|| thousands(row.copied_pages)));
+        add("write amplification (x)", |row| row.write_amplification.map(significant));
+    }
 }
 
 /// Every kind of operation that any scheme did, so that one sees why they differ.

@@ -9,7 +9,7 @@ use crate::number::{
     self, EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, percent, significant, thousands,
     with_unit,
 };
-use crate::table::{bold, pairs, plain, remark, right_aligned, sheet, sparkline, width};
+use crate::table::{bold, broken, pairs, plain, remark, right_aligned, sheet, sparkline, width};
 
 /// All tables.
 pub fn all(entry: &Entry) -> String {
@@ -31,6 +31,9 @@ pub fn all(entry: &Entry) -> String {
 fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| NOTHING.to_owned(), show)
 }
+
+/// Columns in front of the values of [`summary`].
+const VALUE: usize = 28;
 
 fn summary(entry: &Entry) -> String {
     let report = &entry.report;
@@ -56,28 +59,9 @@ fn summary(entry: &Entry) -> String {
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
     let parameters = parameters.collect::<Vec<_>>();
     if !parameters.is_empty() {
-        rows.push(("parameters", wrapped(&parameters)));
+        rows.push(("parameters", broken(&parameters.join(" "), width() - VALUE).join(&format!("\n{:VALUE$}", ""))));
     }
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
-}
-
-/// Words on lines of the terminal's width, indented as the values of [`summary`].
-fn wrapped(words: &[String]) -> String {
-    const INDENT: &str = "\n                            ";
-    let width = width() + 1 - INDENT.len();
-    let mut text = String::new();
-    let mut used = 0;
-    for word in words {
-        if used > 0 && used + word.len() > width {
-            text.push_str(INDENT);
-            used = 0;
-        } else if used > 0 {
-            text.push(' ');
-        }
-        text.push_str(word);
-        used += word.len() + 1;
-    }
-    text
 }
 
 /// The life, with how much was written to know it where that is little.

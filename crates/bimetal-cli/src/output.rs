@@ -39,9 +39,11 @@ pub fn write_report(
 
 /// The command line as it would be typed.
 pub fn command_line() -> String {
-    let arguments = std::env::args_os().skip(1);
-    let words = arguments.map(|argument| argument.to_string_lossy().into_owned());
-    bimetal_study::command::line(std::iter::once("bimetal".to_owned()).chain(words))
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_owned();
+    let words = std::iter::once(name).chain(arguments).map(|word| word.to_string_lossy().into_owned());
+    bimetal_study::command::line(words)
 }
 
 /// Writes the JSON where it was asked for, and the text unless JSON takes its place.

@@ -17,7 +17,7 @@ use serde_json::Value;
 const WIDTHS: [u32; 2] = [1280, 390];
 
 /// Reports are to stay below this.
-const BYTES_MAX: usize = 8_000_000;
+const BYTES_MAX: usize = 3_000_000;
 
 /// A browser, if there is one.
 fn browser() -> Option<&'static str> {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// Bits per cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cell {
     /// One bit.
@@ -42,7 +42,7 @@ pub enum CellMode {
 }
 
 /// The same silicon with one bit per cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcMode {
     /// Pages of a block in this mode.
@@ -58,7 +58,7 @@ pub struct SlcMode {
 }
 
 /// A flash part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
     /// Name in device files and on the command line.
@@ -184,21 +184,34 @@ impl Chip {
         }
     }
 
-    /// The part as a scheme sees it that maps `unit_bytes` at a time: a page is a unit, and a block is the blocks of all planes.
+    /// The part as a scheme sees it that maps `unit_bytes` at a time: a page is a unit, and a block is the blocks of all planes. A
+    /// unit is a part of a page, or several pages of different planes.
     ///
     /// # Errors
-    /// A unit that is no part of a page, or a block of too many units.
+    /// A unit that is neither, or a block of too many units.
     pub fn in_units(&self, unit_bytes: u32) -> Result<Self, String> {
-        if unit_bytes == 0 || !self.page_bytes.is_multiple_of(unit_bytes) || !unit_bytes.is_multiple_of(512) {
-            return Err(format!("{unit_bytes} bytes are no part of a page of {}", self.page_bytes));
+        let together = u64::from(self.page_bytes) * u64::from(self.planes);
+        let is_part = unit_bytes > 0
+            && unit_bytes.is_multiple_of(512)
+            && (self.page_bytes.is_multiple_of(unit_bytes) || unit_bytes.is_multiple_of(self.page_bytes))
+            && together.is_multiple_of(u64::from(unit_bytes));
+        if !is_part {
+            return Err(format!(
+                "{unit_bytes} bytes are no part of a page of {}, nor pages of some of {} planes",
+                self.page_bytes, self.planes
+            ));
         }
-        let factor = (self.page_bytes / unit_bytes).checked_mul(self.planes).filter(|&factor| factor > 0);
+        let factor = u32::try_from(together / u64::from(unit_bytes)).ok();
         let units = |pages: u32| factor.and_then(|factor| pages.checked_mul(factor));
         let too_many =
             || format!("a block of {} pages in {} planes has too many units", self.pages_per_block, self.planes);
         let mut chip = self.clone();
         chip.page_bytes = unit_bytes;
-        chip.spare_bytes = self.spare_bytes / (self.page_bytes / unit_bytes);
+        let scaled = |figure: u32| u64::from(figure) * u64::from(unit_bytes) / u64::from(self.page_bytes);
+        chip.spare_bytes = u32::try_from(scaled(self.spare_bytes)).map_err(|_| too_many())?;
+        // Reads of units of several planes take as many planes each.
+        let planes_of_unit = (unit_bytes / self.page_bytes).max(1);
+        chip.independent_reads = (self.independent_reads / planes_of_unit).max(1);
         chip.planes = factor.ok_or_else(too_many)?;
         chip.pages_per_block = units(self.pages_per_block).ok_or_else(too_many)?;
         if let Some(slc) = &mut chip.slc_mode {
@@ -292,6 +305,21 @@ mod tests {
             assert!(year(&chip.name).is_some_and(|year| (2005..=2030).contains(&year)), "{}", chip.name);
         }
         assert_eq!(["chang-mlc", "tlc-3d-2019", "none"].map(year), [Some(2010), Some(2019), None]);
+    }
+
+    #[test]
+    fn a_unit_is_a_part_of_a_page_or_pages_of_several_planes() {
+        let die = find("solidigm-192-qlc").unwrap();
+        let block = |chip: &Chip| u64::from(chip.page_bytes) * u64::from(chip.pages_per_block);
+        for (unit_kib, planes, independent_reads) in [(4, 16, 4), (16, 4, 4), (32, 2, 2), (64, 1, 1)] {
+            let chip = die.in_units(unit_kib << 10).unwrap();
+            assert_eq!((chip.planes, chip.independent_reads), (planes, independent_reads), "{unit_kib} KiB");
+            assert_eq!(block(&chip), 4 * block(&die), "a block is those of all planes");
+            assert_eq!(chip.spare_bytes, die.spare_bytes * unit_kib / 16);
+        }
+        for bytes in [0, 100, 24 << 10, 128 << 10] {
+            assert!(die.in_units(bytes).unwrap_err().contains("4 planes"), "{bytes}");
+        }
     }
 
     #[test]

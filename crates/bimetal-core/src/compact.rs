@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn request(op: Op, sector: u64, sectors: u32) -> Request {
-        Request { arrival_ns: 0, sector, sectors, op }
+        Request { arrival_ns: 0, sector, sectors, op, handle: 0 }
     }
 
     #[test]

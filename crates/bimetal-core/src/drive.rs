@@ -13,7 +13,7 @@ use crate::units::{ByteSize, Nanos};
 pub use mechanics::{Mechanics, Mechanism};
 
 /// How the time of an access is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
     /// A constant time to reach the first sector, unless the access continues the one before it, and the transfer.
@@ -24,7 +24,7 @@ pub enum Model {
 }
 
 /// The order in which queued writes are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
     /// The next one towards the end of the drive, and from there back to the first (C-LOOK).
@@ -35,12 +35,13 @@ pub enum Scheduler {
 }
 
 /// A hard disk.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drive {
     /// Name in device files and on the command line.
     pub name: String,
     /// Capacity as sold.
+    #[schemars(with = "String")]
     pub capacity: ByteSize,
     /// How the time of an access is found.
     #[serde(default)]

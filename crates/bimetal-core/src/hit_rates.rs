@@ -243,7 +243,7 @@ mod tests {
     const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 
     fn on_pages(page: u64, pages: u32, op: Op) -> Request {
-        Request { arrival_ns: 0, sector: page * PAGE_SECTORS, sectors: pages * PAGE_SECTORS as u32, op }
+        Request { arrival_ns: 0, sector: page * PAGE_SECTORS, sectors: pages * PAGE_SECTORS as u32, op, handle: 0 }
     }
 
     /// Reads and writes of one to four pages, a tenth of them of the first tenth of the pages.

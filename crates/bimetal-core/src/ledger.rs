@@ -5,18 +5,45 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chip::{CellMode, Chip};
-use crate::operation::{Cause, DiskOp, FlashOp};
+use crate::operation::{Cause, DiskOp, FlashOp, Stream};
 use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SavedCounts", into = "SavedCounts")]
 pub struct Counts {
+    /// Programs are here only if no stream of theirs is known: of pages of a controller's map, or from a saved state.
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
     /// Of the reads, and as many of the programs: copies within a die.
     copybacks: [u64; Cause::ALL.len()],
     /// Of the reads: pages that were sensed together with another one.
     sensed_together: [u64; Cause::ALL.len()],
+    /// Programs of each stream. A program is counted once.
+    by_stream: [[u64; Cause::ALL.len()]; Stream::MAX],
+}
+
+/// Counts as they are saved: programs of all streams together. A store that is opened again tells streams apart from then on.
+#[derive(Serialize, Deserialize)]
+struct SavedCounts {
+    counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
+    copybacks: [u64; Cause::ALL.len()],
+    sensed_together: [u64; Cause::ALL.len()],
+}
+
+impl From<Counts> for SavedCounts {
+    fn from(counts: Counts) -> Self {
+        let Counts { copybacks, sensed_together, .. } = counts;
+        let counts = FlashOp::ALL.map(|op| Cause::ALL.map(|cause| counts.get(op, cause)));
+        Self { counts, copybacks, sensed_together }
+    }
+}
+
+impl From<SavedCounts> for Counts {
+    fn from(saved: SavedCounts) -> Self {
+        let SavedCounts { counts, copybacks, sensed_together } = saved;
+        Self { counts, copybacks, sensed_together, ..Self::default() }
+    }
 }
 
 impl Counts {
@@ -32,11 +59,17 @@ impl Counts {
         self.counts[op as usize][cause as usize] += count;
     }
 
+    /// More pages programmed in a stream.
+    #[inline(always)]
+    pub fn add_programs(&mut self, stream: Stream, cause: Cause, count: u64) {
+        self.by_stream[stream.index()][cause as usize] += count;
+    }
+
     /// More pages copied within their die: a read and a program each.
     #[inline]
-    pub fn add_copybacks(&mut self, cause: Cause, count: u64) {
+    pub fn add_copybacks(&mut self, stream: Stream, cause: Cause, count: u64) {
         self.add_many(FlashOp::Read, cause, count);
-        self.add_many(FlashOp::Program, cause, count);
+        self.add_programs(stream, cause, count);
         self.copybacks[cause as usize] += count;
     }
 
@@ -57,14 +90,23 @@ impl Counts {
         self.copybacks[cause as usize]
     }
 
+    /// How many of the programs because of `cause` were of a stream.
+    pub fn of_stream(&self, stream: Stream, cause: Cause) -> u64 {
+        self.by_stream[stream.index()][cause as usize]
+    }
+
     /// How often `op` happened because of `cause`.
     pub fn get(&self, op: FlashOp, cause: Cause) -> u64 {
-        self.counts[op as usize][cause as usize]
+        let count = self.counts[op as usize][cause as usize];
+        match op {
+            FlashOp::Program => count + self.by_stream.iter().map(|causes| causes[cause as usize]).sum::<u64>(),
+            FlashOp::Read | FlashOp::Erase => count,
+        }
     }
 
     /// How often `op` happened.
     pub fn total(&self, op: FlashOp) -> u64 {
-        self.counts[op as usize].iter().sum()
+        Cause::ALL.iter().map(|&cause| self.get(op, cause)).sum()
     }
 }
 
@@ -275,7 +317,7 @@ impl DiskCounts {
 }
 
 /// What failed so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FaultCounts {
     /// Programs that failed.
     pub program_failures: u64,
@@ -367,6 +409,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn programs_of_all_streams_are_saved_together() {
+        let mut counts = Counts::default();
+        counts.add(FlashOp::Program, Cause::Meta);
+        counts.add_programs(Stream::ONLY, Cause::Host, 5);
+        counts.add_programs(Stream::new(7), Cause::Host, 3);
+        counts.add_copybacks(Stream::new(7), Cause::Gc, 2);
+        let figures = |counts: &Counts| {
+            let programs = [Cause::Host, Cause::Gc, Cause::Meta].map(|cause| counts.get(FlashOp::Program, cause));
+            (
+                programs,
+                counts.total(FlashOp::Program),
+                counts.copybacks(Cause::Gc),
+                counts.get(FlashOp::Read, Cause::Gc),
+            )
+        };
+        assert_eq!(figures(&counts), ([8, 2, 1], 11, 2, 2));
+        let saved = postcard::to_allocvec(&counts).unwrap();
+        let mut restored: Counts = postcard::from_bytes(&saved).unwrap();
+        assert_eq!(figures(&restored), figures(&counts));
+        restored.add_programs(Stream::new(7), Cause::Host, 1);
+        assert_eq!((restored.of_stream(Stream::new(7), Cause::Host), figures(&restored).0[0]), (1, 9));
+    }
+
+    #[test]
     fn counts_that_cannot_be_are_known() {
         let timing = Timing { read: Nanos(25_000), copyback: Some(Nanos(225_000)), ..Timing::default() };
         let row = Row { region: 0, mode: CellMode::Native, timing, counts: Counts::default() };
@@ -376,7 +442,7 @@ mod tests {
             change(&mut ledger);
             ledger.check().is_ok()
         };
-        assert!(changed(|ledger| ledger.rows[0].counts.add_copybacks(Cause::Gc, 7)));
+        assert!(changed(|ledger| ledger.rows[0].counts.add_copybacks(Stream::ONLY, Cause::Gc, 7)));
         assert!(!changed(|ledger| ledger.rows[0].counts.copybacks[0] = 1), "no reads that they could be");
         assert!(!changed(|ledger| ledger.rows[0].counts.add_many(FlashOp::Read, Cause::Gc, u64::MAX / 25_000)));
         assert!(!changed(|ledger| ledger.disks[0].add(DiskOp::Read, Cause::Host, 1, Nanos(u64::MAX))));

@@ -19,6 +19,7 @@ pub mod operation;
 pub mod part;
 pub mod profile;
 pub mod region;
+pub mod registry;
 pub mod replay;
 pub mod report;
 pub mod request;

@@ -44,6 +44,31 @@ impl Cause {
     }
 }
 
+/// A stream of programs: its pages share blocks with each other only. NVMe's Flexible Data Placement calls it a reclaim unit handle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream(u8);
+
+impl Stream {
+    /// Streams of a region, at most.
+    pub const MAX: usize = 16;
+
+    /// The stream of a scheme that has no others.
+    pub const ONLY: Self = Self(0);
+
+    /// The stream of that number, which is below [`Self::MAX`].
+    #[inline(always)]
+    pub const fn new(number: usize) -> Self {
+        debug_assert!(number < Self::MAX);
+        Self((number % Self::MAX) as u8)
+    }
+
+    /// Its number, below [`Self::MAX`].
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize % Self::MAX
+    }
+}
+
 /// What is done to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]

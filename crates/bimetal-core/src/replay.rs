@@ -105,7 +105,7 @@ pub fn run<M: Simulation>(
     progress: Progress<'_>,
 ) -> Outcome {
     if plan.fill {
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         scheme.fill(media);
         media.end();
     }
@@ -463,7 +463,7 @@ mod tests {
     }
 
     fn page(op: Op, page: u64, arrival_us: u64) -> Request {
-        Request { arrival_ns: arrival_us * 1000, sector: page * 4, sectors: 4, op }
+        Request { arrival_ns: arrival_us * 1000, sector: page * 4, sectors: 4, op, handle: 0 }
     }
 
     fn replayed(requests: &[Request], plan: &Plan) -> Outcome {

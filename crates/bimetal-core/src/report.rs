@@ -9,6 +9,7 @@
 
 mod intervals;
 mod load;
+mod streams;
 mod wear;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -27,6 +28,7 @@ use wear::{WearGroup, wear_groups};
 
 pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
 pub use load::{LoadFigures, Overload};
+pub use streams::StreamFigures;
 pub use wear::{EraseBin, WearFigures};
 
 /// Seconds of a Julian year, 365.25 days.
@@ -53,7 +55,7 @@ pub struct DiskDescription<'a> {
 }
 
 /// What is said of the trace in every result file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TraceFacts {
     /// File name or workload.
     pub name: String,
@@ -101,7 +103,7 @@ impl TraceFacts {
 }
 
 /// Response times in microseconds; all 0 where `count` is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ResponseFigures {
     /// Number of requests.
     pub count: u64,
@@ -136,7 +138,7 @@ impl ResponseFigures {
 }
 
 /// One kind of operation, for one cause, in one region and cell mode.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OpFigures {
     /// Region or disk; where a region's blocks ran with one bit per cell, with `:slc` behind its name.
     pub region: String,
@@ -153,7 +155,7 @@ pub struct OpFigures {
 }
 
 /// Failures of a region.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FaultFigures {
     /// Region.
     pub region: String,
@@ -179,7 +181,7 @@ impl Serialize for MetricFigures {
 }
 
 /// One scheme on one device under one trace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Registry name.
     pub scheme: String,
@@ -195,6 +197,8 @@ pub struct Report {
     pub load: LoadFigures,
     /// Operations by region, mode, operation and cause; only those that took place.
     pub ops: Vec<OpFigures>,
+    /// Programs by region, mode and stream; only streams that were used.
+    pub streams: Vec<StreamFigures>,
     /// Erase counts by region.
     pub wear: Vec<WearFigures>,
     /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
@@ -213,8 +217,10 @@ pub struct Report {
     /// where the trace has no duration.
     pub lifetime_years: Option<f64>,
     /// The scheme's own figures.
+    #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub metrics: MetricFigures,
     /// The controller's figures; none on a device without one.
+    #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub controller: MetricFigures,
     /// Figures over time, as many as the plan asked for.
     pub intervals: Vec<IntervalFigures>,
@@ -245,6 +251,7 @@ impl Report {
             simulated_s: outcome.simulated_ns as f64 / 1e9,
             load: LoadFigures::of(regions, disks, outcome),
             ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
+            streams: streams::figures(regions, &outcome.ledger.rows),
             wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
             write_amplification: finite(programmed / host_bytes),
             energy_j: energy_j(regions, &outcome.ledger.rows) + disk_energy_j(disks, &outcome.ledger.disks),
@@ -423,6 +430,7 @@ mod tests {
             sector: number * 8 % 4096,
             sectors: 8,
             op: if number % 4 == 3 { Op::Read } else { Op::Write },
+            handle: 0,
         };
         (0..count).map(request).collect()
     }

@@ -5,7 +5,7 @@ pub const SECTOR_BYTES: u64 = 512;
 
 /// What the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum Op {
     /// Read sectors; never-written ones read as zeros.
     Read = 0,
@@ -27,6 +27,8 @@ pub struct Request {
     pub sectors: u32,
     /// Read, write or trim.
     pub op: Op,
+    /// Placement handle of a write: the host expects that data of a handle die together. 0 where it says nothing.
+    pub handle: u8,
 }
 
 impl Request {

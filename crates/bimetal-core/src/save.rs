@@ -18,7 +18,8 @@
 mod outline;
 mod word;
 
-pub(crate) use word::{Word, words};
+pub use word::Word;
+pub(crate) use word::words;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -70,7 +71,7 @@ pub fn restore<T: Serialize + DeserializeOwned>(fresh: &T, bytes: &[u8]) -> Resu
 }
 
 /// A value that never changes.
-pub(crate) mod fixed {
+pub mod fixed {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// By this name the outline knows it.
@@ -88,7 +89,7 @@ pub(crate) mod fixed {
 }
 
 /// A value that never changes, as the text that a device file has: binary formats know no fields that are left out.
-pub(crate) mod text {
+pub mod text {
     use serde::de::{DeserializeOwned, Error as _};
     use serde::ser::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -108,7 +109,7 @@ pub(crate) mod text {
 /// A vector of numbers, or of structs of numbers, whose length never changes: bytes, the lowest first, because the time
 /// that large tables take is that of copying memory. The length comes first, on its own, so that the outline need not look
 /// at the bytes.
-pub(crate) mod table {
+pub mod table {
     use std::fmt;
     use std::marker::PhantomData;
 
@@ -189,7 +190,7 @@ pub(crate) mod table {
 }
 
 /// A vector as in a table, but of any length.
-pub(crate) mod list {
+pub mod list {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Word;
@@ -238,7 +239,7 @@ pub(crate) mod tables {
 }
 
 /// A vector whose length never changes.
-pub(crate) mod sized {
+pub mod sized {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// By this name the outline knows it.

@@ -144,7 +144,13 @@ fn accesses_of_a_constant_disk_take_positions_and_transfers() {
         let mut media = SimMedia::new(&tiny_regions(spec), 1).with_disks(&volumes).serial();
         let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
         // One page at a time, never two that follow each other: no access continues another.
-        let read = |number: u64| Request { arrival_ns: 0, sector: number * 37 % 512 * 16, sectors: 4, op: Op::Read };
+        let read = |number: u64| Request {
+            arrival_ns: 0,
+            sector: number * 37 % 512 * 16,
+            sectors: 4,
+            op: Op::Read,
+            handle: 0,
+        };
         let requests: Vec<Request> = (0..2_000).map(read).collect();
         let outcome = replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end);
         let reads = outcome.ledger.disks[0].total(DiskOp::Read);

@@ -76,7 +76,7 @@ fn random_request(state: &mut u64, total: u64) -> Request {
         6..9 => Op::Read,
         _ => Op::Trim,
     };
-    Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+    Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
 }
 
 fn serve(store: &Store, request: &Request, content: &mut [u8], fill: u8) {

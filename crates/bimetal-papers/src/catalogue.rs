@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{PAPERS, PaperSpec};
 
 /// A paper that is reproduced.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PaperItem {
     /// Its name.
     pub name: &'static str,
@@ -18,7 +18,7 @@ pub struct PaperItem {
 }
 
 /// A table or figure of a paper.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FigureItem {
     /// Its name.
     pub name: &'static str,

@@ -74,7 +74,7 @@ fn requests(case: &Case, count: usize, write_share: f64, seed: u64) -> Vec<Reque
         .map(|_| {
             let page = if case.zipf { zipf.draw(&mut state) } else { random::below(&mut state, case.logical_pages) };
             let op = if random::unit(&mut state) < write_share { Op::Write } else { Op::Read };
-            Request { arrival_ns: 0, sector: page * SECTORS_PER_PAGE, sectors: SECTORS_PER_PAGE as u32, op }
+            Request { arrival_ns: 0, sector: page * SECTORS_PER_PAGE, sectors: SECTORS_PER_PAGE as u32, op, handle: 0 }
         })
         .collect()
 }

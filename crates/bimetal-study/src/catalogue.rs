@@ -12,7 +12,7 @@ use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use crate::writer::WRITERS;
 
 /// A scheme.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SchemeItem {
     /// Registry name.
     pub name: &'static str,
@@ -27,7 +27,7 @@ pub struct SchemeItem {
 }
 
 /// A flash part with all its figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ChipItem {
     /// What it is, in a line.
     pub summary: String,
@@ -37,7 +37,7 @@ pub struct ChipItem {
 }
 
 /// A hard disk with all its figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DriveItem {
     /// What it is, in a line.
     pub summary: String,
@@ -47,18 +47,19 @@ pub struct DriveItem {
 }
 
 /// A device preset.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DeviceItem {
     /// Name of the preset.
     pub name: &'static str,
     /// What it is, in a line.
     pub summary: String,
     /// The device in full.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub device: Device,
 }
 
 /// A trace format.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FormatItem {
     /// Its name.
     pub name: &'static str,
@@ -75,7 +76,7 @@ pub struct FormatItem {
 }
 
 /// A generated workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WorkloadItem {
     /// Its name.
     pub name: &'static str,
@@ -90,7 +91,7 @@ pub struct WorkloadItem {
 }
 
 /// A published characteristic of a workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TargetItem {
     /// What is measured, with its unit.
     pub name: &'static str,

@@ -98,7 +98,7 @@ fn request(arrival_ns: u64, op: u64, sector: u64, sectors: u64) -> Result<Reques
         Err(_) => return Err(("sectors", sectors, "a request is below 2 TiB, which are 2^32 sectors")),
     };
     match sector.checked_add(sectors) {
-        Some(end) if end <= END_MAX => Ok(Request { arrival_ns, sector, sectors: count, op }),
+        Some(end) if end <= END_MAX => Ok(Request { arrival_ns, sector, sectors: count, op, handle: 0 }),
         _ => Err(("sector", sector, "the request ends beyond 2^63 bytes")),
     }
 }

@@ -23,7 +23,7 @@ use crate::replays::{Replays, Tally};
 use crate::{StudyError, arrivals, memory};
 
 /// What `compare` and `replay` write as JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this program.
     pub bimetal: &'static str,
@@ -40,7 +40,7 @@ pub struct Comparison {
 }
 
 /// How a trace was replayed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ReplayFacts {
     /// `closed:DEPTH` or `trace:SPEED`.
     pub arrivals: String,
@@ -55,7 +55,7 @@ pub struct ReplayFacts {
 }
 
 /// One scheme.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Entry {
     /// All figures.
     #[serde(flatten)]
@@ -73,6 +73,7 @@ pub struct Entry {
     /// How many times the host wrote the logical capacity in the measured passes: what lifetimes are extrapolated from.
     pub lifetime_overwrites: f64,
     /// The device in full, as configured: a device file of its own.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub device: Device,
     /// What the regions amount to.
     pub regions: Vec<RegionFacts>,
@@ -134,7 +135,7 @@ impl Entry {
 }
 
 /// The mean response over several seeds: those of the device, the next one, and so on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Spread {
     /// How many seeds were run.
     pub seeds: u32,
@@ -163,7 +164,7 @@ impl Spread {
 }
 
 /// A scheme beside the first one of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Relative {
     /// The first scheme.
     pub to: String,
@@ -189,7 +190,7 @@ impl Relative {
 }
 
 /// What a region amounts to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RegionFacts {
     /// Name.
     pub name: String,
@@ -236,7 +237,7 @@ impl RegionFacts {
 }
 
 /// What a home disk amounts to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DiskFacts {
     /// Name.
     pub name: String,
@@ -268,7 +269,7 @@ impl DiskFacts {
 }
 
 /// How fast the simulation was. The only figures that differ from run to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Speed {
     /// Duration of all passes on this machine, without filling the device.
     pub wall_s: f64,

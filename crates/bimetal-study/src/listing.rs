@@ -175,17 +175,13 @@ pub fn chars(text: &str) -> usize {
 
 /// Text in lines of at most `width` columns, unless a word is longer.
 pub fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if chars(line) + 1 + chars(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    // A line ends between words alone: names and options have hyphens.
+    let options = textwrap::Options::new(width)
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options).into_iter().map(Into::into).collect()
 }
 
 fn owned(cells: &[&str]) -> Vec<String> {
@@ -233,6 +229,13 @@ pub fn wear(report: &Report) -> Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_end_between_words_that_are_separated_by_spaces() {
+        assert_eq!(broken("--set slow.spare=20% pslc-dynamic", 12), ["--set", "slow.spare=20%", "pslc-dynamic"]);
+        assert_eq!(broken("one – two", 9), ["one – two"], "a dash takes one column");
+        assert_eq!(broken("12 345\u{a0}us", 4), ["12", "345\u{a0}us"]);
+    }
 
     #[test]
     fn heads_and_cells_may_take_several_columns() {

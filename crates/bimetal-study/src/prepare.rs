@@ -133,7 +133,7 @@ impl Schemes {
 }
 
 /// Where the trace's addresses lie on the devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Addresses {
     /// Whether the touched extents were moved next to each other.
     pub compacted: bool,
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn devices_of_a_layout_share_their_requests() {
-        let request = |sector, op| Request { arrival_ns: 0, sector, sectors: 8, op };
+        let request = |sector, op| Request { arrival_ns: 0, sector, sectors: 8, op, handle: 0 };
         let far = request(1 << 30, Op::Write);
         let trace = workload(vec![request(0, Op::Write), far]);
         let pagemap = scheme::find("pagemap").unwrap();

@@ -296,7 +296,7 @@ impl Controller {
             there_ns = self.link.receive(sectors, there_ns);
             there_ns = self.wait_for_room(media, scheme, sector, there_ns);
             if let Some(buffer) = &mut self.buffer {
-                self.counts.overwritten_sectors += u64::from(buffer.put(sector, sectors));
+                self.counts.overwritten_sectors += u64::from(buffer.put(sector, sectors, request.handle));
             }
             while self.buffer.as_ref().is_some_and(WriteBuffer::is_due) {
                 self.write_out(media, scheme, there_ns);
@@ -334,11 +334,12 @@ impl Controller {
         let Some(mut batch) = self.buffer.as_mut().and_then(WriteBuffer::take_batch) else { return };
         let mut end_ns = at_ns;
         if let Some(buffer) = &self.buffer {
-            let unit = |sector| Request { arrival_ns: at_ns, sector, sectors: UNIT_SECTORS, op: Op::Write };
+            let unit = |sector| Request { arrival_ns: at_ns, sector, sectors: UNIT_SECTORS, op: Op::Write, handle: 0 };
             buffer.soon_and_now(&batch).for_each(|(soon, now)| scheme.prefetch(&unit(soon), &unit(now)));
         }
-        while let Some((sector, sectors)) = self.buffer.as_mut().and_then(|buffer| buffer.next_run(&mut batch)) {
-            let request = Request { arrival_ns: at_ns, sector, sectors, op: Op::Write };
+        while let Some((sector, sectors, handle)) = self.buffer.as_mut().and_then(|buffer| buffer.next_run(&mut batch))
+        {
+            let request = Request { arrival_ns: at_ns, sector, sectors, op: Op::Write, handle };
             end_ns = end_ns.max(self.pass_on(media, scheme, &request, at_ns));
         }
         if let Some(buffer) = &mut self.buffer {

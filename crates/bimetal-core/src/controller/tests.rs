@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::chip;
-use crate::media::{Cause, Faults, FlashOp, Media, SimMedia, SimRegion};
+use crate::media::{Cause, Faults, FlashOp, Media, SimMedia, SimRegion, Stream};
 use crate::part::random::below;
 use crate::units::{Geometry, Ppa, RegionId};
 
@@ -26,7 +26,7 @@ impl Scheme<SimMedia> for Recorder {
             Op::Write => {
                 self.requests.push((request.sector, request.sectors));
                 self.is_current[sectors].fill(true);
-                media.program(RegionId(0), Ppa(0), &[], Cause::Host);
+                media.program(RegionId(0), Ppa(0), &[], Stream::ONLY, Cause::Host);
             }
             Op::Read => {
                 self.reads += 1;
@@ -73,7 +73,7 @@ fn parts(change: impl FnOnce(&mut Settings)) -> (SimMedia, Recorder, Controller)
 }
 
 fn request(op: Op, sector: u64, sectors: u32) -> Request {
-    Request { arrival_ns: 0, sector, sectors, op }
+    Request { arrival_ns: 0, sector, sectors, op, handle: 0 }
 }
 
 #[test]

@@ -20,6 +20,8 @@ struct Slot {
     /// Sectors that it has.
     sectors: u8,
     is_waiting: bool,
+    /// Placement handle of its last write.
+    handle: u8,
 }
 
 /// The frame that is being filled.
@@ -123,7 +125,7 @@ impl WriteBuffer {
 
     /// Puts sectors of one unit into it, for which it has room. Returns how many of them were there and waiting.
     #[inline]
-    pub(super) fn put(&mut self, sector: u64, sectors: u32) -> u32 {
+    pub(super) fn put(&mut self, sector: u64, sectors: u32, handle: u8) -> u32 {
         let (unit, first) = unit_of(sector);
         let bits = bits(first, sectors);
         // One look-up decides: the slot in which the unit waits stays, and a new one takes its place otherwise.
@@ -136,10 +138,11 @@ impl WriteBuffer {
             let slot = &mut self.slots[slot as usize];
             let again = slot.sectors & bits;
             slot.sectors |= bits;
+            slot.handle = handle;
             return again.count_ones();
         }
         let slot = self.take_slot();
-        self.slots[slot as usize] = Slot { unit, sectors: bits, is_waiting: true };
+        self.slots[slot as usize] = Slot { unit, sectors: bits, is_waiting: true, handle };
         0
     }
 
@@ -230,9 +233,9 @@ impl WriteBuffer {
         self.index.prefetch(unit_of(sector).0);
     }
 
-    /// The next sectors of a batch that follow each other.
-    pub(super) fn next_run(&mut self, batch: &mut Batch) -> Option<(u64, u32)> {
-        let mut run: Option<(u64, u32)> = None;
+    /// The next sectors of a batch that follow each other and have the same handle: the first, how many, the handle.
+    pub(super) fn next_run(&mut self, batch: &mut Batch) -> Option<(u64, u32, u8)> {
+        let mut run: Option<(u64, u32, u8)> = None;
         while batch.slot < batch.end {
             if batch.left == 0 {
                 batch.slot += 1;
@@ -241,10 +244,13 @@ impl WriteBuffer {
             }
             let first = batch.left.trailing_zeros();
             let sectors = if batch.left == ALL_SECTORS { UNIT_SECTORS } else { (batch.left >> first).trailing_ones() };
-            let sector = u64::from(self.slots[batch.slot as usize].unit) * u64::from(UNIT_SECTORS) + u64::from(first);
+            let Slot { unit, handle, .. } = self.slots[batch.slot as usize];
+            let sector = u64::from(unit) * u64::from(UNIT_SECTORS) + u64::from(first);
             match &mut run {
-                None => run = Some((sector, sectors)),
-                Some((start, length)) if *start + u64::from(*length) == sector => *length += sectors,
+                None => run = Some((sector, sectors, handle)),
+                Some((start, length, of)) if *start + u64::from(*length) == sector && *of == handle => {
+                    *length += sectors
+                }
                 Some(_) => break,
             }
             batch.left &= !bits(first, sectors);

@@ -185,9 +185,10 @@ impl Template {
                 scaled.chip = region.chip.clone();
             }
         }
-        // A part whose pages are smaller than the mapping units of the described one is mapped by its pages.
+        // A part whose pages are smaller than the mapping units of the described one, in all planes, is mapped by its pages.
         for (region, chip) in scaled.regions.iter_mut().zip(chips(&self.device)?) {
-            region.mapping_unit = region.mapping_unit.filter(|unit| unit.0 <= u64::from(chip.page_bytes));
+            let together = u64::from(chip.page_bytes) * u64::from(chip.planes);
+            region.mapping_unit = region.mapping_unit.filter(|unit| unit.0 <= together);
         }
         Ok(scaled)
     }

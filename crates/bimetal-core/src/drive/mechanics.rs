@@ -13,7 +13,7 @@ use crate::operation::DiskOp;
 use crate::request::SECTOR_BYTES;
 
 /// What a drive's access times come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanics {
     /// Revolutions in a minute.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, CellMode, Media, Part, Simulation};
+use super::{Cause, CellMode, Media, Part, Simulation, Stream};
 use crate::ledger::{Ledger, Server};
 use crate::operation::FlashOp;
 use crate::request::{Op, Request};
@@ -151,7 +151,7 @@ impl<M: Media> Media for Checked<M> {
         CheckedData { inner: self.inner.read(region, page, cause), page: Some((start, tokens.len() as u32)) }
     }
 
-    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], cause: Cause) {
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], stream: Stream, cause: Cause) {
         self.take_next_page(region, page);
         let range = self.page_tokens(region, page);
         let tokens = &mut self.regions[region.index()].tokens[range];
@@ -163,15 +163,15 @@ impl<M: Media> Media for Checked<M> {
             tokens[to..to + sectors].copy_from_slice(&source[from..from + sectors]);
             inner.push(Part { data: part.data.inner, from: part.from, to: part.to, sectors: part.sectors });
         }
-        self.inner.program(region, page, &inner, cause);
+        self.inner.program(region, page, &inner, stream, cause);
     }
 
-    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause) {
         self.assert_programmed(region, from);
         self.take_next_page(region, to);
         let (source, target) = (self.page_tokens(region, from), self.page_tokens(region, to));
         self.regions[region.index()].tokens.copy_within(source, target.start);
-        self.inner.copy(region, from, to, cause);
+        self.inner.copy(region, from, to, stream, cause);
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {

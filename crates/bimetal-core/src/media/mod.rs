@@ -2,8 +2,8 @@
 //!
 //! A scheme calls the verbs of [`Media`] and nothing else. It moves data without seeing them: `read` hands out an
 //! opaque [`Media::Data`] which `program` and `deliver` take back. In simulation that is only the moment at which the
-//! page is ready ([`SimMedia`]); on a real store it is a page buffer. Each flash operation names its [`Cause`], and
-//! accounting happens below the seam, once.
+//! page is ready ([`SimMedia`]); on a real store it is a page buffer. Each flash operation names its [`Cause`], each
+//! program its [`Stream`] as well, and accounting happens below the seam, once.
 //!
 //! The verbs cannot fail. Bad blocks and failed programs are handled below the seam and their cost is charged there.
 
@@ -14,7 +14,7 @@ mod faults;
 mod sim;
 
 pub use crate::chip::CellMode;
-pub use crate::operation::{Cause, DiskOp, FlashOp};
+pub use crate::operation::{Cause, DiskOp, FlashOp, Stream};
 pub use checked::Checked;
 pub use disk::Volume;
 pub use faults::Faults;
@@ -50,17 +50,18 @@ pub trait Media {
     /// Reads a programmed page.
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Self::Data;
 
-    /// Programs the next free page of an erased block from `parts`; sectors no part covers stay undefined.
-    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], cause: Cause);
+    /// Programs the next free page of an erased block from `parts`; sectors no part covers stay undefined. The block is
+    /// one of `stream`'s, which only counting looks at.
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Self::Data>], stream: Stream, cause: Cause);
 
     /// Reads a whole page and programs it elsewhere in the same region; the program waits for the read.
-    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause);
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause);
 
     /// Copies pages of a region to consecutive pages of one of its blocks, beginning with `to`: what collecting a block
     /// comes down to.
-    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, stream: Stream, cause: Cause) {
         for (&from, to) in from.iter().zip(to.0..) {
-            self.copy(region, from, Ppa(to), cause);
+            self.copy(region, from, Ppa(to), stream, cause);
         }
     }
 

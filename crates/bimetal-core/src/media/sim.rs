@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clocks::{Clocks, NO_GROUP};
 use super::disk::{Destage, SimDisks, Volume};
-use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation};
+use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation, Stream};
 use crate::chip::Chip;
 use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
@@ -99,11 +99,19 @@ fn not_known() -> bool {
     true
 }
 
-/// Counts an operation on a page. Returns its die, and the times of its block's mode.
+/// Counts a page read. Returns its die, and the times of its block's mode.
 #[inline(always)]
-fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, op: FlashOp, cause: Cause) -> (u16, &'a Timing) {
+fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, cause: Cause) -> (u16, &'a Timing) {
     let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
-    ledger.rows[flash.rows[usize::from(mode)]].counts.add(op, cause);
+    ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
+    (die, &flash.timing[usize::from(mode)])
+}
+
+/// Counts a page program. Returns as [`counted`] does.
+#[inline(always)]
+fn programmed<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, stream: Stream, cause: Cause) -> (u16, &'a Timing) {
+    let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
+    ledger.rows[flash.rows[usize::from(mode)]].counts.add_programs(stream, cause, 1);
     (die, &flash.timing[usize::from(mode)])
 }
 
@@ -206,7 +214,7 @@ impl SimMedia {
 
     #[inline(always)]
     fn read_now(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Read, cause);
+        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, cause);
         let end = self.clocks.read(die, self.now, timing);
         self.completion = self.completion.max(end);
         end
@@ -223,14 +231,14 @@ impl SimMedia {
         if !self.background {
             return self.read_now(region, page, cause);
         }
-        let (die, timing) = counted(flash, &mut self.ledger, page, FlashOp::Read, cause);
+        let (die, timing) = counted(flash, &mut self.ledger, page, cause);
         self.clocks.defer(die, timing.of_op(FlashOp::Read));
         self.now
     }
 
     #[inline(always)]
-    fn program_now(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
-        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, FlashOp::Program, cause);
+    fn program_now(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
+        let (die, timing) = programmed(&self.regions[region.index()], &mut self.ledger, page, stream, cause);
         let end = self.clocks.program(die, ready.max(self.now), timing);
         self.completion = self.completion.max(end);
     }
@@ -238,24 +246,24 @@ impl SimMedia {
     /// A page program in the background, by dies of today or in a region that can fail.
     #[cold]
     #[inline(never)]
-    fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
-        self.program_page(region, page, ready, cause);
+    fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
+        self.program_page(region, page, ready, stream, cause);
         if self.regions[region.index()].faults.is_some() {
-            self.try_program(region, page, ready);
+            self.try_program(region, page, ready, stream);
         }
     }
 
     /// A page program whatever the region and the moment.
     #[inline]
-    fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
+    fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
         if flash.is_grouped {
-            return self.program_grouped(region, page, ready, cause);
+            return self.program_grouped(region, page, ready, stream, cause);
         }
         if !self.background {
-            return self.program_now(region, page, ready, cause);
+            return self.program_now(region, page, ready, stream, cause);
         }
-        let (die, timing) = counted(flash, &mut self.ledger, page, FlashOp::Program, cause);
+        let (die, timing) = programmed(flash, &mut self.ledger, page, stream, cause);
         self.clocks.defer(die, timing.of_op(FlashOp::Program));
     }
 
@@ -274,10 +282,10 @@ impl SimMedia {
     }
 
     /// Copies `pages` pages within the die of a block.
-    fn copy_back(&mut self, region: RegionId, to: BlockId, pages: u64, copyback: Nanos, cause: Cause) {
+    fn copy_back(&mut self, region: RegionId, to: BlockId, pages: u64, copyback: Nanos, by: (Stream, Cause)) {
         let flash = &self.regions[region.index()];
         let SimBlock { die, mode } = flash.blocks[to.index()];
-        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_copybacks(cause, pages);
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_copybacks(by.0, by.1, pages);
         if self.background {
             (0..pages).for_each(|_| self.clocks.defer(die, copyback));
             return;
@@ -288,7 +296,7 @@ impl SimMedia {
 
     /// Copies pages to a block where all are on one die, one after the other.
     #[inline]
-    fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, cause: Cause) {
+    fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
         let pages = from.len() as u64;
         let mode_of = |block: BlockId| u64::from(flash.blocks[block.index()].mode);
@@ -306,7 +314,7 @@ impl SimMedia {
         }
         let SimBlock { die, mode } = flash.blocks[to.index()];
         let timing = &flash.timing[usize::from(mode)];
-        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_many(FlashOp::Program, cause, pages);
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_programs(stream, cause, pages);
         time += timing.of_op(FlashOp::Program) * pages;
         let end = self.clocks.copy_run(die, self.now, time, timing);
         self.completion = self.completion.max(end);
@@ -327,26 +335,26 @@ impl SimMedia {
 
     /// A page was programmed in a region that can fail.
     #[cold]
-    fn try_program(&mut self, region: RegionId, page: Ppa, ready: u64) {
+    fn try_program(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream) {
         let flash = &mut self.regions[region.index()];
         let (block, index) = (flash.geometry.block_of(page), flash.geometry.page_of(page));
         let replaced = flash.faults.as_mut().is_some_and(|faults| faults.program_fails());
         self.note_faults(region);
         if replaced {
-            self.replace_after_program(region, block, index, ready);
+            self.replace_after_program(region, block, index, ready, stream);
         }
     }
 
     /// A program failed: the block's pages so far and the new one go to a replacement block (data sheets: "block
     /// replacement"). The replacement takes the failed block's place and address.
     #[cold]
-    fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64) {
+    fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64, stream: Stream) {
         let geometry = self.regions[region.index()].geometry;
         for copied in 0..page {
             let data = self.read(region, geometry.ppa(block, copied), Cause::Meta);
-            self.program_page(region, geometry.ppa(block, copied), data, Cause::Meta);
+            self.program_page(region, geometry.ppa(block, copied), data, stream, Cause::Meta);
         }
-        self.program_page(region, geometry.ppa(block, page), ready, Cause::Meta);
+        self.program_page(region, geometry.ppa(block, page), ready, stream, Cause::Meta);
         self.ledger.erases[region.index()][block.index()] = 0;
     }
 }
@@ -387,47 +395,47 @@ impl Media for SimMedia {
     }
 
     #[inline(always)]
-    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], cause: Cause) {
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<u64>], stream: Stream, cause: Cause) {
         let ready = parts.iter().fold(self.now, |ready, part| ready.max(part.data));
         if self.is_special {
-            self.program_special(region, page, ready, cause);
+            self.program_special(region, page, ready, stream, cause);
         } else {
-            self.program_now(region, page, ready, cause);
+            self.program_now(region, page, ready, stream, cause);
         }
     }
 
     #[inline]
-    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
         if flash.has_copyback {
             let (source, target) = (flash.geometry.block_of(from), flash.geometry.block_of(to));
             if let Some(copyback) = self.copyback(region, source, target) {
-                self.copy_back(region, target, 1, copyback, cause);
+                self.copy_back(region, target, 1, copyback, (stream, cause));
                 if self.regions[region.index()].faults.is_some() {
                     // What failed to be programmed is still in the die's register.
-                    self.try_program(region, to, self.now);
+                    self.try_program(region, to, self.now, stream);
                 }
                 return;
             }
         }
         let data = self.read(region, from, cause);
-        self.program(region, to, &[Part { data, from: 0, to: 0, sectors: 0 }], cause);
+        self.program(region, to, &[Part { data, from: 0, to: 0, sectors: 0 }], stream, cause);
     }
 
     #[inline]
-    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
         let together = !self.background && flash.faults.is_none();
         let target = flash.geometry.block_of(to);
         let source = if together && flash.has_copyback { common_block(&flash.geometry, from) } else { None };
         let copyback = source.and_then(|source| self.copyback(region, source, target));
         if let Some(copyback) = copyback {
-            self.copy_back(region, target, from.len() as u64, copyback, cause);
+            self.copy_back(region, target, from.len() as u64, copyback, (stream, cause));
         } else if together && flash.on_one_die && !flash.has_copyback && !from.is_empty() {
-            self.copy_run_on_one_die(region, from, target, cause);
+            self.copy_run_on_one_die(region, from, target, stream, cause);
         } else {
             for (&from, to) in from.iter().zip(to.0..) {
-                self.copy(region, from, Ppa(to), cause);
+                self.copy(region, from, Ppa(to), stream, cause);
             }
         }
     }
@@ -587,7 +595,7 @@ mod tests {
     use crate::request::Op;
 
     const REGION: RegionId = RegionId(0);
-    const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write };
+    const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 };
 
     /// 25 µs read, 200 µs program, 1500 µs erase, and 10 µs on the channel.
     fn media(dies: u32, channels: u32) -> (SimMedia, Geometry) {
@@ -605,7 +613,7 @@ mod tests {
     fn a_copy_programs_only_after_its_read() {
         let (mut media, geometry) = media(2, 2);
         media.begin(&REQUEST, 1000);
-        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(1), 0), Cause::Gc);
+        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(1), 0), Stream::ONLY, Cause::Gc);
         assert_eq!(media.end(), 1000 + (25 + 10 + 10 + 200) * 1000);
     }
 
@@ -620,7 +628,7 @@ mod tests {
     fn a_copyback_takes_its_time_and_no_channel() {
         let (mut media, geometry) = media_with_copyback(2);
         media.begin(&REQUEST, 0);
-        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(2), 0), Cause::Gc);
+        media.copy(REGION, geometry.ppa(BlockId(0), 0), geometry.ppa(BlockId(2), 0), Stream::ONLY, Cause::Gc);
         // The other die's page has the channel to itself meanwhile.
         assert_eq!(media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host), 35_000);
         assert_eq!(media.end(), 240_000);
@@ -640,7 +648,13 @@ mod tests {
             let (media, geometry) = media_with_copyback(2);
             let mut media = if serial { media.serial() } else { media };
             media.begin(&REQUEST, 0);
-            media.copy_run(REGION, &[geometry.ppa(BlockId(0), 0)], geometry.ppa(BlockId(1), 0), Cause::Gc);
+            media.copy_run(
+                REGION,
+                &[geometry.ppa(BlockId(0), 0)],
+                geometry.ppa(BlockId(1), 0),
+                Stream::ONLY,
+                Cause::Gc,
+            );
             assert_eq!(media.end(), (25 + 10 + 10 + 200) * 1000);
         }
         let mut chip = chip::find("chang-mlc").unwrap();
@@ -651,7 +665,7 @@ mod tests {
         media.reset();
         media.begin(&REQUEST, 0);
         let [native, slc] = [0, 1].map(|block| geometry.ppa(BlockId(block), 0));
-        media.copy_run(REGION, &[native, slc], geometry.ppa(BlockId(2), 0), Cause::Gc);
+        media.copy_run(REGION, &[native, slc], geometry.ppa(BlockId(2), 0), Stream::ONLY, Cause::Gc);
         assert_eq!(media.end(), (100 + 50 + 800) * 1000);
         assert_eq!(media.ledger().busy(), Nanos(media.end()));
     }
@@ -666,9 +680,11 @@ mod tests {
             }
             let from: Vec<Ppa> = (0..5).map(|page| geometry.ppa(BlockId(0), page)).collect();
             if together {
-                media.copy_run(REGION, &from, geometry.ppa(BlockId(1), 0), Cause::Gc);
+                media.copy_run(REGION, &from, geometry.ppa(BlockId(1), 0), Stream::ONLY, Cause::Gc);
             } else {
-                from.iter().for_each(|&page| media.copy(REGION, page, geometry.ppa(BlockId(1), page.0), Cause::Gc));
+                from.iter().for_each(|&page| {
+                    media.copy(REGION, page, geometry.ppa(BlockId(1), page.0), Stream::ONLY, Cause::Gc)
+                });
             }
             (media.end(), media.backlog_ns(0), media.ledger().busy())
         };
@@ -685,7 +701,7 @@ mod tests {
         media.begin(&REQUEST, 0);
         for block in 0..2 {
             let parts = host_part(&media);
-            media.program(REGION, geometry.ppa(BlockId(block), 0), &parts, Cause::Host);
+            media.program(REGION, geometry.ppa(BlockId(block), 0), &parts, Stream::ONLY, Cause::Host);
         }
         // The second transfer waits for the first; the arrays overlap.
         assert_eq!(media.end(), (10 + 10 + 200) * 1000);
@@ -739,7 +755,7 @@ mod tests {
         media.begin(&REQUEST, 0);
         for page in 0..2 {
             let parts = host_part(&media);
-            media.program(REGION, geometry.ppa(BlockId(0), page), &parts, Cause::Host);
+            media.program(REGION, geometry.ppa(BlockId(0), page), &parts, Stream::ONLY, Cause::Host);
         }
         media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
         let counts = media.ledger().faults[0];

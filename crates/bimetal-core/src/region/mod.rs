@@ -6,7 +6,6 @@ pub mod page_table;
 pub mod ring;
 pub mod slot_index;
 pub mod slot_table;
-pub mod unit_map;
 pub mod valid_counts;
 
 use serde::Serialize;
@@ -39,6 +38,9 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
 
     /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
     fn put_elsewhere(&mut self, logical: u32, place: u32);
+
+    /// What is written from now on has this placement handle, 0 for none. Most regions do not look at it.
+    fn set_handle(&mut self, _handle: u8) {}
 
     /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);

@@ -7,7 +7,7 @@ use crate::media::FlashOp;
 use crate::replay::{Interval, Outcome};
 
 /// A stretch of the measured passes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalFigures {
     /// Measured requests up to its end.
     pub requests: u64,
@@ -27,7 +27,7 @@ pub struct IntervalFigures {
 }
 
 /// Operations of a region and cell mode within an interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalOps {
     /// Region, named as in [`OpFigures::region`].
     pub region: String,
@@ -40,7 +40,7 @@ pub struct IntervalOps {
 }
 
 /// Accesses to a disk within an interval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct IntervalAccesses {
     /// The disk.
     pub disk: String,

@@ -11,7 +11,7 @@ use crate::replay::{Outcome, STRETCHES, Stretch};
 use crate::units::Nanos;
 
 /// What a device was asked to do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadFigures {
     /// What was busiest: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or the `device` where it does one
     /// operation at a time.
@@ -27,7 +27,7 @@ pub struct LoadFigures {
 }
 
 /// Whether a device had more to do than it can.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Overload {
     /// It kept up, or the loop is closed.
@@ -110,7 +110,7 @@ mod tests {
         let mut arrival_ns = 0;
         let mut request = |(number, gap_us): (u64, u64)| {
             arrival_ns += gap_us * 1000;
-            Request { arrival_ns, sector: number * 8 % 4096, sectors: 8, op: Op::Read }
+            Request { arrival_ns, sector: number * 8 % 4096, sectors: 8, op: Op::Read, handle: 0 }
         };
         let requests: Vec<Request> = (0..).zip(gaps_us).map(&mut request).collect();
         let chip = chip::find("chang-mlc").unwrap();

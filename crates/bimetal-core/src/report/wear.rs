@@ -9,7 +9,7 @@ use crate::media::{CellMode, FlashOp};
 use crate::replay::Outcome;
 
 /// Erase counts of a region's blocks since the device was filled.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WearFigures {
     /// Region. Blocks that stay in SLC mode for good are listed by themselves, with `:slc` behind its name.
     pub region: String,
@@ -32,7 +32,7 @@ pub struct WearFigures {
 }
 
 /// Blocks of a region by how often they were erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EraseBin {
     /// Fewest erases of such a block.
     pub from: u32,

@@ -1,7 +1,7 @@
 //! What tables are made of: numbers, and structs of numbers.
 
 /// A number, or several, with a form of fixed length in bytes.
-pub(crate) trait Word: Copy {
+pub trait Word: Copy {
     /// Length of that form.
     const BYTES: usize;
 

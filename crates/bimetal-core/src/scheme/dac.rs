@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -51,17 +52,10 @@ pub struct Dac {
     /// By block: its class.
     #[serde(with = "crate::save::table")]
     classes: Vec<u8>,
-    /// Open blocks of a stream.
-    #[serde(with = "crate::save::fixed")]
-    lanes: u32,
 }
 
 impl Separation<CLASSES> for Dac {
     const POOLED: bool = true;
-
-    fn lanes(&self) -> u32 {
-        self.lanes
-    }
 
     fn written(&mut self, _: u32, old: Option<usize>) -> usize {
         self.victims.note_written();
@@ -76,7 +70,7 @@ impl Separation<CLASSES> for Dac {
         self.victims.choose(counts, entries)
     }
 
-    fn opened(&mut self, block: usize, stream: usize) {
+    fn opened(&mut self, block: usize, _: u32, stream: usize) {
         self.classes[block] = stream as u8;
     }
 
@@ -84,9 +78,9 @@ impl Separation<CLASSES> for Dac {
         self.victims.note_sealed(block);
     }
 
-    fn check(&self, _: usize, blocks: usize) -> Result<(), String> {
+    fn check(&self, _: &PageTable, blocks: &Blocks<CLASSES>) -> Result<(), String> {
         self.victims.check()?;
-        if self.classes.len() != blocks || self.classes.iter().any(|&class| usize::from(class) >= CLASSES) {
+        if self.classes.len() != blocks.entries() || self.classes.iter().any(|&class| usize::from(class) >= CLASSES) {
             return Err("a block has a class that there is not".into());
         }
         Ok(())
@@ -104,8 +98,10 @@ impl DacMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let separation =
-            |blocks, lanes| Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks], lanes };
+        let separation = |blocks: &Blocks<CLASSES>| {
+            let blocks = blocks.entries();
+            Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] }
+        };
         Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }
@@ -113,14 +109,17 @@ impl DacMapped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Geometry;
 
     #[test]
     fn overwritten_pages_go_up_and_copied_ones_down() {
-        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3], lanes: 1 };
+        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3] };
         assert_eq!((dac.written(1, None), dac.written(1, Some(0)), dac.copied(1, 0)), (0, 1, 0));
-        dac.opened(1, 5);
+        dac.opened(1, 0, 5);
         assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));
-        dac.check(9, 3).unwrap();
-        assert!(dac.check(9, 4).is_err());
+        let table = PageTable::new(Geometry::new(4096, 4, 4, 1).unwrap(), 9);
+        let blocks = |blocks| Blocks::new((blocks, 1), 1, 4, 0).unwrap();
+        dac.check(&table, &blocks(3)).unwrap();
+        assert!(dac.check(&table, &blocks(4)).is_err());
     }
 }

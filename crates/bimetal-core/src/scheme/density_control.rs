@@ -292,7 +292,7 @@ mod tests {
 
     fn serve(media: &mut SimMedia, scheme: &mut DensityControl, op: Op, block: u64, times: u32) {
         for _ in 0..times {
-            let request = Request { arrival_ns: 0, sector: block * 64, sectors: 8, op };
+            let request = Request { arrival_ns: 0, sector: block * 64, sectors: 8, op, handle: 0 };
             media.begin(&request, 0);
             scheme.serve(media, &request);
             Scheme::<SimMedia>::check(scheme).unwrap();

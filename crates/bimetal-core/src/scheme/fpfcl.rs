@@ -14,7 +14,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Oh, Choi, Lee, Noh, FAST 2012",
     regions: Regions::FlashOverDisk,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {

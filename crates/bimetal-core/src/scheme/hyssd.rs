@@ -22,7 +22,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {

@@ -32,7 +32,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "sketch of MixedFTL in ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {
@@ -331,7 +331,8 @@ mod tests {
     /// Writes pages of a logical block.
     fn write((media, scheme): &mut Device, logical_block: u64, pages: &[u64]) {
         for page in pages {
-            let request = Request { arrival_ns: 0, sector: logical_block * 64 + page * 8, sectors: 8, op: Op::Write };
+            let request =
+                Request { arrival_ns: 0, sector: logical_block * 64 + page * 8, sectors: 8, op: Op::Write, handle: 0 };
             media.begin(&request, 0);
             scheme.serve(media, &request);
             Scheme::<Checked<SimMedia>>::check(scheme).unwrap();

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -57,7 +58,7 @@ impl Separation<2> for TwoStreams {
         self.0.note_sealed(block);
     }
 
-    fn check(&self, _: usize, _: usize) -> Result<(), String> {
+    fn check(&self, _: &PageTable, _: &Blocks<2>) -> Result<(), String> {
         self.0.check()
     }
 }
@@ -105,7 +106,7 @@ mod tests {
     /// Host reads and programs that a request takes.
     fn cost(media: &mut SimMedia, scheme: &mut PageMapped, op: Op, sector: u64, sectors: u32) -> (u64, u64) {
         media.reset_counts();
-        let request = Request { arrival_ns: 0, sector, sectors, op };
+        let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         media.begin(&request, 0);
         scheme.serve(media, &request);
         let ledger = media.ledger();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::units::ByteSize;
 
 /// One parameter as `list schemes` shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ParameterSpec {
     /// Key of `--set key=value` and of a device file.
     pub name: &'static str,
@@ -84,6 +84,18 @@ impl Value for ByteSize {
     fn accepts() -> String {
         "a size such as `64KiB` or `512MiB`".into()
     }
+}
+
+/// A set of parameters, as [`parameters!`](crate::parameters) declares it.
+pub trait ParameterSet: Sized + 'static {
+    /// The defaults with the given keys set, later ones winning.
+    ///
+    /// # Errors
+    /// An unknown key or a value out of range, with what there is instead.
+    fn parse(settings: &[(String, String)]) -> Result<Self, ParameterError>;
+
+    /// Every key with its value, as [`Self::parse`] would read it.
+    fn settings(&self) -> Vec<(String, String)>;
 }
 
 /// Declares the parameters of a scheme.
@@ -178,6 +190,16 @@ macro_rules! parameters {
             /// Every key with its value, as `parse` would read it.
             pub fn settings(&self) -> Vec<(String, String)> {
                 vec![ $( (stringify!($field).to_string(), self.$field.to_string()), )* ]
+            }
+        }
+
+        impl $crate::scheme::ParameterSet for $name {
+            fn parse(settings: &[(String, String)]) -> Result<Self, $crate::scheme::ParameterError> {
+                Self::parse(settings)
+            }
+
+            fn settings(&self) -> Vec<(String, String)> {
+                self.settings()
             }
         }
     };

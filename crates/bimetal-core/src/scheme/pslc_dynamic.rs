@@ -16,7 +16,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "drives with a dynamic SLC cache",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {

@@ -19,7 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Samsung TurboWrite 2013, as in AnandTech's review of the 840 EVO",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {

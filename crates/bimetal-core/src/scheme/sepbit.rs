@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
 
@@ -106,13 +107,10 @@ pub struct SepBit {
     /// Lifetimes of the blocks of class 1 collected since ℓ changed, their sum, and how many.
     lifetimes: u64,
     collected: u64,
-    /// Open blocks of a stream.
-    #[serde(with = "crate::save::fixed")]
-    lanes: u32,
 }
 
 impl SepBit {
-    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize, lanes: u32) -> Self {
+    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize) -> Self {
         Self {
             victims: Victims::new(victim, blocks),
             written: WriteTimes::new(logical_pages),
@@ -122,7 +120,6 @@ impl SepBit {
             lifetime: u64::MAX,
             lifetimes: 0,
             collected: 0,
-            lanes,
         }
     }
 
@@ -134,10 +131,6 @@ impl SepBit {
 
 impl Separation<CLASSES> for SepBit {
     const POOLED: bool = true;
-
-    fn lanes(&self) -> u32 {
-        self.lanes
-    }
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
         self.victims.note_written();
@@ -161,7 +154,7 @@ impl Separation<CLASSES> for SepBit {
         self.victims.choose(counts, entries)
     }
 
-    fn opened(&mut self, block: usize, stream: usize) {
+    fn opened(&mut self, block: usize, _: u32, stream: usize) {
         self.streams[block] = stream as u8;
         self.opened_at[block] = self.victims.clock_pages();
     }
@@ -184,11 +177,12 @@ impl Separation<CLASSES> for SepBit {
 
     /// The queue of the last written pages: a page number and a place of 4 bytes each. When a page was last written is in its spare
     /// area.
-    fn metadata_bytes(&self) -> u64 {
-        self.memory() * 8
+    fn metadata_bytes(&self, logical_pages: u32) -> u64 {
+        u64::from(logical_pages) * 4 + self.memory() * 8
     }
 
-    fn check(&self, logical_pages: usize, blocks: usize) -> Result<(), String> {
+    fn check(&self, table: &PageTable, blocks: &Blocks<CLASSES>) -> Result<(), String> {
+        let (logical_pages, blocks) = (table.logical_pages() as usize, blocks.entries());
         self.victims.check()?;
         let now = self.victims.clock_pages();
         let is_late = self.opened_at.iter().any(|&at| at > now) || self.lifetimes > LIFETIMES * now;
@@ -211,7 +205,7 @@ impl SepBitMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let separation = |blocks, lanes| SepBit::new(parameters.victim, pages, blocks, lanes);
+        let separation = |blocks: &Blocks<CLASSES>| SepBit::new(parameters.victim, pages, blocks.entries());
         Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
 }
@@ -221,7 +215,7 @@ mod tests {
     use super::*;
 
     fn sepbit() -> SepBit {
-        SepBit::new(VictimPolicy::Greedy, 1000, 10, 1)
+        SepBit::new(VictimPolicy::Greedy, 1000, 10)
     }
 
     #[test]
@@ -238,8 +232,8 @@ mod tests {
         sepbit.lifetime = 10;
         sepbit.written(7, None);
         (0..30).for_each(|_| _ = sepbit.written(8, None));
-        sepbit.opened(0, 0);
-        sepbit.opened(1, 4);
+        sepbit.opened(0, 0, 0);
+        sepbit.opened(1, 0, 4);
         assert_eq!([0, 1].map(|block| sepbit.copied(7, block)), [2, 3]);
         (0..100).for_each(|_| _ = sepbit.written(8, None));
         assert_eq!(sepbit.copied(7, 1), 4);
@@ -251,8 +245,8 @@ mod tests {
     fn the_lifetime_is_the_mean_of_sixteen_blocks_of_the_first_class() {
         let mut sepbit = sepbit();
         for block in 0..16 {
-            sepbit.opened(1, 1);
-            sepbit.opened(0, 0);
+            sepbit.opened(1, 0, 1);
+            sepbit.opened(0, 0, 0);
             (0..10 + block).for_each(|_| _ = sepbit.written(8, None));
             sepbit.collected(1);
             assert_eq!(sepbit.lifetime, u64::MAX);

@@ -6,10 +6,11 @@
 //! between regions and no hot data are looked for.
 //!
 //! The paper gives neither the unit's size nor its limit nor when blocks are collected: the defaults here are choices, and the
-//! limit is explained with [`super::space::UnitSpace`].
+//! limit is explained with [`crate::region::log::Units`].
 
-use super::space::{OneRegion, UnitSettings, UnitSpace, default_unit_blocks, logical_pages};
+use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
+use crate::region::log::{Log, UnitSettings, Units, default_unit_blocks};
 use crate::units::RegionId;
 
 /// Registry line.
@@ -19,7 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -36,7 +37,7 @@ crate::parameters! {
 }
 
 /// The state of `unitmap`.
-pub type UnitMapped = OneRegion<UnitSpace>;
+pub type UnitMapped = OneRegion<Log<Units, 1>>;
 
 impl UnitMapped {
     /// A scheme over the device's only region.
@@ -51,6 +52,6 @@ impl UnitMapped {
             blocks => blocks,
         };
         let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
-        UnitSpace::new(RegionId(0), geometry, logical_pages, settings).map(Self)
+        Log::by_units(RegionId(0), geometry, logical_pages, settings).map(Self)
     }
 }

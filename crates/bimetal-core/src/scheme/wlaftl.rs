@@ -25,7 +25,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {

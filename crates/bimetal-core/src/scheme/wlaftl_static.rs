@@ -21,7 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018, table 3",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {

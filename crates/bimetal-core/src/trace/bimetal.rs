@@ -1,9 +1,11 @@
 //! Bimetal's own compact form: what `bimetal convert` writes once so that every replay starts at once.
 //!
-//! All little-endian. Header, 80 bytes: magic `BMTRACE\0`, u32 version (1), u32 devices, then u64 each: requests, reads,
+//! All little-endian. Header, 80 bytes: magic `BMTRACE\0`, u32 version (1 or 2), u32 devices, then u64 each: requests, reads,
 //! writes, trims, bytes read, bytes written (exact, from the source), clock at arrival 0 in ns, reserved (0). Then 32
 //! bytes a device: u64 id, base sector, sectors, requests. Then 24 bytes a request: u64 arrival in ns, u64 sector,
-//! u32 sectors, u32 operation (0 read, 1 write, 2 trim).
+//! u32 sectors, u8 operation (0 read, 1 write, 2 trim), u8 placement handle (0 none), u16 reserved (0).
+//!
+//! In version 1 all handles are 0. A trace without handles is written as version 1, which earlier programs read.
 //!
 //! No checksum, but the length must be exact and the records must agree with the header's counts. Requests are in order
 //! of arrival and lie within the devices.
@@ -21,7 +23,7 @@ pub static FORMAT: Format = Format {
     name: "bimetal",
     aliases: &[],
     summary: "Bimetal's compact binary form (what `bimetal convert` writes)",
-    layout: "arrival sector sectors op: nanoseconds, 512-byte sectors, 0 = read, 1 = write, 2 = trim",
+    layout: "arrival sector sectors op handle: nanoseconds, 512-byte sectors, 0 = read, 1 = write, 2 = trim, placement handle",
     time_unit: None,
     has_actions: false,
     shared: Shared::Nothing,
@@ -30,7 +32,9 @@ pub static FORMAT: Format = Format {
 };
 
 const MAGIC: &[u8; 8] = b"BMTRACE\0";
-const VERSION: u32 = 1;
+/// The version without placement handles, and the one with them.
+const WITHOUT_HANDLES: u32 = 1;
+const WITH_HANDLES: u32 = 2;
 const HEADER: usize = 80;
 const DEVICE: usize = 32;
 const RECORD: usize = 24;
@@ -44,7 +48,9 @@ const BLOCKS_READ: usize = 16;
 pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    let has_handles = trace.requests.iter().any(|request| request.handle > 0);
+    let version = if has_handles { WITH_HANDLES } else { WITHOUT_HANDLES };
+    out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(&(trace.devices.len() as u32).to_le_bytes());
     let counts = [trace.requests.len() as u64, trace.reads, trace.writes, trace.trims];
     for word in counts.into_iter().chain([trace.read_bytes, trace.write_bytes, trace.origin_ns, 0]) {
@@ -59,7 +65,7 @@ pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
         out.extend_from_slice(&request.arrival_ns.to_le_bytes());
         out.extend_from_slice(&request.sector.to_le_bytes());
         out.extend_from_slice(&request.sectors.to_le_bytes());
-        out.extend_from_slice(&(request.op as u32).to_le_bytes());
+        out.extend_from_slice(&[request.op as u8, request.handle, 0, 0]);
     }
     out
 }
@@ -114,6 +120,7 @@ fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, 
         device: 0,
         of_device: vec![0; header.devices.len()],
         last_arrival: 0,
+        record_bits: if header.version == WITH_HANDLES { 16 } else { 8 },
         counts: [0; 3],
         sectors: [0; 2],
     };
@@ -175,6 +182,7 @@ fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 struct Header {
+    version: u32,
     requests: u64,
     counts: [u64; 3],
     bytes: [u64; 2],
@@ -203,8 +211,9 @@ fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError>
     let (words, _) = start.as_chunks::<8>();
     let word = |index: usize| u64::from_le_bytes(words[index]);
     let (version, devices) = (word(1) as u32, word(1) >> 32);
-    if version != VERSION {
-        let what = format!("version {version} of the form is unknown, only {VERSION} is known");
+    if version != WITHOUT_HANDLES && version != WITH_HANDLES {
+        let what =
+            format!("version {version} of the form is unknown, only {WITHOUT_HANDLES} and {WITH_HANDLES} are known");
         return Err(bad_header(input, what).into());
     }
     let length = DEVICE as u64 * devices;
@@ -215,6 +224,7 @@ fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError>
         return Err(truncated(input, what).into());
     }
     Ok(Header {
+        version,
         requests: word(2),
         counts: [word(3), word(4), word(5)],
         bytes: [word(6), word(7)],
@@ -244,7 +254,7 @@ fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, Tra
     Ok(devices)
 }
 
-/// A record's arrival, sector, sectors and operation.
+/// A record's arrival, sector, sectors, and operation with handle in the byte above it.
 #[inline]
 fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
     let (words, _) = record.as_chunks::<8>();
@@ -261,6 +271,8 @@ struct Gathered<'a> {
     device: usize,
     of_device: Vec<u64>,
     last_arrival: u64,
+    /// Bits of operation and handle that may be set.
+    record_bits: u32,
     counts: [u64; 3],
     sectors: [u64; 2],
 }
@@ -268,13 +280,15 @@ struct Gathered<'a> {
 impl Gathered<'_> {
     /// Adds a block of records, which are checked together.
     fn take(&mut self, input: &Input<'_>, block: &[[u8; RECORD]]) -> Result<(), TraceError> {
-        let (start, before, span) = (self.requests.len(), self.last_arrival, self.span);
+        let (start, before, span, bits) = (self.requests.len(), self.last_arrival, self.span, self.record_bits);
         let mut last = before;
         let mut bad = false;
         let (mut writes, mut trims, mut read_sectors, mut write_sectors) = (0u64, 0u64, 0u64, 0u64);
         self.requests.extend(block.iter().map(|record| {
             let (arrival_ns, sector, sectors, op) = fields(record);
             let length = u64::from(sectors);
+            bad |= op >> bits > 0;
+            let (op, handle) = (op & 0xff, (op >> 8) as u8);
             // `sector < span` keeps the sum from wrapping.
             bad |= (op > 2) | (length == 0) | (sector >= span);
             bad |= (sector.wrapping_add(length) > span) | (arrival_ns < last);
@@ -288,7 +302,7 @@ impl Gathered<'_> {
                 1 => Op::Write,
                 _ => Op::Trim,
             };
-            Request { arrival_ns, sector, sectors, op }
+            Request { arrival_ns, sector, sectors, op, handle }
         }));
         self.last_arrival = last;
         if bad || !self.find_devices(start) {
@@ -332,7 +346,8 @@ impl Gathered<'_> {
             let end = sector.saturating_add(u64::from(sectors));
             let device_end = ends[ends.partition_point(|&end| end <= sector).min(ends.len() - 1)];
             let (field, what, value) = match () {
-                () if op > 2 => ("op", "is not 0, 1 or 2", u64::from(op)),
+                () if op & 0xff > 2 => ("op", "is not 0, 1 or 2", u64::from(op & 0xff)),
+                () if op >> self.record_bits > 0 => ("op", "is followed by bytes that are not zero", u64::from(op)),
                 () if sectors == 0 => ("sectors", "is zero", 0),
                 () if end > device_end => ("sector", "does not lie on one device", sector),
                 () if arrival_ns < last => ("arrival", "is before the last one", arrival_ns),
@@ -388,7 +403,7 @@ fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
             op: request.op,
         };
         let place = Place::Record { number, byte: 0 };
-        collector.push(&row).map_err(|fault| input.fault(place, *fault))?;
+        collector.push_with_handle(&row, request.handle).map_err(|fault| input.fault(place, *fault))?;
     }
     collector.finish(input)
 }
@@ -421,6 +436,26 @@ mod tests {
     }
 
     #[test]
+    fn handles_are_kept_and_make_it_version_2() {
+        let mut trace = sample();
+        let version = |bytes: &[u8]| bytes[8];
+        assert_eq!(version(&encode_bimetal(&trace)), 1);
+        trace.requests[1].handle = 200;
+        let mut bytes = encode_bimetal(&trace);
+        assert_eq!(version(&bytes), 2);
+        assert_eq!(decode_any("t", &bytes, &Options::default()).unwrap(), trace);
+        let options = Options { devices: DeviceChoice::Only(vec![7]), ..Options::default() };
+        let seven = decode_any("t", &bytes, &options).unwrap();
+        assert_eq!(seven.requests.iter().map(|request| request.handle).collect::<Vec<_>>(), [200, 0]);
+        let error = super::super::spc::encode_spc(&trace).unwrap_err().to_string();
+        assert!(error.contains("1 requests with placement handles"), "{error}");
+        let at = bytes.len() - 2;
+        bytes[at] = 1;
+        let error = decode_any("t", &bytes, &Options::default()).unwrap_err();
+        assert_eq!(error.field(), "op", "{error}");
+    }
+
+    #[test]
     fn every_cut_and_every_extra_byte_is_an_error() {
         let bytes = encode_bimetal(&sample());
         for cut in 8..bytes.len() {
@@ -439,12 +474,13 @@ mod tests {
         let record = 80 + 2 * 32 + 24; // the second
         for (at, value, field) in [
             (record + 20, 3u8, "op"),
+            (record + 21, 1, "op"), // a handle, which version 1 does not have
             (record + 16, 0, "sectors"),
             (record + 15, 1, "sector"),
             (record + 9, 255, "sector"),
             (record, 0, ""),
             (record + 24 + 3, 0, "arrival"),
-            (8, 2, ""),       // version
+            (8, 3, ""),       // version
             (16, 2, ""),      // requests
             (24, 7, ""),      // reads
             (49, 255, ""),    // bytes read

@@ -14,11 +14,16 @@ pub(super) const DEVICE_ALIGN_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
 /// One record of a source, in the source's own clock and the device's own addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub struct Row {
+    /// In nanoseconds since any moment, the same for the whole file.
     pub time_ns: u64,
+    /// Number of the device.
     pub device: u64,
+    /// First byte, on that device.
     pub offset: u64,
+    /// Length.
     pub bytes: u64,
+    /// What was done.
     pub op: Op,
 }
 
@@ -30,7 +35,7 @@ struct Device {
 }
 
 /// The records gathered so far.
-pub(super) struct Collector<'a> {
+pub struct Collector<'a> {
     choice: &'a DeviceChoice,
     requests: Vec<Request>,
     /// For each request its index in `devices`.
@@ -51,7 +56,7 @@ pub(super) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     /// A collector of the devices of `choice`, with room for about `expected` records.
-    pub(super) fn new(choice: &'a DeviceChoice, expected: usize) -> Self {
+    pub fn new(choice: &'a DeviceChoice, expected: usize) -> Self {
         Self {
             choice,
             requests: Vec::with_capacity(expected),
@@ -71,13 +76,19 @@ impl<'a> Collector<'a> {
     }
 
     /// Adds a warning about the file.
-    pub(super) fn warn(&mut self, warning: String) {
+    pub fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// Adds a record. Zero-length ones are counted, not kept.
+    /// Adds a record without a placement handle. Zero-length ones are counted, not kept.
     #[inline]
-    pub(super) fn push(&mut self, row: &Row) -> Parsed<()> {
+    pub fn push(&mut self, row: &Row) -> Parsed<()> {
+        self.push_with_handle(row, 0)
+    }
+
+    /// The same with a placement handle.
+    #[inline]
+    pub fn push_with_handle(&mut self, row: &Row, handle: u8) -> Parsed<()> {
         if row.bytes == 0 {
             self.empty += 1;
             return Ok(());
@@ -106,7 +117,7 @@ impl<'a> Collector<'a> {
         self.out_of_order += u64::from(row.time_ns < self.last_time);
         self.last_time = row.time_ns;
         self.first_time = self.first_time.min(row.time_ns);
-        self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op });
+        self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op, handle });
         self.device_of.push(slot as u32);
         Ok(())
     }
@@ -133,7 +144,7 @@ impl<'a> Collector<'a> {
     ///
     /// # Errors
     /// No request, a chosen device that is not there, or devices that do not fit one address space.
-    pub(super) fn finish(mut self, input: &Input<'_>) -> Result<Trace, TraceError> {
+    pub fn finish(mut self, input: &Input<'_>) -> Result<Trace, TraceError> {
         self.check_choice(input)?;
         if self.requests.is_empty() {
             let skipped = if self.empty > 0 { format!(", only {} of zero length", self.empty) } else { String::new() };
@@ -233,8 +244,11 @@ mod tests {
         let trace = spc(TWO, DeviceChoice::All).unwrap();
         let at = |id, base_sector, sectors, requests| TraceDevice { id, base_sector, sectors, requests };
         assert_eq!(trace.devices, [at(3, 0, 2048, 1), at(7, 2048, 6144, 2)]);
-        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 10, sectors: 2, op: Op::Read });
-        assert_eq!(trace.requests[1], Request { arrival_ns: 1_000_000_000, sector: 2048, sectors: 1, op: Op::Write });
+        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 10, sectors: 2, op: Op::Read, handle: 0 });
+        assert_eq!(
+            trace.requests[1],
+            Request { arrival_ns: 1_000_000_000, sector: 2048, sectors: 1, op: Op::Write, handle: 0 }
+        );
         assert_eq!(trace.requests[2].sector, 2048 + 4096);
         assert_eq!((trace.read_bytes, trace.write_bytes), (1512, 512));
         assert_eq!(trace.span_sectors(), 8192);

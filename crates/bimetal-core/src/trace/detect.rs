@@ -13,7 +13,7 @@ const SAMPLE_LINES: usize = 100;
 
 /// How much a file looks like a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Likeness {
+pub enum Likeness {
     /// Not at all.
     No,
     /// Some of its first lines read.
@@ -30,7 +30,8 @@ pub(super) enum Likeness {
 }
 
 impl Likeness {
-    pub(super) fn of_lines(good: usize, all: usize) -> Self {
+    /// Of so many lines that read out of all.
+    pub fn of_lines(good: usize, all: usize) -> Self {
         match good {
             0 => Self::No,
             _ if good == all => Self::All,
@@ -40,7 +41,8 @@ impl Likeness {
 }
 
 /// What detection sees of a file.
-pub(super) struct Sample<'a> {
+#[derive(Debug)]
+pub struct Sample<'a> {
     /// The whole file.
     pub bytes: &'a [u8],
     /// Its first whole lines.
@@ -57,12 +59,12 @@ impl<'a> Sample<'a> {
     }
 
     /// All of its first whole lines.
-    pub(super) fn all_lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+    pub fn all_lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         Lines::new(self.text)
     }
 
     /// The few of them that every text format reads.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         Lines::new(self.text).take(SAMPLE_LINES)
     }
 }
@@ -102,7 +104,7 @@ fn ambiguous(name: &str, fitting: &[&'static Format]) -> TraceError {
 }
 
 /// How many of the sample's lines `row` reads, or that they start with the header.
-pub(super) fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
+pub fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
     let mut lines = sample.lines().peekable();
     if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
         return Likeness::Header;

@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        let second = Request { arrival_ns: 26_214_000, sector: 741_200, sectors: 16, op: Op::Read };
+        let second = Request { arrival_ns: 26_214_000, sector: 741_200, sectors: 16, op: Op::Read, handle: 0 };
         assert_eq!(trace.requests[1], second);
         assert_eq!((trace.reads, trace.writes), (1, 1));
     }

@@ -135,29 +135,36 @@ impl TraceError {
 
 /// What is wrong with one record, before its place in the file is known.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub struct Fault {
+    /// The kind of error.
     pub kind: ErrorKind,
+    /// The field; empty if it is about no single one.
     pub field: &'static str,
+    /// What is wrong with it.
     pub what: &'static str,
+    /// What the source has there.
     pub text: Option<String>,
 }
 
 /// The result of reading one record or field. Boxed, as faults end a run and hot loops should carry little.
-pub(super) type Parsed<T> = Result<T, Box<Fault>>;
+pub type Parsed<T> = Result<T, Box<Fault>>;
 
 impl Fault {
+    /// A field that cannot be read.
     #[cold]
-    pub(super) fn field(kind: ErrorKind, field: &'static str, what: &'static str, text: &[u8]) -> Box<Self> {
+    pub fn field(kind: ErrorKind, field: &'static str, what: &'static str, text: &[u8]) -> Box<Self> {
         Box::new(Self { kind, field, what, text: Some(excerpt(text)) })
     }
 
+    /// A field that is not there.
     #[cold]
-    pub(super) fn missing(field: &'static str) -> Box<Self> {
+    pub fn missing(field: &'static str) -> Box<Self> {
         Box::new(Self { kind: ErrorKind::FieldCount, field, what: "is missing: too few fields", text: None })
     }
 
+    /// Fields after the last.
     #[cold]
-    pub(super) fn extra(text: &[u8]) -> Box<Self> {
+    pub fn extra(text: &[u8]) -> Box<Self> {
         let what = "too many fields, from";
         Box::new(Self { kind: ErrorKind::FieldCount, field: "", what, text: Some(excerpt(text)) })
     }
@@ -165,13 +172,13 @@ impl Fault {
 
 impl super::Input<'_> {
     /// The unit of the time stamps: the one asked for, or the format's.
-    pub(super) fn time_unit(&self) -> super::TimeUnit {
+    pub fn time_unit(&self) -> super::TimeUnit {
         self.options.time_unit.or(self.format.time_unit).unwrap_or(super::TimeUnit::Nanoseconds)
     }
 
     /// A fault of a record, with its file, place and the format's layout.
     #[cold]
-    pub(super) fn fault(&self, place: Place, fault: Fault) -> TraceError {
+    pub fn fault(&self, place: Place, fault: Fault) -> TraceError {
         let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
         error.detail.field = fault.field;
         error.detail.text = fault.text;
@@ -184,7 +191,7 @@ impl super::Input<'_> {
 
     /// An error about the file as a whole.
     #[cold]
-    pub(super) fn error(&self, kind: ErrorKind, what: impl Into<String>) -> TraceError {
+    pub fn error(&self, kind: ErrorKind, what: impl Into<String>) -> TraceError {
         TraceError::new(kind, self.name, what)
     }
 }

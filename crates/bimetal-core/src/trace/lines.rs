@@ -40,7 +40,8 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// The fields of a line, from left to right.
-pub(super) struct Fields<'a> {
+#[derive(Debug)]
+pub struct Fields<'a> {
     rest: Option<&'a [u8]>,
     commas: bool,
 }
@@ -48,19 +49,19 @@ pub(super) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Fields between commas; blanks around them do not count.
     #[inline]
-    pub(super) fn commas(line: &'a [u8]) -> Self {
+    pub fn commas(line: &'a [u8]) -> Self {
         Self { rest: Some(line), commas: true }
     }
 
     /// Fields between runs of blanks; the line has none at its ends.
     #[inline]
-    pub(super) fn blanks(line: &'a [u8]) -> Self {
+    pub fn blanks(line: &'a [u8]) -> Self {
         Self { rest: Some(line).filter(|line| !line.is_empty()), commas: false }
     }
 
     /// The next field, or `None` after the last.
     #[inline]
-    pub(super) fn optional(&mut self) -> Option<&'a [u8]> {
+    pub fn optional(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest?;
         if self.commas {
             let Some(end) = rest.iter().position(|&byte| byte == b',') else {
@@ -81,19 +82,19 @@ impl<'a> Fields<'a> {
 
     /// The next field; its absence is a fault.
     #[inline]
-    pub(super) fn next(&mut self, field: &'static str) -> Parsed<&'a [u8]> {
+    pub fn next(&mut self, field: &'static str) -> Parsed<&'a [u8]> {
         self.optional().ok_or_else(|| Fault::missing(field))
     }
 
     /// The next field as a whole number.
     #[inline]
-    pub(super) fn whole(&mut self, field: &'static str) -> Parsed<u64> {
+    pub fn whole(&mut self, field: &'static str) -> Parsed<u64> {
         whole(self.next(field)?, field)
     }
 
     /// The next field, a number of 512-byte sectors, in bytes.
     #[inline]
-    pub(super) fn sectors(&mut self, field: &'static str) -> Parsed<u64> {
+    pub fn sectors(&mut self, field: &'static str) -> Parsed<u64> {
         let text = self.next(field)?;
         let sectors = whole(text, field)?;
         if sectors > MAX_BYTES / SECTOR_BYTES {
@@ -104,13 +105,13 @@ impl<'a> Fields<'a> {
 
     /// The next field as a time in nanoseconds.
     #[inline]
-    pub(super) fn time(&mut self, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
+    pub fn time(&mut self, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
         time(self.next(field)?, field, unit)
     }
 
     /// The next field as `R`, `W`, `Read` or `Write`, in any case.
     #[inline]
-    pub(super) fn letter(&mut self, field: &'static str) -> Parsed<Op> {
+    pub fn letter(&mut self, field: &'static str) -> Parsed<Op> {
         let text = self.next(field)?;
         match text {
             b"r" | b"R" => Ok(Op::Read),
@@ -123,7 +124,7 @@ impl<'a> Fields<'a> {
 
     /// The next field as a read, whose digit is given, or a write, whose digit is the other of 0 and 1.
     #[inline]
-    pub(super) fn digit(&mut self, field: &'static str, read: u8) -> Parsed<Op> {
+    pub fn digit(&mut self, field: &'static str, read: u8) -> Parsed<Op> {
         let text = self.next(field)?;
         match text {
             [digit @ (b'0' | b'1')] if *digit == read => Ok(Op::Read),
@@ -134,7 +135,7 @@ impl<'a> Fields<'a> {
 
     /// Demands that no field is left.
     #[inline]
-    pub(super) fn end(&self) -> Parsed<()> {
+    pub fn end(&self) -> Parsed<()> {
         self.rest.map_or(Ok(()), |rest| Err(Fault::extra(rest)))
     }
 }
@@ -263,7 +264,7 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
 
 /// Decodes a file of one record a line. `row` reads a line; `None` from it is a line that is rightly no request.
 #[inline]
-pub(super) fn decode<'a>(
+pub fn decode<'a>(
     input: &Input<'a>,
     header: &str,
     mut row: impl FnMut(&'a [u8]) -> Parsed<Option<Row>>,

@@ -13,7 +13,7 @@
 //! Rows that are out of time order are sorted by arrival, stably, with a warning.
 //!
 //! **A new format** is one file with a `pub static FORMAT`, one `mod` line and one line in [`FORMATS`]; detection, help
-//! texts and tests iterate that list.
+//! texts and tests iterate that list. One in another crate is the same file, and joins by [`add`]: [`contract`] says what it takes.
 
 mod alibaba;
 mod bimetal;
@@ -24,6 +24,7 @@ mod block_action;
 mod collect;
 mod columns;
 mod concat;
+pub mod contract;
 mod detect;
 mod disksim;
 mod encode;
@@ -50,11 +51,14 @@ pub use msr::encode_msr;
 pub use options::{Action, DeviceChoice, Options, TimeUnit};
 pub use spc::encode_spc;
 
+use crate::registry::{Named, Registry, RegistryError};
 use crate::request::{Op, Request, SECTOR_BYTES};
-use detect::Likeness;
+use detect::{Likeness, Sample};
 
 /// Every trace format, in the order in which help texts list them.
-pub static FORMATS: &[&Format] = &[
+pub static FORMATS: &Registry<Format> = &REGISTRY;
+
+static REGISTRY: Registry<Format> = Registry::new(&[
     &spc::FORMAT,
     &msr::FORMAT,
     &disksim::FORMAT,
@@ -70,7 +74,15 @@ pub static FORMATS: &[&Format] = &[
     &blkparse::FORMAT,
     &blktrace::FORMAT,
     &bimetal::FORMAT,
-];
+]);
+
+/// Adds formats to the registry, once, before the first is looked up.
+///
+/// # Errors
+/// A name is taken, or the registry is in use already.
+pub fn add(formats: &[&'static Format]) -> Result<(), RegistryError> {
+    FORMATS.add(formats)
+}
 
 /// One trace format: its names, what it looks like, and how to read it.
 #[derive(Debug)]
@@ -86,13 +98,13 @@ pub struct Format {
     /// Unit of its time stamps unless [`Options::time_unit`] says otherwise; `None` where the unit is fixed.
     pub time_unit: Option<TimeUnit>,
     /// Whether records come several to a request, so that [`Options::action`] applies.
-    has_actions: bool,
+    pub has_actions: bool,
     /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
-    shared: Shared,
+    pub shared: Shared,
     /// How much a sample looks like this format.
-    probe: fn(&detect::Sample<'_>) -> Likeness,
+    pub probe: fn(&Sample<'_>) -> Likeness,
     /// Decodes a whole file.
-    decode: fn(&Input<'_>) -> Result<Trace, TraceError>,
+    pub decode: fn(&Input<'_>) -> Result<Trace, TraceError>,
 }
 
 impl PartialEq for Format {
@@ -103,9 +115,17 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
+impl Named for Format {
+    const KIND: &'static str = "trace format";
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
 /// What the files of a collection in one format have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shared {
+pub enum Shared {
     /// Nothing: each file has its own devices and starts its own clock.
     Nothing,
     /// One wall clock.
@@ -115,11 +135,16 @@ enum Shared {
 }
 
 /// The bytes of one file and how to read them.
-struct Input<'a> {
-    name: &'a str,
-    bytes: &'a [u8],
-    options: &'a Options,
-    format: &'static Format,
+#[derive(Debug)]
+pub struct Input<'a> {
+    /// Its name, for errors.
+    pub name: &'a str,
+    /// The whole file.
+    pub bytes: &'a [u8],
+    /// How to read it where its bytes do not say.
+    pub options: &'a Options,
+    /// The format that is read.
+    pub format: &'static Format,
 }
 
 /// A decoded trace.
@@ -276,7 +301,7 @@ mod tests {
 
     #[test]
     fn footprint_by_bitmap_and_by_extents_agree() {
-        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op };
+        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         let mut trace = Trace {
             name: String::new(),
             format: "spc",

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_published_syntax_with_a_last_line_without_end() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 657_728, sectors: 16, op: Op::Read });
+        assert_eq!(trace.requests[0], Request { arrival_ns: 0, sector: 657_728, sectors: 16, op: Op::Read, handle: 0 });
         assert_eq!(trace.requests[1].op, Op::Write);
         assert_eq!((trace.requests.len(), trace.duration_ns()), (3, 60_066_625_000 - 11_413_000));
     }

@@ -59,7 +59,8 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        let second = Request { arrival_ns: 223_412_000, sector: 3_159_347_200 / 512, sectors: 72, op: Op::Read };
+        let second =
+            Request { arrival_ns: 223_412_000, sector: 3_159_347_200 / 512, sectors: 72, op: Op::Read, handle: 0 };
         assert_eq!(trace.requests[1], second);
         assert_eq!((trace.read_bytes, trace.write_bytes), (36_864, 4096));
     }

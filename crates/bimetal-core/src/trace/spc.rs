@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn the_published_syntax() {
         let trace = read_as(&FORMAT, b"0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214, extra\n0, 303574,3584,W,1\n");
-        let first = Request { arrival_ns: 0, sector: 303_567, sectors: 7, op: Op::Write };
+        let first = Request { arrival_ns: 0, sector: 303_567, sectors: 7, op: Op::Write, handle: 0 };
         assert_eq!(trace.requests[0], first);
         assert_eq!((trace.requests[1].arrival_ns, trace.requests[1].op), (26_214_000, Op::Read));
         assert_eq!((trace.reads, trace.writes, trace.write_bytes), (1, 2, 7168));

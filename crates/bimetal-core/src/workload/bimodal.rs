@@ -234,7 +234,7 @@ impl Iterator for Bimodal {
         } else {
             (Op::Write, self.large_write())
         };
-        Some(Request { arrival_ns, sector, sectors, op })
+        Some(Request { arrival_ns, sector, sectors, op, handle: 0 })
     }
 }
 

@@ -97,6 +97,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
             sector: byte / SECTOR_BYTES,
             sectors: (bytes / SECTOR_BYTES) as u32,
             op: Op::Write,
+            handle: 0,
         }
     })))
 }

@@ -1,7 +1,41 @@
 //! Workloads: seeded generators of requests, which stream and keep nothing of what they gave.
 //!
 //! The same name, settings and seed give the same requests on every machine. A new workload is one file, one `mod` line
-//! and one line of the registry below; help texts and tests iterate the registry.
+//! and one line of the registry below; help texts and tests iterate the registry. One in another crate is the same file, and
+//! joins by [`add`]:
+//!
+//! ```
+//! use bimetal_core::request::{Op, Request};
+//! use bimetal_core::workload::{self, Entry, Requests, WorkloadSpec};
+//!
+//! static SPEC: WorkloadSpec = WorkloadSpec {
+//!     name: "backup",
+//!     summary: "reads from one end to the other",
+//!     source: "none",
+//!     parameters: Parameters::specs,
+//!     targets: workload::no_targets,
+//!     in_small: &[],
+//! };
+//!
+//! bimetal_core::parameters! {
+//!     SPEC.name;
+//!     /// Parameters of `backup`.
+//!     pub struct Parameters {
+//!         /// Number of requests.
+//!         pub requests: u64 = 1000, in 1..=1_000_000;
+//!     }
+//! }
+//!
+//! fn generate(parameters: &Parameters, _seed: u64) -> Result<Requests, String> {
+//!     let read = |number| Request { arrival_ns: number * 1_000_000, sector: 256 * number, sectors: 256, op: Op::Read };
+//!     Ok(Box::new((0..parameters.requests).map(read)))
+//! }
+//!
+//! workload::add(vec![Entry::of(&SPEC, generate)])?;
+//! let set = [("requests".to_owned(), "10".to_owned())];
+//! assert_eq!(workload::build("backup", &set, 1)?.count(), 10);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod bimodal;
 mod bimodal_ext3;
@@ -10,6 +44,7 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+mod kv_cache;
 pub mod like;
 mod msn;
 mod pc;
@@ -26,10 +61,14 @@ mod wlaftl;
 mod zipf;
 
 pub use sample::{Permutation, Zipf};
+pub use target::none as no_targets;
 pub use target::{Goal, JUDGED_REQUESTS, Judged, Measure, Target, Targets};
 
+use std::sync::OnceLock;
+
+use crate::registry::{Named, Registry, RegistryError};
 use crate::request::{Request, SECTOR_BYTES};
-use crate::scheme::{ParameterError, ParameterSpec};
+use crate::scheme::{ParameterError, ParameterSet, ParameterSpec};
 use crate::units::ByteSize;
 
 /// Requests in the order of their arrival.
@@ -50,6 +89,14 @@ pub struct WorkloadSpec {
     pub targets: Targets,
     /// Parameters with which it is as in full and quick to generate; none where it is quick in full.
     pub in_small: &'static [(&'static str, &'static str)],
+}
+
+impl Named for WorkloadSpec {
+    const KIND: &'static str = "workload";
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name)
+    }
 }
 
 /// A workload that cannot be generated.
@@ -76,10 +123,61 @@ pub enum WorkloadError {
     },
 }
 
+/// What makes requests of settings and a seed.
+type Generator = dyn Fn(&[(String, String)], u64) -> Result<Requests, WorkloadError> + Send + Sync;
+/// What fills settings up with the defaults.
+type Completion = fn(&[(String, String)]) -> Result<Vec<(String, String)>, ParameterError>;
+
+/// A workload that a program adds to the registry.
+pub struct Entry {
+    spec: &'static WorkloadSpec,
+    settings: Completion,
+    generate: Box<Generator>,
+}
+
+impl Entry {
+    /// A workload: its line of the registry, and what generates it from its parameters and a seed.
+    pub fn of<P: ParameterSet>(spec: &'static WorkloadSpec, generate: fn(&P, u64) -> Result<Requests, String>) -> Self {
+        Self {
+            spec,
+            settings: |settings| Ok(P::parse(settings)?.settings()),
+            generate: Box::new(move |settings, seed| generated(spec, &P::parse(settings)?, seed, generate)),
+        }
+    }
+}
+
+static ADDED: OnceLock<Vec<Entry>> = OnceLock::new();
+
+/// Adds workloads to the registry, once, before the first is looked up.
+///
+/// # Errors
+/// A name is taken, or the registry is in use already.
+pub fn add(entries: Vec<Entry>) -> Result<(), RegistryError> {
+    WORKLOADS.add(&entries.iter().map(|entry| entry.spec).collect::<Vec<_>>())?;
+    ADDED.get_or_init(|| entries);
+    Ok(())
+}
+
+fn added(name: &str) -> Result<&'static Entry, WorkloadError> {
+    ADDED.get().into_iter().flatten().find(|entry| entry.spec.name == name).ok_or_else(|| unknown(name))
+}
+
+fn generated<P>(
+    spec: &'static WorkloadSpec,
+    parameters: &P,
+    seed: u64,
+    generate: fn(&P, u64) -> Result<Requests, String>,
+) -> Result<Requests, WorkloadError> {
+    generate(parameters, seed).map_err(|reason| WorkloadError::Settings { workload: spec.name, reason })
+}
+
 macro_rules! registry {
     ($($module:ident),+ $(,)?) => {
         /// Every workload.
-        pub static WORKLOADS: &[&WorkloadSpec] = &[$(&$module::SPEC),+];
+        pub static WORKLOADS: &Registry<WorkloadSpec> = {
+            static REGISTRY: Registry<WorkloadSpec> = Registry::new(&[$(&$module::SPEC),+]);
+            &REGISTRY
+        };
 
         /// Generates the workload of that name, with the given parameters on top of its defaults.
         ///
@@ -89,11 +187,10 @@ macro_rules! registry {
             $(
                 if name == $module::SPEC.name {
                     let parameters = $module::Parameters::parse(settings)?;
-                    return $module::generate(&parameters, seed)
-                        .map_err(|reason| WorkloadError::Settings { workload: $module::SPEC.name, reason });
+                    return generated(&$module::SPEC, &parameters, seed, $module::generate);
                 }
             )+
-            Err(unknown(name))
+            (added(name)?.generate)(settings, seed)
         }
 
         /// The parameters of a workload as they will be, defaults included.
@@ -106,7 +203,7 @@ macro_rules! registry {
                     return Ok($module::Parameters::parse(settings)?.settings());
                 }
             )+
-            Err(unknown(name))
+            Ok((added(name)?.settings)(settings)?)
         }
     };
 }
@@ -126,6 +223,7 @@ registry! {
     search,
     exchange,
     msn,
+    kv_cache,
     phases,
 }
 
@@ -183,7 +281,8 @@ mod tests {
         for spec in WORKLOADS {
             let requests = generate(spec.name, &[("requests", "20000")], 7);
             let digest = requests.iter().fold(0xcbf2_9ce4_8422_2325u64, |digest, request| {
-                let fields = [request.arrival_ns, request.sector, u64::from(request.sectors), request.op as u64];
+                let kind = request.op as u64 | u64::from(request.handle) << 8;
+                let fields = [request.arrival_ns, request.sector, u64::from(request.sectors), kind];
                 fields
                     .iter()
                     .fold(digest, |digest, field| (digest ^ field).wrapping_mul(0x0100_0000_01b3).rotate_left(29))
@@ -205,6 +304,7 @@ mod tests {
         search bb11abdf02dbbbcc
         exchange 6b6eda1610776aeb
         msn 66e873bbad4009dd
+        kv-cache d97b7be1d4a204e0
         phases 360d48100b284737
         ");
     }

@@ -232,7 +232,7 @@ impl Iterator for Rewrites {
         let class = choose(&mut self.state, &self.shares)?;
         let piece = self.sets[class].choose(op, &mut self.state);
         let sectors = (self.sets[class].size / SECTOR_BYTES) as u32;
-        Some(Request { arrival_ns, sector: self.address(class, piece) / SECTOR_BYTES, sectors, op })
+        Some(Request { arrival_ns, sector: self.address(class, piece) / SECTOR_BYTES, sectors, op, handle: 0 })
     }
 }
 

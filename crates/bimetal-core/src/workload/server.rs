@@ -365,7 +365,7 @@ impl Iterator for Server {
         }
         let place = self.places.of((stream.first + page) / self.extent) * self.extent + in_extent;
         let sectors = (pages * PAGE_SECTORS) as u32;
-        Some(Request { arrival_ns, sector: place * PAGE_SECTORS, sectors, op: stream.op })
+        Some(Request { arrival_ns, sector: place * PAGE_SECTORS, sectors, op: stream.op, handle: 0 })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::profile::Profile;
 pub const JUDGED_REQUESTS: u64 = 10_000;
 
 /// How a measured value is held against the one expected.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// It differs by this share of the expected value at most.
@@ -90,7 +90,10 @@ impl Target {
 }
 
 /// Of a workload that stands in for nothing published.
-pub(super) fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError> {
+///
+/// # Errors
+/// None.
+pub fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError> {
     Ok(Vec::new())
 }
 

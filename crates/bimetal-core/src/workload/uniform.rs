@@ -51,6 +51,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
         sector: random::below(&mut state, positions) * align_sectors,
         sectors,
         op: if random::unit(&mut state) < read_share { Op::Read } else { Op::Write },
+        handle: 0,
     })))
 }
 

@@ -52,6 +52,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
         sector: place.of(zipf.draw(&mut state)) * u64::from(sectors),
         sectors,
         op: if random::unit(&mut state) < read_share { Op::Read } else { Op::Write },
+        handle: 0,
     })))
 }
 

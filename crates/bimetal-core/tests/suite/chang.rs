@@ -75,7 +75,7 @@ fn mixture(count: u64) -> Vec<Request> {
             _ => (Op::Read, 16, below(&mut state, SMALL_SECTORS)),
         };
         let sector = (place % SMALL_SECTORS).min(SMALL_SECTORS - sectors);
-        Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
     };
     (0..count).map(request).collect()
 }
@@ -177,7 +177,7 @@ fn bimodal(count: usize, places: u64) -> Vec<Request> {
             169 => (8, below(&mut state, LARGE_SECTORS / 8 - 1) * 8),
             _ => (128, below(&mut state, LARGE_SECTORS / 128 - 1) * 128),
         };
-        Request { arrival_ns: 0, sector, sectors, op: Op::Write }
+        Request { arrival_ns: 0, sector, sectors, op: Op::Write, handle: 0 }
     };
     (0..count).map(request).collect()
 }

@@ -52,7 +52,7 @@ impl Device {
 
     /// Writes whole pages.
     fn write(&mut self, page: u64, pages: u32) {
-        self.serve(&Request { arrival_ns: 0, sector: page * 8, sectors: pages * 8, op: Op::Write });
+        self.serve(&Request { arrival_ns: 0, sector: page * 8, sectors: pages * 8, op: Op::Write, handle: 0 });
     }
 
     fn metrics(&self) -> Metrics {
@@ -86,7 +86,7 @@ fn mixture(count: u64) -> Vec<Request> {
             _ => (Op::Read, 16, below(&mut state, SECTORS)),
         };
         let sector = (place % SECTORS).min(SECTORS - sectors);
-        Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
     };
     (0..count).map(request).collect()
 }

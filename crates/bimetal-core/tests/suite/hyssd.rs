@@ -128,6 +128,7 @@ fn the_utilisation_follows_the_hot_set() {
             sector: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (sectors / 8) * 8,
             sectors: 8,
             op: Op::Write,
+            handle: 0,
         }
     };
     let requests: Vec<Request> =
@@ -146,8 +147,9 @@ fn the_utilisation_follows_the_hot_set() {
 #[test]
 fn what_is_written_once_goes_to_the_slow_ssd() {
     let (_, regions) = &devices()[0];
-    let once: Vec<Request> =
-        (0..8000).map(|page| Request { arrival_ns: 0, sector: page * 16, sectors: 16, op: Op::Write }).collect();
+    let once: Vec<Request> = (0..8000)
+        .map(|page| Request { arrival_ns: 0, sector: page * 16, sectors: 16, op: Op::Write, handle: 0 })
+        .collect();
     let programs = |reading| {
         let outcome = replayed(regions, "hyssd", &[PERIOD, ("reading", reading)], &once, &PLAN);
         [0, 1].map(|row| outcome.ledger.rows[row].counts.get(FlashOp::Program, Cause::Host))

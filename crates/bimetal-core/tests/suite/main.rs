@@ -5,8 +5,11 @@
 mod chang;
 mod combo;
 mod controller;
+mod csal;
+mod handles;
 mod hyssd;
 mod memory;
+mod midas;
 mod opfcl;
 mod papers;
 mod pslc;

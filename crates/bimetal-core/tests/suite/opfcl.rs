@@ -51,7 +51,7 @@ fn metric(outcome: &Outcome, name: &str) -> f64 {
 }
 
 fn request(op: Op, sector: u64, sectors: u64) -> Request {
-    Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+    Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
 }
 
 /// Nanoseconds that a request takes on an idle device.

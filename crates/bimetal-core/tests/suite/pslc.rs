@@ -47,6 +47,7 @@ fn sequential(bytes: u64, burst: u64, gap_ns: u64) -> Vec<Request> {
         sector: index * REQUEST % LOGICAL / 512,
         sectors: (REQUEST / 512) as u32,
         op: Op::Write,
+        handle: 0,
     };
     (0..bytes / REQUEST).map(request).collect()
 }
@@ -213,7 +214,7 @@ fn a_drive_that_writes_past_a_full_cache_has_three_levels_of_speed() {
 #[test]
 fn a_trim_gives_a_dynamic_cache_its_room_back() {
     let mut requests = sequential(LOGICAL, 1, 0);
-    requests.push(Request { arrival_ns: 0, sector: 0, sectors: (LOGICAL / 2 / 512) as u32, op: Op::Trim });
+    requests.push(Request { arrival_ns: 0, sector: 0, sectors: (LOGICAL / 2 / 512) as u32, op: Op::Trim, handle: 0 });
     let outcome = replayed("pslc-dynamic", &[("budget", BUDGET)], 1, &requests, &fresh(0));
     // The blocks without data, and a few for the data that are in the cache only.
     let allowed = |outcome: &Outcome| outcome.metrics.get("cache_allowed_blocks").unwrap() - f64::from(CACHE_BLOCKS);

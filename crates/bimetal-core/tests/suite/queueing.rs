@@ -22,7 +22,7 @@ fn poisson_reads(mean_gap_ns: f64, logical_sectors: u64) -> Vec<Request> {
     let mut request = || {
         arrival_ns -= mean_gap_ns * real::ln(1.0 - random::unit(&mut state));
         let sector = random::below(&mut state, logical_sectors / 8) * 8;
-        Request { arrival_ns: arrival_ns as u64, sector, sectors: 8, op: Op::Read }
+        Request { arrival_ns: arrival_ns as u64, sector, sectors: 8, op: Op::Read, handle: 0 }
     };
     (0..REQUESTS).map(|_| request()).collect()
 }

@@ -56,7 +56,7 @@ fn measure(scheme: &str, settings: &[(&str, &str)], zipf: bool, blocks: u32) -> 
             media.reset_counts();
         }
         for _ in 0..PAGES {
-            let request = Request { arrival_ns: 0, sector: page() * 8, sectors: 8, op: Op::Write };
+            let request = Request { arrival_ns: 0, sector: page() * 8, sectors: 8, op: Op::Write, handle: 0 };
             media.begin(&request, 0);
             scheme.serve(&mut media, &request);
         }

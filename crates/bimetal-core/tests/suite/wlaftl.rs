@@ -43,7 +43,7 @@ fn mixture(count: u64) -> Vec<Request> {
             _ => (Op::Read, 16, TINY_SECTORS),
         };
         let sector = below(&mut state, (span - sectors) / 4) * 4;
-        Request { arrival_ns: 0, sector, sectors: sectors as u32, op }
+        Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
     };
     (0..count).map(request).collect()
 }

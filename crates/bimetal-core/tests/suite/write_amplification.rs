@@ -38,7 +38,7 @@ impl Device {
     fn write(&mut self, writes: u64) {
         for _ in 0..writes {
             let page = random::below(&mut self.random, self.logical_pages);
-            let request = Request { arrival_ns: 0, sector: page * 8, sectors: 8, op: Op::Write };
+            let request = Request { arrival_ns: 0, sector: page * 8, sectors: 8, op: Op::Write, handle: 0 };
             self.media.begin(&request, 0);
             self.scheme.serve(&mut self.media, &request);
         }

@@ -92,7 +92,7 @@ pub fn mixed_requests(seed: u64, count: usize, logical_sectors: u64) -> Vec<Requ
             let longest = if small { 16 } else { 256 };
             let sectors = 1 + random::below(&mut state, longest.min(logical_sectors / 4));
             let sector = random::below(&mut state, span.max(sectors + 1) - sectors);
-            Request { arrival_ns: index as u64 * 1_000_000, sector, sectors: sectors as u32, op }
+            Request { arrival_ns: index as u64 * 1_000_000, sector, sectors: sectors as u32, op, handle: 0 }
         })
         .collect()
 }

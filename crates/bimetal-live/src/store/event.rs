@@ -80,7 +80,7 @@ impl Event {
     /// The request that the scheme serves, if there is one.
     pub fn request(&self) -> Option<Request> {
         match *self {
-            Self::Request { op, sector, sectors } => Some(Request { arrival_ns: 0, sector, sectors, op }),
+            Self::Request { op, sector, sectors } => Some(Request { arrival_ns: 0, sector, sectors, op, handle: 0 }),
             Self::Idle { .. } | Self::Forget { .. } => None,
         }
     }

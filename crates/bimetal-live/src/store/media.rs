@@ -134,7 +134,7 @@ impl FileMedia {
             sums: Vec::new(),
             row: Row::default(),
             parts: Vec::new(),
-            request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read },
+            request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read, handle: 0 },
             reading: Reading::default(),
             held: BTreeMap::new(),
             held_bytes: 0,
@@ -199,7 +199,7 @@ impl FileMedia {
 
     /// Sectors that the host trimmed read as zeros, whatever the scheme has of them.
     pub fn forget(&mut self, sector: u64, sectors: u32) {
-        self.host.add(&Request { arrival_ns: 0, sector, sectors, op: Op::Trim });
+        self.host.add(&Request { arrival_ns: 0, sector, sectors, op: Op::Trim, handle: 0 });
         self.written.set(sector, u64::from(sectors), false);
     }
 

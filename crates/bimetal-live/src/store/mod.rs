@@ -48,6 +48,7 @@ mod open;
 mod reading;
 mod region;
 mod rescue;
+mod scheme_entry;
 mod sector_table;
 mod slots;
 #[cfg(feature = "soak")]
@@ -73,5 +74,6 @@ pub use error::StoreError;
 pub use map::Mapped;
 pub use open::{OpenOptions, Recovery};
 pub use rescue::{Parts, Rescued, rescue};
+pub use scheme_entry::{StoredScheme, scheme_entry};
 pub use superblock::Power;
 pub use times::Times;

@@ -79,12 +79,12 @@ fn a_client_that_asks_for_nothing_is_dropped_after_the_longest_time() {
 fn the_client_that_is_idle_longest_gives_way_to_a_new_one() {
     let running = serve(Options { connections: 3, gives_way_after: milliseconds(300), ..Options::default() });
     let [mut first, mut second, mut third] = [(); 3].map(|()| running.client(false));
-    assert_eq!(rest(&mut running.connect()), [], "nobody has been idle for long");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "nobody has been idle for long");
     thread::sleep(milliseconds(320));
     assert!(is_served(&mut first) && is_served(&mut third));
     let mut fourth = running.client(false);
     assert!(!is_served(&mut second));
-    assert_eq!(rest(&mut running.connect()), [], "the others were not idle for so long");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "the others were not idle for so long");
     assert!(is_served(&mut first) && is_served(&mut third) && is_served(&mut fourth));
 }
 

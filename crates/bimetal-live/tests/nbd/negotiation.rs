@@ -98,7 +98,7 @@ fn info_says_what_is_asked_for_and_go_the_same() {
         assert_eq!(heard.option_reply(), (NBD_OPT_INFO, NBD_REP_INFO, &data[..]));
     }
     assert_eq!(heard.option_reply(), (NBD_OPT_INFO, NBD_REP_ACK, &[][..]));
-    assert_eq!(heard.0, []);
+    assert_eq!(heard.0, [0u8; 0]);
     let (go, end) = answer(&[option(NBD_OPT_GO, &info(b"disk", &asked))]);
     assert_eq!(end, End::Waiting);
     let as_info = |sent: &[u8]| {
@@ -192,7 +192,7 @@ fn contexts_are_listed_and_set() {
                 assert_eq!(heard.option_reply(), (kind, NBD_REP_META_CONTEXT, &allocation(id)[..]), "{queries:?}");
             }
             assert_eq!(heard.option_reply(), (kind, NBD_REP_ACK, &[][..]), "{queries:?}");
-            assert_eq!(heard.0, []);
+            assert_eq!(heard.0, [0u8; 0]);
         }
     }
     let good = contexts(b"disk", &[b"base:allocation"]);

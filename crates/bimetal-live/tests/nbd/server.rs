@@ -29,7 +29,7 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
             let header = if structured == 1 { 28 } else { 16 };
             assert_eq!(receive(client, header + 8192)[header..], contents(1, 8192));
             client.write_all(&request(0, NBD_CMD_DISC, 7, 0, 0)).unwrap();
-            assert_eq!(rest(client), []);
+            assert_eq!(rest(client), [0u8; 0]);
         }
     }
     running.stop().unwrap();
@@ -59,9 +59,9 @@ fn polling_ends_with_the_client_and_with_the_server() {
         }
         let [mut gone, mut waiting] = clients;
         gone.write_all(&request(0, NBD_CMD_DISC, 7, 0, 0)).unwrap();
-        assert_eq!(rest(&mut gone), []);
+        assert_eq!(rest(&mut gone), [0u8; 0]);
         running.stop().unwrap();
-        assert_eq!(rest(&mut waiting), []);
+        assert_eq!(rest(&mut waiting), [0u8; 0]);
     }
 }
 
@@ -70,7 +70,7 @@ fn one_client_too_many_is_turned_away_until_another_leaves() {
     let options = Options { connections: 2, ..Options::default() };
     let running = Running::with(Arc::new(MemoryDevice::new(SECTORS)), Export::default(), options, "unix");
     let clients = [running.client(false), running.client(false)];
-    assert_eq!(rest(&mut running.connect()), [], "closed without a word");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "closed without a word");
     drop(clients);
     let served = (0..1000).any(|_| {
         let mut client = running.connect();
@@ -198,7 +198,7 @@ fn what_is_being_done_is_done_and_answered_before_the_server_stops() {
     has_begun.recv().unwrap();
     running.ask_to_stop();
     // Those who wait for nothing are let go, and nobody new is let in.
-    assert_eq!(rest(&mut idle), []);
+    assert_eq!(rest(&mut idle), [0u8; 0]);
     rest(&mut negotiating);
     assert!(UnixStream::connect(&running.socket).is_err());
     assert!(!running.socket.exists());

@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn places_of_writes() {
-        let write = |sector, sectors| Request { arrival_ns: 0, sector, sectors, op: Op::Write };
+        let write = |sector, sectors| Request { arrival_ns: 0, sector, sectors, op: Op::Write, handle: 0 };
         let read = Request { op: Op::Read, ..write(0, 8) };
         let gib = PIECE_BYTES / SECTOR_BYTES;
         let requests = [write(0, 8), read, write(8, 8), write(2 * gib, 8), write(5 * gib, 8)];

@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn bytes_between_writes() {
-        let write = |sector, sectors| Request { arrival_ns: 0, sector, sectors, op: Op::Write };
+        let write = |sector, sectors| Request { arrival_ns: 0, sector, sectors, op: Op::Write, handle: 0 };
         let classes = rewrites(&[write(0, 16), write(64, 8), write(8, 8), write(0, 16), write(64, 8192), write(64, 8)]);
         let class = |sectors| classes[&sectors];
         // The second page of the first write, after 12 KiB; the last after the 4 MiB before it.

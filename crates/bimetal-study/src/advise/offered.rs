@@ -86,7 +86,8 @@ mod tests {
     use bimetal_core::request::{Op, Request};
 
     fn trace(gap_ns: u64) -> TraceFacts {
-        let request = |number: u64| Request { arrival_ns: number * gap_ns, sector: 0, sectors: 8, op: Op::Write };
+        let request =
+            |number: u64| Request { arrival_ns: number * gap_ns, sector: 0, sectors: 8, op: Op::Write, handle: 0 };
         TraceFacts::of("t", "generated", &(0..101).map(request).collect::<Vec<_>>())
     }
 

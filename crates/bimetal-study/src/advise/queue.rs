@@ -235,8 +235,13 @@ mod tests {
     use super::*;
 
     fn writes(gap_us: u64, count: u64) -> Sample {
-        let request =
-            |number: u64| Request { arrival_ns: number * gap_us * 1000, sector: number * 8, sectors: 8, op: Op::Write };
+        let request = |number: u64| Request {
+            arrival_ns: number * gap_us * 1000,
+            sector: number * 8,
+            sectors: 8,
+            op: Op::Write,
+            handle: 0,
+        };
         let requests: Vec<Request> = (0..count).map(request).collect();
         Sample::of(&requests, &BTreeSet::from([4096]), Pace::Open(1.0))
     }
@@ -268,8 +273,9 @@ mod tests {
 
     #[test]
     fn in_a_closed_loop_none_waits_for_more_than_its_depth() {
-        let requests: Vec<Request> =
-            (0..1000).map(|number| Request { arrival_ns: 0, sector: number * 8, sectors: 8, op: Op::Write }).collect();
+        let requests: Vec<Request> = (0..1000)
+            .map(|number| Request { arrival_ns: 0, sector: number * 8, sectors: 8, op: Op::Write, handle: 0 })
+            .collect();
         let mean = |depth| {
             let sample = Sample::of(&requests, &BTreeSet::from([4096]), Pace::Closed(depth));
             sample.responses(&service(Vec::new()), 4096, 1).mean()

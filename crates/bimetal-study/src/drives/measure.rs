@@ -80,7 +80,7 @@ impl Bench {
     /// Requests that follow each other, over the first `sectors` sectors.
     fn sequence(op: Op, sectors: u64, size: u32) -> Vec<Request> {
         let starts = (0..sectors / u64::from(size)).map(|number| number * u64::from(size));
-        starts.map(|sector| Request { arrival_ns: 0, sector, sectors: size, op }).collect()
+        starts.map(|sector| Request { arrival_ns: 0, sector, sectors: size, op, handle: 0 }).collect()
     }
 
     /// 4-KiB requests anywhere in the first `sectors` sectors.
@@ -92,7 +92,7 @@ impl Bench {
     fn scattered(&mut self, op: Op, sectors: u64, count: u64, pages: &Pages) -> Vec<Request> {
         let all = sectors / u64::from(PAGE_SECTORS);
         let mut sector = || pages.draw(&mut self.seed, all) * u64::from(PAGE_SECTORS);
-        (0..count).map(|_| Request { arrival_ns: 0, sector: sector(), sectors: PAGE_SECTORS, op }).collect()
+        (0..count).map(|_| Request { arrival_ns: 0, sector: sector(), sectors: PAGE_SECTORS, op, handle: 0 }).collect()
     }
 
     /// Writes over the drive so many times and returns what the last time came to.

@@ -1,43 +1,49 @@
 //! Axes: of numbers, with round ticks on logarithmic ones too, and of names.
 
-use plotly::common::TickMode;
-use plotly::layout::{Axis, AxisType, CategoryOrder, RangeMode};
+use serde_json::{Value, json};
 
 use super::page::escape;
 use super::style::{GRID, INK};
 use crate::figure;
+use crate::listing::broken;
 use crate::number::plain;
 
 /// At most about so many ticks fit beside each other on a phone.
 const TICKS: usize = 6;
 
-fn axis() -> Axis {
-    Axis::new().auto_margin(true).grid_color(GRID).line_color(INK).show_line(true).zero_line(false)
+fn axis() -> Value {
+    json!({ "automargin": true, "gridcolor": GRID, "linecolor": INK, "showline": true, "zeroline": false })
 }
 
 /// An axis of numbers over these values, and from 0 if it is linear and that is wanted.
-pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) -> Axis {
-    if !described.logarithmic {
-        let range = if zero { RangeMode::ToZero } else { RangeMode::Normal };
-        return axis().range_mode(range).n_ticks(TICKS).separate_thousands(true);
+pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) -> Value {
+    let mut axis = axis();
+    if described.logarithmic {
+        let ticks = logarithmic_ticks(values);
+        axis["type"] = json!("log");
+        axis["tickmode"] = json!("array");
+        axis["ticktext"] = ticks.iter().map(|&tick| tick_label(tick)).collect();
+        axis["tickvals"] = json!(ticks);
+    } else {
+        axis["rangemode"] = json!(if zero { "tozero" } else { "normal" });
+        axis["nticks"] = json!(TICKS);
+        axis["separatethousands"] = json!(true);
     }
-    let ticks = logarithmic_ticks(values);
-    let labels = ticks.iter().map(|&tick| tick_label(tick)).collect();
-    axis().type_(AxisType::Log).tick_mode(TickMode::Array).tick_values(ticks).tick_text(labels)
+    axis
 }
 
 /// An axis of names; where they stand below each other the first one is on top.
-pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Axis {
+pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Value {
     let end = names.len() as f64 - 0.5;
-    let range = if lying { vec![end, -0.5] } else { vec![-0.5, end] };
-    axis()
-        .type_(AxisType::Category)
-        .category_order(CategoryOrder::Array)
-        .category_array(names)
-        .range(range)
-        .show_grid(!lying)
-        .tick_mode(TickMode::Linear)
-        .dtick(1.0)
+    let mut axis = axis();
+    axis["type"] = json!("category");
+    axis["categoryorder"] = json!("array");
+    axis["categoryarray"] = json!(names);
+    axis["range"] = if lying { json!([end, -0.5]) } else { json!([-0.5, end]) };
+    axis["showgrid"] = json!(!lying);
+    axis["tickmode"] = json!("linear");
+    axis["dtick"] = json!(1);
+    axis
 }
 
 /// Powers of ten within reach of the values; where there are few, their doubles and fivefolds too.
@@ -62,24 +68,9 @@ fn tick_label(tick: f64) -> String {
     }
 }
 
-/// Text in lines of at most so many characters, unless a word is longer.
-pub(super) fn words_in_lines(text: &str, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-/// The same as the library takes it.
-pub(super) fn broken(text: &str, most: usize) -> String {
-    words_in_lines(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
+/// Text in lines of at most so many characters, unless a word is longer, as the library takes it.
+pub(super) fn with_breaks(text: &str, most: usize) -> String {
+    broken(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
 }
 
 #[cfg(test)]
@@ -100,7 +91,7 @@ mod tests {
 
     #[test]
     fn names_are_broken_between_words() {
-        assert_eq!(broken("a <very> long name", 8), "a &lt;very&gt;<br>long<br>name");
-        assert_eq!(broken("indivisible", 4), "indivisible");
+        assert_eq!(with_breaks("a <very> long name", 8), "a &lt;very&gt;<br>long<br>name");
+        assert_eq!(with_breaks("indivisible", 4), "indivisible");
     }
 }

@@ -1,18 +1,17 @@
-//! Diagrams: from [`Plot`] to plotly.
+//! Diagrams: from [`Plot`] to the traces and the layout of plotly.js, whose names for them are used as they are.
 //!
 //! Names stand on the left, below each other, so that they can be read on a phone; only where lines join them do they
 //! stand side by side. The legend is above the diagram and takes no room from it.
 
-use plotly::common::{Anchor, Font, Label, Line, LineShape, Mode, Orientation, Title};
-use plotly::configuration::{Configuration, DisplayModeBar};
-use plotly::layout::{BarMode, DragMode, HoverMode, Layout, Legend, Margin, TraceOrder};
-use plotly::{Bar, Scatter, Trace};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::axis::{broken, name_axis, number_axis, words_in_lines};
+use super::axis::{name_axis, number_axis, with_breaks};
 use super::page::escape;
 use super::style::{INK, Look, PAPER};
 use super::table::series_name;
 use crate::figure::{Origin, Plot, PlotKind, Points, Series};
+use crate::listing::broken;
 
 /// Pixels of a diagram on a phone, without the margins.
 const PHONE: usize = 355;
@@ -36,11 +35,9 @@ const NAME_CHARACTERS: usize = 18;
 /// Lines of more points than this have no marks.
 const MARKED_POINTS: usize = 25;
 
-/// The library's script, as an element of the page. What it has for typesetting formulas is left out: nothing needs it.
+/// The library's script, as an element of the page.
 pub(super) fn library() -> String {
-    let scripts = plotly::Plot::offline_js_sources();
-    let end = scripts.find("</script>").map_or(scripts.len(), |at| at + "</script>".len());
-    scripts[..end].to_owned()
+    format!("<script>{}</script>", include_str!("plotly/plotly-basic.min.js"))
 }
 
 /// Whether names are on the left.
@@ -55,17 +52,12 @@ pub(super) fn upright_label(plot: &Plot) -> &str {
 }
 
 /// The diagram, and how many pixels high it should be. Series of the names that are `known` look the same in all diagrams.
-pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (plotly::Plot, usize) {
+pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (Value, usize) {
     let chart = Chart::of(plot);
-    let mut drawn = plotly::Plot::new();
-    for (series, look) in plot.series.iter().zip(looks(plot, known)).filter(|(series, _)| !series.is_empty()) {
-        drawn.add_trace(chart.trace(series, look));
-    }
-    drawn.set_layout(chart.layout());
-    drawn.set_configuration(
-        Configuration::new().responsive(true).display_mode_bar(DisplayModeBar::False).display_logo(false),
-    );
-    (drawn, chart.height())
+    let drawn = plot.series.iter().zip(looks(plot, known)).filter(|(series, _)| !series.is_empty());
+    let traces: Vec<Value> = drawn.map(|(series, look)| chart.trace(series, look)).collect();
+    let config = json!({ "responsive": true, "displayModeBar": false });
+    (json!({ "data": traces, "layout": chart.layout(), "config": config }), chart.height())
 }
 
 /// The looks of all series: those of a name share theirs, and names that the page knows look the same everywhere.
@@ -105,7 +97,7 @@ impl<'a> Chart<'a> {
 
     /// Lines of each name.
     fn lines(&self) -> impl Iterator<Item = Vec<String>> {
-        self.names.iter().map(|name| words_in_lines(name, self.name_characters))
+        self.names.iter().map(|name| broken(name, self.name_characters))
     }
 
     /// Characters of the longest line of a name.
@@ -120,10 +112,10 @@ impl<'a> Chart<'a> {
 
     /// A name on its axis.
     fn place(&self, name: &str) -> String {
-        broken(name, self.name_characters)
+        with_breaks(name, self.name_characters)
     }
 
-    fn trace(&self, series: &Series, look: Look) -> Box<dyn Trace> {
+    fn trace(&self, series: &Series, look: Look) -> Value {
         match &series.points {
             Points::Numbers(points) => {
                 let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
@@ -132,12 +124,14 @@ impl<'a> Chart<'a> {
             Points::Described(points) => {
                 let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.x, point.y)).unzip();
                 let labels: Vec<String> = points.iter().map(|point| escape(&point.label)).collect();
-                let sizes = points.iter().map(|point| point.size).collect();
-                Scatter::new(xs, ys)
-                    .name(escape(&series_name(series)))
-                    .mode(Mode::Markers)
-                    .marker(look.mark().size_array(sizes).opacity(0.8))
-                    .text_array(labels)
+                let sizes: Vec<usize> = points.iter().map(|point| point.size).collect();
+                let mut marker = look.mark();
+                marker["size"] = json!(sizes);
+                marker["opacity"] = json!(0.8);
+                let mut trace = scatter(xs, ys, &series_name(series), "markers");
+                trace["marker"] = marker;
+                trace["text"] = json!(labels);
+                trace
             }
             Points::Names(points) => {
                 let names: Vec<String> = points.iter().map(|(name, _)| self.place(name)).collect();
@@ -151,42 +145,40 @@ impl<'a> Chart<'a> {
         }
     }
 
-    fn drawn<X, Y>(&self, xs: Vec<X>, ys: Vec<Y>, series: &Series, look: Look) -> Box<dyn Trace>
-    where
-        X: serde::Serialize + Clone + 'static,
-        Y: serde::Serialize + Clone + 'static,
-    {
-        let name = escape(&series_name(series));
+    fn drawn(&self, xs: impl Serialize, ys: impl Serialize, series: &Series, look: Look) -> Value {
+        let name = series_name(series);
         let mode = match self.plot.kind {
-            PlotKind::Bars => return self.bars(xs, ys).name(name).marker(look.bar()),
+            PlotKind::Bars => return self.bars(xs, ys, &name, look),
             PlotKind::StackedBars => {
+                let mut bars = self.bars(xs, ys, &name, look);
                 // The paper's stack stands beside what was measured.
-                let stack = match series.origin {
-                    Origin::Measured => "measured",
-                    Origin::Paper => "paper",
+                bars["offsetgroup"] = match series.origin {
+                    Origin::Measured => json!("measured"),
+                    Origin::Paper => json!("paper"),
                 };
-                return self.bars(xs, ys).name(name).marker(look.bar()).offset_group(stack);
+                return bars;
             }
-            PlotKind::Marks => Mode::Markers,
             PlotKind::Front => {
-                let line = Line::new().color(INK).width(1.0).shape(LineShape::Hv);
-                return Scatter::new(xs, ys).name(name).mode(Mode::Lines).line(line);
+                let mut steps = scatter(xs, ys, &name, "lines");
+                steps["line"] = json!({ "color": INK, "width": 1, "shape": "hv" });
+                return steps;
             }
-            PlotKind::Lines if xs.len() > MARKED_POINTS && !look.beside_paper => Mode::Lines,
-            PlotKind::Lines => Mode::LinesMarkers,
+            PlotKind::Marks => "markers",
+            PlotKind::Lines if series.points.values().len() > MARKED_POINTS && !look.beside_paper => "lines",
+            PlotKind::Lines => "lines+markers",
         };
-        Scatter::new(xs, ys).name(name).mode(mode).marker(look.mark()).line(look.line())
+        let mut trace = scatter(xs, ys, &name, mode);
+        trace["marker"] = look.mark();
+        trace["line"] = look.line();
+        trace
     }
 
-    fn bars<X, Y>(&self, xs: Vec<X>, ys: Vec<Y>) -> Box<Bar<X, Y>>
-    where
-        X: serde::Serialize + Clone + 'static,
-        Y: serde::Serialize + Clone + 'static,
-    {
-        Bar::new(xs, ys).orientation(if self.lying { Orientation::Horizontal } else { Orientation::Vertical })
+    fn bars(&self, xs: impl Serialize, ys: impl Serialize, name: &str, look: Look) -> Value {
+        let orientation = if self.lying { "h" } else { "v" };
+        json!({ "type": "bar", "x": xs, "y": ys, "name": escape(name), "orientation": orientation, "marker": look.bar() })
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> Value {
         let Self { plot, names, lying, .. } = self;
         // Points of a front are compared with each other, not with nothing.
         let zero = plot.kind != PlotKind::Front;
@@ -195,27 +187,38 @@ impl<'a> Chart<'a> {
             if names.is_empty() {
                 return number_axis(&plot.x, &plot.numbers().map(|(x, _)| x).collect::<Vec<_>>(), zero);
             }
-            let axis = name_axis(names.iter().map(|name| self.place(name)).collect(), *lying);
-            axis.tick_angle(if self.turns_names() { -90.0 } else { 0.0 })
+            let mut axis = name_axis(names.iter().map(|name| self.place(name)).collect(), *lying);
+            axis["tickangle"] = json!(if self.turns_names() { -90 } else { 0 });
+            axis
         };
-        let (below, horizontal, vertical) =
+        let (below, mut horizontal, vertical) =
             if *lying { (&plot.y, values, places()) } else { (&plot.x, places(), values) };
-        let label = broken(&below.label, (PHONE - self.left()) / CHARACTER);
-        Layout::new()
-            .font(Font::new().size(12).color(INK).family("system-ui, \"Liberation Sans\", Arial, sans-serif"))
-            .paper_background_color(PAPER)
-            .plot_background_color(PAPER)
-            .margin(Margin::new().left(12).right(14).top(10).bottom(12))
-            .auto_size(true)
-            .bar_mode(if plot.kind == PlotKind::StackedBars { BarMode::Stack } else { BarMode::Group })
-            .bar_gap(0.25)
-            .hover_mode(HoverMode::Closest)
-            .hover_label(Label::new().name_length(-1))
-            .drag_mode(DragMode::False)
-            .show_legend(plot.series.len() > 1)
-            .legend(legend())
-            .x_axis(horizontal.title(Title::with_text(label).font(Font::new().size(12))))
-            .y_axis(vertical)
+        let label = with_breaks(&below.label, (PHONE - self.left()) / CHARACTER);
+        horizontal["title"] = json!({ "text": label, "font": { "size": 12 } });
+        json!({
+            "font": { "size": 12, "color": INK, "family": "system-ui, \"Liberation Sans\", Arial, sans-serif" },
+            "paper_bgcolor": PAPER,
+            "plot_bgcolor": PAPER,
+            "margin": { "l": 12, "r": 14, "t": 10, "b": 12 },
+            "autosize": true,
+            "barmode": if plot.kind == PlotKind::StackedBars { "stack" } else { "group" },
+            "bargap": 0.25,
+            "hovermode": "closest",
+            "hoverlabel": { "namelength": -1 },
+            "dragmode": false,
+            "showlegend": plot.series.len() > 1,
+            "legend": {
+                "orientation": "h",
+                "traceorder": "normal",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1,
+                "yanchor": "bottom",
+                "font": { "size": 12 },
+            },
+            "xaxis": horizontal,
+            "yaxis": vertical,
+        })
     }
 
     /// Pixels of the axis on the left.
@@ -245,13 +248,54 @@ impl<'a> Chart<'a> {
     }
 }
 
-fn legend() -> Legend {
-    Legend::new()
-        .orientation(Orientation::Horizontal)
-        .trace_order(TraceOrder::Normal)
-        .x(0.0)
-        .x_anchor(Anchor::Left)
-        .y(1.0)
-        .y_anchor(Anchor::Bottom)
-        .font(Font::new().size(12))
+fn scatter(xs: impl Serialize, ys: impl Serialize, name: &str, mode: &str) -> Value {
+    json!({ "type": "scatter", "x": xs, "y": ys, "name": escape(name), "mode": mode })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{Axis, Described};
+
+    fn plot(kind: PlotKind, series: Vec<Series>) -> Plot {
+        Plot { title: "t".into(), kind, x: Axis::linear("x"), y: Axis::logarithmic("y"), series }
+    }
+
+    #[test]
+    fn the_library_is_the_pinned_one_and_cannot_end_its_element() {
+        let script = library();
+        assert!(script.starts_with("<script>/**\n* plotly.js (basic - minified) v3.0.1\n"), "see `plotly/README.md`");
+        assert!(script.contains("Licensed under the MIT license"));
+        assert_eq!(script.matches("</script").count(), 1);
+    }
+
+    #[test]
+    fn what_is_drawn_is_of_the_library_that_is_inside() {
+        let named = |name: &str| Series::measured_by_name(name, vec![("a".into(), 1.0), ("b".into(), 2.0)]);
+        let lines = Series::of_paper("line", vec![(1.0, 10.0), (2.0, f64::NAN)]);
+        let (bars, _) = of_plot(&plot(PlotKind::StackedBars, vec![named("<one>"), named("two")]), &[]);
+        assert_eq!(bars["data"][0]["type"], "bar");
+        assert_eq!(bars["data"][0]["name"], "&lt;one&gt;");
+        assert_eq!(bars["data"][0]["x"], json!([1.0, 2.0]), "names are on the left");
+        assert_eq!(bars["data"][1]["offsetgroup"], "measured");
+        assert_eq!(bars["layout"]["barmode"], "stack");
+        assert_eq!(bars["layout"]["yaxis"]["categoryarray"], json!(["a", "b"]));
+        let (drawn, _) = of_plot(&plot(PlotKind::Lines, vec![lines]), &[]);
+        assert_eq!(drawn["data"][0]["mode"], "lines+markers");
+        assert_eq!(drawn["data"][0]["y"], json!([10.0, null]), "nothing is drawn where there is no number");
+        assert_eq!(drawn["data"][0]["line"]["dash"], "dot");
+        assert_eq!(drawn["layout"]["yaxis"]["type"], "log");
+        assert_eq!(drawn["layout"]["showlegend"], false);
+    }
+
+    #[test]
+    fn points_of_a_front_have_their_size_and_say_what_they_are() {
+        let points = vec![Described { x: 1.0, y: 2.0, size: 9, label: "a&b".into() }];
+        let described = Series { name: "points".into(), origin: Origin::Measured, points: Points::Described(points) };
+        let steps = Series::measured("best", vec![(1.0, 2.0)]);
+        let (front, _) = of_plot(&plot(PlotKind::Front, vec![described, steps]), &[]);
+        assert_eq!(front["data"][0]["marker"]["size"], json!([9]));
+        assert_eq!(front["data"][0]["text"], json!(["a&amp;b"]));
+        assert_eq!(front["data"][1]["line"]["shape"], "hv");
+    }
 }

@@ -165,7 +165,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
         escape(&plot.title),
         escape(&plot.title),
         // Nothing in it may look like the end of the script.
-        drawn.to_json().replace('<', "\\u003c"),
+        drawn.to_string().replace('<', "\\u003c"),
         table.html(),
     )
 }

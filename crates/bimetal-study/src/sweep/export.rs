@@ -44,13 +44,18 @@ pub enum Cells {
 }
 
 /// One cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
-enum Cell<'a> {
+pub enum Cell<'a> {
+    /// The row has no such figure.
     Nothing,
+    /// A name, or a failure.
     Text(&'a str),
+    /// A count.
     Whole(i64),
+    /// A measure.
     Number(f64),
+    /// Yes or no.
     Truth(bool),
 }
 

@@ -5,7 +5,7 @@
 //! registers until its wordline is full.
 
 use super::{SimBlock, SimMedia};
-use crate::operation::{Cause, FlashOp};
+use crate::operation::{Cause, FlashOp, Stream};
 use crate::units::{Ppa, RegionId};
 
 impl SimMedia {
@@ -31,11 +31,11 @@ impl SimMedia {
     }
 
     /// A page program by a die that programs pages together.
-    pub(super) fn program_grouped(&mut self, region: RegionId, page: Ppa, ready: u64, cause: Cause) {
+    pub(super) fn program_grouped(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
         let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
         let timing = &flash.timing[usize::from(mode)];
-        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Program, cause);
+        self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_programs(stream, cause, 1);
         let share = timing.program_for(cause);
         if self.background {
             self.clocks.defer(die, share + timing.transfer);
@@ -57,7 +57,7 @@ mod tests {
     use crate::units::{BlockId, Geometry};
 
     const REGION: RegionId = RegionId(0);
-    const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write };
+    const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 };
     /// 58 us to sense, 1,724.6 us to program a wordline of 24 units of 4 KiB, 3,500 us to erase, 20 us to suspend; here without
     /// spare area, and with 10 us on the channel for each unit.
     const WORDLINE: u32 = 24;
@@ -74,7 +74,7 @@ mod tests {
     fn program(media: &mut SimMedia, geometry: &Geometry, block: u32, pages: std::ops::Range<u32>) {
         for page in pages {
             let parts = [Part { data: media.host(), from: 0, to: 0, sectors: 8 }];
-            media.program(REGION, geometry.ppa(BlockId(block), page), &parts, Cause::Host);
+            media.program(REGION, geometry.ppa(BlockId(block), page), &parts, Stream::ONLY, Cause::Host);
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let mut media = media.folding_at(0.25);
         media.begin(&REQUEST, 0);
         for page in 0..WORDLINE {
-            media.program(REGION, geometry.ppa(BlockId(0), page), &[], Cause::MigrateDown);
+            media.program(REGION, geometry.ppa(BlockId(0), page), &[], Stream::ONLY, Cause::MigrateDown);
         }
         let end = media.end();
         assert!(end.abs_diff(240_000 + 4 * 1_724_600) < 100, "{end}");

@@ -49,7 +49,7 @@ impl SimMedia {
 mod tests {
     use super::*;
     use crate::chip;
-    use crate::media::{Cause, Faults, FlashOp, Media, SimRegion, Simulation};
+    use crate::media::{Cause, Faults, FlashOp, Media, SimRegion, Simulation, Stream};
     use crate::request::{Op, Request};
     use crate::save::Save;
     use crate::units::{BlockId, Geometry, RegionId};
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_restored_device_goes_on() {
         let (mut original, geometry) = media(2);
-        original.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 1_000_000);
+        original.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 1_000_000);
         original.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
         let mut bytes = Vec::new();
         original.save(&mut bytes);
@@ -91,7 +91,7 @@ mod tests {
         media().save(&mut bytes);
         let unchecked = save::restore(&media(), &bytes).unwrap();
         for mut restored in [media().restored(&bytes).unwrap(), unchecked] {
-            restored.program(REGION, geometry.ppa(BlockId(0), 0), &[], Cause::Host);
+            restored.program(REGION, geometry.ppa(BlockId(0), 0), &[], Stream::ONLY, Cause::Host);
             assert_eq!(restored.ledger().faults[0].program_failures, 1);
         }
     }

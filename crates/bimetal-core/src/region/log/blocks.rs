@@ -3,9 +3,9 @@
 //! Each die has its erased blocks and one open block per stream, and is collected by itself. A block that is full is sealed: it can be a
 //! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
 //!
-//! Many streams on many dies would have most of the spare area in open blocks. So dies can be *pooled*: they are collected as one, and a
-//! stream has an open block on each of a few lanes. Blocks are opened on dies where the stream has none open, and collected on the die that
-//! has fewest erased ones, so that all dies are written to.
+//! A stream has an open block on each *lane*: a lane is a die. Many streams on many dies would have most of the spare area in open blocks.
+//! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened on dies where the stream has none open, and collected first on the
+//! die that has fewest erased ones, so that all dies are written to.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::region::valid_counts::{GROUP, ValidCounts};
-use crate::units::{BlockId, Geometry};
+use crate::units::BlockId;
 
 const NONE: u32 = u32::MAX;
 
@@ -26,12 +26,17 @@ pub struct Open {
     pub page: u32,
 }
 
-/// A die with `N` streams.
-#[derive(Debug, Serialize, Deserialize)]
-struct Die<const N: usize> {
-    free: VecDeque<u32>,
+/// The open blocks of a lane with `N` streams.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Lane<const N: usize> {
     #[serde(with = "crate::save::tuple")]
     open: [Open; N],
+}
+
+/// A die, or all of them where their blocks are one queue.
+#[derive(Debug, Serialize, Deserialize)]
+struct Die {
+    free: VecDeque<u32>,
     /// The victim that is being collected, and the page to go on from.
     victim: Option<Open>,
     valid_pages: u32,
@@ -53,7 +58,7 @@ pub struct Place {
     pub die: u32,
 }
 
-/// The blocks of a region whose dies have `N` streams each.
+/// The blocks of a region whose lanes have `N` streams each.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocks<const N: usize> {
     /// Pages of a block that take data, its first.
@@ -65,23 +70,25 @@ pub struct Blocks<const N: usize> {
     #[serde(with = "crate::save::fixed")]
     places: Vec<Place>,
     #[serde(with = "crate::save::sized")]
-    dies: Vec<Die<N>>,
+    dies: Vec<Die>,
+    #[serde(with = "crate::save::sized")]
+    lanes: Vec<Lane<N>>,
     next_die: u32,
     /// Pages that the die before it still takes: those of a stripe go to one die.
     stripe_left: u32,
 }
 
 impl<const N: usize> Blocks<N> {
-    /// Erased blocks with data in their first `data_pages` pages. `reserved` blocks of each die hold no valid page at rest, none of
-    /// dies that are pooled.
+    /// `blocks` erased blocks of `dies` dies in turn, with data in their first `data_pages` pages. `reserved` blocks of each die hold no
+    /// valid page at rest, none of dies that are pooled.
     ///
     /// # Errors
     /// Blocks with more pages than are counted.
-    pub fn new(geometry: &Geometry, data_pages: u32, reserved: u32) -> Result<Self, String> {
-        let mut places = vec![Place { entry: 0, die: 0 }; geometry.blocks as usize];
+    pub fn new((blocks, dies): (u32, u32), lanes: u32, data_pages: u32, reserved: u32) -> Result<Self, String> {
+        let mut places = vec![Place { entry: 0, die: 0 }; blocks as usize];
         let mut end = 0usize;
-        let dies = (0..geometry.dies).map(|die| {
-            let free: VecDeque<u32> = (die..geometry.blocks).step_by(geometry.dies as usize).collect();
+        let dies = (0..dies).map(|die| {
+            let free: VecDeque<u32> = (die..blocks).step_by(dies as usize).collect();
             // No group holds blocks of two dies.
             let first = end.next_multiple_of(GROUP);
             end = first;
@@ -90,11 +97,12 @@ impl<const N: usize> Blocks<N> {
                 end += 1;
             }
             let valid_limit = (free.len() as u32).saturating_sub(reserved) * data_pages;
-            let open = [Open { block: NONE, page: data_pages }; N];
-            Die { free, open, victim: None, valid_pages: 0, valid_limit, first, end }
+            Die { free, victim: None, valid_pages: 0, valid_limit, first, end }
         });
         let dies = dies.collect();
-        Ok(Self { data_pages, counts: ValidCounts::new(end, data_pages)?, places, dies, next_die: 0, stripe_left: 0 })
+        let lanes = vec![Lane { open: [Open { block: NONE, page: data_pages }; N] }; lanes as usize];
+        let counts = ValidCounts::new(end, data_pages)?;
+        Ok(Self { data_pages, counts, places, dies, lanes, next_die: 0, stripe_left: 0 })
     }
 
     /// Pages of a block that take data.
@@ -108,8 +116,21 @@ impl<const N: usize> Blocks<N> {
         self.dies.last().map_or(0, |die| die.end)
     }
 
-    fn dies(&self) -> u32 {
+    /// Dies with erased blocks of their own.
+    #[inline]
+    pub fn dies(&self) -> u32 {
         self.dies.len() as u32
+    }
+
+    /// Lanes: open blocks of a stream.
+    #[inline]
+    pub fn lanes(&self) -> u32 {
+        self.lanes.len() as u32
+    }
+
+    /// Valid pages of each block, and which is sealed.
+    pub fn counts(&self) -> &ValidCounts {
+        &self.counts
     }
 
     /// Pages that are valid.
@@ -166,20 +187,20 @@ impl<const N: usize> Blocks<N> {
         self.next_die()
     }
 
-    /// The lane, of `lanes` lanes, that takes the next page of pooled dies: in turn, with `stripe_pages` pages on each.
-    pub fn next_lane(&mut self, lanes: u32, stripe_pages: u32) -> u32 {
+    /// The lane that takes the next page of pooled dies: in turn, with `stripe_pages` pages on each.
+    pub fn next_lane(&mut self, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
             self.stripe_left -= 1;
         } else {
             self.stripe_left = stripe_pages - 1;
-            self.next_die = if self.next_die + 1 >= lanes { 0 } else { self.next_die + 1 };
+            self.next_die = if self.next_die + 1 >= self.lanes() { 0 } else { self.next_die + 1 };
         }
         self.next_die
     }
 
-    /// The first lane and stream of pooled dies, of `lanes` lanes, whose open block has pages left.
-    pub fn with_room(&self, lanes: u32) -> Option<(u32, usize)> {
-        let mut all = (0..N).rev().flat_map(|stream| (0..lanes).map(move |lane| (lane, stream)));
+    /// The first lane and stream of pooled dies whose open block has pages left.
+    pub fn with_room(&self) -> Option<(u32, usize)> {
+        let mut all = (0..N).rev().flat_map(|stream| (0..self.lanes()).map(move |lane| (lane, stream)));
         all.find(|&(lane, stream)| !self.needs_block(lane, stream))
     }
 
@@ -204,8 +225,8 @@ impl<const N: usize> Blocks<N> {
 
     /// Whether the next page of a stream takes an erased block.
     #[inline]
-    pub fn needs_block(&self, die: u32, stream: usize) -> bool {
-        self.dies[die as usize].open[stream].page == self.data_pages
+    pub fn needs_block(&self, lane: u32, stream: usize) -> bool {
+        self.lanes[lane as usize].open[stream].page == self.data_pages
     }
 
     /// Gives a stream that [needs](Self::needs_block) one the block that has been erased for longest: a simple dynamic wear
@@ -221,9 +242,12 @@ impl<const N: usize> Blocks<N> {
         let is_open = |open: &Open, die: usize| {
             open.page != self.data_pages && self.places[open.block as usize].die as usize == die
         };
-        let opened = |die: usize| self.dies.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
+        let opened = |die: usize| self.lanes.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
         let with_erased = (0..self.dies.len()).filter(|&die| !self.dies[die].free.is_empty());
-        let die = with_erased.min_by_key(|&die| (opened(die), self.dies[die].valid_pages)).unwrap_or(0);
+        let die = match self.dies.len() {
+            1 => 0,
+            _ => with_erased.min_by_key(|&die| (opened(die), self.dies[die].valid_pages)).unwrap_or(0),
+        };
         self.open_from(die, lane, stream)
     }
 
@@ -231,30 +255,30 @@ impl<const N: usize> Blocks<N> {
     fn open_from(&mut self, die: usize, lane: u32, stream: usize) -> BlockId {
         let erased = self.dies[die].free.pop_front();
         let block = erased.unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"));
-        self.dies[lane as usize].open[stream] = Open { block, page: 0 };
+        self.lanes[lane as usize].open[stream] = Open { block, page: 0 };
         BlockId(block)
     }
 
     /// The next page of a stream's open block: the block, and the page's position in it.
     #[inline(always)]
-    pub fn next_page(&self, die: u32, stream: usize) -> (BlockId, u32) {
-        let Open { block, page } = self.dies[die as usize].open[stream];
+    pub fn next_page(&self, lane: u32, stream: usize) -> (BlockId, u32) {
+        let Open { block, page } = self.lanes[lane as usize].open[stream];
         (BlockId(block), page)
     }
 
     /// The next `pages` pages of a stream's open block are filled. Returns the block if it is full, and thus sealed.
     #[inline(always)]
-    pub fn fill(&mut self, die: u32, stream: usize, pages: u32) -> Option<BlockId> {
-        let open = &mut self.dies[die as usize].open[stream];
+    pub fn fill(&mut self, lane: u32, stream: usize, pages: u32) -> Option<BlockId> {
+        let open = &mut self.lanes[lane as usize].open[stream];
         open.page += pages;
         let (block, is_full) = (open.block, open.page == self.data_pages);
         let entry = self.places[block as usize].entry as usize;
         self.counts.add(entry, pages as usize);
-        is_full.then(|| self.seal(die, stream, entry))
+        is_full.then(|| self.seal(lane, stream, entry))
     }
 
-    fn seal(&mut self, die: u32, stream: usize, entry: usize) -> BlockId {
-        let open = &mut self.dies[die as usize].open[stream];
+    fn seal(&mut self, lane: u32, stream: usize, entry: usize) -> BlockId {
+        let open = &mut self.lanes[lane as usize].open[stream];
         self.counts.seal(entry);
         BlockId(std::mem::replace(&mut open.block, NONE))
     }
@@ -297,41 +321,39 @@ impl<const N: usize> Blocks<N> {
         die: u32,
         choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
     ) -> Option<BlockId> {
-        let entries = self.dies[die as usize].first..self.dies[die as usize].end;
-        self.take_victim(die, entries, choose)
-    }
-
-    /// The same of pooled dies: on the one with the fewest erased blocks that has a victim. It is noted with the first die.
-    pub fn begin_collecting_pool(
-        &mut self,
-        mut choose: impl FnMut(&mut ValidCounts, Range<usize>) -> Option<usize>,
-    ) -> Option<BlockId> {
-        let key = |die: &Die<N>| (die.free.len(), die.first);
-        let mut tried = None;
-        loop {
-            let untried = self.dies.iter().filter(|&die| tried.is_none_or(|tried| key(die) > tried));
-            let die = untried.min_by_key(|&die| key(die))?;
-            tried = Some(key(die));
-            let victim = self.take_victim(0, die.first..die.end, &mut choose);
-            if victim.is_some() {
-                return victim;
-            }
-        }
-    }
-
-    fn take_victim(
-        &mut self,
-        of: u32,
-        entries: Range<usize>,
-        choose: impl FnOnce(&mut ValidCounts, Range<usize>) -> Option<usize>,
-    ) -> Option<BlockId> {
-        debug_assert!(self.victim(of).is_none());
-        let entry = choose(&mut self.counts, entries)?;
+        debug_assert!(self.victim(die).is_none());
+        let dies = self.dies.len();
+        let space = &mut self.dies[die as usize];
+        let entry = choose(&mut self.counts, space.first..space.end)?;
         self.counts.unseal(entry);
-        let die = self.dies.partition_point(|die| die.end <= entry);
-        let block = ((entry - self.dies[die].first) * self.dies.len() + die) as u32;
-        self.dies[of as usize].victim = Some(Open { block, page: 0 });
+        let block = ((entry - space.first) * dies + die as usize) as u32;
+        space.victim = Some(Open { block, page: 0 });
         Some(BlockId(block))
+    }
+
+    /// The die of an entry of the table of valid counts.
+    pub fn die_of(&self, entry: usize) -> u32 {
+        self.dies.partition_point(|die| die.end <= entry) as u32
+    }
+
+    /// Dies that have a victim.
+    #[inline]
+    pub fn victims(&self) -> u32 {
+        self.dies.iter().map(|die| u32::from(die.victim.is_some())).sum()
+    }
+
+    /// The victim of all dies that has the fewest valid pages left, and its die.
+    pub fn emptiest_victim(&self) -> Option<(u32, BlockId)> {
+        let victims = (0..).zip(&self.dies).filter_map(|(die, space)| Some((die, BlockId(space.victim?.block))));
+        victims.min_by_key(|&(_, block)| self.valid_in(block))
+    }
+
+    /// The die without a victim with the fewest erased blocks, the first of equals, that comes after `last` in this order.
+    pub fn fewest_erased(&self, last: Option<u32>) -> Option<u32> {
+        let key = |die: u32| (self.free(die), die);
+        let rest = (0..self.dies()).filter(|&die| self.victim(die).is_none());
+        let rest = rest.filter(|&die| last.is_none_or(|last| key(die) > key(last)));
+        rest.min_by_key(|&die| key(die))
     }
 
     /// `pages` pages of a die's victim have moved away; the others begin with page `page`.
@@ -346,8 +368,7 @@ impl<const N: usize> Blocks<N> {
     /// The emptied victim of a die is erased.
     pub fn end_collecting(&mut self, die: u32) {
         if let Some(victim) = self.dies[die as usize].victim.take() {
-            let home = self.places[victim.block as usize].die;
-            self.dies[home as usize].free.push_back(victim.block);
+            self.dies[die as usize].free.push_back(victim.block);
         }
     }
 
@@ -378,16 +399,22 @@ impl<const N: usize> Blocks<N> {
     pub fn lent(&self) -> impl Iterator<Item = BlockId> {
         let mut is_ours: Vec<bool> =
             self.places.iter().map(|place| self.counts.is_sealed(place.entry as usize)).collect();
-        for die in &self.dies {
-            let open = die.open.iter().filter(|open| open.page != self.data_pages).map(|open| &open.block);
-            let victim = die.victim.as_ref().map(|victim| &victim.block);
-            for &block in die.free.iter().chain(open).chain(victim) {
-                if let Some(is_ours) = is_ours.get_mut(block as usize) {
-                    *is_ours = true;
-                }
+        let open = self.open_blocks().map(|(_, open)| &open.block);
+        let erased =
+            self.dies.iter().flat_map(|die| die.free.iter().chain(die.victim.as_ref().map(|victim| &victim.block)));
+        for &block in open.chain(erased) {
+            if let Some(is_ours) = is_ours.get_mut(block as usize) {
+                *is_ours = true;
             }
         }
         (0..).zip(is_ours).filter(|&(_, is_ours)| !is_ours).map(|(block, _)| BlockId(block))
+    }
+
+    /// Lanes and their open blocks.
+    pub fn open_blocks(&self) -> impl Iterator<Item = (u32, &Open)> {
+        let lanes =
+            (0..).zip(&self.lanes).flat_map(|(lane, streams)| streams.open.iter().map(move |open| (lane, open)));
+        lanes.filter(|(_, open)| open.page != self.data_pages)
     }
 
     /// Checks that counts agree with `valid`, the valid pages of each block, and that each block is erased, open, sealed, collected or
@@ -426,12 +453,12 @@ impl<const N: usize> Blocks<N> {
                 return Err(format!("die {die} has no erased block"));
             }
         }
-        if reserved.is_none() && self.free_in_pool() == 0 && self.victim(0).is_none() {
+        if reserved.is_none() && self.free_in_pool() == 0 && self.victims() == 0 {
             return Err("there is no erased block".into());
         }
-        match self.dies.get(self.next_die as usize) {
+        match self.lanes.get(self.next_die as usize) {
             Some(_) => Ok(()),
-            None => Err(format!("die {} is next of {}", self.next_die, self.dies.len())),
+            None => Err(format!("lane {} is next of {}", self.next_die, self.lanes.len())),
         }
     }
 
@@ -439,27 +466,28 @@ impl<const N: usize> Blocks<N> {
     /// are pooled.
     fn check_unsealed(&self, is_pooled: bool, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
         let mut is_used = vec![false; self.entries()];
+        let mut take = |block: u32, die: Option<u32>| {
+            let place = self.places.get(block as usize).filter(|place| die.is_none_or(|die| place.die == die));
+            let entry = place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry));
+            entry.is_some_and(|entry| !std::mem::replace(&mut is_used[entry], true))
+        };
         for (die, space) in (0..).zip(&self.dies) {
-            let mut take = |block: u32, may_be_elsewhere: bool| {
-                let place = self.places.get(block as usize).filter(|place| place.die == die || may_be_elsewhere);
-                let entry = place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry));
-                entry.is_some_and(|entry| !std::mem::replace(&mut is_used[entry], true))
-            };
             if let Some(Open { block, page }) = space.victim
-                && (!take(block, is_pooled) || page > self.data_pages)
+                && (!take(block, Some(die)) || page > self.data_pages)
             {
                 return Err(format!("block {block} of die {die} cannot be the one that is collected"));
             }
-            let open = space.open.iter().filter(|open| open.page != self.data_pages);
-            let open = open.map(|open| (*open, is_pooled));
-            let erased = space.free.iter().map(|&block| (Open { block, page: 0 }, false));
-            for (Open { block, page }, may_be_elsewhere) in open.chain(erased) {
-                if !take(block, may_be_elsewhere) || page > self.data_pages {
-                    return Err(format!("block {block} is not a block of die {die} to be written, or twice"));
-                }
-                if is_written_beyond(BlockId(block), page) {
-                    return Err(format!("block {block} has a valid page that is not yet written"));
-                }
+        }
+        let open = self.open_blocks().map(|(lane, open)| (*open, (!is_pooled).then_some(lane)));
+        let erased = (0..)
+            .zip(&self.dies)
+            .flat_map(|(die, space)| space.free.iter().map(move |&block| (Open { block, page: 0 }, Some(die))));
+        for (Open { block, page }, die) in open.chain(erased) {
+            if !take(block, die) || page > self.data_pages {
+                return Err(format!("block {block} is not a block of its die to be written, or twice"));
+            }
+            if is_written_beyond(BlockId(block), page) {
+                return Err(format!("block {block} has a valid page that is not yet written"));
             }
         }
         Ok(())

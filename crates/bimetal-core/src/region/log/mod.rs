@@ -11,13 +11,15 @@
 //! `gc_free_blocks` erased blocks. On dies that program several pages together, those of today, blocks are large: there a victim is
 //! collected in steps between the pages that are written, so that no request waits for all of it.
 //!
-//! With many streams dies are pooled: they are collected as one, and a stream has open blocks on some of them, its lanes.
+//! With many streams dies are pooled: they have their erased blocks in common, and a stream has open blocks on some of them, its lanes.
+//! Each die has a victim of its own, and they take turns, so that no die copies while the others wait for it.
 //!
 //! # Progress
 //!
 //! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So
 //! when erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
-//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased.
+//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased. Of
+//! pooled dies there is an erased block for each victim: another is chosen only where one is left for it.
 //!
 //! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
 
@@ -25,18 +27,23 @@ mod blocks;
 mod separation;
 #[cfg(test)]
 mod tests;
+mod units;
 mod victims;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::Space;
 use super::page_table::{PageTable, Run, ValidWord};
-use crate::media::{Cause, CellMode, Media, Part};
+use super::valid_counts::ValidCounts;
+use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
 use blocks::Open;
 pub use separation::{HostAndCopied, Separation};
+pub use units::{UnitSettings, Units, default_unit_blocks};
 pub use victims::{VictimPolicy, Victims};
 
 /// When a log is collected.
@@ -112,6 +119,13 @@ pub struct Log<P = HostAndCopied, const N: usize = 2> {
     separation: P,
 }
 
+impl Step {
+    /// For each die of those that are collected in steps.
+    fn all(geometry: &Geometry) -> Vec<Self> {
+        vec![Self::default(); if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 }]
+    }
+}
+
 impl Log {
     /// An erased region for `logical_pages` pages, with two streams.
     ///
@@ -157,6 +171,9 @@ impl Log {
 }
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
+    /// Whether the pages of a victim go to several streams.
+    const MIXED: bool = P::POOLED && N > 1;
+
     /// An erased region of that capacity. `separation` makes its policy for a number of entries of blocks.
     ///
     /// # Errors
@@ -180,7 +197,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                 collection.gc_free_blocks
             ));
         }
-        let mut blocks = Blocks::<N>::new(&geometry, data_pages, reserved_blocks(N))?;
+        const { assert!(N <= Stream::MAX, "media count no more streams") };
+        let dies = geometry.dies;
+        let mut blocks = Blocks::<N>::new((geometry.blocks, dies), dies, data_pages, reserved_blocks(N))?;
         check_pages(&geometry, &capacity, blocks.room(), reserved_blocks(N))?;
         for number in 0..lent {
             let block = blocks.lend(number % geometry.dies);
@@ -190,14 +209,13 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         // its last invalid page, again and again.
         let attainable = u32::try_from(spare - N as u64).unwrap_or(u32::MAX);
         let separation = separation(blocks.entries());
-        let steps = if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 };
         Ok(Self {
             region,
             table: PageTable::new(geometry, logical_pages),
             blocks,
             collection,
             idle_blocks: attainable.min(2 * collection.gc_free_blocks),
-            steps: vec![Step::default(); steps],
+            steps: Step::all(&geometry),
             erases: 0,
             copied_pages: 0,
             separation,
@@ -205,7 +223,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 
     /// An erased region for `logical_pages` pages whose dies are pooled. Streams have lanes, open blocks, on as many dies as leaves three
-    /// quarters of the spare area to garbage. `separation` makes its policy for numbers of entries of blocks and of lanes.
+    /// quarters of the spare area to garbage. `separation` makes its policy for these blocks and lanes.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -214,14 +232,29 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         geometry: Geometry,
         logical_pages: u64,
         collection: Collection,
-        separation: impl FnOnce(usize, u32) -> P,
+        separation: impl FnOnce(&Blocks<N>) -> P,
+    ) -> Result<Self, String> {
+        Self::pooled_with(region, geometry, logical_pages, collection, N as u64, separation)
+    }
+
+    /// The same if only `streams` of its streams, at least 1, will ever be written to.
+    ///
+    /// # Errors
+    /// Too little spare area, and how much it takes.
+    pub fn pooled_with(
+        region: RegionId,
+        geometry: Geometry,
+        logical_pages: u64,
+        collection: Collection,
+        streams: u64,
+        separation: impl FnOnce(&Blocks<N>) -> P,
     ) -> Result<Self, String> {
         assert!(P::POOLED, "dies of such a policy are not pooled");
         let capacity = Capacity::whole(&geometry, logical_pages);
         let data_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
         let spare = u64::from(geometry.blocks).saturating_sub(data_blocks);
-        let lanes = (spare / (4 * N as u64)).clamp(1, u64::from(geometry.dies)) as u32;
-        let open = u64::from(lanes) * N as u64;
+        let lanes = (spare / (4 * streams)).clamp(1, u64::from(geometry.dies)) as u32;
+        let open = u64::from(lanes) * streams;
         let erased = u64::from(collection.gc_free_blocks) * u64::from(geometry.dies);
         let needed = erased + open;
         if needed > spare {
@@ -230,12 +263,12 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                  gc_free_blocks"
             ));
         }
-        let blocks = Blocks::<N>::new(&geometry, geometry.pages_per_block, 0)?;
+        const { assert!(N <= Stream::MAX, "media count no more streams") };
+        let blocks = Blocks::<N>::new((geometry.blocks, geometry.dies), lanes, geometry.pages_per_block, 0)?;
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
-        let separation = separation(blocks.entries(), lanes);
+        let separation = separation(&blocks);
         let idle_blocks = (spare - open).min(2 * erased) as u32;
-        let steps = vec![Step::default(); usize::from(geometry.stripe_pages > 1)];
-        let table = PageTable::new(geometry, logical_pages);
+        let (table, steps) = (PageTable::new(geometry, logical_pages), Step::all(&geometry));
         Ok(Self { region, table, blocks, collection, idle_blocks, steps, erases: 0, copied_pages: 0, separation })
     }
 
@@ -248,7 +281,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// Whether a die, or the pool, is to be collected.
     #[inline]
     fn is_short(&self, die: u32) -> bool {
-        let dies = if P::POOLED { self.table.geometry().dies } else { 1 };
+        let dies = if P::POOLED { self.blocks.dies() } else { 1 };
         self.erased(die) <= self.collection.gc_free_blocks.saturating_mul(dies)
     }
 
@@ -314,18 +347,24 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.table.assign(logical, page);
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
         let is_full = self.fill(die, stream, 1);
-        media.program(self.region, page, parts, cause);
+        media.program(self.region, page, parts, Stream::new(stream), cause);
         if is_full {
-            self.summarise(media, page);
+            self.summarise(media, page, stream);
         }
     }
 
     /// Makes sure that a stream's next page has an erased block, if it takes one.
     #[inline]
-    fn make_room<M: Media>(&mut self, media: &mut M, die: u32, stream: usize) {
-        if self.blocks.needs_block(die, stream) {
-            let collected = if P::POOLED { 0 } else { die };
-            while self.is_short(die) && self.collect(media, collected) {}
+    fn make_room<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
+        // Copies of a victim may have opened a block of the stream.
+        while self.blocks.needs_block(lane, stream) {
+            let collected = match self.separation.victim_at_limit(self.blocks.counts(), lane) {
+                Some(victim) => self.collect_entry(media, victim),
+                None => self.is_short(lane) && self.collect(media, lane),
+            };
+            if !collected {
+                return;
+            }
         }
     }
 
@@ -334,7 +373,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn next_page(&mut self, die: u32, stream: usize) -> (BlockId, u32) {
         if self.blocks.needs_block(die, stream) {
             let block = if P::POOLED { self.blocks.open_in_pool(die, stream) } else { self.blocks.open(die, stream) };
-            self.separation.opened(self.blocks.entry(block), stream);
+            self.separation.opened(self.blocks.entry(block), die, stream);
         }
         self.blocks.next_page(die, stream)
     }
@@ -373,27 +412,31 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         parts: &[Part<M::Data>],
         cause: Cause,
     ) {
-        let lane = self.blocks.next_lane(self.separation.lanes(), self.table.geometry().stripe_pages);
-        if self.blocks.victim(0).is_some() && self.blocks.free_in_pool() == 0 {
-            // The room that the victim needs may be in the block that this page would go to.
+        let in_turn = || self.blocks.next_lane(self.table.geometry().stripe_pages);
+        let lane = self.separation.lane(logical).unwrap_or_else(in_turn);
+        while self.blocks.free_in_pool() < self.blocks.victims() {
+            // The room that a victim needs may be in the block that this page would go to.
             self.collect(media, 0);
         }
         self.append(media, (lane, stream), logical, parts, cause);
-        if !self.steps.is_empty() {
-            self.collect_step(media, 0);
+        if let Some(page) = self.table.lookup(logical).filter(|_| !self.steps.is_empty()) {
+            // Dies with victims take turns as the pages of a block do.
+            let geometry = self.table.geometry();
+            self.collect_step(media, geometry.page_of(page) % geometry.dies);
         }
     }
 
     /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
     /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
     fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
-        let victim = match self.blocks.victim(die) {
-            Some(victim) => BlockId(victim.block),
+        let (die, victim) = match self.blocks.victim(die) {
+            Some(victim) => (die, BlockId(victim.block)),
             None if !self.is_short(die) => return,
             None => {
-                let Some(victim) = self.begin_collecting(die) else { return };
+                let chosen = if P::POOLED { self.begin_collecting_pool() } else { self.victim_of_die(die) };
+                let Some((die, victim)) = chosen else { return };
                 self.steps[die as usize] = Step { valid: self.blocks.valid_in(victim), owed: 0 };
-                victim
+                (die, victim)
             }
         };
         let Step { valid, mut owed } = self.steps[die as usize];
@@ -411,29 +454,66 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
 
     /// Programs the summary of a block that is full with its data page `last`, if it has one.
     #[cold]
-    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa) {
+    fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa, stream: usize) {
         if self.blocks.data_pages() < self.table.geometry().pages_per_block {
-            media.program(self.region, Ppa(last.0 + 1), &[], Cause::Meta);
+            media.program(self.region, Ppa(last.0 + 1), &[], Stream::new(stream), Cause::Meta);
         }
     }
 
-    /// Moves the valid pages of a die's victim away and erases it; false if the die has none.
+    /// Moves the valid pages of a die's victim away, or of a pool's, and erases it; false if there is none.
     fn collect<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
-        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
-        let Some(victim) = collecting.or_else(|| self.begin_collecting(die)) else { return false };
+        let victim = if P::POOLED { self.victim_of_pool() } else { self.victim_of_die(die) };
+        self.empty(media, victim)
+    }
+
+    /// The same of a block that the policy has chosen.
+    fn collect_entry<M: Media>(&mut self, media: &mut M, entry: usize) -> bool {
+        let die = self.blocks.die_of(entry);
+        let victim = self.begin_collecting(die, |_, _, _| Some(entry));
+        self.empty(media, victim.map(|victim| (die, victim)))
+    }
+
+    fn empty<M: Media>(&mut self, media: &mut M, victim: Option<(u32, BlockId)>) -> bool {
+        let Some((die, victim)) = victim else { return false };
         let mut run = Run::default();
         while self.copy_run(media, die, &mut run) > 0 {}
         self.erase(media, die, victim);
         true
     }
 
-    fn begin_collecting(&mut self, die: u32) -> Option<BlockId> {
-        let mut choose = |counts: &mut _, entries| self.separation.victim(counts, entries);
-        let victim = if P::POOLED {
-            self.blocks.begin_collecting_pool(&mut choose)
-        } else {
-            self.blocks.begin_collecting(die, choose)
-        }?;
+    /// A die's victim, chosen now unless it has one.
+    fn victim_of_die(&mut self, die: u32) -> Option<(u32, BlockId)> {
+        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
+        collecting.or_else(|| self.begin_collecting(die, P::victim)).map(|victim| (die, victim))
+    }
+
+    /// The victim of a pool that takes the fewest copies, chosen now if there is none.
+    fn victim_of_pool(&mut self) -> Option<(u32, BlockId)> {
+        self.blocks.emptiest_victim().or_else(|| self.begin_collecting_pool())
+    }
+
+    /// Chooses a victim on the die with the fewest erased blocks that has none and can have one.
+    fn begin_collecting_pool(&mut self) -> Option<(u32, BlockId)> {
+        if self.blocks.free_in_pool() <= self.blocks.victims() {
+            return None;
+        }
+        let mut last = None;
+        loop {
+            let die = self.blocks.fewest_erased(last)?;
+            if let Some(victim) = self.begin_collecting(die, P::victim) {
+                return Some((die, victim));
+            }
+            last = Some(die);
+        }
+    }
+
+    fn begin_collecting(
+        &mut self,
+        die: u32,
+        choose: impl FnOnce(&mut P, &mut ValidCounts, Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        let victim =
+            self.blocks.begin_collecting(die, |counts, entries| choose(&mut self.separation, counts, entries))?;
         self.separation.collected(self.blocks.entry(victim));
         Some(victim)
     }
@@ -444,23 +524,23 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, run: &mut Run) -> usize {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
-        let (pages, die_to, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
-        let (block, page) = self.next_page(die_to, stream);
+        let (pages, lane, stream) = if P::POOLED { self.of_one_stream(pages, victim) } else { (pages, die, N - 1) };
+        let (block, page) = self.next_page(lane, stream);
         let to = self.table.geometry().ppa(block, page);
         self.table.move_run(pages, to, self.blocks.data_pages() - page, run);
         let copied = run.pages().len();
         // Of several streams, pages between those that were moved may be left.
-        let last = if P::POOLED { 0 } else { copied - 1 };
+        let last = if Self::MIXED { 0 } else { copied - 1 };
         let next = self.table.geometry().page_of(run.pages()[last]) + 1;
         self.blocks.moved(die, copied as u32, next);
         if P::POOLED {
             self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
         }
-        let is_full = self.fill(die_to, stream, copied as u32);
-        media.copy_run(self.region, run.pages(), to, Cause::Gc);
+        let is_full = self.fill(lane, stream, copied as u32);
+        media.copy_run(self.region, run.pages(), to, Stream::new(stream), Cause::Gc);
         self.copied_pages += copied as u64;
         if is_full {
-            self.summarise(media, Ppa(to.0 + copied as u32 - 1));
+            self.summarise(media, Ppa(to.0 + copied as u32 - 1), stream);
         }
         copied
     }
@@ -469,13 +549,15 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// and none is erased, they go to another one.
     fn of_one_stream(&self, pages: ValidWord, victim: Open) -> (ValidWord, u32, usize) {
         let entry = self.blocks.entry(BlockId(victim.block));
-        let stream = self.separation.copied(self.table.first_owner(pages), entry);
-        let pages = self.table.retain(pages, |logical| self.separation.copied(logical, entry) == stream);
+        let first = self.table.first_owner(pages);
+        let stream = self.separation.copied(first, entry);
+        let is_of_stream = |logical| self.separation.copied(logical, entry) == stream;
+        let pages = if Self::MIXED { self.table.retain(pages, is_of_stream) } else { pages };
         // Copies go to the lanes in turn, victim by victim and word by word.
-        let lanes = self.separation.lanes();
-        let lane = (victim.block + victim.page / u64::BITS) % lanes;
+        let in_turn = || (victim.block + victim.page / u64::BITS) % self.blocks.lanes();
+        let lane = self.separation.lane(first).unwrap_or_else(in_turn);
         let takes_none = self.blocks.free_in_pool() > 0 || !self.blocks.needs_block(lane, stream);
-        let other = if takes_none { None } else { self.blocks.with_room(lanes) };
+        let other = if takes_none { None } else { self.blocks.with_room() };
         let (lane, stream) = other.unwrap_or((lane, stream));
         (pages, lane, stream)
     }
@@ -544,6 +626,11 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         self.table.put_elsewhere(logical, place);
     }
 
+    #[inline(always)]
+    fn set_handle(&mut self, handle: u8) {
+        self.separation.set_handle(handle);
+    }
+
     #[inline]
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause) {
         let old = self.forget(logical);
@@ -564,7 +651,7 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         }
         let before = self.copied_pages;
         let budget = before + u64::from(budget_pages);
-        let pools = if P::POOLED { 1 } else { self.table.geometry().dies };
+        let pools = if P::POOLED { 1 } else { self.blocks.dies() };
         for die in 0..pools {
             while self.erased(die) < self.idle_blocks && self.copied_pages < budget && self.collect(media, die) {}
         }
@@ -593,7 +680,7 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     }
 
     fn metadata_bytes(&self) -> u64 {
-        u64::from(self.table.logical_pages()) * 4 + self.separation.metadata_bytes()
+        self.separation.metadata_bytes(self.table.logical_pages())
     }
 
     fn check(&self) -> Result<(), String> {
@@ -601,6 +688,6 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         let is_written_beyond = |block, page| self.table.valid_word(block, page).is_some();
         let reserved = (!P::POOLED).then_some(reserved_blocks(N));
         self.blocks.check(&valid, reserved, is_written_beyond)?;
-        self.separation.check(self.table.logical_pages() as usize, self.blocks.entries())
+        self.separation.check(&self.table, &self.blocks)
     }
 }

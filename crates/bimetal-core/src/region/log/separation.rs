@@ -6,20 +6,31 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::Blocks;
+use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 
-/// A policy with `N` streams. Each stream has an open block of its own on each die, or, if there are [`lanes`](Self::lanes), on each
-/// of these. So its pages share blocks with each other only.
+/// A policy with `N` streams. Each stream has an open block of its own on each lane: each die, or, where dies are pooled, one of some
+/// lanes. So its pages share blocks with each other only.
 ///
 /// Blocks are numbered by their entries in the table of valid counts.
 pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
     /// Whether dies are pooled, and copies of collected pages go to several streams. Otherwise all copies go to the last.
     const POOLED: bool;
 
-    /// Lanes of pooled dies: open blocks of a stream.
-    fn lanes(&self) -> u32 {
-        1
+    /// The lane of a page on pooled dies; none if lanes take turns.
+    fn lane(&self, _logical: u32) -> Option<u32> {
+        None
     }
+
+    /// The full block that is to be collected before a lane opens one more, if it has as many as it may have.
+    fn victim_at_limit(&self, _counts: &ValidCounts, _lane: u32) -> Option<usize> {
+        None
+    }
+
+    /// Pages that are written from now on have this placement handle, 0 for none.
+    #[inline(always)]
+    fn set_handle(&mut self, _handle: u8) {}
 
     /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize;
@@ -35,8 +46,8 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
         counts.fewest(entries)
     }
 
-    /// A stream begins to fill a block.
-    fn opened(&mut self, _block: usize, _stream: usize) {}
+    /// A stream of a lane begins to fill a block.
+    fn opened(&mut self, _block: usize, _lane: u32, _stream: usize) {}
 
     /// A block is full.
     fn sealed(&mut self, _block: usize) {}
@@ -44,16 +55,16 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
     /// The pages of a block are going to be copied.
     fn collected(&mut self, _block: usize) {}
 
-    /// Bytes of tables beside the map that a controller would keep.
-    fn metadata_bytes(&self) -> u64 {
-        0
+    /// Bytes of the map of so many logical pages, and of other tables, that a controller would keep.
+    fn metadata_bytes(&self, logical_pages: u32) -> u64 {
+        u64::from(logical_pages) * 4
     }
 
-    /// Checks its own state against that of a log with so many logical pages and blocks.
+    /// Checks its own state against that of a log, which has been checked.
     ///
     /// # Errors
     /// The first disagreement.
-    fn check(&self, _logical_pages: usize, _blocks: usize) -> Result<(), String> {
+    fn check(&self, _table: &PageTable, _blocks: &Blocks<N>) -> Result<(), String> {
         Ok(())
     }
 }

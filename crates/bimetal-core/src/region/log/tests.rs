@@ -12,7 +12,7 @@ fn media(geometry: Geometry) -> Checked<SimMedia> {
     let chip = chip::find("chang-mlc").unwrap();
     let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
     let mut media = Checked::new(sim, &[(geometry, 0)]);
-    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write }, 0);
+    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 0);
     media
 }
 
@@ -150,7 +150,6 @@ fn a_block_ends_with_its_summary_and_collecting_skips_it() {
 /// Two streams for what is written and three for what is copied, by the numbers of pages.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Mixed {
-    lanes: u32,
     opened: u64,
     sealed: u64,
     collected: u64,
@@ -158,10 +157,6 @@ struct Mixed {
 
 impl Separation<5> for Mixed {
     const POOLED: bool = true;
-
-    fn lanes(&self) -> u32 {
-        self.lanes
-    }
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
         logical as usize % 2
@@ -171,7 +166,7 @@ impl Separation<5> for Mixed {
         2 + logical as usize % 3
     }
 
-    fn opened(&mut self, _: usize, _: usize) {
+    fn opened(&mut self, _: usize, _: u32, _: usize) {
         self.opened += 1;
     }
 
@@ -185,7 +180,7 @@ impl Separation<5> for Mixed {
 }
 
 fn pooled(geometry: Geometry, logical_pages: u64) -> Result<Log<Mixed, 5>, String> {
-    Log::pooled(REGION, geometry, logical_pages, COLLECTION, |_, lanes| Mixed { lanes, ..Mixed::default() })
+    Log::pooled(REGION, geometry, logical_pages, COLLECTION, |_| Mixed::default())
 }
 
 #[test]
@@ -200,8 +195,8 @@ fn pages_of_a_victim_go_to_several_streams_and_lanes() {
                 log.check().unwrap();
             }
         }
-        let Mixed { lanes, opened, sealed, collected } = *log.separation();
-        assert_eq!(collected - log.erases(), u64::from(log.blocks.victim(0).is_some()));
+        let (lanes, &Mixed { opened, sealed, collected }) = (log.blocks.lanes(), log.separation());
+        assert_eq!(collected - log.erases(), u64::from(log.blocks.victims()));
         assert!(
             lanes == 3 && opened > sealed && opened <= sealed + 15 && log.copied_pages() > 1000,
             "{opened} {sealed}"

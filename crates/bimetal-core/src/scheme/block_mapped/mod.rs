@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, ratio};
 use crate::chip::Chip;
-use crate::media::{Cause, CellMode, Media, Part};
+use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::model::chang::{self as model, ChainFactors};
 use crate::part::dual_pool::{DualPool, Pool};
 use crate::part::lru::LruCache;
@@ -157,7 +157,7 @@ impl BlockMapped {
             self.chains.take_spare(block, logical_block, CellMode::Native);
             for page in 0..pages {
                 let to = self.chains.geometry().ppa(block, page);
-                media.program(self.region, to, &[], Cause::Host);
+                media.program(self.region, to, &[], Stream::ONLY, Cause::Host);
                 self.chains.set(self.chains.first_page(logical_block) + page, Some(to));
             }
             self.chains.note_data(block, pages);
@@ -188,7 +188,7 @@ impl BlockMapped {
         if span.sectors == self.page_sectors {
             let to = self.next_page(media, overlay, span.block);
             let host = Part { data: media.host(), from: span.at, to: 0, sectors: span.sectors };
-            media.program(self.region, to, &[host], Cause::Host);
+            media.program(self.region, to, &[host], Stream::ONLY, Cause::Host);
             self.chains.place(span.block, span.logical, to);
         } else {
             let mut merge = PageMerge::default();
@@ -213,7 +213,7 @@ impl BlockMapped {
             let data = media.read(self.region, old, cause);
             merge.fill(data, 0, 0, self.page_sectors);
         }
-        media.program(self.region, to, merge.parts(), cause);
+        media.program(self.region, to, merge.parts(), Stream::ONLY, cause);
         self.chains.place(block, logical, to);
     }
 
@@ -388,7 +388,7 @@ impl BlockMapped {
             let run = self.chains.lookup_run(logical, end);
             let copied = run.len() as u32;
             if copied > 0 {
-                media.copy_run(self.region, run, to, cause);
+                media.copy_run(self.region, run, to, Stream::ONLY, cause);
                 self.chains.set_run(logical, copied, to);
                 logical += copied;
             } else {
@@ -411,14 +411,14 @@ impl BlockMapped {
         if overlay.joins_folds() && overlay.newer_sectors(logical) > 0 {
             overlay.pull(media, logical, &mut merge);
         } else if self.chains.lookup(logical).is_none() {
-            media.program(self.region, to, &[], cause);
+            media.program(self.region, to, &[], Stream::ONLY, cause);
             return;
         }
         if let Some(from) = self.chains.lookup(logical).filter(|_| merge.sectors() < self.page_sectors) {
             let data = media.read(self.region, from, cause);
             merge.fill(data, 0, 0, self.page_sectors);
         }
-        media.program(self.region, to, merge.parts(), cause);
+        media.program(self.region, to, merge.parts(), Stream::ONLY, cause);
         self.chains.set(logical, Some(to));
     }
 
@@ -520,7 +520,7 @@ mod tests {
         }
 
         fn serve(&mut self, op: Op, sector: u64, sectors: u32) {
-            let request = Request { arrival_ns: 0, sector, sectors, op };
+            let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
             self.media.begin(&request, 0);
             for span in self.blocks.spans(&request) {
                 match op {
@@ -540,7 +540,7 @@ mod tests {
     #[test]
     fn spans_cross_pages_and_logical_blocks() {
         let device = Device::new(6, SETTINGS);
-        let request = Request { arrival_ns: 0, sector: 54, sectors: 20, op: Op::Read };
+        let request = Request { arrival_ns: 0, sector: 54, sectors: 20, op: Op::Read, handle: 0 };
         let spans: Vec<_> =
             device.blocks.spans(&request).map(|s| (s.block, s.logical, s.first, s.sectors, s.at)).collect();
         assert_eq!(spans, [(0, 6, 6, 2, 0), (0, 7, 0, 8, 2), (1, 8, 0, 8, 10), (1, 9, 0, 2, 18)]);

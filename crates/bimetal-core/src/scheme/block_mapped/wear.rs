@@ -3,7 +3,7 @@
 //! [`DualPool`]: crate::part::dual_pool::DualPool
 
 use super::BlockMapped;
-use crate::media::{Cause, CellMode, Media};
+use crate::media::{Cause, CellMode, Media, Stream};
 use crate::part::dual_pool::Pool;
 use crate::units::BlockId;
 
@@ -46,10 +46,10 @@ impl BlockMapped {
             for page in 0..self.chains.programmed(from) {
                 let (old, new) = (geometry.ppa(from, page), geometry.ppa(to, page));
                 if self.chains.lookup(first + page) == Some(old) {
-                    media.copy(self.region, old, new, Cause::WearLevel);
+                    media.copy(self.region, old, new, Stream::ONLY, Cause::WearLevel);
                     self.chains.set(first + page, Some(new));
                 } else {
-                    media.program(self.region, new, &[], Cause::WearLevel);
+                    media.program(self.region, new, &[], Stream::ONLY, Cause::WearLevel);
                 }
                 self.chains.note_program(new, page);
             }
@@ -59,7 +59,7 @@ impl BlockMapped {
                 let Some(old) = self.chains.lookup(first + offset) else { continue };
                 if geometry.block_of(old) == from {
                     let new = geometry.ppa(to, page);
-                    media.copy(self.region, old, new, Cause::WearLevel);
+                    media.copy(self.region, old, new, Stream::ONLY, Cause::WearLevel);
                     self.chains.set(first + offset, Some(new));
                     self.chains.note_program(new, offset);
                     page += 1;

@@ -25,7 +25,7 @@ pub use parameters::Parameters;
 use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::chip::Chip;
-use crate::media::{Cause, CellMode, Media, Part};
+use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::model::chang::{self as model, LogFactors};
 use crate::model::wear_balance::RelativeWear;
 use crate::part::page_merge::PageMerge;
@@ -238,7 +238,7 @@ impl Chang {
             let here = self.tier.slots.slots().min(count - done);
             let page = self.next_page(media);
             let part = Part { data: media.host(), from: done * unit_sectors, to: 0, sectors: here * unit_sectors };
-            media.program(self.tier.region, page, &[part], Cause::Host);
+            media.program(self.tier.region, page, &[part], Stream::ONLY, Cause::Host);
             let slot = self.tier.slots.first_slot(page);
             for index in 0..here {
                 let (bucket, _) = self.buckets[(done + index) as usize];
@@ -394,10 +394,10 @@ impl Chang {
         }
         let to = self.take_page();
         match data {
-            None => media.copy(self.tier.region, page, to, Cause::Gc),
+            None => media.copy(self.tier.region, page, to, Stream::ONLY, Cause::Gc),
             Some(data) => {
                 let sectors = self.tier.slots.geometry().page_sectors();
-                media.program(self.tier.region, to, &[Part { data, from: 0, to: 0, sectors }], Cause::Gc);
+                media.program(self.tier.region, to, &[Part { data, from: 0, to: 0, sectors }], Stream::ONLY, Cause::Gc);
             }
         }
         self.counts.copied_back_pages += 1;
@@ -528,7 +528,7 @@ mod tests {
         }
 
         fn serve(&mut self, op: Op, sector: u64, sectors: u32) {
-            let request = Request { arrival_ns: 0, sector, sectors, op };
+            let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
             self.media.begin(&request, 0);
             self.chang.serve(&mut self.media, &request);
             Scheme::<Checked<SimMedia>>::check(&self.chang).unwrap();

@@ -32,7 +32,7 @@ impl Device {
     }
 
     fn serve(&mut self, op: Op, sector: u64, sectors: u32) {
-        let request = Request { arrival_ns: 0, sector, sectors, op };
+        let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         self.media.reset_counts();
         self.media.begin(&request, 0);
         self.scheme.serve(&mut self.media, &request);

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::media::{Cause, CellMode, Media};
+use crate::media::{Cause, CellMode, Media, Stream};
 use crate::units::{BlockId, Geometry, RegionId};
 
 /// Bytes of a cached page's entry: logical page, physical page.
@@ -82,7 +82,7 @@ impl Checkpoint {
         if page == 0 && self.begun > 2 {
             media.erase(self.region, block, CellMode::Native, Cause::Meta);
         }
-        media.program(self.region, self.geometry.ppa(block, page), &[], Cause::Meta);
+        media.program(self.region, self.geometry.ppa(block, page), &[], Stream::ONLY, Cause::Meta);
         self.written += 1;
         self.pending -= 1;
     }
@@ -104,7 +104,7 @@ mod tests {
         // 512 entries in a page, 2,048 in a block.
         assert_eq!([1, 2048, 2049].map(|pages| Checkpoint::blocks(&geometry, pages)), [2, 2, 4]);
         let mut checkpoint = Checkpoint::new(RegionId(0), geometry, 4);
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         // Checked media assert that pages are programmed in order and once per erase.
         for cached in [4096, 2049, 600, 4096] {
             checkpoint.begin(cached);

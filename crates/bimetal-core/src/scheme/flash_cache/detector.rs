@@ -43,7 +43,7 @@ mod tests {
     use crate::request::Op;
 
     fn sequential(detector: &mut SequentialDetector, requests: &[(u64, u32)]) -> Vec<bool> {
-        let request = |&(sector, sectors)| Request { arrival_ns: 0, sector, sectors, op: Op::Read };
+        let request = |&(sector, sectors)| Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 };
         requests.iter().map(|entry| detector.is_sequential(&request(entry))).collect()
     }
 

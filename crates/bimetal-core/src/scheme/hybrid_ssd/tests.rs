@@ -73,7 +73,7 @@ fn still() -> Script {
 
 fn filled(settings: Settings, steering: Script) -> (Tested, HybridSsd<Script>) {
     let (mut media, mut scheme) = small(settings, steering);
-    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
     scheme.fill(&mut media);
     (media, scheme)
 }
@@ -85,7 +85,7 @@ fn serve<const N: usize>(
     counted: [(usize, FlashOp, Cause); N],
 ) -> [u64; N] {
     media.reset_counts();
-    let request = Request { arrival_ns: 0, sector, sectors, op };
+    let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
     media.begin(&request, 0);
     scheme.serve(media, &request);
     Scheme::<Tested>::check(scheme).unwrap();
@@ -130,7 +130,7 @@ fn a_page_moves_as_a_whole() {
 fn a_fast_page_may_hold_several_slow_ones() {
     let shape = shape((8192, 16), (2048, 96));
     let mut device = (media(&shape), HybridSsd::over(&shape, SETTINGS, |_| still()).unwrap());
-    device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+    device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
     device.1.fill(&mut device.0);
     // Three quarters of the page are not the host's.
     assert_eq!(serve(&mut device, (Op::Write, 4, 4), ALL), [0, 1, 1, 0, 0, 3, 0, 4, 0]);
@@ -238,7 +238,7 @@ fn data_survive_where_there_is_hardly_room() {
         let steering = Script { period: 7, utilisations: (0..500).map(|n| f64::from(n * 37 % 100) / 100.0).collect() };
         let settings = Settings { reading, excess_pages: 3, ..SETTINGS };
         let mut device = (media(&shape), HybridSsd::over(&shape, settings, |_| steering).unwrap());
-        device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         device.1.fill(&mut device.0);
         assert!(device.1.pair.fast_limits().0 > 40, "{:?}", device.1.pair.fast_limits());
         let mut written = vec![0; 128 * 16];

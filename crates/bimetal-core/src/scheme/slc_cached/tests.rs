@@ -55,7 +55,7 @@ fn dynamic_on(shape: &Shape, settings: &[(&str, &str)]) -> Device<true> {
 impl<const DYNAMIC: bool> Device<DYNAMIC> {
     /// A request for `units` units from `unit` on.
     fn serve(&mut self, op: Op, unit: u32, units: u32) {
-        let request = Request { arrival_ns: 0, sector: u64::from(unit) * 8, sectors: units * 8, op };
+        let request = Request { arrival_ns: 0, sector: u64::from(unit) * 8, sectors: units * 8, op, handle: 0 };
         self.media.begin(&request, 0);
         self.scheme.serve(&mut self.media, &request);
         Scheme::<SimMedia>::check(&self.scheme).unwrap();
@@ -229,7 +229,7 @@ fn blocks_of_a_dynamic_cache_are_exchanged_even_if_the_drive_is_full() {
     // Blocks that have been erased in SLC mode once: those that have ended a cycle without a page in them are few.
     let worn_blocks = |period: &str| {
         let mut device = dynamic(&[("exchange_period", period)]);
-        device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+        device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         device.scheme.fill(&mut device.media);
         // The same pages again and again: the main area alone would wear a few blocks only.
         (0..400).for_each(|step| device.write(step * 3 % 12, 3));
@@ -243,7 +243,7 @@ fn blocks_of_a_dynamic_cache_are_exchanged_even_if_the_drive_is_full() {
 #[test]
 fn a_filled_drive_has_the_least_cache() {
     let mut device = dynamic(&[]);
-    device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write }, 0);
+    device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
     device.scheme.fill(&mut device.media);
     Scheme::<SimMedia>::check(&device.scheme).unwrap();
     assert_eq!(device.metric("cache_allowed_blocks"), 4);

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{UnitSettings, UnitSpace, default_unit_blocks};
 use crate::media::{Cause, Media, Part};
 use crate::region::Space;
-use crate::region::log::{Collection, Log};
+use crate::region::log::{Collection, Log, UnitSettings, Units, default_unit_blocks};
 use crate::scheme::Shape;
 use crate::units::{Geometry, Ppa, RegionId};
 
@@ -23,7 +22,7 @@ crate::choices! {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum MappedSpace {
     /// Mapped by units.
-    Unit(UnitSpace),
+    Unit(Log<Units, 1>),
     /// Mapped by pages.
     Page(Log),
 }
@@ -71,7 +70,7 @@ impl SlowRegion {
         match self.map {
             Map::Unit => {
                 let settings = UnitSettings { unit_blocks, reserve_blocks, idle_gc };
-                UnitSpace::new(region, geometry, logical_pages, settings).map(MappedSpace::Unit)
+                Log::by_units(region, geometry, logical_pages, settings).map(MappedSpace::Unit)
             }
             Map::Page => {
                 let settings = Collection { gc_free_blocks: reserve_blocks, idle_gc };

@@ -51,6 +51,7 @@ impl<M: Media, S: Space> Scheme<M> for OneRegion<S> {
         match request.op {
             Op::Write => {
                 let data = media.host();
+                self.0.set_handle(request.handle);
                 geometry.for_each_page(request, |logical, offset, sectors, at| {
                     let host = Part { data, from: at, to: offset, sectors };
                     if sectors == page_sectors {

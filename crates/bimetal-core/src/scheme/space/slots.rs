@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn write(media: &mut Checked<SimMedia>, slots: &mut Slots, slot: u32) {
-        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 4, op: Op::Write }, 0);
+        media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 4, op: Op::Write, handle: 0 }, 0);
         let host = Part { data: media.host(), from: 0, to: 0, sectors: 4 };
         (0..slots.flash_pages).for_each(|part| slots.write(media, slot, part, &[host], Cause::Host));
     }

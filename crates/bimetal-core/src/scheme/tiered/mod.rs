@@ -26,7 +26,7 @@ pub use fast::FastTier;
 pub use run::{Run, UnitSpan, units_of};
 pub use survivors::Survivors;
 
-use crate::media::{Cause, Media, Part};
+use crate::media::{Cause, Media, Part, Stream};
 use crate::part::page_merge::PageMerge;
 use crate::region::slot_index::SlotIndex;
 use crate::request::{Request, SECTOR_BYTES};
@@ -149,7 +149,7 @@ impl<S: Space> Tiers<S> {
         let host = Part { data: media.host(), from: run.at, to: run.first, sectors: run.sectors };
         let after = run.count * unit_sectors - run.first - run.sectors;
         if run.first == 0 && after == 0 {
-            media.program(self.fast.region(), page, &[host], cause);
+            media.program(self.fast.region(), page, &[host], Stream::ONLY, cause);
         } else {
             let mut merge = PageMerge::default();
             merge.fill(host.data, run.at, run.first, run.sectors);
@@ -161,7 +161,7 @@ impl<S: Space> Tiers<S> {
                     merge.fill(data, from, index * unit_sectors, unit_sectors);
                 }
             }
-            media.program(self.fast.region(), page, merge.parts(), cause);
+            media.program(self.fast.region(), page, merge.parts(), Stream::ONLY, cause);
         }
         self.put(run.unit, run.count, page);
     }
@@ -258,7 +258,7 @@ impl<S: Space> Tiers<S> {
     /// the new slot of each.
     #[inline]
     pub fn copy_fast<M: Media>(&mut self, media: &mut M, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
-        media.copy(self.fast.region(), from, to, Cause::Gc);
+        media.copy(self.fast.region(), from, to, Stream::ONLY, Cause::Gc);
         self.relocate(from, to, moved);
     }
 

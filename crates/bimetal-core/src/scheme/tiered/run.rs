@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_request_is_cut_into_units() {
-        let request = Request { arrival_ns: 0, sector: 13, sectors: 12, op: Op::Write };
+        let request = Request { arrival_ns: 0, sector: 13, sectors: 12, op: Op::Write, handle: 0 };
         let spans: Vec<_> = units_of(&units(), &request).map(|s| (s.unit, s.first, s.sectors, s.at)).collect();
         assert_eq!(spans, [(1, 5, 3, 0), (2, 0, 8, 3), (3, 0, 1, 11)]);
         let whole = Run::whole(&units(), &request);

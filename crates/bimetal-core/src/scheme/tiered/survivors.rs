@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::Tiers;
-use crate::media::{Cause, Media};
+use crate::media::{Cause, Media, Stream};
 use crate::region::Space;
 use crate::units::Ppa;
 
@@ -47,7 +47,7 @@ impl<S: Space> Tiers<S> {
     pub fn copy_survivors<M: Media>(&mut self, media: &mut M, survivors: &mut Survivors) -> u64 {
         let pages = survivors.from.len() as u64;
         if let Some(to) = survivors.to.take() {
-            media.copy_run(self.fast.region(), &survivors.from, to, Cause::Gc);
+            media.copy_run(self.fast.region(), &survivors.from, to, Stream::ONLY, Cause::Gc);
             survivors.from.clear();
         }
         pages

@@ -30,7 +30,7 @@ fn device(fast_bytes: u32, slow_bytes: u32) -> Device {
 }
 
 fn begin(media: &mut Checked<SimMedia>, op: Op, sector: u64, sectors: u32) -> Request {
-    let request = Request { arrival_ns: 0, sector, sectors, op };
+    let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
     media.reset_counts();
     media.begin(&request, 0);
     request

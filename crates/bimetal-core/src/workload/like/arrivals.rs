@@ -143,7 +143,7 @@ mod tests {
         let mut now_ns = 0;
         let request = |nth: u64| {
             now_ns += if (nth / 200).is_multiple_of(2) { 1000 } else { 1_000_000 };
-            Request { arrival_ns: now_ns, sector: 0, sectors: 8, op: Op::Read }
+            Request { arrival_ns: now_ns, sector: 0, sectors: 8, op: Op::Read, handle: 0 }
         };
         let requests: Vec<Request> = (0..20_000).map(request).collect();
         let arrivals = Arrivals::of(&requests);

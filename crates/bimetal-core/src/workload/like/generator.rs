@@ -279,7 +279,7 @@ impl Iterator for Generator {
         let span = self.model.span_pages * PAGE_SECTORS;
         let sectors = u64::from(sectors).min(span) as u32;
         let sector = sector.min(span - u64::from(sectors));
-        let request = Request { arrival_ns: self.now_ns, sector, sectors, op: op(kind as u8) };
+        let request = Request { arrival_ns: self.now_ns, sector, sectors, op: op(kind as u8), handle: 0 };
         let last = (request.end() - 1) / PAGE_SECTORS;
         self.streams[kind].follow(from, request.end(), !self.pages.contains(last));
         if request.op != Op::Trim {

@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fitted_is_refused() {
-        let request = |op, sector, sectors| Request { arrival_ns: 0, sector, sectors, op };
+        let request = |op, sector, sectors| Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         assert_eq!(Model::fit(&[]).unwrap_err(), FitError::NoData);
         assert_eq!(Model::fit(&[request(Op::Trim, 0, 8)]).unwrap_err(), FitError::NoData);
         let long = vec![request(Op::Read, 0, u32::MAX); 2];
@@ -272,7 +272,7 @@ mod tests {
     fn trims_stay_trims() {
         let request = |nth: u64| {
             let op = [Op::Write, Op::Read, Op::Trim][(nth % 3) as usize];
-            Request { arrival_ns: nth * 1000, sector: nth * 7 % 512 * 8, sectors: 8, op }
+            Request { arrival_ns: nth * 1000, sector: nth * 7 % 512 * 8, sectors: 8, op, handle: 0 }
         };
         let trace: Vec<Request> = (0..3000).map(request).collect();
         let generated: Vec<Request> = Model::fit(&trace).unwrap().generate(3000, 1).collect();

@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_page_is_known_by_its_last_request() {
-        let request = |op, sector, sectors| Request { arrival_ns: 0, sector, sectors, op };
+        let request = |op, sector, sectors| Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
         let mut pages = Pages::new(3);
         pages.touch(&request(Op::Write, 11, 20));
         let (position, known) = pages.find(1).unwrap();

@@ -61,6 +61,7 @@ use super::home_disk::HomeDisk;
 use bimetal_core::device::Resolved;
 
 pub use reader::Mapped;
+pub use survey::Places;
 use survey::survey;
 
 /// The file's name.

@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bimetal_core::device::Resolved;
-use bimetal_core::media::{Cause, CellMode, Media, Part};
+use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Scheme};
 use bimetal_core::units::{BlockId, Geometry, Ppa, RegionId};
@@ -90,7 +90,7 @@ impl Blocks {
 
 /// Where sectors on their way come from.
 #[derive(Clone, Copy, Debug)]
-enum From {
+pub enum From {
     /// Those that lie one behind the other, beginning there.
     Row(Place),
     /// As noted, from this entry on.
@@ -98,7 +98,7 @@ enum From {
 }
 
 /// Media that know where everything comes from, and move nothing.
-struct Places {
+pub struct Places {
     regions: Vec<Blocks>,
     /// Where the sectors of pages come from that were programmed since.
     pages: BTreeMap<(RegionId, Ppa), Box<[Place]>>,
@@ -129,7 +129,7 @@ impl Places {
         self.notes.clear();
         self.found.clear();
         self.found.resize(sectors as usize, None);
-        scheme.serve(self, &Request { arrival_ns: 0, sector, sectors, op: Op::Read });
+        scheme.serve(self, &Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 });
     }
 
     fn place(&self, from: From, at: u32) -> Place {
@@ -192,7 +192,7 @@ impl Media for Places {
         }
     }
 
-    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<From>], _: Cause) {
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<From>], _: Stream, _: Cause) {
         let mut places = vec![Place::Nowhere; self.regions[region.index()].page_sectors()];
         for part in parts {
             for at in 0..part.sectors {
@@ -202,7 +202,7 @@ impl Media for Places {
         self.put(region, page, places.into());
     }
 
-    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, _: Cause) {
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, _: Stream, _: Cause) {
         let places = self.pages.get(&(region, from)).cloned().unwrap_or_else(|| {
             let row = From::Row(self.first(region, from));
             (0..self.regions[region.index()].page_sectors() as u32).map(|at| self.place(row, at)).collect()

@@ -1,6 +1,6 @@
 //! The verbs of the seam over files: each is counted and timed by the simulated media, and moves bytes beside that.
 
-use bimetal_core::media::{Cause, CellMode, Media, Part};
+use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
 use bimetal_core::units::{BlockId, Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
@@ -26,14 +26,14 @@ impl Media for FileMedia {
         Carried { ready, from: From::Page(self.pages.len() as u32 - 1) }
     }
 
-    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], cause: Cause) {
+    fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], stream: Stream, cause: Cause) {
         self.parts.clear();
         let timed = |part: &Part<Carried>| {
             let Part { data, from, to, sectors } = *part;
             Part { data: data.ready, from, to, sectors }
         };
         self.parts.extend(parts.iter().map(timed));
-        self.sim.program(region, page, &self.parts, cause);
+        self.sim.program(region, page, &self.parts, stream, cause);
         let spot = self.take(region, page);
         if self.io == Io::Replay {
             return;
@@ -48,14 +48,14 @@ impl Media for FileMedia {
         self.store(region, &spot, parts);
     }
 
-    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, cause: Cause) {
-        self.sim.copy(region, from, to, cause);
+    fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause) {
+        self.sim.copy(region, from, to, stream, cause);
         self.write_row();
         self.copy_bytes(region, from, 1, to);
     }
 
-    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, cause: Cause) {
-        self.sim.copy_run(region, from, to, cause);
+    fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, stream: Stream, cause: Cause) {
+        self.sim.copy_run(region, from, to, stream, cause);
         self.write_row();
         let mut done = 0;
         while done < from.len() {

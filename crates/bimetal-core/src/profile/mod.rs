@@ -1,13 +1,15 @@
 //! What a workload is like: sizes, updates, hot set, footprint, hit rates, sequentiality, arrivals.
 //!
 //! Everything is exact but the hit rates of long traces, which are sampled. For the rest nothing is kept per sector or
-//! page: starts and ends of requests are sorted and swept, so that time and memory depend on the number of requests and
-//! not on their sizes or on the disk's; ten million requests take a few seconds and a few hundred megabytes.
+//! page: [`Spans`] of requests are swept. Ten million requests take one or two seconds and a few hundred megabytes.
+
+mod spans;
 
 use serde::Serialize;
 
 use crate::hit_rates::{self, HitRates};
 use crate::request::{Op, Request, SECTOR_BYTES};
+use spans::{Hits, Spans};
 
 /// Bytes of the aligned pages in which footprints and hot sets are counted.
 pub const PAGE_BYTES: u64 = 4096;
@@ -168,31 +170,108 @@ pub struct Arrivals {
 impl Profile {
     /// The figures of a trace in the order of its arrivals.
     pub fn of(requests: &[Request], curves: &CurvePlan) -> Self {
-        let footprint = Footprint::of(requests);
-        let sector_writes = Hits::of(requests.iter().filter(|request| request.op == Op::Write), 1);
-        let sector_reads = Hits::of(requests.iter().filter(|request| request.op == Op::Read), 1);
-        let aligned = data(requests).filter(|request| {
-            request.sector.is_multiple_of(PAGE_SECTORS) && request.end().is_multiple_of(PAGE_SECTORS)
-        });
-        let (aligned, data_requests) = (aligned.count() as u64, data(requests).count() as u64);
+        let mut tally = Tally { sizes: size_classes(), ..Tally::default() };
+        requests.iter().for_each(|request| tally.add(request));
+        let Tally { reads, writes, trims, data, aligned, end, mut sizes, mut read_spans, mut write_spans } = tally;
+        read_spans.sort();
+        write_spans.iter_mut().for_each(Spans::sort);
+        for (size, spans) in sizes.iter_mut().zip(&write_spans) {
+            size.update_ratio = ratio(size.write_bytes / SECTOR_BYTES, spans.distinct::<1>());
+        }
+        let write_spans = Spans::merged(write_spans);
+        let (sector_reads, sector_writes) = (read_spans.hits::<1>(), write_spans.hits::<1>());
+        let page_writes = write_spans.hits::<PAGE_SECTORS>();
+        let footprint = Footprint::of(read_spans, write_spans, end);
         Self {
             requests: requests.len() as u64,
-            reads: OpProfile::of(requests, Op::Read),
-            writes: OpProfile::of(requests, Op::Write),
-            trims: OpProfile::of(requests, Op::Trim),
-            sizes: size_classes(requests),
             update_ratio: ratio(sector_writes.total(), sector_writes.distinct()),
-            write_hits: sector_writes.classes(),
-            read_hits: sector_reads.classes(),
+            write_hits: hit_classes(&sector_writes),
+            read_hits: hit_classes(&sector_reads),
             sector_writes_max: sector_writes.most(),
             sector_reads_max: sector_reads.most(),
             footprint,
-            hot_set: HotSet::of(requests),
+            hot_set: HotSet::of(&page_writes),
             hit_rates: hit_rates(requests, footprint.touched_bytes / PAGE_BYTES, curves),
-            sequential_share: sequential_share(data(requests)),
-            aligned_share: ratio(aligned, data_requests),
-            arrivals: Arrivals::of(requests),
+            sequential_share: data.sequential_share(),
+            aligned_share: ratio(aligned, data.requests),
+            arrivals: Arrivals::of(requests, data.sectors * SECTOR_BYTES),
+            reads: reads.profile(),
+            writes: writes.profile(),
+            trims: trims.profile(),
+            sizes,
         }
+    }
+}
+
+/// What one pass over the requests counts.
+#[derive(Default)]
+struct Tally {
+    reads: Kind,
+    writes: Kind,
+    trims: Kind,
+    /// Reads and writes.
+    data: Kind,
+    /// Those whose start and end are multiples of a page.
+    aligned: u64,
+    /// One past their last sector.
+    end: u64,
+    sizes: Vec<SizeClass>,
+    read_spans: Spans,
+    /// By size class.
+    write_spans: [Spans; SIZE_CLASSES],
+}
+
+impl Tally {
+    fn add(&mut self, request: &Request) {
+        let Request { op, sector, sectors, .. } = *request;
+        if op == Op::Trim {
+            return self.trims.add(request);
+        }
+        self.data.add(request);
+        self.end = self.end.max(request.end());
+        self.aligned += u64::from((sector | request.end()).is_multiple_of(PAGE_SECTORS));
+        let class = (sectors.max(1).ilog2() as usize).min(SIZE_CLASSES - 1);
+        if op == Op::Read {
+            self.reads.add(request);
+            self.sizes[class].reads += 1;
+            self.read_spans.push(request);
+        } else {
+            self.writes.add(request);
+            self.sizes[class].writes += 1;
+            self.sizes[class].write_bytes += request.bytes();
+            self.write_spans[class].push(request);
+        }
+    }
+}
+
+/// Requests of one kind, as they are counted.
+#[derive(Default)]
+struct Kind {
+    requests: u64,
+    sectors: u64,
+    /// Where the last one ended.
+    end: u64,
+    /// Requests that begin there.
+    continued: u64,
+}
+
+impl Kind {
+    #[inline]
+    fn add(&mut self, request: &Request) {
+        self.continued += u64::from(self.requests > 0 && request.sector == self.end);
+        self.requests += 1;
+        self.sectors += u64::from(request.sectors);
+        self.end = request.end();
+    }
+
+    fn sequential_share(&self) -> Option<f64> {
+        if self.requests < 2 { None } else { ratio(self.continued, self.requests) }
+    }
+
+    fn profile(&self) -> OpProfile {
+        let bytes = self.sectors * SECTOR_BYTES;
+        let mean_bytes = ratio(bytes, self.requests).unwrap_or(0.0);
+        OpProfile { requests: self.requests, bytes, mean_bytes, sequential_share: self.sequential_share() }
     }
 }
 
@@ -204,7 +283,7 @@ fn hit_rates(requests: &[Request], touched_pages: u64, plan: &CurvePlan) -> Opti
 
 /// Number of distinct aligned 4-KiB pages that the requests touch.
 pub fn distinct_pages<'a>(requests: impl Iterator<Item = &'a Request>) -> u64 {
-    distinct(requests, PAGE_SECTORS)
+    Spans::of(requests).distinct::<PAGE_SECTORS>()
 }
 
 /// The requests that carry data: reads and writes.
@@ -218,155 +297,45 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 
 /// First and one past the last aligned 4-KiB page that a request touches.
 pub(crate) fn pages(request: &Request) -> (u64, u64) {
-    units(request, PAGE_SECTORS)
+    (request.sector / PAGE_SECTORS, request.end().div_ceil(PAGE_SECTORS))
 }
 
-/// First and one past the last unit of `unit_sectors` that a request touches.
-fn units(request: &Request, unit_sectors: u64) -> (u64, u64) {
-    (request.sector / unit_sectors, request.end().div_ceil(unit_sectors))
+/// All size classes, without requests.
+fn size_classes() -> Vec<SizeClass> {
+    (0..SIZE_CLASSES).map(|class| SizeClass { sectors: 1 << class, ..SizeClass::default() }).collect()
 }
 
-/// Number of distinct units that the requests touch.
-fn distinct<'a>(requests: impl Iterator<Item = &'a Request>, unit_sectors: u64) -> u64 {
-    let mut extents: Vec<(u64, u64)> = requests.map(|request| units(request, unit_sectors)).collect();
-    extents.sort_unstable();
-    let mut covered_to = 0;
-    let mut length = 0;
-    for (start, end) in extents {
-        length += end.saturating_sub(covered_to.max(start));
-        covered_to = covered_to.max(end);
-    }
-    length
-}
-
-fn sequential_share<'a>(requests: impl Iterator<Item = &'a Request>) -> Option<f64> {
-    let mut end = None;
-    let (mut count, mut continued) = (0, 0);
-    for request in requests {
-        count += 1;
-        continued += u64::from(end == Some(request.sector));
-        end = Some(request.end());
-    }
-    if count < 2 { None } else { ratio(continued, count) }
-}
-
-fn size_class(sectors: u32) -> usize {
-    (sectors.max(1).ilog2() as usize).min(SIZE_CLASSES - 1)
-}
-
-fn size_classes(requests: &[Request]) -> Vec<SizeClass> {
-    let class = |class: usize| {
-        let of =
-            |op: Op| requests.iter().filter(move |request| request.op == op && size_class(request.sectors) == class);
-        let written: u64 = of(Op::Write).map(|request| u64::from(request.sectors)).sum();
-        SizeClass {
-            sectors: 1 << class,
-            reads: of(Op::Read).count() as u64,
-            writes: of(Op::Write).count() as u64,
-            write_bytes: written * SECTOR_BYTES,
-            update_ratio: ratio(written, distinct(of(Op::Write), 1)),
-        }
-    };
-    (0..SIZE_CLASSES).map(class).collect()
-}
-
-impl OpProfile {
-    fn of(requests: &[Request], op: Op) -> Self {
-        let of_op = || requests.iter().filter(|request| request.op == op);
-        let count = of_op().count() as u64;
-        let bytes = of_op().map(Request::bytes).sum();
-        Self {
-            requests: count,
-            bytes,
-            mean_bytes: ratio(bytes, count).unwrap_or(0.0),
-            sequential_share: sequential_share(of_op()),
+fn hit_classes(hits: &Hits) -> Vec<HitClass> {
+    let mut classes: Vec<HitClass> = Vec::new();
+    for (count, sectors) in hits.iter() {
+        let hits = 1 << count.ilog2();
+        match classes.last_mut() {
+            Some(class) if class.hits == hits => class.sectors += sectors,
+            _ => classes.push(HitClass { hits, sectors }),
         }
     }
+    classes
 }
 
 impl Footprint {
-    fn of(requests: &[Request]) -> Self {
-        let of = |op: Op| distinct_pages(requests.iter().filter(|request| request.op == op));
-        let (read, written, touched) = (of(Op::Read), of(Op::Write), distinct_pages(data(requests)));
-        let end = data(requests).map(|request| units(request, PAGE_SECTORS).1).max().unwrap_or(0);
+    /// Of reads and writes that end before the sector `end`.
+    fn of(reads: Spans, writes: Spans, end: u64) -> Self {
+        let pages = |spans: &Spans| spans.distinct::<PAGE_SECTORS>();
+        let (read, written) = (pages(&reads), pages(&writes));
+        let touched = pages(&Spans::merged([reads, writes]));
         Self {
             read_bytes: read * PAGE_BYTES,
             written_bytes: written * PAGE_BYTES,
             both_bytes: (read + written - touched) * PAGE_BYTES,
             touched_bytes: touched * PAGE_BYTES,
-            span_bytes: end.saturating_mul(PAGE_BYTES),
+            span_bytes: end.div_ceil(PAGE_SECTORS).saturating_mul(PAGE_BYTES),
         }
     }
-}
-
-/// How many units are hit how often: `units[n]` units are hit `n` times.
-struct Hits {
-    units: Vec<u64>,
-}
-
-impl Hits {
-    /// Sweeps over the starts and ends of all requests: between two of them every unit is hit as often as requests are
-    /// open.
-    fn of<'a>(requests: impl Iterator<Item = &'a Request>, unit_sectors: u64) -> Self {
-        let touched = requests.filter(|request| request.sectors > 0);
-        let (mut starts, mut ends): (Vec<u64>, Vec<u64>) = touched.map(|request| units(request, unit_sectors)).unzip();
-        starts.sort_unstable();
-        ends.sort_unstable();
-        let mut hits = vec![0];
-        let (mut opened, mut at) = (0, 0);
-        for (closed, &end) in ends.iter().enumerate() {
-            while opened < starts.len() && starts[opened] < end {
-                add(&mut hits, opened - closed, starts[opened] - at);
-                at = starts[opened];
-                opened += 1;
-            }
-            add(&mut hits, opened - closed, end - at);
-            at = end;
-        }
-        Self { units: hits }
-    }
-
-    /// Hits of all units.
-    fn total(&self) -> u64 {
-        self.units.iter().enumerate().map(|(count, units)| count as u64 * units).sum()
-    }
-
-    /// Units that are hit at all.
-    fn distinct(&self) -> u64 {
-        self.units.iter().skip(1).sum()
-    }
-
-    /// Hits of the unit that is hit most.
-    fn most(&self) -> u64 {
-        self.units.len() as u64 - 1
-    }
-
-    fn classes(&self) -> Vec<HitClass> {
-        let mut classes: Vec<HitClass> = Vec::new();
-        for (count, &sectors) in self.units.iter().enumerate().skip(1) {
-            let hits = 1 << count.ilog2();
-            match classes.last_mut() {
-                Some(class) if class.hits == hits => class.sectors += sectors,
-                _ => classes.push(HitClass { hits, sectors }),
-            }
-        }
-        classes
-    }
-}
-
-fn add(hits: &mut Vec<u64>, count: usize, units: u64) {
-    if units == 0 || count == 0 {
-        return;
-    }
-    if hits.len() <= count {
-        hits.resize(count + 1, 0);
-    }
-    hits[count] += units;
 }
 
 impl HotSet {
-    fn of(requests: &[Request]) -> Option<Self> {
-        let hits = Hits::of(requests.iter().filter(|request| request.op == Op::Write), PAGE_SECTORS);
+    /// Of the writes of pages.
+    fn of(hits: &Hits) -> Option<Self> {
         let (total, pages) = (hits.total(), hits.distinct());
         if total == 0 {
             return None;
@@ -384,34 +353,9 @@ impl HotSet {
     }
 }
 
-impl Hits {
-    /// Hits of the `wanted` units that are hit most.
-    fn of_hottest(&self, wanted: u64) -> u64 {
-        let mut left = wanted;
-        let mut sum = 0;
-        for (count, &units) in self.units.iter().enumerate().rev() {
-            let taken = units.min(left);
-            sum += taken * count as u64;
-            left -= taken;
-        }
-        sum
-    }
-
-    /// Fewest units that together are hit `wanted` times.
-    fn fewest(&self, wanted: u64) -> u64 {
-        let mut left = wanted;
-        let mut sum = 0;
-        for (count, &units) in self.units.iter().enumerate().skip(1).rev() {
-            let taken = units.min(left.div_ceil(count as u64));
-            sum += taken;
-            left = left.saturating_sub(taken * count as u64);
-        }
-        sum
-    }
-}
-
 impl Arrivals {
-    fn of(requests: &[Request]) -> Option<Self> {
+    /// Of requests that read and write so many bytes.
+    fn of(requests: &[Request], bytes: u64) -> Option<Self> {
         let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
         let mut gaps: Vec<u64> =
             requests.windows(2).map(|pair| pair[1].arrival_ns.saturating_sub(pair[0].arrival_ns)).collect();
@@ -428,7 +372,7 @@ impl Arrivals {
         Some(Self {
             duration_s,
             requests_per_s: per_s(count as f64),
-            bytes_per_s: per_s(data(requests).map(Request::bytes).sum::<u64>() as f64),
+            bytes_per_s: per_s(bytes as f64),
             interval_mean_us: duration_s * 1e6 / count as f64,
             interval_p50_us: quantile_us(50),
             interval_p99_us: quantile_us(99),
@@ -439,14 +383,11 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::part::random;
     use crate::workload;
 
     fn request(arrival_us: u64, op: Op, sector: u64, sectors: u32) -> Request {
-        Request { arrival_ns: arrival_us * 1000, sector, sectors, op }
+        Request { arrival_ns: arrival_us * 1000, sector, sectors, op, handle: 0 }
     }
 
     #[test]
@@ -493,33 +434,6 @@ mod tests {
         let profile = Profile::of(&[], &CurvePlan::default());
         assert_eq!((profile.update_ratio, profile.sequential_share, profile.arrivals), (None, None, None));
         assert_eq!((profile.hot_set, profile.aligned_share, profile.footprint), (None, None, Footprint::default()));
-    }
-
-    #[test]
-    fn sweeping_agrees_with_counting_each_sector() {
-        let mut state = 11;
-        let mut requests = Vec::new();
-        let mut counted = BTreeMap::new();
-        for _ in 0..3000 {
-            let (sector, sectors) = (random::below(&mut state, 500), 1 + random::below(&mut state, 40) as u32);
-            requests.push(request(0, Op::Write, sector, sectors));
-            for hit in sector..sector + u64::from(sectors) {
-                *counted.entry(hit).or_insert(0u64) += 1;
-            }
-        }
-        let hits = Hits::of(requests.iter(), 1);
-        let mut expected = vec![0; hits.units.len()];
-        for &count in counted.values() {
-            expected[count as usize] += 1;
-        }
-        assert_eq!(hits.units, expected);
-        assert_eq!(distinct(requests.iter(), 1), counted.len() as u64);
-        let mut counts: Vec<u64> = counted.values().copied().collect();
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        assert_eq!(hits.of_hottest(7), counts[..7].iter().sum::<u64>());
-        let wanted = hits.total() / 3;
-        let fewest = hits.fewest(wanted) as usize;
-        assert!(counts[..fewest].iter().sum::<u64>() >= wanted && counts[..fewest - 1].iter().sum::<u64>() < wanted);
     }
 
     /// The generated NTFS workload has what Chang's figure 7 shows of the real one.

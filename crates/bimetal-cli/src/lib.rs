@@ -1,0 +1,95 @@
+//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace formats and
+//! workloads than those that are built in.
+//!
+//! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
+//! the work failed and 2 if what was asked for cannot be.
+
+mod advise;
+mod args;
+mod bench;
+mod check;
+mod compare;
+mod convert;
+mod copy;
+mod create;
+mod details;
+mod drives;
+mod dump;
+mod failure;
+mod figures;
+mod generate;
+mod header;
+mod list;
+mod output;
+mod paper;
+mod profile;
+mod program;
+mod progress;
+#[cfg(test)]
+mod reference;
+mod replay;
+mod schema;
+mod serve;
+mod setup;
+mod stat;
+mod sweep;
+mod table;
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use bimetal_study::number;
+use clap::Parser;
+
+use args::{Benchmark, Cli, Command};
+use failure::Failure;
+pub use program::Program;
+
+/// Runs the command that the arguments of the process ask for.
+fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return Err(Failure::command_line(&error)),
+        // Help and version.
+        Err(shown) => return Ok(shown.print()?),
+    };
+    match cli.command {
+        Command::Compare(args) => compare::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
+        Command::Advise(args) => advise::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Paper(args) => paper::run(&args),
+        Command::Drives(args) => drives::run(&args),
+        Command::Create(args) => create::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Copy(args) => copy::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Dump(args) => dump::run(&args),
+        Command::Bench(args) => match args.what {
+            Benchmark::Nbd(args) => bench::nbd(&args),
+        },
+        Command::List(args) => list::run(&args),
+        Command::Schema(args) => output::print(&schema::text(&args.output)?),
+    }
+}
+
+/// Warns of what a user should know before trusting a result.
+fn warn(text: &str) {
+    say("warning", AnsiColor::Yellow, text);
+}
+
+/// Says what was done.
+fn inform(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// One line on the standard error; nobody listening there is no reason to fail.
+fn say(kind: &str, color: AnsiColor, text: &str) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    let line = text.replace('\n', "; ");
+    let _ = writeln!(anstream::stderr().lock(), "{style}{kind}:{style:#} {line}");
+}

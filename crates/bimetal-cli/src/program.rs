@@ -1,0 +1,92 @@
+//! A program with the commands of `bimetal`.
+
+use std::process::ExitCode;
+
+use anstyle::AnsiColor;
+use bimetal_core::registry::RegistryError;
+use bimetal_core::scheme::{ParameterSet, SchemeSpec, Shape};
+use bimetal_core::trace::Format;
+use bimetal_core::workload::{Requests, WorkloadSpec};
+use bimetal_core::{scheme, trace, workload};
+use bimetal_live::store::{self, StoredScheme};
+
+use crate::failure::Failure;
+use crate::{run, say};
+
+/// A program with all commands of `bimetal`, and with the schemes, trace formats and workloads that it is given beside the built-in
+/// ones. They are listed after those, in the order in which they are given.
+///
+/// ```no_run
+/// # use bimetal_cli::Program;
+/// # use bimetal_core::workload::{self, Requests, WorkloadSpec};
+/// # bimetal_core::parameters! { SPEC.name; /// Parameters.
+/// # pub struct Parameters { /// Number of requests.
+/// # pub requests: u64 = 10; } }
+/// # static SPEC: WorkloadSpec = WorkloadSpec { name: "ours", summary: "", source: "", parameters: Parameters::specs,
+/// #     targets: workload::no_targets, in_small: &[] };
+/// # fn generate(_: &Parameters, _: u64) -> Result<Requests, String> { Err(String::new()) }
+/// let status = Program::new().workload(&SPEC, generate).run();
+/// ```
+#[derive(Default)]
+#[must_use = "nothing happens before it is run"]
+pub struct Program {
+    schemes: Vec<scheme::Entry>,
+    formats: Vec<&'static Format>,
+    workloads: Vec<workload::Entry>,
+}
+
+impl Program {
+    /// `bimetal` as it is.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a scheme, to be simulated and to be served: its line of the registry, and what makes it of a device and its parameters.
+    /// [`scheme::contract`] says what it takes.
+    pub fn scheme<P: ParameterSet, S: StoredScheme>(
+        mut self,
+        spec: &'static SchemeSpec,
+        new: fn(&Shape, P) -> Result<S, String>,
+    ) -> Self {
+        self.schemes.push(store::scheme_entry(spec, new));
+        self
+    }
+
+    /// Adds a trace format. [`trace::contract`] says what it takes.
+    pub fn format(mut self, format: &'static Format) -> Self {
+        self.formats.push(format);
+        self
+    }
+
+    /// Adds a workload: its line of the registry, and what generates it from its parameters and a seed.
+    pub fn workload<P: ParameterSet>(
+        mut self,
+        spec: &'static WorkloadSpec,
+        generate: fn(&P, u64) -> Result<Requests, String>,
+    ) -> Self {
+        self.workloads.push(workload::Entry::of(spec, generate));
+        self
+    }
+
+    /// Puts what it was given into the registries of this process, as [`Self::run`] does first: for tests of schemes, formats and
+    /// workloads by their names.
+    ///
+    /// # Errors
+    /// A name is taken, or a registry is in use already.
+    pub fn register(self) -> Result<(), RegistryError> {
+        scheme::add(self.schemes)?;
+        trace::add(&self.formats)?;
+        workload::add(self.workloads)
+    }
+
+    /// Runs the command that the arguments of the process ask for. Errors are said on the standard error.
+    pub fn run(self) -> ExitCode {
+        match self.register().map_err(Failure::failed).and_then(|()| run()) {
+            Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+            Err(Failure::Message { status, text }) => {
+                say("error", AnsiColor::Red, &text);
+                ExitCode::from(status)
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `bimetal schema`: JSON schemas of what `--json` writes, made from the types that are written: names, types, and what each figure
+//! means.
+
+use std::collections::BTreeMap;
+
+use bimetal_papers::catalogue::PaperItem;
+use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
+use bimetal_study::compare::Comparison;
+use bimetal_study::sweep::export::Cell;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+
+use crate::failure::Failure;
+
+/// The output of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Its name: that of the command, with a hyphen before what is listed.
+    pub name: &'static str,
+    /// Its schema.
+    pub schema: fn() -> Schema,
+}
+
+/// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known.
+pub const OUTPUTS: [Output; 10] = [
+    Output { name: "compare", schema: of::<Comparison> },
+    Output { name: "replay", schema: of::<Comparison> },
+    Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },
+    Output { name: "list-schemes", schema: of::<Vec<SchemeItem>> },
+    Output { name: "list-chips", schema: of::<Vec<ChipItem>> },
+    Output { name: "list-drives", schema: of::<Vec<DriveItem>> },
+    Output { name: "list-devices", schema: of::<Vec<DeviceItem>> },
+    Output { name: "list-formats", schema: of::<Vec<FormatItem>> },
+    Output { name: "list-workloads", schema: of::<Vec<WorkloadItem>> },
+    Output { name: "list-papers", schema: of::<Vec<PaperItem>> },
+];
+
+/// The schema of the output of that name, as text.
+///
+/// # Errors
+/// An output that has none.
+pub fn text(name: &str) -> Result<String, Failure> {
+    let output = find(name).ok_or_else(|| Failure::usage(format!("there is no schema of `{name}`")))?;
+    let text = serde_json::to_string_pretty(&(output.schema)()).map_err(Failure::failed)?;
+    Ok(text + "\n")
+}
+
+/// The output of that name.
+fn find(name: &str) -> Option<Output> {
+    OUTPUTS.into_iter().find(|output| output.name == name)
+}
+
+fn of<T: JsonSchema>() -> Schema {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(without_links).transform(&mut schema);
+    schema
+}
+
+/// Descriptions are those of the sources, whose links to other types mean nothing here.
+fn without_links(schema: &mut Schema) {
+    if let Some(serde_json::Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace("[`", "`").replace("`]", "`");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_says_what_it_means() {
+        for output in OUTPUTS {
+            let schema = (output.schema)();
+            let definitions = schema.get("$defs").and_then(|all| all.as_object()).into_iter().flatten();
+            let whole = (&output.name.to_owned(), schema.as_value());
+            for (name, record) in definitions.chain([whole]) {
+                for (field, kind) in record["properties"].as_object().into_iter().flatten() {
+                    let said = kind["description"].as_str().unwrap_or_default();
+                    assert!(said.len() > 4 && !said.contains("[`"), "{}: {name}.{field}: {said:?}", output.name);
+                }
+            }
+        }
+    }
+}

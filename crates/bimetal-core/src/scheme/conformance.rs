@@ -1,0 +1,189 @@
+//! What every scheme is held to, as functions that panic where it is not: for the tests of schemes here and in other crates.
+//!
+//! Small devices of all shapes are filled, or not, and serve random requests over [`Checked`] media, which assert the rules of flash and
+//! follow the data. The simplest model there is, the version that each sector was last written with, knows what every read must give.
+//!
+//! ```
+//! # use bimetal_core::scheme::conformance::{self, Subject};
+//! let pagemap = Subject::registered(bimetal_core::scheme::find("pagemap").unwrap());
+//! conformance::repeats_to_the_bit(&pagemap, &[]);
+//! ```
+
+mod device;
+mod model;
+mod saved;
+
+use super::entry::{Constructor, construct};
+use super::{ParameterSet, Scheme, SchemeSpec, Shape};
+use crate::media::{Checked, SimMedia, Simulation};
+use crate::request::{Op, Request};
+use crate::save::Save;
+pub use device::{DEVICES, Device};
+use model::Model;
+pub use saved::{
+    goes_on_when_restored, refuses_cut_states, refuses_states_of, refuses_states_of_other_devices,
+    survives_damaged_states,
+};
+
+/// Settings of a scheme: keys and values.
+pub type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+type Media = Checked<SimMedia>;
+
+/// A scheme that is tried.
+pub struct Subject {
+    spec: &'static SchemeSpec,
+    checked: Constructor<Media>,
+    simulated: Constructor<SimMedia>,
+}
+
+impl Subject {
+    /// A scheme, given as to [`Entry::of`](super::Entry::of); it need not be in the registry.
+    pub fn of<P, S>(spec: &'static SchemeSpec, new: fn(&Shape, P) -> Result<S, String>) -> Self
+    where
+        P: ParameterSet,
+        S: Scheme<SimMedia> + Scheme<Media> + serde::Serialize + serde::de::DeserializeOwned + 'static,
+    {
+        Self {
+            spec,
+            checked: Box::new(move |shape, settings, saved| construct(spec, new, shape, settings, saved)),
+            simulated: Box::new(move |shape, settings, saved| construct(spec, new, shape, settings, saved)),
+        }
+    }
+
+    /// A scheme of the registry.
+    // Inline, so that schemes are compiled for these media where they are tested and not in every program.
+    #[inline]
+    pub fn registered(spec: &'static SchemeSpec) -> Self {
+        let name = spec.name;
+        Self {
+            spec,
+            checked: Box::new(|shape, settings, saved| super::construct(name, shape, settings, saved)),
+            simulated: Box::new(|shape, settings, saved| super::construct(name, shape, settings, saved)),
+        }
+    }
+
+    /// Its line of the registry.
+    pub fn spec(&self) -> &'static SchemeSpec {
+        self.spec
+    }
+
+    /// Whether it can be made on a device with these settings.
+    pub fn runs_on(&self, device: &Device, settings: Pairs<'_>) -> bool {
+        (self.checked)(&device.shape(self.spec.regions), &owned(settings), None).is_ok()
+    }
+}
+
+/// A request during which a device is filled.
+const NOTHING: Request = Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 };
+
+fn owned(settings: Pairs<'_>) -> Vec<(String, String)> {
+    settings.iter().map(|&(key, value)| (key.into(), value.into())).collect()
+}
+
+/// A scheme at work on a checked device, with the model that it is held against.
+struct Running {
+    scheme: Box<dyn Scheme<Media>>,
+    media: Media,
+    model: Model,
+}
+
+impl Running {
+    fn new(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, seed: u64) -> Self {
+        println!("{} on `{}`, {settings:?}, filled: {filled}, seed {seed}", subject.spec.name, device.name);
+        let shape = device.shape(subject.spec.regions);
+        let made = (subject.checked)(&shape, &owned(settings), None);
+        let mut scheme = made.unwrap_or_else(|error| panic!("on `{}`: {error}", device.name));
+        let mut media = device.media(&shape);
+        if filled {
+            media.begin(&NOTHING, 0);
+            scheme.fill(&mut media);
+            checked(scheme.as_ref(), "when filled");
+        }
+        Self { scheme, media, model: Model::new(shape.logical_sectors, filled, seed) }
+    }
+
+    /// Serves random requests, with some idle time.
+    fn serve(&mut self, requests: u64) {
+        for number in 0..requests {
+            let request = self.model.request(number * 20 / requests);
+            self.model.step(&mut self.media, self.scheme.as_mut(), &request);
+            if number % 64 == 0 {
+                self.media.begin_background();
+                self.scheme.idle(&mut self.media, 8);
+            }
+            if number % (requests / 50).max(1) == 0 {
+                checked(self.scheme.as_ref(), "between requests");
+            }
+        }
+        checked(self.scheme.as_ref(), "after the requests");
+    }
+
+    /// Reads all sectors.
+    fn read_all(&mut self, sectors: u64) {
+        for sector in (0..sectors).step_by(256) {
+            let sectors = 256.min(sectors - sector) as u32;
+            let request = Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 };
+            self.model.step(&mut self.media, self.scheme.as_mut(), &request);
+        }
+    }
+}
+
+fn checked(scheme: &dyn Scheme<Media>, when: &str) {
+    scheme.check().unwrap_or_else(|broken| panic!("{when}: {broken}"));
+}
+
+/// Serves random requests, holding every read against what was written, and reads everything at the end.
+pub fn returns_what_was_written(
+    subject: &Subject,
+    device: &Device,
+    settings: Pairs<'_>,
+    filled: bool,
+    requests: u64,
+    seed: u64,
+) {
+    let mut running = Running::new(subject, device, settings, filled, seed);
+    running.serve(requests);
+    running.read_all(device.shape(subject.spec.regions).logical_sectors);
+}
+
+/// The same on every device for each other word of each parameter that is a choice. A combination that a device cannot have is passed
+/// over.
+pub fn every_choice_returns_what_was_written(subject: &Subject, requests: u64) {
+    for parameter in (subject.spec.parameters)() {
+        for word in parameter.accepts.split('`').skip(1).step_by(2).filter(|word| *word != parameter.default) {
+            let settings = [(parameter.name, word)];
+            for device in DEVICES.iter().filter(|device| subject.runs_on(device, &settings)) {
+                returns_what_was_written(subject, device, &settings, true, requests, 5);
+            }
+        }
+    }
+}
+
+/// The same requests twice: the same state of the scheme and of its media, to the bit.
+pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
+    let state = || {
+        let mut running = Running::new(subject, &DEVICES[0], settings, true, 1);
+        running.serve(2000);
+        let (mut scheme, mut media) = (Vec::new(), Vec::new());
+        running.scheme.save(&mut scheme);
+        running.media.save(&mut media);
+        (scheme, media)
+    };
+    assert!(state() == state(), "`{}` does not repeat itself", subject.spec.name);
+}
+
+/// All of it, in some seconds: with these settings, and with each choice.
+pub fn holds(subject: &Subject, settings: Pairs<'_>) {
+    for device in DEVICES {
+        for filled in [true, false] {
+            returns_what_was_written(subject, device, settings, filled, 4000, 1);
+            goes_on_when_restored(subject, device, settings, filled, 1000);
+        }
+    }
+    every_choice_returns_what_was_written(subject, 2000);
+    repeats_to_the_bit(subject, settings);
+    refuses_states_of_other_devices(subject);
+    refuses_cut_states(subject);
+    survives_damaged_states(subject);
+}

@@ -1,0 +1,129 @@
+//! Small devices in all shapes that schemes ask for, with sound blocks and with failing ones.
+
+use super::Media;
+use crate::chip::{self, Chip};
+use crate::drive::{self, Drive};
+use crate::media::{Checked, Faults, SimMedia, SimRegion, Volume};
+use crate::scheme::{RegionShape, Regions, Shape};
+use crate::units::Geometry;
+
+/// Page bytes, pages per block, blocks.
+type Layout = (u32, u32, u32);
+
+/// A small device in the shapes that schemes ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    /// What is special about it.
+    pub name: &'static str,
+    logical_bytes: u64,
+    fast: Layout,
+    slow: Layout,
+    dies: u32,
+    faults: Faults,
+}
+
+const SOUND: Faults = Faults { program_fail_ppm: 0, erase_fail_ppm: 0, factory_bad_ppm: 0, replacement_blocks: 0 };
+const FAULTY: Faults =
+    Faults { program_fail_ppm: 100, erase_fail_ppm: 2000, factory_bad_ppm: 10_000, replacement_blocks: 1000 };
+
+/// Devices of a few MiB; the slow regions have a little more than the spare area that any scheme asks for.
+pub const DEVICES: &[Device] = &[
+    Device {
+        name: "small pages in front of larger ones",
+        logical_bytes: 4 << 20,
+        fast: (2048, 16, 16),
+        slow: (4096, 32, 42),
+        dies: 1,
+        faults: SOUND,
+    },
+    Device {
+        name: "equal pages, failing blocks",
+        logical_bytes: 4 << 20,
+        fast: (4096, 16, 12),
+        slow: (4096, 16, 80),
+        dies: 2,
+        faults: FAULTY,
+    },
+    Device {
+        name: "blocks of 384 large pages",
+        logical_bytes: 36 << 20,
+        fast: (4096, 64, 10),
+        slow: (8192, 384, 20),
+        dies: 1,
+        faults: SOUND,
+    },
+    Device {
+        name: "a fast page over several slow ones, logical end within a block",
+        logical_bytes: (5 << 20) + (68 << 10),
+        fast: (8192, 8, 20),
+        slow: (2048, 48, 70),
+        dies: 1,
+        faults: FAULTY,
+    },
+];
+
+fn chip_of(name: &str, (page_bytes, pages_per_block, _): Layout) -> Chip {
+    let mut chip = chip::find(name).unwrap_or_else(|| panic!("the catalogue has `{name}`"));
+    // Few cycles, so that runs go far beyond them.
+    (chip.page_bytes, chip.pages_per_block, chip.endurance) = (page_bytes, pages_per_block, chip.endurance / 1000);
+    if let Some(mode) = &mut chip.slc_mode {
+        mode.pages_per_block = pages_per_block / 2;
+    }
+    chip
+}
+
+fn region_of(chip: &str, layout: Layout, blocks: u32, dies: u32) -> RegionShape {
+    let geometry = Geometry::new(layout.0, layout.1, blocks, dies).unwrap_or_else(|error| panic!("{error}"));
+    RegionShape { chip: chip_of(chip, layout), geometry }
+}
+
+impl Device {
+    /// What a scheme sees of it.
+    pub fn shape(&self, regions: Regions) -> Shape {
+        let fast = region_of("chang-slc", self.fast, self.fast.2, self.dies);
+        let slow = region_of("chang-mlc", self.slow, self.slow.2, self.dies);
+        let dual = region_of("chang-mlc", self.slow, self.slow.2 + 12, self.dies);
+        let disks = match regions {
+            Regions::FlashOverDisk => drive::catalogue(),
+            Regions::One | Regions::FastAndSlow | Regions::DualMode => Vec::new(),
+        };
+        let regions = match regions {
+            Regions::One => vec![slow],
+            Regions::FastAndSlow => vec![fast, slow],
+            Regions::DualMode => vec![dual],
+            // Half as large as the disk, at most.
+            Regions::FlashOverDisk => vec![region_of("chang-slc", self.fast, 2 * self.fast.2, self.dies)],
+        };
+        Shape { logical_sectors: self.logical_bytes / 512, regions, disks, seed: 1 }
+    }
+
+    /// Its simulated media.
+    pub(super) fn sim(&self, shape: &Shape) -> SimMedia {
+        let regions: Vec<SimRegion> = shape
+            .regions
+            .iter()
+            .map(|region| SimRegion {
+                chip: region.chip.clone(),
+                geometry: region.geometry,
+                channels: 1,
+                faults: self.faults,
+            })
+            .collect();
+        // Equal parts of the data are on each disk, the first part on the first one.
+        let disks = shape.disks.len() as u64;
+        let volume = |(index, drive): (u64, &Drive)| {
+            let sectors = shape.logical_sectors * (index + 1) / disks - shape.logical_sectors * index / disks;
+            Volume { drive: drive.clone(), sectors }
+        };
+        let volumes: Vec<Volume> = (0..).zip(&shape.disks).map(volume).collect();
+        SimMedia::new(&regions, 7).with_disks(&volumes)
+    }
+
+    /// The same media, checked.
+    pub(super) fn media(&self, shape: &Shape) -> Media {
+        let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
+        let checked: Vec<(Geometry, u32)> =
+            shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
+        Checked::new(self.sim(shape), &checked)
+    }
+}

@@ -1,0 +1,308 @@
+//! How long pages live: the distribution of update intervals, from a sample of the pages.
+//!
+//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. Of
+//! every so many pages one is watched, and each of its intervals counted. The shortest intervals, those within a unit, belong to few and
+//! very hot pages that a sample may miss; so all pages are watched in ten units of the epoch, and their share is taken.
+
+use serde::{Deserialize, Serialize};
+
+/// Units of a block.
+pub const UNITS_PER_BLOCK: u32 = 4;
+/// Units of the epoch in which all pages are watched.
+const WATCHED_UNITS: u64 = 10;
+/// Intervals below this many units are counted unit by unit, longer ones in sixteenths of a power of two.
+const EXACT: u64 = 64;
+const STEPS_LOG2: u32 = 4;
+/// Up to 2^32 units.
+const CLASSES: usize = EXACT as usize + (32 - EXACT.ilog2() as usize) * (1 << STEPS_LOG2);
+
+/// The class of an interval in units.
+fn class(units: u64) -> usize {
+    if units < EXACT {
+        return units as usize;
+    }
+    let log2 = units.ilog2();
+    let step = (units >> (log2 - STEPS_LOG2)) as usize % (1 << STEPS_LOG2);
+    (EXACT as usize + ((log2 - EXACT.ilog2()) << STEPS_LOG2) as usize + step).min(CLASSES - 1)
+}
+
+/// The shortest interval of a class, in units.
+fn shortest(class: usize) -> f64 {
+    let Some(beyond) = class.checked_sub(EXACT as usize) else { return class as f64 };
+    let (log2, step) = (EXACT.ilog2() + (beyond >> STEPS_LOG2) as u32, beyond as u64 % (1 << STEPS_LOG2));
+    (((1 << STEPS_LOG2) + step) << (log2 - STEPS_LOG2)) as f64
+}
+
+/// What is watched in this epoch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Intervals {
+    /// One page in so many is watched.
+    #[serde(with = "crate::save::fixed")]
+    sampling: u32,
+    #[serde(with = "crate::save::fixed")]
+    unit_pages: u32,
+    #[serde(with = "crate::save::fixed")]
+    logical_pages: u64,
+    /// Length of the epoch, and of the longest there may be.
+    epoch_pages: u64,
+    #[serde(with = "crate::save::fixed")]
+    longest_pages: u64,
+    /// Pages written in this epoch.
+    now: u64,
+    /// By watched page: twice the time of its last write in this epoch, from 1; one more if it was the only one. 0 for none.
+    #[serde(with = "crate::save::table")]
+    written: Vec<u64>,
+    #[serde(with = "crate::save::table")]
+    counts: Vec<u64>,
+    /// Pages written in this unit, if all are watched in it.
+    #[serde(with = "crate::save::list")]
+    in_unit: Vec<u32>,
+    /// Pages that were written again in such a unit.
+    again: u64,
+}
+
+impl Intervals {
+    /// Nothing is known. Epochs are of `epoch_pages` pages, and can become eight times as long.
+    pub fn new(logical_pages: u64, pages_per_block: u32, sampling: u32, epoch_pages: u64) -> Self {
+        let unit_pages = (pages_per_block / UNITS_PER_BLOCK).max(1);
+        // Short enough for the classes, and long enough for the watched units.
+        let least = u64::from(unit_pages) * (WATCHED_UNITS + 1);
+        let epoch_pages = epoch_pages.max(least);
+        Self {
+            sampling,
+            unit_pages,
+            logical_pages,
+            epoch_pages,
+            longest_pages: 8 * epoch_pages,
+            now: 0,
+            written: vec![0; logical_pages.div_ceil(u64::from(sampling)) as usize],
+            counts: vec![0; CLASSES],
+            in_unit: Vec::with_capacity(unit_pages as usize),
+            again: 0,
+        }
+    }
+
+    /// Length of the epoch.
+    pub fn epoch_pages(&self) -> u64 {
+        self.epoch_pages
+    }
+
+    /// Whether the epoch has ended.
+    pub fn is_complete(&self) -> bool {
+        self.now >= self.epoch_pages
+    }
+
+    /// The host writes a page.
+    #[inline]
+    pub fn written(&mut self, logical: u32) {
+        if self.is_complete() {
+            return;
+        }
+        let unit = self.now / u64::from(self.unit_pages);
+        let spacing = self.epoch_pages / u64::from(self.unit_pages) / (WATCHED_UNITS + 1);
+        if unit.is_multiple_of(spacing) && (1..=WATCHED_UNITS).contains(&(unit / spacing)) {
+            self.watch(logical);
+        }
+        self.now += 1;
+        if logical.is_multiple_of(self.sampling) {
+            let last = &mut self.written[(logical / self.sampling) as usize];
+            match *last / 2 {
+                0 => *last = self.now * 2 + 1,
+                then => {
+                    *last = self.now * 2;
+                    self.counts[class((self.now - then) / u64::from(self.unit_pages))] += 1;
+                }
+            }
+        }
+    }
+
+    /// A page is written in a unit in which all are watched.
+    fn watch(&mut self, logical: u32) {
+        if self.now.is_multiple_of(u64::from(self.unit_pages)) {
+            self.in_unit.clear();
+        }
+        if self.in_unit.contains(&logical) {
+            self.again += 1;
+        } else {
+            self.in_unit.push(logical);
+        }
+    }
+
+    /// The next epoch begins; twice as long as this one if `doubled`, as far as that is possible.
+    pub fn begin(&mut self, doubled: bool) {
+        if doubled {
+            self.epoch_pages = (2 * self.epoch_pages).min(self.longest_pages);
+        }
+        self.now = 0;
+        self.again = 0;
+        self.written.fill(0);
+        self.counts.fill(0);
+        self.in_unit.clear();
+    }
+
+    /// What the epoch has shown.
+    pub fn distribution(&self) -> Distribution {
+        let epoch = self.epoch_pages as f64 / f64::from(self.unit_pages);
+        let mut counts = [0.0; CLASSES];
+        counts[0] = self.again as f64 * epoch / WATCHED_UNITS as f64 / f64::from(self.sampling);
+        for (class, count) in counts.iter_mut().enumerate().skip(1) {
+            // Of intervals as long as this, the epoch cut the first and the last one of each page.
+            let units = shortest(class);
+            let cut = (epoch % units + units / 2.0) / epoch;
+            *count = self.counts[class] as f64 * (1.0 + cut);
+        }
+        counts[class(epoch as u64)] += self.written.iter().filter(|&&last| last % 2 == 1).count() as f64;
+        Distribution::new(&counts, epoch)
+    }
+
+    /// Bytes of its tables.
+    pub fn metadata_bytes(&self) -> u64 {
+        (self.written.len() + self.counts.len()) as u64 * 8
+    }
+
+    /// Checks its times and pages.
+    ///
+    /// # Errors
+    /// One that cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let is_late = self.written.iter().any(|&last| last / 2 > self.now) || self.now > self.epoch_pages;
+        // A longest epoch is eight of the first ones: the length is one of four.
+        let is_length = (0..4).any(|log2| self.epoch_pages << log2 == self.longest_pages);
+        let is_unit = self.in_unit.len() <= self.unit_pages as usize
+            && self.in_unit.iter().all(|&page| u64::from(page) < self.logical_pages);
+        let is_counted = self.counts.iter().all(|&count| count <= self.now) && self.again <= self.now;
+        if is_late || !is_length || !is_unit || !is_counted {
+            return Err("what is known of update intervals contradicts itself".into());
+        }
+        Ok(())
+    }
+}
+
+/// How many writes come how long after the last one of their page.
+#[derive(Debug)]
+pub struct Distribution {
+    /// By class: writes with shorter intervals, their integral over time, and the sum of their intervals.
+    writes: [f64; CLASSES + 1],
+    integrals: [f64; CLASSES + 1],
+    sums: [f64; CLASSES + 1],
+    /// Units of the epoch.
+    pub epoch: f64,
+}
+
+impl Distribution {
+    fn new(counts: &[f64; CLASSES], epoch: f64) -> Self {
+        let [mut writes, mut integrals, mut sums] = [[0.0; CLASSES + 1]; 3];
+        for (class, count) in counts.iter().enumerate() {
+            let (from, to) = (shortest(class), shortest(class + 1));
+            writes[class + 1] = writes[class] + count;
+            integrals[class + 1] = integrals[class] + (to - from) * (writes[class] + count / 2.0);
+            sums[class + 1] = sums[class] + count * (from + to) / 2.0;
+        }
+        Self { writes, integrals, sums, epoch }
+    }
+
+    /// The class of a time, the time since its beginning, and the rate of writes in it.
+    fn within(&self, units: f64) -> (usize, f64, f64) {
+        let class = class(units.max(0.0) as u64);
+        let from = shortest(class);
+        let width = shortest(class + 1) - from;
+        (class, (units - from).clamp(0.0, width), (self.writes[class + 1] - self.writes[class]) / width)
+    }
+
+    /// All writes.
+    pub fn total(&self) -> f64 {
+        self.writes[CLASSES]
+    }
+
+    /// Writes after less than so many units.
+    pub fn writes(&self, units: f64) -> f64 {
+        let (class, since, rate) = self.within(units);
+        self.writes[class] + since * rate
+    }
+
+    /// The integral of [`Self::writes`] from 0 on.
+    pub fn integral(&self, units: f64) -> f64 {
+        let (class, since, rate) = self.within(units);
+        self.integrals[class] + since * (self.writes[class] + since * rate / 2.0)
+    }
+
+    /// The sum of all intervals of less than so many units.
+    pub fn sum(&self, units: f64) -> f64 {
+        let (class, since, rate) = self.within(units);
+        self.sums[class] + since * rate * (shortest(class) + since / 2.0)
+    }
+
+    /// The sum of all intervals.
+    pub fn total_sum(&self) -> f64 {
+        self.sums[CLASSES]
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::part::random;
+
+    /// The distribution of uniform writes.
+    pub fn uniform(pages: u64, pages_per_block: u32, epoch_pages: u64) -> Distribution {
+        let mut intervals = Intervals::new(pages, pages_per_block, 10, epoch_pages);
+        let mut state = 3;
+        while !intervals.is_complete() {
+            intervals.written(random::below(&mut state, pages) as u32);
+        }
+        intervals.check().unwrap();
+        intervals.distribution()
+    }
+
+    #[test]
+    fn classes_follow_each_other() {
+        for units in (0..10_000).chain([1 << 20, (1 << 31) + 12_345]) {
+            let class = class(units);
+            let holds = shortest(class) <= units as f64 && (units as f64) < shortest(class + 1);
+            assert!(holds, "{units} is in class {class} from {}", shortest(class));
+        }
+        assert_eq!(class(1 << 40), CLASSES - 1);
+    }
+
+    /// Intervals of uniform writes have an exponential distribution; its mean is the number of pages.
+    #[test]
+    fn uniform_writes_have_exponential_intervals() {
+        let found = uniform(20_000, 64, 400_000);
+        let share = |pages: f64| found.writes(pages / 16.0) / found.total();
+        for (pages, expected) in [(2_000.0, 0.095), (20_000.0, 0.632), (60_000.0, 0.95)] {
+            assert!((share(pages) - expected).abs() < 0.01, "{pages}: {}", share(pages));
+        }
+        let mean = found.total_sum() * 16.0 / found.total();
+        assert!((mean / 20_000.0 - 1.0).abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn integrals_and_sums_are_those_of_the_counts() {
+        let found = uniform(20_000, 64, 400_000);
+        let steps = 20_000;
+        let end = 3_000.0;
+        let width = end / f64::from(steps);
+        let (mut integral, mut sum) = (0.0, 0.0);
+        for step in 0..steps {
+            let units = (f64::from(step) + 0.5) * width;
+            integral += found.writes(units) * width;
+            sum += (found.writes(units + width / 2.0) - found.writes(units - width / 2.0)) * units;
+        }
+        assert!((found.integral(end) / integral - 1.0).abs() < 1e-4);
+        assert!((found.sum(end) / sum - 1.0).abs() < 1e-4);
+    }
+
+    /// One page in a hundred takes half of all writes: a sample of one in ten pages may miss it.
+    #[test]
+    fn the_shortest_intervals_are_those_of_all_pages() {
+        let mut intervals = Intervals::new(1000, 64, 10, 100_000);
+        let mut state = 3;
+        while !intervals.is_complete() {
+            let hot = random::below(&mut state, 2) == 0;
+            intervals.written(if hot { 7 } else { random::below(&mut state, 1000) as u32 });
+        }
+        let found = intervals.distribution();
+        let share = found.writes(1.0) / found.total();
+        assert!((0.42..0.55).contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Schemes of other crates, on the media of a store.
+
+use bimetal_core::media::{Checked, SimMedia};
+use bimetal_core::scheme::{Entry, ParameterSet, Scheme, SchemeSpec, Shape};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::map::Places;
+use super::media::FileMedia;
+
+/// A scheme over any media whose state can be saved: it can be simulated, checked and kept in a store. There is nothing to implement.
+pub trait StoredScheme:
+    Scheme<SimMedia>
+    + Scheme<Checked<SimMedia>>
+    + Scheme<FileMedia>
+    + Scheme<Places>
+    + Serialize
+    + DeserializeOwned
+    + 'static
+{
+}
+
+impl<S> StoredScheme for S where
+    S: Scheme<SimMedia>
+        + Scheme<Checked<SimMedia>>
+        + Scheme<FileMedia>
+        + Scheme<Places>
+        + Serialize
+        + DeserializeOwned
+        + 'static
+{
+}
+
+/// A scheme for [`bimetal_core::scheme::add`] that can be simulated and served.
+pub fn scheme_entry<P: ParameterSet, S: StoredScheme>(
+    spec: &'static SchemeSpec,
+    new: fn(&Shape, P) -> Result<S, String>,
+) -> Entry {
+    Entry::of(spec, new).on::<FileMedia, P, S>(new).on::<Places, P, S>(new)
+}

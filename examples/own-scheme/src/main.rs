@@ -1,0 +1,11 @@
+//! All commands of `bimetal`, with one scheme more.
+
+mod sizes;
+
+use std::process::ExitCode;
+
+use bimetal_cli::Program;
+
+fn main() -> ExitCode {
+    Program::new().scheme(&sizes::SPEC, sizes::new).run()
+}
