@@ -8,8 +8,14 @@ use bimetal_core::scheme::SCHEMES;
 /// A device that is fitted to so much data, as `bimetal create` makes it.
 const LOGICAL: u64 = 4 << 30;
 
+/// Bytes for each 4 KiB, at most.
+fn bound(scheme: &str) -> f64 {
+    // Its mapping unit is a page of the fast part, which has 2 KiB here: two entries each way.
+    if scheme == "csal" { 17.0 } else { 12.0 }
+}
+
 #[test]
-fn a_scheme_takes_at_most_twelve_bytes_for_four_kibibytes() {
+fn a_scheme_takes_at_most_so_many_bytes_for_four_kibibytes() {
     let mut too_large = Vec::new();
     for spec in SCHEMES {
         let resolved = Template::bare_dies(LOGICAL).unwrap().resolve(spec, &[]).unwrap();
@@ -17,7 +23,7 @@ fn a_scheme_takes_at_most_twelve_bytes_for_four_kibibytes() {
         let memory = measure(|| scheme = Some(resolved.build::<SimMedia>().unwrap()));
         let per_block = memory.bytes_max as f64 / (LOGICAL / 4096) as f64;
         println!("{:16} {per_block:6.2} bytes for 4 KiB", spec.name);
-        if per_block > 12.0 {
+        if per_block > bound(spec.name) {
             too_large.push((spec.name, per_block));
         }
     }
