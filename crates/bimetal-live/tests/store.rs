@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bimetal_core::device::Device;
 use bimetal_core::ledger::Ledger;
-use bimetal_core::media::{SimMedia, Simulation};
+use bimetal_core::media::{Cause, FlashOp, SimMedia, Simulation};
 use bimetal_core::part::random::below;
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{SCHEMES, SchemeSpec};
@@ -109,11 +109,16 @@ fn assert_same(live: &Ledger, simulated: &Ledger, what: &str) {
     assert_eq!(live.faults, simulated.faults, "{what}: faults");
     assert_eq!(live.disks, simulated.disks, "{what}: disks");
     for (live, simulated) in live.rows.iter().zip(&simulated.rows) {
-        assert_eq!(
-            live.counts, simulated.counts,
-            "{what}: operations of region {} in mode {:?}",
-            live.region, live.mode
-        );
+        // Streams are counted since the store was opened.
+        for (op, cause) in FlashOp::ALL.into_iter().flat_map(|op| Cause::ALL.map(|cause| (op, cause))) {
+            assert_eq!(
+                live.counts.get(op, cause),
+                simulated.counts.get(op, cause),
+                "{what}: {op:?} for {cause:?} in region {} in mode {:?}",
+                live.region,
+                live.mode
+            );
+        }
     }
 }
 

@@ -37,7 +37,7 @@
 //! Each write of a page copies its whole block to an erased one:
 //!
 //! ```
-//! use bimetal_core::media::{Cause, CellMode, Media, Part};
+//! use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
 //! use bimetal_core::request::{Op, Request};
 //! use bimetal_core::scheme::conformance::{DEVICES, Subject, returns_what_was_written};
 //! use bimetal_core::scheme::{self, Entry, Metrics, Regions, Scheme, SchemeSpec, Shape};
@@ -97,15 +97,15 @@
 //!         for (index, number) in (0..pages).zip(page / pages * pages..) {
 //!             let to = self.geometry.ppa(block, index);
 //!             match self.find(number) {
-//!                 Some(from) if number != page => media.copy(REGION, from, to, Cause::Gc),
-//!                 None if number != page => media.program(REGION, to, &[], Cause::Gc),
-//!                 None => media.program(REGION, to, &[host], Cause::Host),
+//!                 Some(from) if number != page => media.copy(REGION, from, to, Stream::ONLY, Cause::Gc),
+//!                 None if number != page => media.program(REGION, to, &[], Stream::ONLY, Cause::Gc),
+//!                 None => media.program(REGION, to, &[host], Stream::ONLY, Cause::Host),
 //!                 Some(from) => {
 //!                     let data = media.read(REGION, from, Cause::Host);
 //!                     let end = host.to + host.sectors;
 //!                     let before = Part { data, from: 0, to: 0, sectors: host.to };
 //!                     let after = Part { data, from: end, to: end, sectors: page_sectors - end };
-//!                     media.program(REGION, to, &[before, host, after], Cause::Host);
+//!                     media.program(REGION, to, &[before, host, after], Stream::ONLY, Cause::Host);
 //!                 }
 //!             }
 //!         }

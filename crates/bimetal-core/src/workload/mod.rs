@@ -27,7 +27,13 @@
 //! }
 //!
 //! fn generate(parameters: &Parameters, _seed: u64) -> Result<Requests, String> {
-//!     let read = |number| Request { arrival_ns: number * 1_000_000, sector: 256 * number, sectors: 256, op: Op::Read };
+//!     let read = |number| Request {
+//!         arrival_ns: number * 1_000_000,
+//!         sector: 256 * number,
+//!         sectors: 256,
+//!         op: Op::Read,
+//!         handle: 0,
+//!     };
 //!     Ok(Box::new((0..parameters.requests).map(read)))
 //! }
 //!
