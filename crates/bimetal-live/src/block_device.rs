@@ -1,6 +1,7 @@
 //! What can be exported: a device of 512-byte sectors.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 /// Bytes of a sector, the unit of every address and length of a [`BlockDevice`].
 pub const SECTOR_BYTES: u64 = 512;
@@ -34,6 +35,33 @@ pub enum Extent {
     Hole,
 }
 
+/// Data of a write in memory that a device may share until it returns, so that it need not copy them.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    memory: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Payload {
+    /// These bytes of `memory`.
+    pub fn new(memory: Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= memory.len(), "data beyond their memory");
+        Self { memory, range }
+    }
+
+    /// The data.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
+    }
+
+    /// A part of the data, which shares their memory.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let start = self.range.start;
+        Self::new(Arc::clone(&self.memory), start + range.start..start + range.end)
+    }
+}
+
 /// A device of 512-byte sectors that any number of threads use at once; it locks inside.
 ///
 /// **Order.** A request that has returned is seen by every request that begins later, on whatever thread. `flush` makes
@@ -53,6 +81,11 @@ pub trait BlockDevice: Send + Sync {
 
     /// Writes `data`, a whole number of sectors, from `sector` on.
     fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError>;
+
+    /// As [`BlockDevice::write`]. The device may keep the data in memory until it returns, and no longer.
+    fn write_shared(&self, sector: u64, data: &Payload, fua: bool) -> Result<(), IoError> {
+        self.write(sector, data.bytes(), fua)
+    }
 
     /// Forgets `sectors` sectors: what they hold is not needed any more.
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError>;

@@ -22,5 +22,5 @@ pub mod pace;
 pub mod runtime;
 pub mod store;
 
-pub use block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
+pub use block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 pub use memory::MemoryDevice;

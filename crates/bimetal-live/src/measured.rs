@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 use crate::latency::{Histogram, Snapshot};
 
 /// The operation of a request.
@@ -31,6 +31,10 @@ pub enum Operation {
 impl Operation {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::WriteFua, Self::Trim, Self::Zero, Self::Flush];
+
+    fn write(fua: bool) -> Self {
+        if fua { Self::WriteFua } else { Self::Write }
+    }
 
     /// Its name in figures.
     pub fn name(self) -> &'static str {
@@ -129,8 +133,12 @@ impl BlockDevice for Measured<'_> {
     }
 
     fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
-        let operation = if fua { Operation::WriteFua } else { Operation::Write };
-        self.meter.time(operation, data.len() as u64, || self.device.write(sector, data, fua))
+        self.meter.time(Operation::write(fua), data.len() as u64, || self.device.write(sector, data, fua))
+    }
+
+    fn write_shared(&self, sector: u64, data: &Payload, fua: bool) -> Result<(), IoError> {
+        let bytes = data.bytes().len() as u64;
+        self.meter.time(Operation::write(fua), bytes, || self.device.write_shared(sector, data, fua))
     }
 
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 use crate::store::read_range;
 
 /// Sectors that are copied at once.
@@ -213,6 +213,11 @@ impl BlockDevice for BackedUp<'_> {
 
     fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
         self.backups.change(sector, data.len() as u64 / SECTOR_BYTES, || self.device.write(sector, data, fua))
+    }
+
+    fn write_shared(&self, sector: u64, data: &Payload, fua: bool) -> Result<(), IoError> {
+        let sectors = data.bytes().len() as u64 / SECTOR_BYTES;
+        self.backups.change(sector, sectors, || self.device.write_shared(sector, data, fua))
     }
 
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {

@@ -1,7 +1,12 @@
 //! The two buffers of a connection. Both keep what they once grew to, so that a warm connection allocates nothing; for a
 //! large message a larger one takes their place, and goes with it.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::MAX_PAYLOAD_BYTES;
+use super::proto::REQUEST_BYTES;
+use crate::block_device::Payload;
 
 /// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB is mapped by itself: only
 /// what is written to takes memory, and all of it goes back to the system at once.
@@ -10,12 +15,17 @@ const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 /// Bytes of an incomplete message that are moved to the front of their buffer for the sake of the room behind it.
 const MOVED_BYTES: usize = 4096;
 
+/// Bytes of a message that is received by itself, with the header of the next one: the buffer begins with it and the processor's
+/// caches have all of it, and no part of the next one has to be moved.
+const LONG_BYTES: usize = 32 << 10;
+
 /// Bytes received and not yet consumed.
 #[derive(Debug)]
 pub struct Input {
-    bytes: Vec<u8>,
+    /// Nobody shares it while something is received.
+    bytes: Arc<Vec<u8>>,
     /// The buffer that is kept, while there is a larger one.
-    kept: Option<Vec<u8>>,
+    kept: Option<Arc<Vec<u8>>>,
     start: usize,
     end: usize,
 }
@@ -24,12 +34,17 @@ impl Input {
     /// An empty buffer with room for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a buffer that takes nothing");
-        Self { bytes: vec![0; capacity], kept: None, start: 0, end: 0 }
+        Self { bytes: Arc::new(vec![0; capacity]), kept: None, start: 0, end: 0 }
     }
 
     /// What was received and not consumed.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
+    }
+
+    /// Some of [`Input::bytes`], to be shared until more is received.
+    pub fn share(&self, range: Range<usize>) -> Payload {
+        Payload::new(Arc::clone(&self.bytes), self.start + range.start..self.start + range.end)
     }
 
     /// The first `count` bytes were dealt with.
@@ -48,16 +63,20 @@ impl Input {
         debug_assert!(message_bytes > self.end - self.start, "the message is complete");
         // Where there is room for the rest of a message behind it, that is not worth moving what there is of it.
         let held = self.end - self.start;
-        if self.start > 0 && (held <= MOVED_BYTES || self.start + message_bytes > self.bytes.len()) {
-            self.bytes.copy_within(self.start..self.end, 0);
+        let is_large = self.is_large();
+        let is_long = message_bytes >= LONG_BYTES;
+        let wanted = if is_long && !is_large { message_bytes + REQUEST_BYTES } else { message_bytes };
+        let bytes = Arc::make_mut(&mut self.bytes);
+        if self.start > 0 && (held <= MOVED_BYTES || self.start + message_bytes > bytes.len()) {
+            bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, held);
         }
-        if self.end == self.bytes.len() {
-            let doubled = self.bytes.len() * 2;
-            self.bytes.resize(doubled.min(message_bytes.max(self.end + 1)), 0);
+        if self.end == bytes.len() {
+            let doubled = bytes.len() * 2;
+            bytes.resize(doubled.min(wanted.max(self.end + 1)), 0);
         }
-        let end = if self.is_large() { self.start + message_bytes } else { self.bytes.len() };
-        &mut self.bytes[self.end..end]
+        let end = if is_long || is_large { bytes.len().min(self.start + wanted) } else { bytes.len() };
+        &mut bytes[self.end..end]
     }
 
     /// Whether the message at the head, `message_bytes` long, has filled a buffer that may not become longer than `keep`
@@ -77,7 +96,7 @@ impl Input {
         let held = self.end - self.start;
         large[..held].copy_from_slice(self.bytes());
         (self.start, self.end) = (0, held);
-        self.kept = Some(std::mem::replace(&mut self.bytes, large));
+        self.kept = Some(std::mem::replace(&mut self.bytes, Arc::new(large)));
     }
 
     /// Gives the large buffer back, if there is one and its message was consumed; whether there is none now.
@@ -99,7 +118,7 @@ impl Input {
     /// Grows to `capacity` bytes.
     pub fn grow(&mut self, capacity: usize) {
         if capacity > self.bytes.len() {
-            self.bytes.resize(capacity, 0);
+            Arc::make_mut(&mut self.bytes).resize(capacity, 0);
         }
     }
 }
@@ -211,6 +230,33 @@ mod tests {
         assert_eq!(input.room(1 << 20).len(), 26, "what is left moved to the front");
         input.received(26);
         assert_eq!(input.room(40).len(), 8, "no more than the message needs");
+    }
+
+    #[test]
+    fn a_long_message_is_received_by_itself_with_the_header_of_the_next_one() {
+        let mut input = Input::new(4 * LONG_BYTES);
+        assert_eq!(input.room(REQUEST_BYTES).len(), 4 * LONG_BYTES, "short ones are received together");
+        input.received(REQUEST_BYTES);
+        let message_bytes = REQUEST_BYTES + LONG_BYTES;
+        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + REQUEST_BYTES);
+        input.received(LONG_BYTES + REQUEST_BYTES);
+        input.consume(message_bytes);
+        assert_eq!(input.bytes().len(), REQUEST_BYTES);
+        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + REQUEST_BYTES);
+        assert_eq!(input.start, 0, "it begins where the one before began");
+    }
+
+    #[test]
+    fn what_is_shared_stays_as_it_is() {
+        let mut input = Input::new(16);
+        input.room(16)[..4].copy_from_slice(b"abcd");
+        input.received(4);
+        input.consume(1);
+        let shared = input.share(1..3);
+        assert_eq!(shared.bytes().as_ptr(), input.bytes()[1..].as_ptr(), "not a copy");
+        input.consume(3);
+        input.room(16).fill(0);
+        assert_eq!(shared.bytes(), b"cd", "whoever keeps it longer than is allowed has a copy");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::buffer::{Input, Output};
 use super::execute::{Replies, execute};
 use super::negotiation::{Agreement, Negotiation, Step, Tls};
 use super::reply::Refusal;
-use super::transmission::{Received, receive};
+use super::transmission::{Command, Received, receive};
 use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 
@@ -152,7 +152,12 @@ impl<'d> Connection<'d> {
                 if bytes > out.left() {
                     return Some(if out.bytes().is_empty() { Next::Room { bytes } } else { Next::Send });
                 }
-                execute(command, self.device, Replies { out, cookie, structured: agreement.structured });
+                let shared = match command {
+                    Command::Write { data, .. } => Some(input.share(used - data.len()..used)),
+                    _ => None,
+                };
+                let replies = Replies { out, cookie, structured: agreement.structured };
+                execute(command, shared.as_ref(), self.device, replies);
                 self.messages += 1;
                 input.consume(used);
             }

@@ -7,7 +7,7 @@ use super::negotiation::BASE_ALLOCATION_ID;
 use super::proto::*;
 use super::reply::{self, Refusal};
 use super::transmission::Command;
-use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 
 /// Zeros of at least this length are sent as a hole, if a read is that long.
 const HOLE_BYTES: usize = 64 << 10;
@@ -26,8 +26,8 @@ pub struct Replies<'o> {
     pub structured: bool,
 }
 
-/// Executes `command` on `device` and replies.
-pub fn execute(command: Command<'_>, device: &dyn BlockDevice, mut replies: Replies<'_>) {
+/// Executes `command` on `device` and replies. The data of a write are `shared`, if they can be.
+pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn BlockDevice, mut replies: Replies<'_>) {
     let done = match command {
         Command::Read { sector, bytes, whole } => return replies.read(device, sector, bytes, whole),
         Command::BlockStatus { sector, sectors, one } => return replies.block_status(device, sector, sectors, one),
@@ -37,7 +37,10 @@ pub fn execute(command: Command<'_>, device: &dyn BlockDevice, mut replies: Repl
         | Command::Trim { sectors: 0, .. }
         | Command::Cache { sectors: 0, .. }
         | Command::WriteZeroes { sectors: 0, .. } => Ok(()),
-        Command::Write { sector, data, fua } => device.write(sector, data, fua),
+        Command::Write { sector, data, fua } => match shared {
+            Some(shared) => device.write_shared(sector, shared, fua),
+            None => device.write(sector, data, fua),
+        },
         Command::Trim { sector, sectors, fua } => device.trim(sector, sectors, fua),
         Command::Cache { sector, sectors } => device.prefetch(sector, sectors),
         Command::WriteZeroes { no_hole: true, fast: true, .. } => {

@@ -53,6 +53,8 @@ pub const NBD_FLAG_SEND_FAST_ZERO: u16 = 1 << 11;
 pub const STRING_BYTES_MAX: usize = 4096;
 
 // Transmission.
+/// Bytes of a request before its data.
+pub const REQUEST_BYTES: usize = 28;
 pub const NBD_REQUEST_MAGIC: u32 = 0x2560_9513;
 pub const NBD_SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 pub const NBD_STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;

@@ -7,9 +7,6 @@ use super::reply::{DATA_HEADER_BYTES, Refusal, SIMPLE_REPLY_BYTES};
 use super::{Geometry, MAX_PAYLOAD_BYTES};
 use crate::block_device::SECTOR_BYTES;
 
-/// Bytes of a request before its data.
-pub const REQUEST_BYTES: usize = 28;
-
 /// What a request wants done, in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'i> {

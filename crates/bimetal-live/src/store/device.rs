@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use bimetal_core::device::Resolved;
 
+use super::arena::HostData;
 use super::backing::Storage;
 use super::commit::Committer;
 use super::engine::{Engine, Limits};
@@ -19,7 +20,7 @@ use super::reading::{Reading, Sources};
 use super::superblock::Power;
 use super::times::Clocks;
 use super::waiters::Waiters;
-use crate::block_device::{BlockDevice, Extent, IoError};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload};
 
 pub use status::Status;
 
@@ -312,13 +313,18 @@ impl Store {
     /// # Errors
     /// As there.
     pub fn timed_write(&self, sector: u64, data: &[u8], fua: bool, issue_ns: Option<u64>) -> Result<u64, IoError> {
-        self.check_range(sector, whole_sectors(data.len())?)?;
+        self.write_data(sector, &HostData::Borrowed(data), fua, issue_ns)
+    }
+
+    fn write_data(&self, sector: u64, data: &HostData<'_>, fua: bool, issue_ns: Option<u64>) -> Result<u64, IoError> {
+        let (bytes, piece_bytes) = (data.bytes().len(), piece_bytes(&self.options.limits));
+        self.check_range(sector, whole_sectors(bytes)?)?;
         let mut took = Took::new(issue_ns);
-        for (sector, data) in pieces(sector, &self.options.limits).zip(data.chunks(piece_bytes(&self.options.limits))) {
+        for (sector, from) in pieces(sector, &self.options.limits).zip((0..bytes).step_by(piece_bytes)) {
             self.make_room()?;
             self.change(|engine| {
                 took.begin(engine);
-                engine.write(sector, data, issue_ns)?;
+                engine.write(sector, data.part(from..bytes.min(from + piece_bytes)), issue_ns)?;
                 took.end(engine);
                 Ok(())
             })?;
@@ -386,6 +392,10 @@ impl BlockDevice for Store {
 
     fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
         self.timed_write(sector, data, fua, None).map(|_| ())
+    }
+
+    fn write_shared(&self, sector: u64, data: &Payload, fua: bool) -> Result<(), IoError> {
+        self.write_data(sector, &HostData::Shared(data.clone()), fua, None).map(|_| ())
     }
 
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {

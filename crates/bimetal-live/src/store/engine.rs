@@ -14,6 +14,7 @@ use bimetal_core::replay::Responses;
 use bimetal_core::request::Op;
 use bimetal_core::scheme::Scheme;
 
+use super::arena::HostData;
 use super::backing::is_full;
 use super::checkpoint;
 use super::event::Event;
@@ -151,10 +152,10 @@ impl Engine {
     }
 
     /// Lets an event happen, at a time of the modelled device or when that ended what came before.
-    fn apply(&mut self, event: &Event, payload: &[u8], issue_ns: Option<u64>) {
+    fn apply(&mut self, event: &Event, data: HostData<'_>, issue_ns: Option<u64>) {
         self.ask(event, |scheme, media| {
             if let Some(request) = event.request() {
-                media.begin(&request, payload, issue_ns);
+                media.begin(&request, data, issue_ns);
                 scheme.serve(media, &request);
                 media.end();
             }
@@ -206,7 +207,7 @@ impl Engine {
                 self.media.left();
             }
             let event = self.pending[number];
-            self.apply(&event, &[], None);
+            self.apply(&event, HostData::NONE, None);
             if let (true, Some(failure)) = (self.is_broken, self.media.failure()) {
                 return Err(format!("batch {}: {}", header.batch, failure.what));
             }
@@ -238,12 +239,12 @@ impl Engine {
     }
 
     /// Lets an event of the host happen.
-    fn happen(&mut self, event: Event, payload: &[u8], issue_ns: Option<u64>) {
+    fn happen(&mut self, event: Event, data: HostData<'_>, issue_ns: Option<u64>) {
         self.pending.push(event);
         if event.changes_data() {
             self.changed = self.events();
         }
-        self.apply(&event, payload, issue_ns);
+        self.apply(&event, data, issue_ns);
     }
 
     /// The events to be committed before the next request, as one past the last of them, if there are too many to wait any longer.
@@ -318,9 +319,9 @@ impl Engine {
             return Err(IoError::Io);
         }
         if read_only || self.media.failure().is_some() {
-            self.apply(&event, &[], issue_ns);
+            self.apply(&event, HostData::NONE, issue_ns);
         } else {
-            self.happen(event, &[], issue_ns);
+            self.happen(event, HostData::NONE, issue_ns);
         }
         if self.is_broken {
             self.counts.failed_reads += 1;
@@ -337,9 +338,9 @@ impl Engine {
     }
 
     /// Writes sectors, no more than are one event.
-    pub(super) fn write(&mut self, sector: u64, data: &[u8], issue_ns: Option<u64>) -> Result<(), IoError> {
+    pub(super) fn write(&mut self, sector: u64, data: HostData<'_>, issue_ns: Option<u64>) -> Result<(), IoError> {
         self.admit();
-        let sectors = (data.len() / SECTOR) as u32;
+        let sectors = (data.bytes().len() / SECTOR) as u32;
         self.happen(Event::Request { op: Op::Write, sector, sectors }, data, issue_ns);
         self.check_writable(false)
     }
@@ -352,14 +353,14 @@ impl Engine {
         } else {
             Event::Request { op: Op::Trim, sector, sectors }
         };
-        self.happen(event, &[], None);
+        self.happen(event, HostData::NONE, None);
         self.check_writable(false)
     }
 
     /// Lets the scheme use idle time for about `pages` page copies. Returns whether it did anything.
     pub(super) fn idle(&mut self, pages: u32) -> Result<bool, IoError> {
         self.admit();
-        self.happen(Event::Idle { pages }, &[], None);
+        self.happen(Event::Idle { pages }, HostData::NONE, None);
         self.check_writable(false)?;
         Ok(self.media.is_busy())
     }

@@ -22,7 +22,7 @@ use bimetal_core::request::{Op, Request};
 use bimetal_core::save::{self, Save};
 use bimetal_core::units::RegionId;
 
-use super::arena::Arena;
+use super::arena::{Arena, HostData};
 use super::backing::is_full;
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
@@ -162,7 +162,7 @@ impl FileMedia {
     }
 
     /// Begins a request, at a time of the modelled device or when the last one ended. A write comes with its data.
-    pub fn begin(&mut self, request: &Request, payload: &[u8], issue_ns: Option<u64>) {
+    pub fn begin(&mut self, request: &Request, data: HostData<'_>, issue_ns: Option<u64>) {
         self.host.add(request);
         self.request = *request;
         self.clear();
@@ -170,10 +170,7 @@ impl FileMedia {
             Op::Write => {
                 self.sequence += 1;
                 if self.io != Io::Replay {
-                    let first = self.arena.take(request.sectors as usize);
-                    let (bytes, tags) = self.arena.sectors_mut(first, request.sectors);
-                    bytes.copy_from_slice(payload);
-                    for (tag, sector) in tags.iter_mut().zip(request.sector..) {
+                    for (tag, sector) in self.arena.take_host(data).iter_mut().zip(request.sector..) {
                         *tag = Tag::new(sector, self.sequence);
                     }
                 }
@@ -189,6 +186,7 @@ impl FileMedia {
     /// Ends the request.
     pub fn end(&mut self) {
         self.write_row();
+        self.arena.give_back();
         match self.request.op {
             Op::Write => self.written.set(self.request.sector, u64::from(self.request.sectors), true),
             Op::Trim => self.written.set(self.request.sector, u64::from(self.request.sectors), false),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Run, below};
 use crate::block_device::BlockDevice;
+use crate::store::arena::HostData;
 use crate::store::device::{Store, Took};
 use crate::store::engine::Engine;
 
@@ -42,7 +43,7 @@ fn serve(store: &Store, request: Request) -> Served {
     let events = store.events();
     let mut bytes = vec![0xee; request.sectors as usize * 512];
     let done = match &request.data {
-        Some((_, data)) => store.change_only(|engine| engine.write(request.sector, data, None)),
+        Some((_, data)) => store.change_only(|engine| engine.write(request.sector, HostData::Borrowed(data), None)),
         None => store.read_piece(request.sector, &mut bytes, &mut Took::new(None)),
     };
     Served { events, request, bytes, failure: done.err().map(|error| error.to_string()) }
