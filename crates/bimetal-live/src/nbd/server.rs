@@ -12,6 +12,8 @@ use super::connection::{Close, Connection, Next};
 use super::listen::{Address, ListenError, Listener};
 use super::options::Options;
 use super::pool::{Grant, Pool};
+use super::proto::REQUEST_BYTES;
+use super::reply::SIMPLE_REPLY_BYTES;
 use super::socket::Transport;
 use super::tally::Tally;
 use super::{Export, OUTPUT_BATCH_BYTES};
@@ -22,6 +24,10 @@ use crate::clients::{Client, Clients, Doing, Full, PROGRESS_BYTES, Place};
 const NEGOTIATION_BYTES: usize = super::MAX_OPTION_BYTES + 4096;
 /// What is received at once, in bytes.
 const INPUT_BYTES: usize = 256 << 10;
+
+/// A reply to a write waits for the next request if that is no longer and its data are there: the client is woken once for both.
+const HELD_BYTES: usize = SIMPLE_REPLY_BYTES;
+const AWAITED_BYTES: usize = REQUEST_BYTES + (128 << 10);
 
 /// A server that listens; [`Server::run`] serves.
 #[derive(Debug)]
@@ -221,6 +227,9 @@ impl Session<'_> {
                 buffers.input.grow(INPUT_BYTES);
                 buffers.output.grow(2 * OUTPUT_BATCH_BYTES);
             }
+            if self.goes_on(next, &transport, &mut buffers) {
+                continue;
+            }
             self.send(client, &mut transport, &mut buffers)?;
             match next {
                 Next::Send => {}
@@ -257,6 +266,19 @@ impl Session<'_> {
                 }
             }
         }
+    }
+
+    /// Receives more of a request whose beginning is there, if that is to be had at once and the reply that is ready can wait for it.
+    fn goes_on(&self, next: Next, transport: &Transport, buffers: &mut Buffers) -> bool {
+        let Next::Receive { message_bytes } = next else { return false };
+        let Buffers { input, output, .. } = buffers;
+        let waits = (1..=HELD_BYTES).contains(&output.bytes().len())
+            && !input.bytes().is_empty()
+            && message_bytes <= AWAITED_BYTES
+            && !self.stop.wanted();
+        let received = if waits { transport.receive_at_once(input.room(message_bytes)) } else { None };
+        input.received(received.unwrap_or(0));
+        received.is_some()
     }
 
     /// Sends what there is to be sent.

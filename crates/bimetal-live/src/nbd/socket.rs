@@ -68,6 +68,15 @@ impl Timed {
     }
 }
 
+impl Timed {
+    /// Receives what is there already. An end or an error is found again by whoever waits.
+    fn read_at_once(&self, room: &mut [u8]) -> Option<usize> {
+        let (_, bytes) = recv(&self.client.socket, room, RecvFlags::DONTWAIT).ok()?;
+        self.client.moved(bytes);
+        (bytes > 0).then_some(bytes)
+    }
+}
+
 /// What the system says when a limit is reached, in its own word.
 fn timed_out(errno: Errno) -> io::Error {
     if errno == Errno::AGAIN { io::ErrorKind::TimedOut.into() } else { errno.into() }
@@ -164,6 +173,15 @@ impl Transport {
                 stream.sock.is_within = is_within;
                 stream.read(room)
             }
+        }
+    }
+
+    /// Receives what is there already, if that can be told without waiting.
+    pub fn receive_at_once(&self, room: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::Plain(socket) => socket.read_at_once(room),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => None,
         }
     }
 

@@ -44,6 +44,26 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
     running.stop().unwrap();
 }
 
+/// A reply may wait for a request that is there already, and never for the client.
+#[test]
+fn a_reply_does_not_wait_for_a_request_that_is_not_complete() {
+    let device = Arc::new(Recorder::new(SECTORS));
+    let running = Running::new(device.clone());
+    let mut client = running.client(false);
+    let [first, second] = [(1, 0), (2, 1 << 20)].map(|(cookie, offset)| write(0, cookie, offset, &[7; 64 << 10]));
+    for part in [1, 28, 40 << 10] {
+        client.write_all(&[&first[..], &second[..part]].concat()).unwrap();
+        assert_eq!(receive(&mut client, 16)[8..16], 1_u64.to_be_bytes());
+        client.write_all(&second[part..]).unwrap();
+        assert_eq!(receive(&mut client, 16)[8..16], 2_u64.to_be_bytes());
+    }
+    client.write_all(&[&first[..], &second[..], &first[..], &second[..]].concat()).unwrap();
+    for cookie in [1_u64, 2, 1, 2] {
+        assert_eq!(receive(&mut client, 16)[8..16], cookie.to_be_bytes());
+    }
+    assert_eq!(device.calls().len(), 10);
+}
+
 /// However long it polls, a client that does not ask neither keeps the server nor is kept by it.
 #[test]
 fn polling_ends_with_the_client_and_with_the_server() {
