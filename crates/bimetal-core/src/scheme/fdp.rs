@@ -63,7 +63,7 @@ crate::parameters! {
 const HANDLES: usize = 8;
 const STREAMS: usize = HANDLES + 1;
 
-/// What `fdp` knows of blocks.
+/// The policy's state: the streams of blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Fdp {
     victims: Victims,
@@ -71,7 +71,7 @@ pub struct Fdp {
     handles: u8,
     #[serde(with = "crate::save::fixed")]
     isolation: Isolation,
-    /// The stream of what is written. It is not saved, because each write names its handle first.
+    /// The stream of the next write. It is not saved, because each write names its handle first.
     #[serde(skip)]
     stream: u8,
     /// By block: the stream that filled it.

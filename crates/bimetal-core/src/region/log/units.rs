@@ -51,11 +51,11 @@ pub struct UnitSettings {
     pub idle_gc: bool,
 }
 
-/// Logical blocks of a unit where it is not said how many: 4 MiB of the blocks that `ComboFTL`'s experiments have.
+/// Logical blocks of a unit by default: 4 MiB of the blocks that `ComboFTL`'s experiments have.
 const UNIT_BLOCKS: u32 = 8;
 
-/// Logical blocks of a unit of a region for so many pages if nothing speaks for another size: 8, doubled for as long as
-/// there are more units than spare blocks.
+/// Default number of logical blocks in a unit, for a region that holds `logical_pages` pages: 8, doubled as long as there are more
+/// units than spare blocks.
 pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
     let logical_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
     let spare = u64::from(geometry.blocks).saturating_sub(logical_blocks);
@@ -90,10 +90,10 @@ pub struct Units {
     blocks_max: u32,
     #[serde(with = "crate::save::fixed")]
     reserve_blocks: u32,
-    /// How many blocks each unit has.
+    /// By unit: its number of blocks.
     #[serde(with = "crate::save::table")]
     held: Vec<u32>,
-    /// Which they are, `blocks_max` entries apart.
+    /// By unit: the numbers of its blocks, in `blocks_max` entries.
     #[serde(with = "crate::save::table")]
     blocks: Vec<u32>,
     #[serde(with = "crate::save::sized")]

@@ -24,13 +24,13 @@ pub struct Victims {
     policy: VictimPolicy,
     /// Pages written from outside so far.
     clock_pages: u64,
-    /// By block: the clock when it was last full. Empty where nobody asks.
+    /// By block: the clock when it was last full. Empty where the policy does not ask for it.
     #[serde(with = "crate::save::table")]
     sealed_at: Vec<u64>,
 }
 
 impl Victims {
-    /// Chooses among so many blocks.
+    /// A policy for a log of `blocks` blocks.
     pub fn new(policy: VictimPolicy, blocks: usize) -> Self {
         let entries = if policy == VictimPolicy::CostBenefit { blocks } else { 0 };
         Self { policy, clock_pages: 0, sealed_at: vec![0; entries] }
@@ -76,7 +76,7 @@ impl Victims {
         }
     }
 
-    /// Checks its table for a log with so many blocks.
+    /// Checks its times.
     ///
     /// # Errors
     /// A block that was full later than now.

@@ -1,5 +1,5 @@
-//! `csal`: every write goes to a fast cache in turn, and what is still valid there goes to the slow region in large writes (*CSAL*: Zhang
-//! et al., EuroSys 2024; the FTL of SPDK).
+//! `csal`: every write goes to a fast cache in turn. Units that are still valid in its oldest blocks go to the slow region in large writes
+//! (*CSAL*: Zhang et al., EuroSys 2024; the FTL of SPDK).
 //!
 //! ```text
 //!  write ─▶ |####|####|####|##__|____|   fast: chunks, written in turn
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The map has an entry for each unit, the 4-KiB block of hosts, wherever it is. So the slow region may have pages of 16 or 64 KiB, the
-//! *indirection unit* of QLC drives, and no small write becomes a read-modify-write: units of any addresses share a page. What dies in the
-//! cache is never written to the slow region.
+//! *indirection unit* of QLC drives, and no small write becomes a read-modify-write: units of any addresses share a page. Units that are
+//! overwritten in the cache are never written to the slow region.
 //!
 //! Facts are those of SPDK (`lib/ftl`, 3230130): the cache takes every write whatever its size; compaction goes on while at least 80 % of the
 //! chunks are full, the oldest first, and moves valid units only, to bands apart from those of collected data; the victim is the band
@@ -18,9 +18,9 @@
 //! the lowest.
 //!
 //! Choices and departures. A chunk is a block of the fast region, and a band one of the slow region (there 1 GiB). SPDK slows the host
-//! down every 20 ms, so that compaction keeps up: a scheme has no clock, and moves as many units for each one written instead, beyond
-//! what it did in idle time. A page that compaction or collection has too few units for is written with fewer. A trim forgets whole
-//! units (SPDK: 4 MiB). The limits of free bands (5 to begin, 2 to stop compaction) are one, and a band is kept for collection.
+//! down every 20 ms, so that compaction keeps up. A scheme has no clock: while too many chunks are full, it moves one unit for each one
+//! written. A page that compaction or collection has too few units for is written with fewer. A trim forgets whole units (SPDK: 4 MiB).
+//! The limits of free bands (5 to begin, 2 to stop compaction) are one, and a band is kept for collection.
 
 mod packed;
 
@@ -94,7 +94,7 @@ impl Map {
     }
 }
 
-/// What happened so far, in units.
+/// Counts so far, in units.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     written: u64,
@@ -206,8 +206,7 @@ impl Csal {
         self.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Writes host data of up to a page to a page of the cache. What the host leaves of the first and last unit comes from their old
-    /// copies.
+    /// Writes host data of up to a page to a page of the cache. The rest of the first and last unit comes from their old copies.
     fn write_piece<M: Media>(&mut self, media: &mut M, run: &Run, page: Ppa) {
         let unit_sectors = self.fast.unit_sectors();
         let mut merge = PageMerge::default();

@@ -1,12 +1,12 @@
 //! The slow region: a log whose pages hold several units each, of whatever addresses.
 //!
 //! ```text
-//!  from the cache ─▶ open blocks ─▶ |#_##|____|#__#|  full          victim: valid units, packed anew
-//!                                   units of a page die one by one ─────▶ open blocks of its own ─▶ erased
+//!  from the cache ─▶ open blocks ─▶ |#_##|____|#__#|  full          victim: valid units
+//!                                   units of a page die one by one ─────▶ pages of other open blocks; then erased
 //! ```
 //!
-//! A page is written whole, with as many units as it holds; what a page of fewer units leaves is garbage from the beginning. A block is a
-//! band, and a band that is collected moves in steps between the pages that come from the cache.
+//! A page is written whole, with as many units as it holds. Where there are fewer units, the rest of the page is garbage from the
+//! beginning. A block is a band. The valid units of a victim are packed into new pages, in steps between the pages from the cache.
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Units of a page, at most.
 const UNITS_MAX: usize = 128;
-/// Streams: what comes from the cache, and what is collected.
+/// Streams: units from the cache, and collected units.
 const STREAMS: usize = 2;
 const COLLECTED: usize = 1;
 /// Blocks that differ by no more than this share of invalid units, in hundredths, are equally good victims.
@@ -108,7 +108,7 @@ pub struct PackedLog {
 }
 
 impl PackedLog {
-    /// An erased region for so many units of `unit_sectors` sectors.
+    /// An erased region that can hold `units` units of `unit_sectors` sectors.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -178,7 +178,7 @@ impl PackedLog {
         self.copied_units
     }
 
-    /// Units that pages were written without.
+    /// Slots that were left empty in the pages written so far.
     pub fn padded_units(&self) -> u64 {
         self.padded_units
     }

@@ -1,8 +1,9 @@
 //! How long pages live: the distribution of update intervals, from a sample of the pages.
 //!
-//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. Of
-//! every so many pages one is watched, and each of its intervals counted. The shortest intervals, those within a unit, belong to few and
-//! very hot pages that a sample may miss; so all pages are watched in ten units of the epoch, and their share is taken.
+//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. The sample
+//! is every `sampling`-th logical page; each interval of these is counted. The shortest intervals, those within a unit, belong to few and
+//! very hot pages that a sample may miss. So all pages are watched in ten units of the epoch, and the share of writes that repeat a page
+//! there is taken for the whole epoch.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +34,10 @@ fn shortest(class: usize) -> f64 {
     (((1 << STEPS_LOG2) + step) << (log2 - STEPS_LOG2)) as f64
 }
 
-/// What is watched in this epoch.
+/// The intervals seen in this epoch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Intervals {
-    /// One page in so many is watched.
+    /// Distance of the pages that are in the sample.
     #[serde(with = "crate::save::fixed")]
     sampling: u32,
     #[serde(with = "crate::save::fixed")]
@@ -140,7 +141,7 @@ impl Intervals {
         self.in_unit.clear();
     }
 
-    /// What the epoch has shown.
+    /// The distribution of intervals in this epoch.
     pub fn distribution(&self) -> Distribution {
         let epoch = self.epoch_pages as f64 / f64::from(self.unit_pages);
         let mut counts = [0.0; CLASSES];
@@ -163,7 +164,7 @@ impl Intervals {
     /// Checks its times and pages.
     ///
     /// # Errors
-    /// One that cannot be.
+    /// A figure that is impossible.
     pub fn check(&self) -> Result<(), String> {
         let is_late = self.written.iter().any(|&last| last / 2 > self.now) || self.now > self.epoch_pages;
         // A longest epoch is eight of the first ones: the length is one of four.
@@ -172,13 +173,13 @@ impl Intervals {
             && self.in_unit.iter().all(|&page| u64::from(page) < self.logical_pages);
         let is_counted = self.counts.iter().all(|&count| count <= self.now) && self.again <= self.now;
         if is_late || !is_length || !is_unit || !is_counted {
-            return Err("what is known of update intervals contradicts itself".into());
+            return Err("the figures of update intervals contradict each other".into());
         }
         Ok(())
     }
 }
 
-/// How many writes come how long after the last one of their page.
+/// The distribution of writes over the time since the last write of their page.
 #[derive(Debug)]
 pub struct Distribution {
     /// By class: writes with shorter intervals, their integral over time, and the sum of their intervals.
@@ -214,7 +215,7 @@ impl Distribution {
         self.writes[CLASSES]
     }
 
-    /// Writes after less than so many units.
+    /// Writes that came less than `units` units after the last one of their page.
     pub fn writes(&self, units: f64) -> f64 {
         let (class, since, rate) = self.within(units);
         self.writes[class] + since * rate
@@ -226,7 +227,7 @@ impl Distribution {
         self.integrals[class] + since * (self.writes[class] + since * rate / 2.0)
     }
 
-    /// The sum of all intervals of less than so many units.
+    /// The sum of all intervals shorter than `units` units.
     pub fn sum(&self, units: f64) -> f64 {
         let (class, since, rate) = self.within(units);
         self.sums[class] + since * rate * (shortest(class) + since / 2.0)
