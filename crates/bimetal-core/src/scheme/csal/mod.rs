@@ -32,6 +32,7 @@ use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media, Stream};
 use crate::part::page_merge::PageMerge;
 use crate::region::ring::Ring;
+use crate::region::slot_table::LastRead;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
@@ -102,12 +103,12 @@ struct Counts {
 }
 
 /// Pages in the controller: units that follow each other in one are read once.
-struct LastRead<D> {
-    fast: Option<(Ppa, D)>,
-    slow: Option<(Ppa, D)>,
+struct LastReads<D> {
+    fast: LastRead<D>,
+    slow: LastRead<D>,
 }
 
-impl<D> LastRead<D> {
+impl<D> LastReads<D> {
     fn none() -> Self {
         Self { fast: None, slow: None }
     }
@@ -185,11 +186,12 @@ impl Csal {
             self.counts.written += u64::from(piece.count);
             self.owed_units += piece.count;
             let per_slow_page = self.slow.units_per_page();
-            while self.owed_units >= per_slow_page && self.is_full() {
+            while self.owed_units >= per_slow_page {
                 self.owed_units -= per_slow_page;
-                self.compact_page(media);
+                if self.is_full() {
+                    self.compact_page(media);
+                }
             }
-            self.owed_units %= per_slow_page;
         }
     }
 
@@ -211,7 +213,7 @@ impl Csal {
         let unit_sectors = self.fast.unit_sectors();
         let mut merge = PageMerge::default();
         merge.fill(media.host(), run.at, run.first, run.sectors);
-        let mut last = LastRead::none();
+        let mut last = LastReads::none();
         for index in [0, run.count - 1] {
             let start = index * unit_sectors;
             if !merge.covers(start, unit_sectors)
@@ -242,7 +244,7 @@ impl Csal {
         media: &mut M,
         place: Place,
         cause: Cause,
-        last: &mut LastRead<M::Data>,
+        last: &mut LastReads<M::Data>,
     ) -> (M::Data, u32) {
         match place {
             Place::Fast(slot) => self.fast.read(media, slot, cause, &mut last.fast),
@@ -292,7 +294,7 @@ impl Csal {
     }
 
     fn read<M: Media>(&self, media: &mut M, request: &Request) {
-        let mut last = LastRead::none();
+        let mut last = LastReads::none();
         for span in units_of(&self.units, request) {
             match self.map.get(span.unit) {
                 Some(place) => {
