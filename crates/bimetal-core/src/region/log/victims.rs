@@ -17,6 +17,31 @@ crate::choices! {
     }
 }
 
+impl VictimPolicy {
+    /// The full block among `entries` to be collected, the first of equals; none if all are full of valid pages. `age` tells the pages
+    /// written since a block was full.
+    pub fn best(
+        self,
+        counts: &ValidCounts,
+        entries: impl Iterator<Item = usize>,
+        age: impl Fn(usize) -> u64,
+    ) -> Option<usize> {
+        let pages = f64::from(counts.pages_per_block());
+        let scored = entries.filter(|&block| counts.is_sealed(block)).map(|block| {
+            let valid = f64::from(counts.valid_pages(block));
+            let weight = match self {
+                Self::Greedy => 1.0,
+                // A block that was full just now has some age.
+                Self::CostBenefit => (age(block) as f64 + 1.0).sqrt(),
+            };
+            // A block without valid pages costs nothing: the quotient is infinite.
+            (block, (pages - valid) / valid * weight)
+        });
+        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
+        best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+    }
+}
+
 /// Chooses among full blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Victims {
@@ -61,17 +86,7 @@ impl Victims {
         match self.policy {
             VictimPolicy::Greedy => counts.fewest(entries),
             VictimPolicy::CostBenefit => {
-                let pages = f64::from(counts.pages_per_block());
-                let sealed = entries.filter(|&block| counts.is_sealed(block));
-                let scored = sealed.map(|block| {
-                    let valid = f64::from(counts.valid_pages(block));
-                    let age = (self.clock_pages - self.sealed_at[block]) as f64;
-                    // A block without valid pages costs nothing: the quotient is infinite. One that was full just now has some age.
-                    (block, (pages - valid) / valid * (age + 1.0).sqrt())
-                });
-                // The first of equals.
-                let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-                best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+                self.policy.best(counts, entries, |block| self.clock_pages - self.sealed_at[block])
             }
         }
     }

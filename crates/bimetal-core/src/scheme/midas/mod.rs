@@ -195,18 +195,8 @@ impl Midas {
 
     /// A block of the last group by the policy; none if all are full of valid pages.
     fn of_last_group(&self, counts: &ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
-        let pages = f64::from(self.pages_per_block);
-        let blocks = entries.filter(|&block| counts.is_sealed(block) && self.is_pooled(self.groups[block]));
-        let scored = blocks.map(|block| {
-            let valid = f64::from(counts.valid_pages(block));
-            let weight = match self.victim {
-                VictimPolicy::Greedy => 1.0,
-                VictimPolicy::CostBenefit => ((self.age(block) + 1) as f64).sqrt(),
-            };
-            (block, (pages - valid) / valid * weight)
-        });
-        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-        best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+        let blocks = entries.filter(|&block| self.is_pooled(self.groups[block]));
+        self.victim.best(counts, blocks, |block| self.age(block))
     }
 
     /// A block with `valid_pages` valid pages is going to be collected.
