@@ -25,7 +25,7 @@
 //!
 //! It knows no clock, no file and no randomness beyond [`Shape::seed`]: the same requests lead to the same operations. It never allocates
 //! once it is warm. [`Scheme::check`] finds everything by which serving could index out of range or go on for ever, as the state may come
-//! from damaged bytes. [`conformance`](super::conformance) tries all that.
+//! from damaged bytes. `scheme::conformance`, behind the feature `conformance` of this crate, tries all that.
 //!
 //! # Joining
 //!

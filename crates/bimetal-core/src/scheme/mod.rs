@@ -11,6 +11,7 @@ mod chang;
 mod combo;
 mod combo_static;
 mod comboftl;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod contract;
 mod conventional;
