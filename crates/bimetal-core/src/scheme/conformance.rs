@@ -23,6 +23,8 @@ use crate::media::{Checked, SimMedia, Simulation};
 use crate::request::{Op, Request};
 use crate::save::Save;
 pub use device::{DEVICES, Device};
+#[cfg(test)]
+pub(crate) use device::{checked_media, sim_regions};
 use model::Model;
 pub use saved::{
     goes_on_when_restored, refuses_cut_states, refuses_states_of, refuses_states_of_other_devices,
