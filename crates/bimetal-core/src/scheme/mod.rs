@@ -22,18 +22,16 @@ mod entry;
 mod fdp;
 mod fifo_log;
 mod flash_cache;
-mod fpfcl;
 mod hybrid_ssd;
 mod hyssd;
 mod hyssd_static;
 mod midas;
 mod mixedftl;
-mod opfcl;
 mod pagemap;
 mod parameters;
+mod presets;
 mod pslc_dynamic;
 mod pslc_static;
-mod rwfcl;
 mod sepbit;
 mod slc_cached;
 mod space;
@@ -47,6 +45,8 @@ pub use contract::{Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 pub use entry::{Constructor, Entry, add};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};
+
+use flash_cache::family::{fpfcl, opfcl, rwfcl};
 
 use crate::media::Media;
 use crate::registry::{Named, Registry};
