@@ -30,8 +30,6 @@ mod mixedftl;
 mod pagemap;
 mod parameters;
 mod presets;
-mod pslc_dynamic;
-mod pslc_static;
 mod sepbit;
 mod slc_cached;
 mod space;
@@ -47,6 +45,7 @@ pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};
 
 use flash_cache::family::{fpfcl, opfcl, rwfcl};
+use slc_cached::family::{pslc_dynamic, pslc_static};
 
 use crate::media::Media;
 use crate::registry::{Named, Registry};

@@ -1,13 +1,13 @@
 //! Presets: schemes of one family. The family declares all parameters once; a preset has them but for those that it fixes.
 
-use super::{ParameterError, ParameterSet, ParameterSpec};
+use super::{ParameterError, ParameterSet, ParameterSpec, SchemeSpec};
 
 /// A scheme of a family.
 pub trait Preset: 'static {
     /// The family's parameters.
     type Family: ParameterSet;
-    /// Its name in the registry.
-    const NAME: &'static str;
+    /// Its line of the registry.
+    const SPEC: &'static SchemeSpec;
     /// Parameters of the family that it does not have: they keep their defaults.
     const FIXED: &'static [&'static str];
 }
@@ -23,9 +23,9 @@ impl<P: Preset> ParameterSet for Of<P> {
     fn parse(settings: &[(String, String)]) -> Result<Self, ParameterError> {
         let known: Vec<_> = Self::specs().iter().map(|spec| spec.name).collect();
         if let Some((name, _)) = settings.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            return Err(ParameterError::Unknown { scheme: P::NAME, name: name.clone(), known: known.join(", ") });
+            return Err(ParameterError::Unknown { scheme: P::SPEC.name, name: name.clone(), known: known.join(", ") });
         }
-        P::Family::parse(settings).map(Self).map_err(|error| error.of(P::NAME))
+        P::Family::parse(settings).map(Self).map_err(|error| error.of(P::SPEC.name))
     }
 
     fn settings(&self) -> Vec<(String, String)> {
@@ -40,7 +40,8 @@ macro_rules! presets {
         $family:ident, $shared:expr;
         $(
             $(#[doc = $doc:literal])+
-            pub mod $module:ident::$type:ident = $name:literal, $summary:literal, without [$($fixed:literal),*],
+            pub mod $module:ident::$type:ident { $($field:ident: $value:expr),+ }
+            without [$($fixed:literal),*],
             |$shape:ident, $parameters:ident| -> $state:ty $new:block
         )+
     ) => {$(
@@ -51,7 +52,7 @@ macro_rules! presets {
 
             /// Registry line.
             pub static SPEC: SchemeSpec =
-                SchemeSpec { name: $name, summary: $summary, parameters: <Parameters as ParameterSet>::specs, ..$shared };
+                SchemeSpec { $($field: $value,)+ parameters: <Parameters as ParameterSet>::specs, ..$shared };
 
             /// Its parameters.
             pub type Parameters = Of<$type>;
@@ -61,7 +62,7 @@ macro_rules! presets {
 
             impl Preset for $type {
                 type Family = $family;
-                const NAME: &'static str = $name;
+                const SPEC: &'static SchemeSpec = &SPEC;
                 const FIXED: &'static [&'static str] = &[$($fixed),*];
             }
 
@@ -81,6 +82,7 @@ pub(crate) use presets;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheme::Regions;
 
     crate::parameters! {
         "family";
@@ -93,11 +95,20 @@ mod tests {
         }
     }
 
+    static SPEC: SchemeSpec = SchemeSpec {
+        name: "static",
+        summary: "a preset",
+        source: "none",
+        regions: Regions::One,
+        parameters: <Of<Static> as ParameterSet>::specs,
+        version: 1,
+    };
+
     struct Static;
 
     impl Preset for Static {
         type Family = Family;
-        const NAME: &'static str = "static";
+        const SPEC: &'static SchemeSpec = &SPEC;
         const FIXED: &'static [&'static str] = &["adapts"];
     }
 

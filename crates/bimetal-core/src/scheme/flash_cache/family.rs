@@ -21,21 +21,30 @@ presets! {
 
     /// OP-FCL: every period a cost model over measured hit-rate curves chooses how much of the flash is for reads, how much for
     /// writes, and how much spare.
-    pub mod opfcl::OpFcl = "opfcl", "flash cache over disks: read cache, write cache and spare area sized by a cost model",
+    pub mod opfcl::OpFcl {
+        name: "opfcl",
+        summary: "flash cache over disks: read cache, write cache and spare area sized by a cost model"
+    }
     without ["cache_percent"],
     |shape, family| -> FlashCache {
         FlashCache::with(shape, family.settings_of(100.0 - family.initial_spare_percent, Some(family.partitioning(true))))
     }
 
     /// RW-FCL: of a fixed size, of which the cost model chooses the share for reads.
-    pub mod rwfcl::RwFcl = "rwfcl", "flash cache over disks, of fixed size: shares of reads and writes by a cost model",
+    pub mod rwfcl::RwFcl {
+        name: "rwfcl",
+        summary: "flash cache over disks, of fixed size: shares of reads and writes by a cost model"
+    }
     without ["initial_spare_percent"],
     |shape, family| -> FlashCache {
         FlashCache::with(shape, family.settings_of(family.cache_percent, Some(family.partitioning(false))))
     }
 
     /// FP-FCL: of a fixed size with clean and dirty pages in one LRU order, as a drive of the time would be used.
-    pub mod fpfcl::FpFcl = "fpfcl", "flash cache over disks, of fixed size: one LRU order of clean and dirty pages",
+    pub mod fpfcl::FpFcl {
+        name: "fpfcl",
+        summary: "flash cache over disks, of fixed size: one LRU order of clean and dirty pages"
+    }
     without [
         "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "curve", "sample_rate", "victim",
         "resize_pages", "keep_clean"
