@@ -37,7 +37,6 @@ mod tiered;
 mod two_queue_gclock;
 mod unitmap;
 mod wlaftl;
-mod wlaftl_static;
 
 pub use contract::{Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 pub use entry::{Constructor, Entry, add};
@@ -46,6 +45,7 @@ pub use space::{OneRegion, logical_pages};
 
 use flash_cache::family::{fpfcl, opfcl, rwfcl};
 use slc_cached::family::{pslc_dynamic, pslc_static};
+use wlaftl::wlaftl_static;
 
 use crate::media::Media;
 use crate::registry::{Named, Registry};

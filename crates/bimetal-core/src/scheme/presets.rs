@@ -34,10 +34,10 @@ impl<P: Preset> ParameterSet for Of<P> {
 }
 
 /// Declares presets of a family: for each a module as the registry takes it. What a preset does not name it has from a
-/// [`SchemeSpec`](super::SchemeSpec) that all share.
+/// [`SchemeSpec`](super::SchemeSpec) that all share. Paths are as seen from that module.
 macro_rules! presets {
     (
-        $family:ident, $shared:expr;
+        $family:ty, $shared:expr;
         $(
             $(#[doc = $doc:literal])+
             pub mod $module:ident::$type:ident { $($field:ident: $value:expr),+ }
