@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa};
 
 /// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
@@ -27,8 +28,7 @@ pub struct SlotTable {
     #[serde(with = "crate::save::fixed")]
     slot_bits: u32,
     /// One more than the unit of a valid slot.
-    #[serde(with = "crate::save::table")]
-    entries: Vec<u32>,
+    entries: Table<u32>,
 }
 
 impl SlotTable {
@@ -46,7 +46,14 @@ impl SlotTable {
                 geometry.blocks
             ));
         }
-        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, entries: vec![INVALID; count as usize] })
+        Ok(Self {
+            geometry,
+            pages_per_block,
+            page_bits,
+            slots,
+            slot_bits,
+            entries: vec![INVALID; count as usize].into(),
+        })
     }
 
     /// Blocks and pages of the region.
