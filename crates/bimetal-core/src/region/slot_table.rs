@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::media::{Cause, Media};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
@@ -31,8 +32,7 @@ pub struct SlotTable {
     #[serde(with = "crate::save::fixed")]
     slot_bits: u32,
     /// One more than the unit of a valid slot.
-    #[serde(with = "crate::save::table")]
-    entries: Vec<u32>,
+    entries: Table<u32>,
 }
 
 impl SlotTable {
@@ -50,7 +50,14 @@ impl SlotTable {
                 geometry.blocks
             ));
         }
-        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, entries: vec![INVALID; count as usize] })
+        Ok(Self {
+            geometry,
+            pages_per_block,
+            page_bits,
+            slots,
+            slot_bits,
+            entries: vec![INVALID; count as usize].into(),
+        })
     }
 
     /// Blocks and pages of the region.

@@ -20,6 +20,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::RegionId;
 
 /// Registry line.
@@ -75,8 +76,7 @@ pub struct Fdp {
     #[serde(skip)]
     stream: u8,
     /// By block: the stream that filled it.
-    #[serde(with = "crate::save::table")]
-    streams: Vec<u8>,
+    streams: Table<u8>,
 }
 
 impl Fdp {
@@ -86,7 +86,7 @@ impl Fdp {
             handles: parameters.handles as u8,
             isolation: parameters.isolation,
             stream: 0,
-            streams: vec![0; blocks],
+            streams: vec![0; blocks].into(),
         }
     }
 }

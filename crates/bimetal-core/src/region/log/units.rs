@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::{Blocks, Capacity, Collection, Log, Separation, check_pages};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
 const NONE: u32 = u32::MAX;
@@ -91,11 +92,9 @@ pub struct Units {
     #[serde(with = "crate::save::fixed")]
     reserve_blocks: u32,
     /// By unit: its number of blocks.
-    #[serde(with = "crate::save::table")]
-    held: Vec<u32>,
+    held: Table<u32>,
     /// By unit: the numbers of its blocks, in `blocks_max` entries.
-    #[serde(with = "crate::save::table")]
-    blocks: Vec<u32>,
+    blocks: Table<u32>,
     #[serde(with = "crate::save::sized")]
     holders: Vec<Holder>,
 }
@@ -137,8 +136,8 @@ impl Log<Units, 1> {
             unit_pages: unit_blocks as u32 * geometry.pages_per_block,
             blocks_max,
             reserve_blocks,
-            held: vec![0; units as usize],
-            blocks: vec![NONE; units as usize * blocks_max as usize],
+            held: vec![0; units as usize].into(),
+            blocks: vec![NONE; units as usize * blocks_max as usize].into(),
             holders: vec![Holder { unit: NONE, position: 0 }; geometry.blocks as usize],
         };
         Ok(Self {
@@ -425,7 +424,8 @@ mod tests {
         let settings = UnitSettings { unit_blocks, reserve_blocks: 1, idle_gc: false };
         let mut space = Log::by_units(REGION, geometry, 8, settings).unwrap();
         space.separation.blocks_max = blocks_max;
-        space.separation.blocks.truncate(space.blocks.lanes() as usize * blocks_max as usize);
+        space.separation.blocks =
+            space.separation.blocks[..space.blocks.lanes() as usize * blocks_max as usize].iter().copied().collect();
         (space, media(geometry))
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 
 crate::choices! {
     /// How the block to be collected is chosen.
@@ -50,15 +51,14 @@ pub struct Victims {
     /// Pages written from outside so far.
     clock_pages: u64,
     /// By block: the clock when it was last full. Empty where the policy does not ask for it.
-    #[serde(with = "crate::save::table")]
-    sealed_at: Vec<u64>,
+    sealed_at: Table<u64>,
 }
 
 impl Victims {
     /// A policy for a log of `blocks` blocks.
     pub fn new(policy: VictimPolicy, blocks: usize) -> Self {
         let entries = if policy == VictimPolicy::CostBenefit { blocks } else { 0 };
-        Self { policy, clock_pages: 0, sealed_at: vec![0; entries] }
+        Self { policy, clock_pages: 0, sealed_at: vec![0; entries].into() }
     }
 
     /// Pages written from outside so far.

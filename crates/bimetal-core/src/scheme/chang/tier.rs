@@ -11,6 +11,7 @@ use crate::part::page_merge::PageMerge;
 use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
 use crate::region::ring::Ring;
 use crate::region::slot_table::{LastRead, SlotTable};
+use crate::save::Table;
 use crate::scheme::Shape;
 use crate::scheme::block_mapped::{Overlay, Span};
 use crate::units::{Geometry, RegionId};
@@ -28,8 +29,7 @@ pub struct Tier {
     /// Where each unit is.
     pub hash: ProbedHash,
     /// Sectors of each slow logical page whose valid copy is here.
-    #[serde(with = "crate::save::table")]
-    newer: Vec<u8>,
+    newer: Table<u8>,
     #[serde(with = "crate::save::fixed")]
     slow: Geometry,
     #[serde(with = "crate::save::fixed")]
@@ -75,7 +75,7 @@ impl Tier {
             slots,
             ring,
             hash,
-            newer: vec![0; slow_pages],
+            newer: vec![0; slow_pages].into(),
             slow,
             unit_sectors,
             units_per_slow_page: slow.page_sectors() / unit_sectors,

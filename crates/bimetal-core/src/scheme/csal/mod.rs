@@ -34,6 +34,7 @@ use crate::part::page_merge::PageMerge;
 use crate::region::ring::Ring;
 use crate::region::slot_table::LastRead;
 use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Registry line.
@@ -66,8 +67,7 @@ const CHUNKS_MIN: u32 = 4;
 #[derive(Debug, Serialize, Deserialize)]
 struct Map {
     /// By unit: 0 for nowhere, else one more than its slot; slots of the slow region follow those of the fast one.
-    #[serde(with = "crate::save::table")]
-    places: Vec<u32>,
+    places: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     fast_slots: u32,
 }
@@ -158,7 +158,7 @@ impl Csal {
         let width = (cache.blocks / CHUNKS_PER_OPEN).clamp(1, cache.dies);
         let from = (u64::from(cache.blocks) * u64::from(parameters.compaction_percent)).div_ceil(100) as u32;
         Ok(Self {
-            map: Map { places: vec![0; count as usize], fast_slots },
+            map: Map { places: vec![0; count as usize].into(), fast_slots },
             fast,
             ring: Ring::new(0..cache.blocks, cache.blocks, cache.pages_per_block, width, cache.stripe_pages),
             slow,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::{Cause, CellMode, Media, Part, Stream};
 use crate::region::slot_table::{LastRead, SlotTable};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Units of a page, at most.
@@ -101,10 +102,8 @@ pub struct PackedLog {
     stripe_left: [u32; STREAMS],
     victim: Option<Victim>,
     /// By block: valid units, and how often it was written.
-    #[serde(with = "crate::save::table")]
-    valid: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    writes: Vec<u32>,
+    valid: Table<u32>,
+    writes: Table<u32>,
     erases: u64,
     copied_units: u64,
     padded_units: u64,
@@ -147,8 +146,8 @@ impl PackedLog {
             next: [0; STREAMS],
             stripe_left: [0; STREAMS],
             victim: None,
-            valid: vec![0; geometry.blocks as usize],
-            writes: vec![0; geometry.blocks as usize],
+            valid: vec![0; geometry.blocks as usize].into(),
+            writes: vec![0; geometry.blocks as usize].into(),
             erases: 0,
             copied_units: 0,
             padded_units: 0,
@@ -413,7 +412,7 @@ impl PackedLog {
         for slot in (0..self.len()).filter(|&slot| self.slots.unit(slot).is_some()) {
             counted[self.slots.block_of(slot).index()] += 1;
         }
-        if counted != self.valid {
+        if counted != *self.valid {
             return Err("valid units of slow blocks are not as many as were counted".into());
         }
         if let Some(victim) = self.victim {

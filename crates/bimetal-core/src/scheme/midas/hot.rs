@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// The counter of a hot page: the largest of two bits.
 const HOT: u8 = 3;
 /// Subtracted from the counter of a page that was copied from the hot group, and from another one.
@@ -39,8 +41,7 @@ pub struct Place {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HotFilter {
     /// Four pages a byte.
-    #[serde(with = "crate::save::table")]
-    counters: Vec<u8>,
+    counters: Table<u8>,
     /// Mean lifetime of blocks of the hot group, in pages written.
     lifetime: u64,
     /// Pages to be overwritten in this window.
@@ -58,7 +59,7 @@ impl HotFilter {
     /// No page is hot. Nothing is counted before as many pages were overwritten as there are.
     pub fn new(logical_pages: u64) -> Self {
         Self {
-            counters: vec![0; logical_pages.div_ceil(4) as usize],
+            counters: vec![0; logical_pages.div_ceil(4) as usize].into(),
             lifetime: logical_pages,
             left: 2 * logical_pages,
             writes: 0,

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// Units of a block.
 pub const UNITS_PER_BLOCK: u32 = 4;
 /// Units of the epoch in which all pages are watched.
@@ -51,10 +53,8 @@ pub struct Intervals {
     /// Pages written in this epoch.
     now: u64,
     /// By watched page: twice the time of its last write in this epoch, from 1; one more if it was the only one. 0 for none.
-    #[serde(with = "crate::save::table")]
-    written: Vec<u64>,
-    #[serde(with = "crate::save::table")]
-    counts: Vec<u64>,
+    written: Table<u64>,
+    counts: Table<u64>,
     /// Pages written in this unit, if all are watched in it.
     #[serde(with = "crate::save::list")]
     in_unit: Vec<u32>,
@@ -89,8 +89,8 @@ impl Intervals {
             epoch_pages,
             longest_pages: 8 * epoch_pages,
             now: 0,
-            written: vec![0; logical_pages.div_ceil(u64::from(sampling)) as usize],
-            counts: vec![0; CLASSES],
+            written: vec![0; logical_pages.div_ceil(u64::from(sampling)) as usize].into(),
+            counts: vec![0; CLASSES].into(),
             in_unit: Vec::with_capacity(unit_pages as usize),
             again: 0,
             current: CurrentUnit::default(),

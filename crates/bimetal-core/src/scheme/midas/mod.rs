@@ -36,6 +36,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
 /// Registry line.
@@ -121,10 +122,8 @@ pub struct Midas {
     clock_pages: u64,
     written_pages: u64,
     /// By block: its group, that of the stream which filled it unless groups have changed since; and when it was full.
-    #[serde(with = "crate::save::table")]
-    groups: Vec<u8>,
-    #[serde(with = "crate::save::table")]
-    full_at: Vec<u64>,
+    groups: Table<u8>,
+    full_at: Table<u64>,
     /// By group: full blocks, the most that its queue may have, and the predicted share of valid pages.
     #[serde(with = "crate::save::tuple")]
     full_blocks: [u32; GROUPS],
@@ -156,8 +155,8 @@ impl Midas {
             lanes,
             clock_pages: 0,
             written_pages: 0,
-            groups: vec![0; entries],
-            full_at: vec![NOT_FULL; entries],
+            groups: vec![0; entries].into(),
+            full_at: vec![NOT_FULL; entries].into(),
             full_blocks: [0; GROUPS],
             sizes: [0; GROUPS],
             predicted: [0.0; GROUPS],
@@ -310,7 +309,7 @@ impl Midas {
         self.last = found.last as u8;
         self.is_merged = false;
         self.predicted = found.valid;
-        for group in &mut self.groups {
+        for group in self.groups.as_mut_slice() {
             if *group >= first_merged {
                 *group = self.last;
             }
@@ -341,7 +340,7 @@ impl Midas {
             let time = from + (to - from) / 2;
             if full().filter(|&at| at <= time).count() >= excess { to = time } else { from = time + 1 }
         }
-        for (of, at) in self.groups.iter_mut().zip(&self.full_at) {
+        for (of, at) in self.groups.as_mut_slice().iter_mut().zip(&self.full_at) {
             if *of == group && *at <= to {
                 *of = self.last;
             }
