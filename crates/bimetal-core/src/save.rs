@@ -7,17 +7,21 @@
 //! ```text
 //! #[serde(with = "save::fixed")]    its value: geometry, settings, limits
 //! #[serde(with = "save::text")]     its value too, for types that leave fields out when they are written: chips, drives
-//! #[serde(with = "save::table")]    its length: numbers, as many as ever
 //! #[serde(with = "save::sized")]    its length, and the outlines of its elements
+//! save::Table                       its length: numbers, whose count never changes
 //! ```
 //!
 //! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts. Of
 //! those, `save::list` has numbers as a table has them, however many. What follows from other fields, an index above all, is
 //! not saved but made again; since nothing is known of the bytes by then, it may take memory in proportion to them only.
 
+mod image;
 mod outline;
+mod table;
 mod word;
 
+pub use image::{Image, Piece, Source, read_image};
+pub use table::Table;
 pub use word::Word;
 pub(crate) use word::words;
 
@@ -106,95 +110,12 @@ pub mod text {
     }
 }
 
-/// A vector of numbers, or of structs of numbers, whose length never changes: bytes, the lowest first, because the time
-/// that large tables take is that of copying memory. The length comes first, on its own, so that the outline need not look
-/// at the bytes.
-pub mod table {
-    use std::fmt;
-    use std::marker::PhantomData;
-
-    use serde::de::{Deserializer, Error, Visitor};
-    use serde::ser::{SerializeTuple, Serializer};
-    use serde::{Deserialize, Serialize};
-
-    use super::{Word, fixed};
-
-    /// By this name the outline knows what it passes over.
-    pub const NAME: &str = "table";
-
-    /// Writes the table.
-    pub fn serialize<W: Word, S: Serializer>(table: &[W], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut pair = serializer.serialize_tuple(2)?;
-        pair.serialize_element(&Length(table.len()))?;
-        pair.serialize_element(&Words(table))?;
-        pair.end()
-    }
-
-    /// Reads the table.
-    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
-        let (Length(length), Table(table)) = Deserialize::deserialize(deserializer)?;
-        if table.len() != length {
-            return Err(D::Error::invalid_length(table.len(), &"as many as were announced"));
-        }
-        Ok(table)
-    }
-
-    #[derive(Serialize, Deserialize)]
-    struct Length(#[serde(with = "fixed")] usize);
-
-    pub(super) struct Words<'a, W>(pub(super) &'a [W]);
-
-    impl<W: Word> Serialize for Words<'_, W> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.serialize_newtype_struct(NAME, &Bytes(self.0))
-        }
-    }
-
-    struct Bytes<'a, W>(&'a [W]);
-
-    impl<W: Word> Serialize for Bytes<'_, W> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut bytes = vec![0; self.0.len() * W::BYTES];
-            for (word, bytes) in self.0.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
-                word.put(bytes);
-            }
-            serializer.serialize_bytes(&bytes)
-        }
-    }
-
-    pub(super) struct Table<W>(pub(super) Vec<W>);
-
-    impl<'de, W: Word> Deserialize<'de> for Table<W> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_bytes(OfBytes(PhantomData)).map(Self)
-        }
-    }
-
-    struct OfBytes<W>(PhantomData<W>);
-
-    impl<W: Word> Visitor<'_> for OfBytes<W> {
-        type Value = Vec<W>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a table of {} bytes each", W::BYTES)
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            let words = bytes.chunks_exact(W::BYTES);
-            if !words.remainder().is_empty() {
-                return Err(E::invalid_length(bytes.len(), &self));
-            }
-            Ok(words.map(W::get).collect())
-        }
-    }
-}
-
 /// A vector as in a table, but of any length.
 pub mod list {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Word;
-    use super::table::{Table, Words};
+    use super::table::{Bytes, Words};
 
     /// Writes the elements.
     pub fn serialize<W: Word, S: Serializer>(list: &[W], serializer: S) -> Result<S::Ok, S::Error> {
@@ -203,7 +124,7 @@ pub mod list {
 
     /// Reads the elements.
     pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
-        Table::deserialize(deserializer).map(|Table(list)| list)
+        Bytes::deserialize(deserializer).map(|Bytes(list)| list)
     }
 }
 
@@ -221,9 +142,13 @@ pub(crate) mod tables {
         }
     }
 
-    #[derive(Deserialize)]
-    #[serde(bound = "W: Word")]
-    struct Owned<W>(#[serde(with = "super::table")] Vec<W>);
+    struct Owned<W>(Vec<W>);
+
+    impl<'de, W: Word> Deserialize<'de> for Owned<W> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            super::table::deserialize(deserializer).map(Self)
+        }
+    }
 
     /// Writes the tables.
     pub fn serialize<W: Word, S: Serializer>(tables: &[Vec<W>], serializer: S) -> Result<S::Ok, S::Error> {
@@ -344,8 +269,7 @@ mod tests {
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     struct Whole {
-        #[serde(with = "table")]
-        table: Vec<u32>,
+        table: Table<u32>,
         #[serde(with = "tables")]
         tables: Vec<Vec<u16>>,
         #[serde(with = "sized")]
@@ -363,7 +287,7 @@ mod tests {
     fn whole() -> Whole {
         let part = Part { limit: 3, used: vec![1, 2] };
         Whole {
-            table: vec![7, 8, u32::MAX],
+            table: vec![7, 8, u32::MAX].into(),
             tables: vec![vec![1], vec![2, 3]],
             parts: vec![part.clone(), part],
             list: vec![4, 5],
@@ -396,7 +320,7 @@ mod tests {
     #[test]
     fn what_never_changes_is_asked_for() {
         let changes: &[fn(&mut Whole)] = &[
-            |whole| whole.table.push(0),
+            |whole| whole.table = vec![0; 4].into(),
             |whole| whole.tables[1].truncate(1),
             |whole| whole.tables.push(vec![]),
             |whole| whole.parts[1].limit = 4,

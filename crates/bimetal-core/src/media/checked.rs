@@ -10,6 +10,7 @@ use super::{Cause, CellMode, Media, Part, Simulation, Stream};
 use crate::ledger::{Ledger, Server};
 use crate::operation::FlashOp;
 use crate::request::{Op, Request};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// A sector's content: 0 is undefined, [`Checked::ZEROS`] reads as zeros, anything else a version written by the host.
@@ -22,13 +23,11 @@ struct CheckedRegion {
     #[serde(with = "crate::save::fixed")]
     pages_per_block: [u32; 2],
     /// Next page to program, by block.
-    #[serde(with = "crate::save::table")]
-    write_pointer: Vec<u32>,
+    write_pointer: Table<u32>,
     #[serde(with = "crate::save::sized")]
     mode: Vec<CellMode>,
     /// Tokens by page slot and sector.
-    #[serde(with = "crate::save::table")]
-    tokens: Vec<Token>,
+    tokens: Table<Token>,
 }
 
 /// A medium and the proof that it is used as NAND allows.
@@ -77,9 +76,9 @@ impl<M> Checked<M> {
             .map(|&(geometry, slc_pages)| CheckedRegion {
                 geometry,
                 pages_per_block: [geometry.pages_per_block, slc_pages],
-                write_pointer: vec![0; geometry.blocks as usize],
+                write_pointer: vec![0; geometry.blocks as usize].into(),
                 mode: vec![CellMode::Native; geometry.blocks as usize],
-                tokens: vec![0; geometry.page_slots() * geometry.page_sectors() as usize],
+                tokens: vec![0; geometry.page_slots() * geometry.page_sectors() as usize].into(),
             })
             .collect();
         Self {
@@ -170,7 +169,7 @@ impl<M: Media> Media for Checked<M> {
         self.assert_programmed(region, from);
         self.take_next_page(region, to);
         let (source, target) = (self.page_tokens(region, from), self.page_tokens(region, to));
-        self.regions[region.index()].tokens.copy_within(source, target.start);
+        self.regions[region.index()].tokens.as_mut_slice().copy_within(source, target.start);
         self.inner.copy(region, from, to, stream, cause);
     }
 

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Timing;
+use crate::save::Table;
 use crate::units::Nanos;
 
 /// A die.
@@ -118,11 +119,9 @@ pub(super) struct Clocks {
     #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
     /// When the last transfer over each channel ends.
-    #[serde(with = "crate::save::table")]
-    channels: Vec<u64>,
+    channels: Table<u64>,
     /// The same for reads of the host, which come first, on channels of dies with registers.
-    #[serde(with = "crate::save::table")]
-    read_channels: Vec<u64>,
+    read_channels: Table<u64>,
     #[serde(with = "crate::save::sized")]
     registers: Vec<Registers>,
 }
@@ -131,8 +130,8 @@ impl Clocks {
     /// Adds dies, spread over channels of their own. Returns the number of the first.
     pub(super) fn add(&mut self, dies: u32, channels: u32) -> u32 {
         let (first_die, first_channel) = (self.dies.len() as u32, self.channels.len() as u32);
-        self.channels.extend((0..channels).map(|_| 0));
-        self.read_channels.resize(self.channels.len(), 0);
+        self.channels = vec![0; (first_channel + channels) as usize].into();
+        self.read_channels = self.channels.clone();
         self.registers.resize(self.dies.len() + dies as usize, Registers::default());
         self.dies.extend((0..dies).map(|die| Die { channel: first_channel + die % channels, ..Die::default() }));
         first_die
@@ -306,7 +305,7 @@ impl Clocks {
 /// Moves a page over its channel once it is `ready`. Returns when it has got there: at once where the array times include
 /// the transfer.
 #[inline(always)]
-fn transfer(channels: &mut [u64], channel: u32, ready: u64, timing: &Timing) -> u64 {
+fn transfer(channels: &mut Table<u64>, channel: u32, ready: u64, timing: &Timing) -> u64 {
     if timing.transfer.0 == 0 {
         return ready;
     }

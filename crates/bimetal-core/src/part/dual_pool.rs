@@ -9,6 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// A pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pool {
@@ -23,17 +25,15 @@ pub enum Pool {
 struct Heap {
     order: Vec<u32>,
     /// Place of each block in `order`.
-    #[serde(with = "crate::save::table")]
-    places: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    keys: Vec<u32>,
+    places: Table<u32>,
+    keys: Table<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Heap {
     fn new(blocks: usize) -> Self {
-        Self { order: Vec::with_capacity(blocks), places: vec![NONE; blocks], keys: vec![0; blocks] }
+        Self { order: Vec::with_capacity(blocks), places: vec![NONE; blocks].into(), keys: vec![0; blocks].into() }
     }
 
     fn top(&self) -> Option<u32> {
@@ -107,11 +107,9 @@ impl Heap {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DualPool {
     /// Erase cycles (`EC`).
-    #[serde(with = "crate::save::table")]
-    erases: Vec<u32>,
+    erases: Table<u32>,
     /// Erase cycles since the block last changed pools in a swap (`EEC`).
-    #[serde(with = "crate::save::table")]
-    recent: Vec<u32>,
+    recent: Table<u32>,
     #[serde(with = "crate::save::sized")]
     pools: Vec<Pool>,
     hot_most_worn: Heap,
@@ -128,8 +126,8 @@ impl DualPool {
     pub fn new(blocks: u32, threshold: u32) -> Self {
         let count = blocks as usize;
         let mut pool = Self {
-            erases: vec![0; count],
-            recent: vec![0; count],
+            erases: vec![0; count].into(),
+            recent: vec![0; count].into(),
             pools: vec![Pool::Hot; count],
             hot_most_worn: Heap::new(count),
             hot_least_worn: Heap::new(count),

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// Hits by segment of the stack, and the references that they are a part of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HitCurve {
@@ -14,8 +16,7 @@ pub struct HitCurve {
     /// 2^64 by that, rounded up: the segment of a position is found without a division.
     #[serde(with = "crate::save::fixed")]
     inverse: u128,
-    #[serde(with = "crate::save::table")]
-    hits: Vec<f64>,
+    hits: Table<f64>,
     references: f64,
 }
 
@@ -24,7 +25,7 @@ impl HitCurve {
     pub fn new(segments: u32, segment_pages: u32) -> Self {
         debug_assert!(segment_pages > 0, "a segment holds pages");
         let inverse = (1u128 << 64).div_ceil(u128::from(segment_pages));
-        Self { segment_pages, inverse, hits: vec![0.0; segments as usize], references: 0.0 }
+        Self { segment_pages, inverse, hits: vec![0.0; segments as usize].into(), references: 0.0 }
     }
 
     /// Counts a reference, hit or not.
@@ -64,7 +65,7 @@ impl HitCurve {
     /// Ends a period: of what was counted, the share `keep` goes on to count. 0 begins anew, 0.5 halves.
     pub fn end_period(&mut self, keep: f64) {
         self.references *= keep;
-        for hits in &mut self.hits {
+        for hits in self.hits.as_mut_slice() {
             *hits *= keep;
         }
     }

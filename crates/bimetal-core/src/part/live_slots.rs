@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// Slots of a word of bits.
 const WORD: usize = 64;
 
@@ -26,8 +28,7 @@ struct Counts<T>([T; FAN]);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Bits")]
 pub struct LiveSlots {
-    #[serde(with = "crate::save::table")]
-    bits: Vec<u64>,
+    bits: Table<u64>,
     /// Members of each word, by group.
     #[serde(skip_serializing)]
     words: Vec<Counts<u16>>,
@@ -45,8 +46,7 @@ pub struct LiveSlots {
 /// The saved form.
 #[derive(Deserialize)]
 struct Bits {
-    #[serde(with = "crate::save::table")]
-    bits: Vec<u64>,
+    bits: Table<u64>,
 }
 
 impl From<Bits> for LiveSlots {
@@ -68,7 +68,7 @@ impl LiveSlots {
     /// No members among so many slots.
     pub fn new(slots: usize) -> Self {
         Self {
-            bits: vec![0; slots.div_ceil(WORD)],
+            bits: vec![0; slots.div_ceil(WORD)].into(),
             words: vec![Counts([0; FAN]); slots.div_ceil(GROUP)],
             groups: vec![Counts([0; FAN]); slots.div_ceil(REGION)],
             regions: vec![Counts([0; FAN]); slots.div_ceil(SPACE)],
@@ -168,7 +168,7 @@ impl LiveSlots {
         // Members before a slot; `wrapped` is at most `first`.
         let before = |slot: usize| slot.min(wrapped) + slot.clamp(first, end) - first;
         let of = |at: usize, size: usize| before((at + 1) * size) - before(at * size);
-        for (at, bits) in self.bits.iter_mut().enumerate() {
+        for (at, bits) in self.bits.as_mut_slice().iter_mut().enumerate() {
             *bits = match of(at, WORD) {
                 0 => 0,
                 WORD => u64::MAX,

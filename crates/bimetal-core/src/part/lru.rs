@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 const NONE: u32 = u32::MAX;
 /// Predecessor of an index that is in no list.
 const ABSENT: u32 = u32::MAX - 1;
@@ -25,8 +27,7 @@ struct Ends {
 /// Several doubly linked lists over the indices `0..count`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lists {
-    #[serde(with = "crate::save::table")]
-    links: Vec<Link>,
+    links: Table<Link>,
     #[serde(with = "crate::save::sized")]
     ends: Vec<Ends>,
 }
@@ -36,7 +37,7 @@ impl Lists {
     pub fn new(count: usize, lists: usize) -> Self {
         debug_assert!(count < ABSENT as usize);
         let ends = vec![Ends { first: NONE, last: NONE }; lists];
-        Self { links: vec![Link { previous: ABSENT, next: NONE }; count], ends }
+        Self { links: vec![Link { previous: ABSENT, next: NONE }; count].into(), ends }
     }
 
     /// Number of lists.

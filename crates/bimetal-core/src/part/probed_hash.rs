@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::part::lru::Lists;
+use crate::save::Table;
 
 crate::choices! {
     /// How the buckets after a key's home are tried.
@@ -43,10 +44,8 @@ pub enum Entry {
 /// The table.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProbedHash {
-    #[serde(with = "crate::save::table")]
-    keys: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    places: Vec<u32>,
+    keys: Table<u32>,
+    places: Table<u32>,
     /// Virtual entries by anchor.
     anchored: Lists,
     #[serde(with = "crate::save::fixed")]
@@ -73,8 +72,8 @@ impl ProbedHash {
     pub fn new(entries: u32, anchors: u32, probing: Probing, probes: u32) -> Self {
         let modulus = (2..entries).rev().find(|&number| is_prime(number)).unwrap_or(1);
         Self {
-            keys: vec![FREE; entries as usize],
-            places: vec![RESERVED; entries as usize],
+            keys: vec![FREE; entries as usize].into(),
+            places: vec![RESERVED; entries as usize].into(),
             anchored: Lists::new(entries as usize, anchors as usize),
             probing,
             probes: probes.min(entries),

@@ -354,7 +354,7 @@ impl HotSet {
 }
 
 impl Arrivals {
-    /// Of requests that read and write so many bytes.
+    /// Arrivals of `requests`, which read and write `bytes` bytes in total; none of fewer than two requests.
     fn of(requests: &[Request], bytes: u64) -> Option<Self> {
         let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
         let mut gaps: Vec<u64> =

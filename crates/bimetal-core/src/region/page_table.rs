@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa};
 
 const NONE: u32 = u32::MAX;
@@ -51,12 +52,9 @@ pub struct ValidWord {
 pub struct PageTable {
     #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
-    #[serde(with = "crate::save::table")]
-    map: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    owner: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    valid: Vec<u64>,
+    map: Table<u32>,
+    owner: Table<u32>,
+    valid: Table<u64>,
 }
 
 impl PageTable {
@@ -64,11 +62,11 @@ impl PageTable {
     pub fn new(geometry: Geometry, logical_pages: u64) -> Self {
         Self {
             geometry,
-            map: vec![NONE; logical_pages as usize],
+            map: vec![NONE; logical_pages as usize].into(),
             // Whole words, so that the owners of a word's pages are one slice. The owner of an invalid page has no meaning,
             // and zeros take memory only when they are overwritten.
-            owner: vec![0; geometry.page_slots().next_multiple_of(WORD)],
-            valid: vec![0; geometry.page_slots().div_ceil(WORD)],
+            owner: vec![0; geometry.page_slots().next_multiple_of(WORD)].into(),
+            valid: vec![0; geometry.page_slots().div_ceil(WORD)].into(),
         }
     }
 
@@ -238,7 +236,7 @@ impl PageTable {
 }
 
 /// Sets `count` bits, at most 64, from `first` on.
-fn set_bits(words: &mut [u64], first: usize, count: usize) {
+fn set_bits(words: &mut Table<u64>, first: usize, count: usize) {
     let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
     words[first / 64] |= ones as u64;
     if (ones >> 64) != 0 {
@@ -288,9 +286,9 @@ mod tests {
 
     #[test]
     fn bits_are_set_across_words() {
-        let mut words = [0; 3];
+        let mut words = Table::from(vec![0; 3]);
         set_bits(&mut words, 60, 64);
-        assert_eq!(words, [0xf << 60, u64::MAX >> 4, 0]);
+        assert_eq!(*words, [0xf << 60, u64::MAX >> 4, 0]);
         set_bits(&mut words, 124, 4);
         assert_eq!(words[1], u64::MAX);
     }

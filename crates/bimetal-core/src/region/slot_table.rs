@@ -8,10 +8,15 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{BlockId, Geometry, Ppa};
+use crate::media::{Cause, Media};
+use crate::save::Table;
+use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
 const INVALID: u32 = 0;
+
+/// A page in the controller: slots that follow each other in it are read once.
+pub type LastRead<D> = Option<(Ppa, D)>;
 
 /// The table's state.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,8 +32,7 @@ pub struct SlotTable {
     #[serde(with = "crate::save::fixed")]
     slot_bits: u32,
     /// One more than the unit of a valid slot.
-    #[serde(with = "crate::save::table")]
-    entries: Vec<u32>,
+    entries: Table<u32>,
 }
 
 impl SlotTable {
@@ -46,7 +50,14 @@ impl SlotTable {
                 geometry.blocks
             ));
         }
-        Ok(Self { geometry, pages_per_block, page_bits, slots, slot_bits, entries: vec![INVALID; count as usize] })
+        Ok(Self {
+            geometry,
+            pages_per_block,
+            page_bits,
+            slots,
+            slot_bits,
+            entries: vec![INVALID; count as usize].into(),
+        })
     }
 
     /// Blocks and pages of the region.
@@ -97,6 +108,25 @@ impl SlotTable {
         let page = slot >> self.slot_bits;
         let in_block = page & ((1 << self.page_bits) - 1);
         (self.geometry.ppa(BlockId(page >> self.page_bits), in_block), slot & ((1 << self.slot_bits) - 1))
+    }
+
+    /// Reads the page of a slot of `region` unless it is the one read last; returns its data, and the slot's position in it.
+    #[inline(always)]
+    pub fn read<M: Media>(
+        &self,
+        media: &mut M,
+        region: RegionId,
+        slot: u32,
+        cause: Cause,
+        last: &mut LastRead<M::Data>,
+    ) -> (M::Data, u32) {
+        let (page, position) = self.page_of(slot);
+        let data = match *last {
+            Some((known, data)) if known == page => data,
+            _ => media.read(region, page, cause),
+        };
+        *last = Some((page, data));
+        (data, position)
     }
 
     /// The block of a slot.

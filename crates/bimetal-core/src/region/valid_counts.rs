@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::save::Table;
+
 use serde::{Deserialize, Serialize};
 
 /// Set in the count of a block that is not sealed.
@@ -18,11 +20,9 @@ pub const GROUP: usize = 64;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ValidCounts {
     /// [`UNSEALED`] is added while a block is not sealed.
-    #[serde(with = "crate::save::table")]
-    counts: Vec<u16>,
+    counts: Table<u16>,
     /// A lower bound of each [`GROUP`] of `counts`, exact after [`ValidCounts::fewest`] looked at it.
-    #[serde(with = "crate::save::table")]
-    group_minima: Vec<u16>,
+    group_minima: Table<u16>,
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
 }
@@ -37,7 +37,7 @@ impl ValidCounts {
             return Err(format!("a page map counts up to {} pages in a block, not {pages_per_block}", UNSEALED - 1));
         }
         let group_minima = vec![UNSEALED; entries.div_ceil(GROUP)];
-        Ok(Self { counts: vec![UNSEALED; entries], group_minima, pages_per_block })
+        Ok(Self { counts: vec![UNSEALED; entries].into(), group_minima: group_minima.into(), pages_per_block })
     }
 
     /// Valid pages of a block.

@@ -1,4 +1,5 @@
-//! What every scheme is held to, as functions that panic where it is not: for the tests of schemes here and in other crates.
+//! What every scheme is held to, as functions that panic where it is not: for the tests of schemes here and in other crates. They take the
+//! feature `conformance` of this crate. A panic names the scheme, the device, the settings and the seed.
 //!
 //! Small devices of all shapes are filled, or not, and serve random requests over [`Checked`] media, which assert the rules of flash and
 //! follow the data. The simplest model there is, the version that each sector was last written with, knows what every read must give.
@@ -13,12 +14,17 @@ mod device;
 mod model;
 mod saved;
 
+use std::fmt::{self, Display};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::entry::{Constructor, construct};
 use super::{ParameterSet, Scheme, SchemeSpec, Shape};
 use crate::media::{Checked, SimMedia, Simulation};
 use crate::request::{Op, Request};
 use crate::save::Save;
 pub use device::{DEVICES, Device};
+#[cfg(test)]
+pub(crate) use device::{checked_media, sim_regions};
 use model::Model;
 pub use saved::{
     goes_on_when_restored, refuses_cut_states, refuses_states_of, refuses_states_of_other_devices,
@@ -88,12 +94,45 @@ struct Running {
     model: Model,
 }
 
+/// A scheme on a device, and the seed of its requests.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    subject: &'a Subject,
+    device: &'a Device,
+    settings: Pairs<'a>,
+    filled: bool,
+    seed: u64,
+}
+
+impl Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, device, settings, filled, seed } = self;
+        write!(f, "`{}` on `{}`, {settings:?}, filled: {filled}, seed {seed}", subject.spec.name, device.name)
+    }
+}
+
+impl Case<'_> {
+    /// Runs a test with the scheme at work.
+    fn run<R>(&self, test: impl FnOnce(Running) -> R) -> R {
+        named(self, || test(Running::new(self)))
+    }
+}
+
+/// Runs a test. Its panic begins with `name`.
+fn named<R>(name: &dyn Display, test: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(test)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        panic!("{name}: {}", text.unwrap_or("a panic without words"))
+    })
+}
+
 impl Running {
-    fn new(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, seed: u64) -> Self {
-        println!("{} on `{}`, {settings:?}, filled: {filled}, seed {seed}", subject.spec.name, device.name);
+    fn new(case: &Case<'_>) -> Self {
+        let &Case { subject, device, settings, filled, seed } = case;
         let shape = device.shape(subject.spec.regions);
         let made = (subject.checked)(&shape, &owned(settings), None);
-        let mut scheme = made.unwrap_or_else(|error| panic!("on `{}`: {error}", device.name));
+        let mut scheme = made.unwrap_or_else(|error| panic!("{error}"));
         let mut media = device.media(&shape);
         if filled {
             media.begin(&NOTHING, 0);
@@ -142,9 +181,10 @@ pub fn returns_what_was_written(
     requests: u64,
     seed: u64,
 ) {
-    let mut running = Running::new(subject, device, settings, filled, seed);
-    running.serve(requests);
-    running.read_all(device.shape(subject.spec.regions).logical_sectors);
+    Case { subject, device, settings, filled, seed }.run(|mut running| {
+        running.serve(requests);
+        running.read_all(device.shape(subject.spec.regions).logical_sectors);
+    });
 }
 
 /// The same on every device for each other word of each parameter that is a choice. A combination that a device cannot have is passed
@@ -162,15 +202,15 @@ pub fn every_choice_returns_what_was_written(subject: &Subject, requests: u64) {
 
 /// The same requests twice: the same state of the scheme and of its media, to the bit.
 pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
-    let state = || {
-        let mut running = Running::new(subject, &DEVICES[0], settings, true, 1);
+    let case = Case { subject, device: &DEVICES[0], settings, filled: true, seed: 1 };
+    let state = |mut running: Running| {
         running.serve(2000);
         let (mut scheme, mut media) = (Vec::new(), Vec::new());
         running.scheme.save(&mut scheme);
         running.media.save(&mut media);
         (scheme, media)
     };
-    assert!(state() == state(), "`{}` does not repeat itself", subject.spec.name);
+    assert!(case.run(state) == case.run(state), "{case}: it does not repeat itself");
 }
 
 /// All of it, in some seconds: with these settings, and with each choice.
@@ -186,4 +226,18 @@ pub fn holds(subject: &Subject, settings: Pairs<'_>) {
     refuses_states_of_other_devices(subject);
     refuses_cut_states(subject);
     survives_damaged_states(subject);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::pagemap;
+
+    #[test]
+    #[should_panic(expected = "in front of larger ones`, [], filled: true, seed 7: page 3 is lost")]
+    fn a_panic_names_its_case() {
+        let subject = Subject::of(&pagemap::SPEC, pagemap::PageMapped::new);
+        let case = Case { subject: &subject, device: &DEVICES[0], settings: &[], filled: true, seed: 7 };
+        case.run(|_| panic!("page {} is lost", 3));
+    }
 }

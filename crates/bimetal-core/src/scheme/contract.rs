@@ -6,8 +6,8 @@
 //! - Parameters, by [`parameters!`](crate::parameters): with ranges, units and sources. That declaration is the parser, the default and
 //!   the help.
 //! - The state, which derives [`Serialize`](serde::Serialize) and [`Deserialize`](serde::Deserialize), so that it is
-//!   [saved](crate::save) and restored. Fields that never change say so by `save::fixed`, `save::table` and `save::sized`: by these the
-//!   state of another device is refused.
+//!   [saved](crate::save) and restored. Fields that never change say so by `save::fixed` and `save::sized`, and large tables are a
+//!   [`Table`](crate::save::Table), whose length never does: by these the state of another device is refused.
 //! - `new`: from a [`Shape`] and the parameters to the state, or the reason why the device does not suit it, and what to do.
 //! - [`Scheme`] for every [`Media`]: the decisions.
 //!
@@ -25,7 +25,7 @@
 //!
 //! It knows no clock, no file and no randomness beyond [`Shape::seed`]: the same requests lead to the same operations. It never allocates
 //! once it is warm. [`Scheme::check`] finds everything by which serving could index out of range or go on for ever, as the state may come
-//! from damaged bytes. [`conformance`](super::conformance) tries all that.
+//! from damaged bytes. `scheme::conformance`, behind the feature `conformance` of this crate, tries all that.
 //!
 //! # Joining
 //!
@@ -39,6 +39,7 @@
 //! ```
 //! use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
 //! use bimetal_core::request::{Op, Request};
+//! use bimetal_core::save::Table;
 //! use bimetal_core::scheme::conformance::{DEVICES, Subject, returns_what_was_written};
 //! use bimetal_core::scheme::{self, Entry, Metrics, Regions, Scheme, SchemeSpec, Shape};
 //! use bimetal_core::units::{BlockId, Geometry, Ppa, RegionId};
@@ -66,11 +67,9 @@
 //!     #[serde(with = "bimetal_core::save::fixed")]
 //!     geometry: Geometry,
 //!     /// First the block of each logical block, then the erased ones.
-//!     #[serde(with = "bimetal_core::save::table")]
-//!     blocks: Vec<u32>,
+//!     blocks: Table<u32>,
 //!     /// By logical block: whether it has data.
-//!     #[serde(with = "bimetal_core::save::table")]
-//!     written: Vec<bool>,
+//!     written: Table<bool>,
 //! }
 //!
 //! fn new(shape: &Shape, _: Parameters) -> Result<Rewrite, String> {
@@ -80,7 +79,7 @@
 //!     if logical_blocks >= geometry.blocks as usize {
 //!         return Err(format!("it needs a block beside {logical_blocks}; enlarge the region or lower the capacity"));
 //!     }
-//!     Ok(Rewrite { geometry, blocks: (0..geometry.blocks).collect(), written: vec![false; logical_blocks] })
+//!     Ok(Rewrite { geometry, blocks: (0..geometry.blocks).collect(), written: vec![false; logical_blocks].into() })
 //! }
 //!
 //! impl Rewrite {

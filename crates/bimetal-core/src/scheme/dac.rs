@@ -17,6 +17,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::RegionId;
 
 /// Registry line.
@@ -50,8 +51,7 @@ const CLASSES: usize = 6;
 pub struct Dac {
     victims: Victims,
     /// By block: its class.
-    #[serde(with = "crate::save::table")]
-    classes: Vec<u8>,
+    classes: Table<u8>,
 }
 
 impl Separation<CLASSES> for Dac {
@@ -100,7 +100,7 @@ impl DacMapped {
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let separation = |blocks: &Blocks<CLASSES>| {
             let blocks = blocks.entries();
-            Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks] }
+            Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks].into() }
         };
         Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
     }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn overwritten_pages_go_up_and_copied_ones_down() {
-        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3] };
+        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3].into() };
         assert_eq!((dac.written(1, None), dac.written(1, Some(0)), dac.copied(1, 0)), (0, 1, 0));
         dac.opened(1, 0, 5);
         assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));

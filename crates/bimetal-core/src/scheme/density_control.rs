@@ -17,6 +17,7 @@ use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::chains::Victims;
 use crate::request::{Op, Request};
+use crate::save::Table;
 use crate::units::{ByteSize, RegionId};
 
 /// Registry line.
@@ -66,13 +67,11 @@ const NONE: u32 = u32::MAX;
 pub struct DensityControl {
     blocks: BlockMapped,
     /// Accesses of each logical block: saturating, halved now and then.
-    #[serde(with = "crate::save::table")]
-    accesses: Vec<u8>,
+    accesses: Table<u8>,
     until_ageing: u32,
     /// Logical blocks in SLC mode, in no order, and the position of each in this list.
     members: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    positions: Vec<u32>,
+    positions: Table<u32>,
     /// The member looked at next: whether it is still hot.
     cursor: usize,
     /// Blocks beyond the usual for data in SLC mode.
@@ -122,10 +121,10 @@ impl DensityControl {
         let members_max = budget.checked_div(extra).unwrap_or(u32::MAX).min(blocks.chains().logical_blocks());
         Ok(Self {
             blocks,
-            accesses: vec![0; logical_blocks as usize],
+            accesses: vec![0; logical_blocks as usize].into(),
             until_ageing: parameters.ageing_period,
             members: Vec::with_capacity(members_max as usize),
-            positions: vec![NONE; logical_blocks as usize],
+            positions: vec![NONE; logical_blocks as usize].into(),
             cursor: 0,
             budget,
             extra,
@@ -144,7 +143,7 @@ impl DensityControl {
         self.until_ageing -= 1;
         if self.until_ageing == 0 {
             self.until_ageing = self.parameters.ageing_period;
-            for accesses in &mut self.accesses {
+            for accesses in self.accesses.as_mut_slice() {
                 *accesses /= 2;
             }
         }

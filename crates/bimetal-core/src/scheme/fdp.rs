@@ -20,6 +20,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::RegionId;
 
 /// Registry line.
@@ -63,7 +64,7 @@ crate::parameters! {
 const HANDLES: usize = 8;
 const STREAMS: usize = HANDLES + 1;
 
-/// What `fdp` knows of blocks.
+/// The policy's state: the streams of blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Fdp {
     victims: Victims,
@@ -71,12 +72,11 @@ pub struct Fdp {
     handles: u8,
     #[serde(with = "crate::save::fixed")]
     isolation: Isolation,
-    /// The stream of what is written. It is not saved, because each write names its handle first.
+    /// The stream of the next write. It is not saved, because each write names its handle first.
     #[serde(skip)]
     stream: u8,
     /// By block: the stream that filled it.
-    #[serde(with = "crate::save::table")]
-    streams: Vec<u8>,
+    streams: Table<u8>,
 }
 
 impl Fdp {
@@ -86,7 +86,7 @@ impl Fdp {
             handles: parameters.handles as u8,
             isolation: parameters.isolation,
             stream: 0,
-            streams: vec![0; blocks],
+            streams: vec![0; blocks].into(),
         }
     }
 }

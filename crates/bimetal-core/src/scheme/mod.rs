@@ -11,6 +11,7 @@ mod chang;
 mod combo;
 mod combo_static;
 mod comboftl;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod contract;
 mod conventional;
@@ -21,18 +22,14 @@ mod entry;
 mod fdp;
 mod fifo_log;
 mod flash_cache;
-mod fpfcl;
 mod hybrid_ssd;
 mod hyssd;
 mod hyssd_static;
 mod midas;
 mod mixedftl;
-mod opfcl;
 mod pagemap;
 mod parameters;
-mod pslc_dynamic;
-mod pslc_static;
-mod rwfcl;
+mod presets;
 mod sepbit;
 mod slc_cached;
 mod space;
@@ -40,12 +37,15 @@ mod tiered;
 mod two_queue_gclock;
 mod unitmap;
 mod wlaftl;
-mod wlaftl_static;
 
 pub use contract::{Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 pub use entry::{Constructor, Entry, add};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};
+
+use flash_cache::family::{fpfcl, opfcl, rwfcl};
+use slc_cached::family::{pslc_dynamic, pslc_static};
+use wlaftl::wlaftl_static;
 
 use crate::media::Media;
 use crate::registry::{Named, Registry};

@@ -46,6 +46,16 @@ pub enum ParameterError {
     },
 }
 
+impl ParameterError {
+    /// The same error of a parameter that another scheme has, too.
+    pub(super) fn of(self, scheme: &'static str) -> Self {
+        match self {
+            Self::Unknown { name, known, .. } => Self::Unknown { scheme, name, known },
+            Self::Value { name, value, accepts, .. } => Self::Value { scheme, name, value, accepts },
+        }
+    }
+}
+
 /// A type that a parameter can have.
 pub trait Value: Sized + Display {
     /// Reads a value.
@@ -88,6 +98,9 @@ impl Value for ByteSize {
 
 /// A set of parameters, as [`parameters!`](crate::parameters) declares it.
 pub trait ParameterSet: Sized + 'static {
+    /// Every parameter, for help texts.
+    fn specs() -> Vec<ParameterSpec>;
+
     /// The defaults with the given keys set, later ones winning.
     ///
     /// # Errors
@@ -194,6 +207,10 @@ macro_rules! parameters {
         }
 
         impl $crate::scheme::ParameterSet for $name {
+            fn specs() -> Vec<$crate::scheme::ParameterSpec> {
+                Self::specs()
+            }
+
             fn parse(settings: &[(String, String)]) -> Result<Self, $crate::scheme::ParameterError> {
                 Self::parse(settings)
             }

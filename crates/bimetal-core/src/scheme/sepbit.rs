@@ -20,6 +20,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::RegionId;
 
 /// Registry line.
@@ -64,15 +65,14 @@ struct WriteTimes {
     #[serde(with = "crate::save::fixed")]
     unit_log2: u32,
     /// By logical page: the unit, modulo 2^24; 0 for never.
-    #[serde(with = "crate::save::table")]
-    units: Vec<[u8; 3]>,
+    units: Table<[u8; 3]>,
 }
 
 impl WriteTimes {
     const BITS: u32 = 24;
 
     fn new(logical_pages: u64) -> Self {
-        Self { unit_log2: (logical_pages / UNITS).max(1).ilog2(), units: vec![[0; 3]; logical_pages as usize] }
+        Self { unit_log2: (logical_pages / UNITS).max(1).ilog2(), units: vec![[0; 3]; logical_pages as usize].into() }
     }
 
     /// Pages written since a page was last written, if it ever was.
@@ -96,10 +96,8 @@ pub struct SepBit {
     victims: Victims,
     written: WriteTimes,
     /// By block: the stream that filled it, and when that opened it.
-    #[serde(with = "crate::save::table")]
-    streams: Vec<u8>,
-    #[serde(with = "crate::save::table")]
-    opened_at: Vec<u64>,
+    streams: Table<u8>,
+    opened_at: Table<u64>,
     /// Logical pages that were ever written.
     pages: u64,
     /// ℓ.
@@ -114,8 +112,8 @@ impl SepBit {
         Self {
             victims: Victims::new(victim, blocks),
             written: WriteTimes::new(logical_pages),
-            streams: vec![0; blocks],
-            opened_at: vec![0; blocks],
+            streams: vec![0; blocks].into(),
+            opened_at: vec![0; blocks].into(),
             pages: 0,
             lifetime: u64::MAX,
             lifetimes: 0,

@@ -7,13 +7,16 @@
 //! Readings: sizes up to and including θ are small; a write is an update if all its data are in SLC, and of a write that
 //! is not, the data in SLC are updated there all the same; θ is bounded so that it can come back. The first lines of
 //! Algorithm 1 are lost; `docs/papers/wlaftl-2018.md` gives the evidence.
+//!
+//! `wlaftl-static` is the same with a threshold that stays (table 3).
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 use super::fifo_log::{Admission, FifoLog, Settings};
-use super::{Regions, SchemeSpec, Shape};
+use super::presets::presets;
+use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
@@ -32,7 +35,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `wlaftl`.
     pub struct Parameters {
-        /// Largest write that is small, at first: θ (section 4.1).
+        /// Largest write that is small, at first if it adapts: θ (section 4.1; table 3: 4, 8 and 16 KB).
         pub threshold: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
         /// What it moves by: Δθ (section 4.1).
         pub threshold_step: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
@@ -106,12 +109,50 @@ impl Wlaftl {
             interval: parameters.threshold_interval,
             writes: 0,
         };
-        let settings = Settings {
-            free_blocks: parameters.free_blocks,
-            max_cycle_time: parameters.max_cycle_time as u8,
-            wear_compare: parameters.wear_compare,
-            gc_free_blocks: parameters.gc_free_blocks,
-        };
-        Self::over(shape, admission, settings)
+        Self::over(shape, admission, parameters.settings_of())
+    }
+}
+
+impl Parameters {
+    fn settings_of(&self) -> Settings {
+        Settings {
+            free_blocks: self.free_blocks,
+            max_cycle_time: self.max_cycle_time as u8,
+            wear_compare: self.wear_compare,
+            gc_free_blocks: self.gc_free_blocks,
+        }
+    }
+}
+
+presets! {
+    super::Parameters, super::SPEC;
+
+    /// With a threshold that stays: the paper's baseline differs in the threshold alone, as its name says. Which of the oldest data in SLC
+    /// go down still follows the wear (Algorithm 2).
+    pub mod wlaftl_static::WlaftlStatic {
+        name: "wlaftl-static",
+        summary: "wlaftl with a fixed threshold",
+        source: "WLAFTL, Chinese Journal of Computers 2018, table 3"
+    }
+    without ["threshold_step", "threshold_max", "threshold_interval"],
+    |shape, parameters| -> FifoLog<Fixed> {
+        FifoLog::over(shape, Fixed(parameters.threshold.0), parameters.settings_of())
+    }
+}
+
+/// A threshold that stays, in bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Fixed(#[serde(with = "crate::save::fixed")] u64);
+
+impl Admission for Fixed {
+    const KEEPS_UPDATES: bool = true;
+
+    #[inline]
+    fn admits(&mut self, sectors: u32, _wear: impl FnOnce() -> Ordering) -> bool {
+        u64::from(sectors) * SECTOR_BYTES <= self.0
+    }
+
+    fn threshold_bytes(&self) -> u64 {
+        self.0
     }
 }

@@ -1,11 +1,10 @@
 //! `csal` on a QLC region with large indirection units, beside writing to that region directly.
 
+use crate::support::{SimDevice, Zipf};
 use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
-use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion, Simulation};
-use bimetal_core::part::{random, real};
-use bimetal_core::request::{Op, Request};
-use bimetal_core::scheme::{self, Metrics, RegionShape, Shape};
+use bimetal_core::media::{Cause, Faults, FlashOp, SimRegion, Simulation};
+use bimetal_core::scheme::Metrics;
 use bimetal_core::units::Geometry;
 
 /// 256 MiB in units of 4 KiB.
@@ -24,42 +23,23 @@ fn region(name: &str, unit_kib: u32, mib: u32, block_mib: u32) -> SimRegion {
 
 /// Zipf writes of 4 KiB, three times the data, after as many that are not counted.
 fn replay(name: &str, regions: &[SimRegion]) -> (Ledger, Metrics, u64) {
-    let shapes = regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry });
-    let shape = Shape { logical_sectors: UNITS * 8, regions: shapes.collect(), disks: Vec::new(), seed: 1 };
-    let mut media = SimMedia::new(regions, 1);
-    let mut scheme = scheme::build::<SimMedia>(name, &shape, &[]).unwrap();
-    scheme.fill(&mut media);
-    let mut sum = 0.0;
-    let mut weight = |rank: u64| {
-        sum += real::pow(rank as f64, -0.99);
-        sum
-    };
-    let weights: Vec<f64> = (1..=UNITS).map(&mut weight).collect();
+    let mut device = SimDevice::filled(name, &[], regions, UNITS * 8);
     let mut state = 7;
-    let mut places: Vec<u64> = (0..UNITS).collect();
-    for end in (1..UNITS).rev() {
-        places.swap(end as usize, random::below(&mut state, end + 1) as usize);
-    }
+    let zipf = Zipf::new(UNITS, 0.99, &mut state);
     let mut before = Metrics::default();
     for round in 0..6 {
         if round == 3 {
-            media.reset_counts();
-            scheme.metrics(&mut before);
+            device.media.reset_counts();
+            device.scheme.metrics(&mut before);
         }
-        for _ in 0..UNITS {
-            let rank = weights.partition_point(|&weight| weight < random::unit(&mut state) * sum);
-            let sector = places[rank.min(places.len() - 1)] * 8;
-            let request = Request { arrival_ns: 0, sector, sectors: 8, op: Op::Write, handle: 0 };
-            media.begin(&request, 0);
-            scheme.serve(&mut media, &request);
-        }
+        (0..UNITS).for_each(|_| device.write(zipf.draw(&mut state)));
     }
-    scheme.check().unwrap();
+    device.scheme.check().unwrap();
     let mut after = Metrics::default();
-    scheme.metrics(&mut after);
+    device.scheme.metrics(&mut after);
     let mut grown = Metrics::default();
     after.iter().for_each(|(name, value)| grown.push(name, value - before.get(name).unwrap_or(0.0)));
-    (media.ledger().clone(), grown, 3 * UNITS * UNIT_BYTES)
+    (device.media.ledger().clone(), grown, 3 * UNITS * UNIT_BYTES)
 }
 
 /// Bytes that a region programmed because of `cause`, for each byte of the host.

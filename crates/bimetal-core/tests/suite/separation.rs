@@ -2,69 +2,28 @@
 //! kind of requests. Write amplification from the sixth to the twelfth multiple of the data, after a sequential fill, with a share of
 //! garbage of 15 % and 8.26 %, in segments of 128 pages of 4 KiB.
 
-use bimetal_core::chip;
-use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion, Simulation};
-use bimetal_core::part::{random, real};
-use bimetal_core::request::{Op, Request};
-use bimetal_core::scheme::{RegionShape, Shape, build};
-use bimetal_core::units::Geometry;
+use crate::support::{SimDevice, Zipf, region};
+use bimetal_core::media::Simulation;
+use bimetal_core::part::random;
 
 const PAGES: u64 = 65_536;
 const PAGES_PER_BLOCK: u32 = 128;
 
-/// Pages to write: uniform, or Zipf with exponent 0.99 over shuffled pages.
-fn pages(zipf: bool, seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    let mut shuffled: Vec<u64> = (0..PAGES).collect();
-    for end in (1..PAGES as usize).rev() {
-        shuffled.swap(end, random::below(&mut state, end as u64 + 1) as usize);
-    }
-    let mut sum = 0.0;
-    let weights: Vec<f64> = (1..=PAGES)
-        .map(|rank| {
-            sum += real::pow(rank as f64, -0.99);
-            sum
-        })
-        .collect();
-    move || {
-        if !zipf {
-            return random::below(&mut state, PAGES);
-        }
-        let drawn = random::unit(&mut state) * sum;
-        let rank = weights.partition_point(|&weight| weight < drawn);
-        shuffled[rank.min(shuffled.len() - 1)]
-    }
-}
-
-/// Write amplification of a scheme with so many blocks.
-fn measure(scheme: &str, settings: &[(&str, &str)], zipf: bool, blocks: u32) -> f64 {
-    let chip = chip::find("chang-mlc").unwrap();
-    let geometry = Geometry::new(4096, PAGES_PER_BLOCK, blocks, 1).unwrap();
-    let shape = Shape {
-        logical_sectors: PAGES * 8,
-        regions: vec![RegionShape { chip: chip.clone(), geometry }],
-        disks: Vec::new(),
-        seed: 1,
-    };
-    let mut media = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
-    let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
-    let mut scheme = build::<SimMedia>(scheme, &shape, &settings).unwrap();
-    scheme.fill(&mut media);
-    let mut page = pages(zipf, 7);
+/// Write amplification of a scheme on `blocks` blocks. Writes are uniform, or Zipf with exponent 0.99.
+fn measure(scheme: &str, settings: &[(&str, &str)], is_zipf: bool, blocks: u32) -> f64 {
+    let regions = [region("chang-mlc", PAGES_PER_BLOCK, blocks, 1)];
+    let mut device = SimDevice::filled(scheme, settings, &regions, PAGES * 8);
+    let mut state = 7;
+    let zipf = Zipf::new(PAGES, 0.99, &mut state);
     for round in 0..12 {
         if round == 6 {
-            media.reset_counts();
+            device.media.reset_counts();
         }
         for _ in 0..PAGES {
-            let request = Request { arrival_ns: 0, sector: page() * 8, sectors: 8, op: Op::Write, handle: 0 };
-            media.begin(&request, 0);
-            scheme.serve(&mut media, &request);
+            device.write(if is_zipf { zipf.draw(&mut state) } else { random::below(&mut state, PAGES) });
         }
     }
-    scheme.check().unwrap();
-    let ledger = media.ledger();
-    let host = ledger.total(FlashOp::Program, Cause::Host);
-    (host + ledger.total(FlashOp::Program, Cause::Gc)) as f64 / host as f64
+    device.write_amplification()
 }
 
 /// Blocks that hold what a store with that share of garbage holds: it is not counted in open blocks, of which each stream has one, half

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own share of this module")]
 
-use bimetal_core::media::{Checked, Faults, SimMedia, SimRegion, Volume};
-use bimetal_core::part::random;
+use bimetal_core::media::{Cause, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation, Volume};
+use bimetal_core::part::{random, real};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
@@ -95,4 +95,66 @@ pub fn mixed_requests(seed: u64, count: usize, logical_sectors: u64) -> Vec<Requ
             Request { arrival_ns: index as u64 * 1_000_000, sector, sectors: sectors as u32, op, handle: 0 }
         })
         .collect()
+}
+
+/// A simulated device that serves one write of 4 KiB after the other, at once.
+pub struct SimDevice {
+    pub media: SimMedia,
+    pub scheme: Box<dyn Scheme<SimMedia>>,
+}
+
+impl SimDevice {
+    /// A scheme over regions, filled.
+    pub fn filled(name: &str, settings: &[(&str, &str)], regions: &[SimRegion], logical_sectors: u64) -> Self {
+        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+        let mut media = SimMedia::new(regions, 1);
+        let mut scheme = scheme::build::<SimMedia>(name, &shape(regions, logical_sectors), &settings).unwrap();
+        scheme.fill(&mut media);
+        Self { media, scheme }
+    }
+
+    /// Writes a page of 4 KiB.
+    pub fn write(&mut self, page: u64) {
+        let request = Request { arrival_ns: 0, sector: page * 8, sectors: 8, op: Op::Write, handle: 0 };
+        self.media.begin(&request, 0);
+        self.scheme.serve(&mut self.media, &request);
+    }
+
+    /// Pages programmed for the host and by garbage collection, for each page of the host.
+    pub fn write_amplification(&self) -> f64 {
+        self.scheme.check().unwrap();
+        let [host, gc] = [Cause::Host, Cause::Gc].map(|cause| self.media.ledger().total(FlashOp::Program, cause));
+        (host + gc) as f64 / host as f64
+    }
+}
+
+/// A Zipf distribution over pages in random order.
+pub struct Zipf {
+    /// By rank.
+    pages: Vec<u64>,
+    /// By rank: the weights up to it.
+    sums: Vec<f64>,
+}
+
+impl Zipf {
+    /// The distribution over pages below `pages`: rank r has the weight r^-`exponent`.
+    pub fn new(pages: u64, exponent: f64, state: &mut u64) -> Self {
+        let mut shuffled: Vec<u64> = (0..pages).collect();
+        for end in (1..shuffled.len()).rev() {
+            shuffled.swap(end, random::below(state, end as u64 + 1) as usize);
+        }
+        let mut sum = 0.0;
+        let mut sum_to = |rank: u64| {
+            sum += real::pow(rank as f64, -exponent);
+            sum
+        };
+        Self { pages: shuffled, sums: (1..=pages).map(&mut sum_to).collect() }
+    }
+
+    /// A page.
+    pub fn draw(&self, state: &mut u64) -> u64 {
+        let last = self.sums.len() - 1;
+        let drawn = random::unit(state) * self.sums[last];
+        self.pages[self.sums.partition_point(|&sum| sum < drawn).min(last)]
+    }
 }

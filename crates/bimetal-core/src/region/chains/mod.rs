@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::CellMode;
 use crate::part::lru::Lists;
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa};
 
 const NONE: u32 = u32::MAX;
@@ -84,8 +85,7 @@ pub struct Chains {
     #[serde(with = "crate::save::fixed")]
     pages: [u32; 2],
     /// Logical page to the physical page of its latest copy.
-    #[serde(with = "crate::save::table")]
-    map: Vec<Ppa>,
+    map: Table<Ppa>,
     /// `L2P`, and what belongs to it.
     #[serde(with = "crate::save::sized")]
     chains: Vec<Chain>,
@@ -116,7 +116,7 @@ impl Chains {
         Self {
             geometry,
             pages: [pages, slc_pages.unwrap_or(pages)],
-            map: vec![Ppa::NONE; logical_blocks as usize * pages as usize],
+            map: vec![Ppa::NONE; logical_blocks as usize * pages as usize].into(),
             chains: vec![EMPTY; logical_blocks as usize],
             blocks: vec![block; geometry.blocks as usize],
             victims: Lists::new(logical_blocks as usize, LISTS),

@@ -4,8 +4,8 @@
 //! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
 //!
 //! A stream has an open block on each *lane*: a lane is a die. Many streams on many dies would have most of the spare area in open blocks.
-//! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened on dies where the stream has none open, and collected first on the
-//! die that has fewest erased ones, so that all dies are written to.
+//! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened
+//! on dies where the stream has none open, and collected first on the die that has fewest erased ones, so that all dies are written to.
 
 use std::collections::VecDeque;
 use std::ops::Range;

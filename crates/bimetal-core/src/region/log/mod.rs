@@ -69,7 +69,7 @@ const fn reserved_blocks(streams: usize) -> u32 {
     streams as u32 + 1
 }
 
-/// What a log is to hold, and where.
+/// The pages that a log is to hold, and the blocks that it may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     /// Pages of the address space.
@@ -322,7 +322,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.blocks.lent()
     }
 
-    /// Forgets the copy of a logical page; what it occupied can be collected. Returns the block's entry.
+    /// Forgets the copy of a logical page, if there is one: its physical page can be collected. Returns the block's entry.
     #[inline(always)]
     fn forget(&mut self, logical: u32) -> Option<usize> {
         let page = self.table.clear(logical)?;

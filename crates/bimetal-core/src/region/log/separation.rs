@@ -1,4 +1,4 @@
-//! Which pages are written together, and which block is collected: what schemes over a [`Log`](super::Log) decide.
+//! The decisions of schemes over a [`Log`](super::Log): which pages are written together, and which block is collected.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
     /// The pages of a block are going to be copied.
     fn collected(&mut self, _block: usize) {}
 
-    /// Bytes of the map of so many logical pages, and of other tables, that a controller would keep.
+    /// Bytes that a controller would keep: the map of `logical_pages` pages, and the policy's own tables.
     fn metadata_bytes(&self, logical_pages: u32) -> u64 {
         u64::from(logical_pages) * 4
     }
@@ -69,7 +69,7 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
     }
 }
 
-/// Two streams: what is written, and what garbage collection found still valid and is colder.
+/// Two streams: pages that are written, and pages that garbage collection copies, which are colder.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct HostAndCopied;
 

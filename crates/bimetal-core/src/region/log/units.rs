@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::{Blocks, Capacity, Collection, Log, Separation, check_pages};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
 const NONE: u32 = u32::MAX;
@@ -51,11 +52,11 @@ pub struct UnitSettings {
     pub idle_gc: bool,
 }
 
-/// Logical blocks of a unit where it is not said how many: 4 MiB of the blocks that `ComboFTL`'s experiments have.
+/// Logical blocks of a unit by default: 4 MiB of the blocks that `ComboFTL`'s experiments have.
 const UNIT_BLOCKS: u32 = 8;
 
-/// Logical blocks of a unit of a region for so many pages if nothing speaks for another size: 8, doubled for as long as
-/// there are more units than spare blocks.
+/// Default number of logical blocks in a unit, for a region that holds `logical_pages` pages: 8, doubled as long as there are more
+/// units than spare blocks.
 pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
     let logical_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
     let spare = u64::from(geometry.blocks).saturating_sub(logical_blocks);
@@ -90,12 +91,10 @@ pub struct Units {
     blocks_max: u32,
     #[serde(with = "crate::save::fixed")]
     reserve_blocks: u32,
-    /// How many blocks each unit has.
-    #[serde(with = "crate::save::table")]
-    held: Vec<u32>,
-    /// Which they are, `blocks_max` entries apart.
-    #[serde(with = "crate::save::table")]
-    blocks: Vec<u32>,
+    /// By unit: its number of blocks.
+    held: Table<u32>,
+    /// By unit: the numbers of its blocks, in `blocks_max` entries.
+    blocks: Table<u32>,
     #[serde(with = "crate::save::sized")]
     holders: Vec<Holder>,
 }
@@ -137,8 +136,8 @@ impl Log<Units, 1> {
             unit_pages: unit_blocks as u32 * geometry.pages_per_block,
             blocks_max,
             reserve_blocks,
-            held: vec![0; units as usize],
-            blocks: vec![NONE; units as usize * blocks_max as usize],
+            held: vec![0; units as usize].into(),
+            blocks: vec![NONE; units as usize * blocks_max as usize].into(),
             holders: vec![Holder { unit: NONE, position: 0 }; geometry.blocks as usize],
         };
         Ok(Self {
@@ -425,7 +424,8 @@ mod tests {
         let settings = UnitSettings { unit_blocks, reserve_blocks: 1, idle_gc: false };
         let mut space = Log::by_units(REGION, geometry, 8, settings).unwrap();
         space.separation.blocks_max = blocks_max;
-        space.separation.blocks.truncate(space.blocks.lanes() as usize * blocks_max as usize);
+        space.separation.blocks =
+            space.separation.blocks[..space.blocks.lanes() as usize * blocks_max as usize].iter().copied().collect();
         (space, media(geometry))
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 
 crate::choices! {
     /// How the block to be collected is chosen.
@@ -17,6 +18,31 @@ crate::choices! {
     }
 }
 
+impl VictimPolicy {
+    /// The full block among `entries` to be collected, the first of equals; none if all are full of valid pages. `age` tells the pages
+    /// written since a block was full.
+    pub fn best(
+        self,
+        counts: &ValidCounts,
+        entries: impl Iterator<Item = usize>,
+        age: impl Fn(usize) -> u64,
+    ) -> Option<usize> {
+        let pages = f64::from(counts.pages_per_block());
+        let scored = entries.filter(|&block| counts.is_sealed(block)).map(|block| {
+            let valid = f64::from(counts.valid_pages(block));
+            let weight = match self {
+                Self::Greedy => 1.0,
+                // A block that was full just now has some age.
+                Self::CostBenefit => (age(block) as f64 + 1.0).sqrt(),
+            };
+            // A block without valid pages costs nothing: the quotient is infinite.
+            (block, (pages - valid) / valid * weight)
+        });
+        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
+        best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+    }
+}
+
 /// Chooses among full blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Victims {
@@ -24,16 +50,15 @@ pub struct Victims {
     policy: VictimPolicy,
     /// Pages written from outside so far.
     clock_pages: u64,
-    /// By block: the clock when it was last full. Empty where nobody asks.
-    #[serde(with = "crate::save::table")]
-    sealed_at: Vec<u64>,
+    /// By block: the clock when it was last full. Empty where the policy does not ask for it.
+    sealed_at: Table<u64>,
 }
 
 impl Victims {
-    /// Chooses among so many blocks.
+    /// A policy for a log of `blocks` blocks.
     pub fn new(policy: VictimPolicy, blocks: usize) -> Self {
         let entries = if policy == VictimPolicy::CostBenefit { blocks } else { 0 };
-        Self { policy, clock_pages: 0, sealed_at: vec![0; entries] }
+        Self { policy, clock_pages: 0, sealed_at: vec![0; entries].into() }
     }
 
     /// Pages written from outside so far.
@@ -61,22 +86,12 @@ impl Victims {
         match self.policy {
             VictimPolicy::Greedy => counts.fewest(entries),
             VictimPolicy::CostBenefit => {
-                let pages = f64::from(counts.pages_per_block());
-                let sealed = entries.filter(|&block| counts.is_sealed(block));
-                let scored = sealed.map(|block| {
-                    let valid = f64::from(counts.valid_pages(block));
-                    let age = (self.clock_pages - self.sealed_at[block]) as f64;
-                    // A block without valid pages costs nothing: the quotient is infinite. One that was full just now has some age.
-                    (block, (pages - valid) / valid * (age + 1.0).sqrt())
-                });
-                // The first of equals.
-                let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-                best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+                self.policy.best(counts, entries, |block| self.clock_pages - self.sealed_at[block])
             }
         }
     }
 
-    /// Checks its table for a log with so many blocks.
+    /// Checks its times.
     ///
     /// # Errors
     /// A block that was full later than now.

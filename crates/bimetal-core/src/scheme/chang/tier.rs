@@ -10,10 +10,11 @@ use crate::media::{Cause, Media};
 use crate::part::page_merge::PageMerge;
 use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
 use crate::region::ring::Ring;
-use crate::region::slot_table::SlotTable;
+use crate::region::slot_table::{LastRead, SlotTable};
+use crate::save::Table;
 use crate::scheme::Shape;
 use crate::scheme::block_mapped::{Overlay, Span};
-use crate::units::{Geometry, Ppa, RegionId};
+use crate::units::{Geometry, RegionId};
 
 /// The fast tier's state.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,8 +29,7 @@ pub struct Tier {
     /// Where each unit is.
     pub hash: ProbedHash,
     /// Sectors of each slow logical page whose valid copy is here.
-    #[serde(with = "crate::save::table")]
-    newer: Vec<u8>,
+    newer: Table<u8>,
     #[serde(with = "crate::save::fixed")]
     slow: Geometry,
     #[serde(with = "crate::save::fixed")]
@@ -41,9 +41,6 @@ pub struct Tier {
     /// Sectors that folds took.
     pub pulled_sectors: u64,
 }
-
-/// A fast page in the controller: units that follow each other are read once.
-pub type LastRead<D> = Option<(Ppa, D)>;
 
 impl Tier {
     /// An empty tier over a device's first region, in front of its last, which has `slow_pages` logical pages.
@@ -78,7 +75,7 @@ impl Tier {
             slots,
             ring,
             hash,
-            newer: vec![0; slow_pages],
+            newer: vec![0; slow_pages].into(),
             slow,
             unit_sectors,
             units_per_slow_page: slow.page_sectors() / unit_sectors,
@@ -140,12 +137,7 @@ impl Tier {
     /// Reads the page of a slot unless it was the last page read; returns it and the slot's first sector in it.
     #[inline]
     fn fetch<M: Media>(&self, media: &mut M, slot: u32, cause: Cause, last: &mut LastRead<M::Data>) -> (M::Data, u32) {
-        let (page, position) = self.slots.page_of(slot);
-        let data = match *last {
-            Some((known, data)) if known == page => data,
-            _ => media.read(self.region, page, cause),
-        };
-        *last = Some((page, data));
+        let (data, position) = self.slots.read(media, self.region, slot, cause, last);
         (data, position * self.unit_sectors)
     }
 

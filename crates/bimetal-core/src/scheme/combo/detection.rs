@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 crate::choices! {
     /// What is found to be hot.
     pub enum Granularity {
@@ -62,8 +64,7 @@ pub struct Detection {
     #[serde(with = "crate::save::sized")]
     units: Vec<Unit>,
     /// Two bits for each page: writes there by the host.
-    #[serde(with = "crate::save::table")]
-    pages: Vec<u64>,
+    pages: Table<u64>,
     /// Pages of a unit, and the hotness threshold of units (δ), which starts there.
     #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
@@ -90,7 +91,7 @@ impl Detection {
             settings,
             group: group_pages * page_units,
             units: vec![Unit::default(); units as usize],
-            pages: vec![0; words as usize],
+            pages: vec![0; words as usize].into(),
             unit_pages,
             threshold: unit_pages,
             hits: 0,
@@ -187,7 +188,7 @@ impl Detection {
                 self.misses += u32::from(!unit.is_hit);
             }
         }
-        for word in &mut self.pages {
+        for word in self.pages.as_mut_slice() {
             *word = *word >> 1 & 0x5555_5555_5555_5555;
         }
     }

@@ -33,6 +33,7 @@ use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::Space;
 use crate::request::{Op, Request};
+use crate::save::Table;
 use crate::units::{BlockId, RegionId};
 use chances::{Chances, State};
 use detection::{Detection, Granularity};
@@ -127,8 +128,7 @@ pub struct Combo {
     tiers: Tiers<MappedSpace>,
     partitions: Partitions,
     /// What is known of the unit in each slot.
-    #[serde(with = "crate::save::table")]
-    states: Vec<State>,
+    states: Table<State>,
     threshold: Threshold,
     #[serde(with = "crate::save::fixed")]
     hot_tail: HotTail,
@@ -165,7 +165,7 @@ impl Combo {
         let unit_pages = unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
         let valid_shares = ValidShares::new(pages_per_block);
         let mut combo = Self {
-            states: vec![State::default(); tier.slots().len()],
+            states: vec![State::default(); tier.slots().len()].into(),
             detection: Detection::new(settings.detection, unit_pages, slow.logical_pages(), page_units),
             tiers: Tiers::new(tier, slow)?,
             partitions,

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::region::ring::Ring;
+use crate::save::Table;
 use crate::units::BlockId;
 
 /// A partition of the log.
@@ -33,8 +34,7 @@ pub struct Partitions {
     /// Blocks of each.
     blocks: [u32; 2],
     /// Erase count of each block, and their sums by partition.
-    #[serde(with = "crate::save::table")]
-    erases: Vec<u32>,
+    erases: Table<u32>,
     sums: [u64; 2],
     /// Blocks erased so far, by the partition that they were in.
     erased: [u64; 2],
@@ -62,7 +62,7 @@ impl Partitions {
         Ok(Self {
             rings: [ring(0..hot), ring(hot..blocks)],
             blocks: [hot, blocks - hot],
-            erases: vec![0; blocks as usize],
+            erases: vec![0; blocks as usize].into(),
             sums: [0; 2],
             erased: [0; 2],
             due: 0,

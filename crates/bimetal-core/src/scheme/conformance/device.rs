@@ -99,16 +99,6 @@ impl Device {
 
     /// Its simulated media.
     pub(super) fn sim(&self, shape: &Shape) -> SimMedia {
-        let regions: Vec<SimRegion> = shape
-            .regions
-            .iter()
-            .map(|region| SimRegion {
-                chip: region.chip.clone(),
-                geometry: region.geometry,
-                channels: 1,
-                faults: self.faults,
-            })
-            .collect();
         // Equal parts of the data are on each disk, the first part on the first one.
         let disks = shape.disks.len() as u64;
         let volume = |(index, drive): (u64, &Drive)| {
@@ -116,14 +106,26 @@ impl Device {
             Volume { drive: drive.clone(), sectors }
         };
         let volumes: Vec<Volume> = (0..).zip(&shape.disks).map(volume).collect();
-        SimMedia::new(&regions, 7).with_disks(&volumes)
+        SimMedia::new(&sim_regions(shape, self.faults), 7).with_disks(&volumes)
     }
 
     /// The same media, checked.
     pub(super) fn media(&self, shape: &Shape) -> Media {
-        let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
-        let checked: Vec<(Geometry, u32)> =
-            shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
-        Checked::new(self.sim(shape), &checked)
+        checked_media(shape, self.sim(shape))
     }
+}
+
+/// Simulated regions of a shape, with one channel each.
+pub(crate) fn sim_regions(shape: &Shape, faults: Faults) -> Vec<SimRegion> {
+    let sim =
+        |region: &RegionShape| SimRegion { chip: region.chip.clone(), geometry: region.geometry, channels: 1, faults };
+    shape.regions.iter().map(sim).collect()
+}
+
+/// Media of a shape, checked.
+pub(crate) fn checked_media(shape: &Shape, sim: SimMedia) -> Media {
+    let slc_pages = |chip: &Chip| chip.slc_mode.as_ref().map_or(0, |mode| mode.pages_per_block);
+    let regions: Vec<(Geometry, u32)> =
+        shape.regions.iter().map(|region| (region.geometry, slc_pages(&region.chip))).collect();
+    Checked::new(sim, &regions)
 }

@@ -1,6 +1,6 @@
 //! A scheme saved in the middle of its work and restored: nothing shows that it was interrupted.
 
-use super::{DEVICES, Device, Model, Pairs, Running, Subject, owned};
+use super::{Case, DEVICES, Device, Model, Pairs, Running, Subject, named, owned};
 use crate::media::{SimMedia, Simulation};
 use crate::part::random::below;
 use crate::save::{self, Save};
@@ -32,20 +32,22 @@ impl Running {
 
 /// Saves and restores the scheme after some requests, and serves as many again: with and without that it comes to the same bytes.
 pub fn goes_on_when_restored(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, requests: u64) {
-    let mut running = Running::new(subject, device, settings, filled, 21);
-    running.serve(requests);
-    let mut restored = running.restored(subject, device, settings);
-    assert!(restored.state() == running.state(), "restored");
-    running.serve(requests);
-    restored.serve(requests);
-    assert!(restored.state() == running.state(), "after more requests");
+    Case { subject, device, settings, filled, seed: 21 }.run(|mut running| {
+        running.serve(requests);
+        let mut restored = running.restored(subject, device, settings);
+        assert!(restored.state() == running.state(), "restored");
+        running.serve(requests);
+        restored.serve(requests);
+        assert!(restored.state() == running.state(), "after more requests");
+    });
 }
 
 /// The state of a scheme on the first device after some requests.
 fn saved_state(subject: &Subject, requests: u64) -> Vec<u8> {
-    let mut running = Running::new(subject, &DEVICES[0], &[], true, 21);
-    running.serve(requests);
-    running.state().0
+    Case { subject, device: &DEVICES[0], settings: &[], filled: true, seed: 21 }.run(|mut running| {
+        running.serve(requests);
+        running.state().0
+    })
 }
 
 fn refused(subject: &Subject, device: &Device, bytes: &[u8]) -> bool {
@@ -126,7 +128,8 @@ pub fn survives_damaged_states(subject: &Subject) {
         let (Ok(mut scheme), Ok(mut media)) = (scheme, device.sim(&shape).restored(&media_bytes)) else {
             continue;
         };
-        serve(&mut media, scheme.as_mut(), &mut model.clone(), 100);
+        let name = format!("`{}` from damaged state {number}", subject.spec.name);
+        named(&name, || serve(&mut media, scheme.as_mut(), &mut model.clone(), 100));
         accepted += 1;
     }
     assert!(accepted < 200, "`{}` takes anything", subject.spec.name);

@@ -1,5 +1,5 @@
-//! `csal`: every write goes to a fast cache in turn, and what is still valid there goes to the slow region in large writes (*CSAL*: Zhang
-//! et al., EuroSys 2024; the FTL of SPDK).
+//! `csal`: every write goes to a fast cache in turn. Units that are still valid in its oldest blocks go to the slow region in large writes
+//! (*CSAL*: Zhang et al., EuroSys 2024; the FTL of SPDK).
 //!
 //! ```text
 //!  write ─▶ |####|####|####|##__|____|   fast: chunks, written in turn
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The map has an entry for each unit, the 4-KiB block of hosts, wherever it is. So the slow region may have pages of 16 or 64 KiB, the
-//! *indirection unit* of QLC drives, and no small write becomes a read-modify-write: units of any addresses share a page. What dies in the
-//! cache is never written to the slow region.
+//! *indirection unit* of QLC drives, and no small write becomes a read-modify-write: units of any addresses share a page. Units that are
+//! overwritten in the cache are never written to the slow region.
 //!
 //! Facts are those of SPDK (`lib/ftl`, 3230130): the cache takes every write whatever its size; compaction goes on while at least 80 % of the
 //! chunks are full, the oldest first, and moves valid units only, to bands apart from those of collected data; the victim is the band
@@ -18,9 +18,9 @@
 //! the lowest.
 //!
 //! Choices and departures. A chunk is a block of the fast region, and a band one of the slow region (there 1 GiB). SPDK slows the host
-//! down every 20 ms, so that compaction keeps up: a scheme has no clock, and moves as many units for each one written instead, beyond
-//! what it did in idle time. A page that compaction or collection has too few units for is written with fewer. A trim forgets whole
-//! units (SPDK: 4 MiB). The limits of free bands (5 to begin, 2 to stop compaction) are one, and a band is kept for collection.
+//! down every 20 ms, so that compaction keeps up. A scheme has no clock: while too many chunks are full, it moves one unit for each one
+//! written. A page that compaction or collection has too few units for is written with fewer. A trim forgets whole units (SPDK: 4 MiB).
+//! The limits of free bands (5 to begin, 2 to stop compaction) are one, and a band is kept for collection.
 
 mod packed;
 
@@ -32,7 +32,9 @@ use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media, Stream};
 use crate::part::page_merge::PageMerge;
 use crate::region::ring::Ring;
+use crate::region::slot_table::LastRead;
 use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Registry line.
@@ -65,8 +67,7 @@ const CHUNKS_MIN: u32 = 4;
 #[derive(Debug, Serialize, Deserialize)]
 struct Map {
     /// By unit: 0 for nowhere, else one more than its slot; slots of the slow region follow those of the fast one.
-    #[serde(with = "crate::save::table")]
-    places: Vec<u32>,
+    places: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     fast_slots: u32,
 }
@@ -94,7 +95,7 @@ impl Map {
     }
 }
 
-/// What happened so far, in units.
+/// Counts so far, in units.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     written: u64,
@@ -102,12 +103,12 @@ struct Counts {
 }
 
 /// Pages in the controller: units that follow each other in one are read once.
-struct LastRead<D> {
-    fast: Option<(Ppa, D)>,
-    slow: Option<(Ppa, D)>,
+struct LastReads<D> {
+    fast: LastRead<D>,
+    slow: LastRead<D>,
 }
 
-impl<D> LastRead<D> {
+impl<D> LastReads<D> {
     fn none() -> Self {
         Self { fast: None, slow: None }
     }
@@ -157,7 +158,7 @@ impl Csal {
         let width = (cache.blocks / CHUNKS_PER_OPEN).clamp(1, cache.dies);
         let from = (u64::from(cache.blocks) * u64::from(parameters.compaction_percent)).div_ceil(100) as u32;
         Ok(Self {
-            map: Map { places: vec![0; count as usize], fast_slots },
+            map: Map { places: vec![0; count as usize].into(), fast_slots },
             fast,
             ring: Ring::new(0..cache.blocks, cache.blocks, cache.pages_per_block, width, cache.stripe_pages),
             slow,
@@ -185,11 +186,12 @@ impl Csal {
             self.counts.written += u64::from(piece.count);
             self.owed_units += piece.count;
             let per_slow_page = self.slow.units_per_page();
-            while self.owed_units >= per_slow_page && self.is_full() {
+            while self.owed_units >= per_slow_page {
                 self.owed_units -= per_slow_page;
-                self.compact_page(media);
+                if self.is_full() {
+                    self.compact_page(media);
+                }
             }
-            self.owed_units %= per_slow_page;
         }
     }
 
@@ -206,13 +208,12 @@ impl Csal {
         self.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Writes host data of up to a page to a page of the cache. What the host leaves of the first and last unit comes from their old
-    /// copies.
+    /// Writes host data of up to a page to a page of the cache. The rest of the first and last unit comes from their old copies.
     fn write_piece<M: Media>(&mut self, media: &mut M, run: &Run, page: Ppa) {
         let unit_sectors = self.fast.unit_sectors();
         let mut merge = PageMerge::default();
         merge.fill(media.host(), run.at, run.first, run.sectors);
-        let mut last = LastRead::none();
+        let mut last = LastReads::none();
         for index in [0, run.count - 1] {
             let start = index * unit_sectors;
             if !merge.covers(start, unit_sectors)
@@ -243,7 +244,7 @@ impl Csal {
         media: &mut M,
         place: Place,
         cause: Cause,
-        last: &mut LastRead<M::Data>,
+        last: &mut LastReads<M::Data>,
     ) -> (M::Data, u32) {
         match place {
             Place::Fast(slot) => self.fast.read(media, slot, cause, &mut last.fast),
@@ -293,7 +294,7 @@ impl Csal {
     }
 
     fn read<M: Media>(&self, media: &mut M, request: &Request) {
-        let mut last = LastRead::none();
+        let mut last = LastReads::none();
         for span in units_of(&self.units, request) {
             match self.map.get(span.unit) {
                 Some(place) => {

@@ -1,23 +1,26 @@
 //! The slow region: a log whose pages hold several units each, of whatever addresses.
 //!
 //! ```text
-//!  from the cache ─▶ open blocks ─▶ |#_##|____|#__#|  full          victim: valid units, packed anew
-//!                                   units of a page die one by one ─────▶ open blocks of its own ─▶ erased
+//!  from the cache ─▶ open blocks ─▶ |#_##|____|#__#|  full          victim: valid units
+//!                                   units of a page die one by one ─────▶ pages of other open blocks; then erased
 //! ```
 //!
-//! A page is written whole, with as many units as it holds; what a page of fewer units leaves is garbage from the beginning. A block is a
-//! band, and a band that is collected moves in steps between the pages that come from the cache.
+//! A page is written whole, with as many units as it holds. Where there are fewer units, the rest of the page is garbage from the
+//! beginning. A block is a band. The valid units of a victim are packed into new pages, in steps between the pages from the cache.
+
+use std::collections::VecDeque;
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use crate::media::{Cause, CellMode, Media, Part, Stream};
-use crate::region::slot_table::SlotTable;
+use crate::region::slot_table::{LastRead, SlotTable};
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Units of a page, at most.
 const UNITS_MAX: usize = 128;
-/// Streams: what comes from the cache, and what is collected.
+/// Streams: units from the cache, and collected units.
 const STREAMS: usize = 2;
 const COLLECTED: usize = 1;
 /// Blocks that differ by no more than this share of invalid units, in hundredths, are equally good victims.
@@ -87,7 +90,8 @@ pub struct PackedLog {
     /// Open blocks of a stream.
     #[serde(with = "crate::save::fixed")]
     lanes: u32,
-    erased: Vec<u32>,
+    /// Erased blocks; the last one is written next.
+    erased: VecDeque<u32>,
     /// By stream and lane.
     #[serde(with = "crate::save::sized")]
     open: Vec<Open>,
@@ -98,17 +102,15 @@ pub struct PackedLog {
     stripe_left: [u32; STREAMS],
     victim: Option<Victim>,
     /// By block: valid units, and how often it was written.
-    #[serde(with = "crate::save::table")]
-    valid: Vec<u32>,
-    #[serde(with = "crate::save::table")]
-    writes: Vec<u32>,
+    valid: Table<u32>,
+    writes: Table<u32>,
     erases: u64,
     copied_units: u64,
     padded_units: u64,
 }
 
 impl PackedLog {
-    /// An erased region for so many units of `unit_sectors` sectors.
+    /// An erased region that can hold `units` units of `unit_sectors` sectors.
     ///
     /// # Errors
     /// Too little spare area, and how much it takes.
@@ -139,14 +141,13 @@ impl PackedLog {
             unit_sectors,
             free_blocks,
             lanes,
-            // The last one is taken first.
             erased: (0..geometry.blocks).rev().collect(),
             open: vec![none; STREAMS * lanes as usize],
             next: [0; STREAMS],
             stripe_left: [0; STREAMS],
             victim: None,
-            valid: vec![0; geometry.blocks as usize],
-            writes: vec![0; geometry.blocks as usize],
+            valid: vec![0; geometry.blocks as usize].into(),
+            writes: vec![0; geometry.blocks as usize].into(),
             erases: 0,
             copied_units: 0,
             padded_units: 0,
@@ -178,7 +179,7 @@ impl PackedLog {
         self.copied_units
     }
 
-    /// Units that pages were written without.
+    /// Slots that were left empty in the pages written so far.
     pub fn padded_units(&self) -> u64 {
         self.padded_units
     }
@@ -200,14 +201,9 @@ impl PackedLog {
         media: &mut M,
         slot: u32,
         cause: Cause,
-        last: &mut Option<(Ppa, M::Data)>,
+        last: &mut LastRead<M::Data>,
     ) -> (M::Data, u32) {
-        let (page, position) = self.slots.page_of(slot);
-        let data = match *last {
-            Some((known, data)) if known == page => data,
-            _ => media.read(self.region, page, cause),
-        };
-        *last = Some((page, data));
+        let (data, position) = self.slots.read(media, self.region, slot, cause, last);
         (data, position * self.unit_sectors)
     }
 
@@ -245,8 +241,8 @@ impl PackedLog {
         self.stripe_left[stream] -= 1;
     }
 
-    /// The next page of the lane whose turn it is.
-    fn next_page(&mut self, stream: usize) -> Ppa {
+    /// The next page of the lane whose turn it is, and the stream of its block.
+    fn next_page(&mut self, stream: usize) -> (Ppa, Stream) {
         let geometry = *self.geometry();
         let pages = geometry.pages_per_block;
         if self.open[self.lane(stream)].page == pages {
@@ -254,9 +250,8 @@ impl PackedLog {
             let die = self.next[stream];
             let is_of_lane = |&block: &u32| block % geometry.dies % self.lanes == die;
             let position = self.erased.iter().rposition(is_of_lane).or(self.erased.len().checked_sub(1));
-            match position {
-                Some(position) => {
-                    let block = self.erased.remove(position);
+            match position.and_then(|position| self.erased.remove(position)) {
+                Some(block) => {
                     let lane = self.lane(stream);
                     self.open[lane] = Open { block, page: 0 };
                     self.writes[block as usize] += 1;
@@ -265,18 +260,23 @@ impl PackedLog {
                 None => return self.page_of_any(),
             }
         }
-        let lane = self.lane(stream);
-        let open = &mut self.open[lane];
-        open.page += 1;
-        geometry.ppa(BlockId(open.block), open.page - 1)
+        (self.page_of(self.lane(stream)), Stream::new(stream))
     }
 
-    fn page_of_any(&mut self) -> Ppa {
-        let geometry = *self.geometry();
-        let open = self.open.iter_mut().rev().find(|open| open.page < geometry.pages_per_block);
-        let open = open.unwrap_or_else(|| unreachable!("a block is collected while there is room for its valid units"));
+    /// The next page of any open block.
+    fn page_of_any(&mut self) -> (Ppa, Stream) {
+        let pages = self.geometry().pages_per_block;
+        let lane = self.open.iter().rposition(|open| open.page < pages);
+        let lane = lane.unwrap_or_else(|| unreachable!("a block is collected while there is room for its valid units"));
+        (self.page_of(lane), Stream::new(lane / self.lanes as usize))
+    }
+
+    /// The next page of an open block.
+    fn page_of(&mut self, lane: usize) -> Ppa {
+        let open = &mut self.open[lane];
         open.page += 1;
-        geometry.ppa(BlockId(open.block), open.page - 1)
+        let (block, page) = (BlockId(open.block), open.page - 1);
+        self.geometry().ppa(block, page)
     }
 
     fn append<M: Media>(
@@ -287,7 +287,7 @@ impl PackedLog {
         cause: Cause,
         moved: &mut impl FnMut(u32, u32),
     ) {
-        let page = self.next_page(stream);
+        let (page, stream) = self.next_page(stream);
         let first = self.slots.first_slot(page);
         for (&unit, slot) in batch.units.iter().zip(first..) {
             self.slots.set(slot, unit);
@@ -296,7 +296,7 @@ impl PackedLog {
         let block = self.geometry().block_of(page);
         self.valid[block.index()] += batch.len();
         self.padded_units += u64::from(self.units_per_page() - batch.len());
-        media.program(self.region, page, &batch.parts, Stream::ONLY, cause);
+        media.program(self.region, page, &batch.parts, stream, cause);
     }
 
     /// Whether a block is full and not being collected.
@@ -369,8 +369,8 @@ impl PackedLog {
         if is_empty {
             media.erase(self.region, BlockId(victim.block), CellMode::Native, Cause::Gc);
             self.erases += 1;
-            // The block erased last is taken last.
-            self.erased.insert(0, victim.block);
+            // The block erased last is written last.
+            self.erased.push_front(victim.block);
         }
         !is_empty
     }
@@ -412,7 +412,7 @@ impl PackedLog {
         for slot in (0..self.len()).filter(|&slot| self.slots.unit(slot).is_some()) {
             counted[self.slots.block_of(slot).index()] += 1;
         }
-        if counted != self.valid {
+        if counted != *self.valid {
             return Err("valid units of slow blocks are not as many as were counted".into());
         }
         if let Some(victim) = self.victim {

@@ -83,6 +83,8 @@ fn small_writes_share_pages_of_the_slow_region() {
         let per_page = u64::from(device.scheme.slow.units_per_page());
         assert_eq!(per_page, u64::from(slow_kib / 4));
         let [down, gc] = [Cause::MigrateDown, Cause::Gc].map(|cause| device.count(1, FlashOp::Program, cause));
+        let of_stream = |stream, cause| device.media.ledger().rows[1].counts.of_stream(Stream::new(stream), cause);
+        assert_eq!([of_stream(0, Cause::MigrateDown), of_stream(1, Cause::Gc)], [down, gc], "a stream each");
         let padded = device.scheme.slow.padded_units() - before;
         assert_eq!(device.count(0, FlashOp::Program, Cause::Host), 6000);
         assert_eq!(device.count(1, FlashOp::Program, Cause::Host), 0);

@@ -27,6 +27,7 @@ use crate::region::Space;
 use crate::region::log::{Collection, Log};
 use crate::region::ring::Ring;
 use crate::request::{Op, Request};
+use crate::save::Table;
 use crate::units::{Ppa, RegionId};
 
 /// Which data go to the log.
@@ -99,8 +100,7 @@ pub struct FifoLog<A> {
     settings: Settings,
     admission: A,
     /// `Cycle_Time`: by slot, how often it has gone round.
-    #[serde(with = "crate::save::table")]
-    cycles: Vec<u8>,
+    cycles: Table<u8>,
     #[serde(with = "crate::save::fixed")]
     blocks: u32,
     counts: Counts,
@@ -136,7 +136,7 @@ impl<A: Admission> FifoLog<A> {
             wear,
             settings,
             admission,
-            cycles,
+            cycles: cycles.into(),
             blocks: log.blocks,
             counts: Counts::default(),
         })

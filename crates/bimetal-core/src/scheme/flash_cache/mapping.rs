@@ -10,6 +10,7 @@ use crate::media::{Cause, Media, Part};
 use crate::part::page_merge::PageMerge;
 use crate::region::Space;
 use crate::region::log::{Collection, Log};
+use crate::save::Table;
 use crate::scheme::space::Slots;
 use crate::units::{Geometry, RegionId};
 
@@ -62,11 +63,9 @@ pub struct Layout {
 pub struct Mapping {
     slots: Slots,
     /// What each slot that is taken holds of its page.
-    #[serde(with = "crate::save::table")]
-    held: Vec<Sectors>,
+    held: Table<Sectors>,
     /// A bit per logical page that is in the cache or on the disk.
-    #[serde(with = "crate::save::table")]
-    present: Vec<u64>,
+    present: Table<u64>,
     #[serde(with = "crate::save::fixed")]
     logical_sectors: u64,
     checkpoint: Option<Checkpoint>,
@@ -96,9 +95,9 @@ impl Mapping {
         let settings = Collection { gc_free_blocks, idle_gc: false };
         let space = Log::largest(region, geometry, settings, lent, layout.summary_pages)?;
         Ok(Self {
-            held: vec![0; space.logical_pages() as usize],
+            held: vec![0; space.logical_pages() as usize].into(),
             slots: Slots::over(space, 1),
-            present: vec![0; logical_pages.div_ceil(64) as usize],
+            present: vec![0; logical_pages.div_ceil(64) as usize].into(),
             logical_sectors,
             checkpoint: (lent > 0).then(|| Checkpoint::new(region, geometry, lent)),
         })

@@ -22,6 +22,7 @@
 
 mod checkpoint;
 mod detector;
+pub mod family;
 mod mapping;
 mod partition;
 mod replacer;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::part::lru::Lists;
+use crate::save::Table;
 
 /// Whether the disk has what a cached page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,7 @@ pub enum Kind {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Replacer {
     order: Lists,
-    #[serde(with = "crate::save::table")]
-    dirty: Vec<bool>,
+    dirty: Table<bool>,
     pages: [u32; 2],
     #[serde(with = "crate::save::fixed")]
     unified: bool,
@@ -29,7 +29,7 @@ impl Replacer {
     /// No pages yet in any of `slots` slots; in one order, if `unified`.
     pub fn new(slots: u32, unified: bool) -> Self {
         let order = Lists::new(slots as usize, if unified { 1 } else { 2 });
-        Self { order, dirty: vec![false; slots as usize], pages: [0; 2], unified }
+        Self { order, dirty: vec![false; slots as usize].into(), pages: [0; 2], unified }
     }
 
     /// Whether clean and dirty pages are in one order.

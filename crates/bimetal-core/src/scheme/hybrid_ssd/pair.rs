@@ -11,6 +11,7 @@ use crate::part::page_merge::PageMerge;
 use crate::region::Space;
 use crate::region::log::{Capacity, Collection, HostAndCopied, Log};
 use crate::request::SECTOR_BYTES;
+use crate::save::Table;
 use crate::scheme::Shape;
 use crate::units::{Geometry, RegionId, greatest_common_divisor};
 
@@ -37,8 +38,7 @@ pub struct Pair {
     slow_per_page: u32,
     recency: Lists,
     /// By slot: the number of the page write that came last.
-    #[serde(with = "crate::save::table")]
-    written_at: Vec<u64>,
+    written_at: Table<u64>,
     /// Fewest pages that must be in the fast SSD before one may leave it: the slow one has room for the others.
     #[serde(with = "crate::save::fixed")]
     fast_min: u32,
@@ -121,7 +121,7 @@ impl Pair {
             fast_per_page,
             slow_per_page,
             recency: Lists::new(slots.capacity() as usize, 1),
-            written_at: vec![0; slots.capacity() as usize],
+            written_at: vec![0; slots.capacity() as usize].into(),
             fast_min: fast_min as u32,
             fast: slots,
             slow_flash_pages_max,

@@ -2,9 +2,10 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::chip;
-use crate::media::{Cause, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use crate::media::{Cause, Checked, Faults, FlashOp, SimMedia, Simulation};
 use crate::part::random::below;
 use crate::scheme::RegionShape;
+use crate::scheme::conformance::{checked_media, sim_regions};
 use crate::units::Geometry;
 
 type Tested = Checked<SimMedia>;
@@ -47,18 +48,7 @@ fn shape((fast_bytes, fast_blocks): (u32, u32), (slow_bytes, slow_blocks): (u32,
 }
 
 fn media(shape: &Shape) -> Tested {
-    let sim: Vec<_> = shape
-        .regions
-        .iter()
-        .map(|region| SimRegion {
-            chip: region.chip.clone(),
-            geometry: region.geometry,
-            channels: 1,
-            faults: Faults::default(),
-        })
-        .collect();
-    let geometries: Vec<_> = shape.regions.iter().map(|region| (region.geometry, 0)).collect();
-    Checked::new(SimMedia::new(&sim, 1), &geometries)
+    checked_media(shape, SimMedia::new(&sim_regions(shape, Faults::default()), 1))
 }
 
 /// 4-KiB pages in front of 8-KiB pages: the fast SSD would hold 64 pages and has 52 slots.

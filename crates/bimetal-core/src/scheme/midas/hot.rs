@@ -1,15 +1,17 @@
-//! Which pages are hot: a counter of two bits for each, and what becomes of the group that hot pages go to.
+//! Which pages are hot: a counter of two bits for each, and measurements of the group that hot pages go to.
 //!
 //! A page counts up when it is overwritten while it is young: in the hot group, or in group 1 before its block is older than blocks of the
 //! hot group become. It counts down when it is overwritten later, or copied. It is hot at 3.
 //!
-//! What a page loses by being copied is subtracted when it is overwritten: the group that it is in by then tells how often it was.
+//! A copy lowers the counter only when the page is overwritten: its group tells by then how often it was copied.
 
 use serde::{Deserialize, Serialize};
 
+use crate::save::Table;
+
 /// The counter of a hot page: the largest of two bits.
 const HOT: u8 = 3;
-/// What a page that has to be copied from the hot group loses, and from another.
+/// Subtracted from the counter of a page that was copied from the hot group, and from another one.
 const LEFT_HOT: u8 = 2;
 const COPIED: u8 = 1;
 /// Windows over which the figures of the hot group are averaged.
@@ -39,8 +41,7 @@ pub struct Place {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HotFilter {
     /// Four pages a byte.
-    #[serde(with = "crate::save::table")]
-    counters: Vec<u8>,
+    counters: Table<u8>,
     /// Mean lifetime of blocks of the hot group, in pages written.
     lifetime: u64,
     /// Pages to be overwritten in this window.
@@ -58,7 +59,7 @@ impl HotFilter {
     /// No page is hot. Nothing is counted before as many pages were overwritten as there are.
     pub fn new(logical_pages: u64) -> Self {
         Self {
-            counters: vec![0; logical_pages.div_ceil(4) as usize],
+            counters: vec![0; logical_pages.div_ceil(4) as usize].into(),
             lifetime: logical_pages,
             left: 2 * logical_pages,
             writes: 0,
@@ -82,7 +83,7 @@ impl HotFilter {
         let mut counter = self.counters[byte] >> shift & HOT;
         if let Some(place) = from {
             self.left = self.left.saturating_sub(1);
-            // The window before the first is not counted: what is overwritten then is what was written when the device was filled.
+            // The window before the first is not counted: it overwrites pages that were written when the device was filled.
             if self.measured.is_some() || self.left < self.lifetime {
                 counter = self.counted(counter, place);
                 self.counters[byte] = self.counters[byte] & !(HOT << shift) | counter << shift;
@@ -142,10 +143,11 @@ impl HotFilter {
         self.counters.len() as u64
     }
 
-    /// Checks its figures for a log with so many logical pages, of blocks of so many pages, at this time.
+    /// Checks its figures for a log of `logical_pages` pages whose blocks have `pages_per_block` pages. `now` is the log's clock: pages
+    /// written so far.
     ///
     /// # Errors
-    /// One that cannot be.
+    /// A figure that is impossible.
     pub fn check(&self, logical_pages: usize, pages_per_block: u32, now: u64) -> Result<(), String> {
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let is_sound = self.measured.is_none_or(|hot| {
@@ -156,7 +158,7 @@ impl HotFilter {
         let ages = self.blocks.checked_mul(now).is_some_and(|most| self.ages <= most);
         let lifetime = self.lifetime >= 1 && self.lifetime <= 1 << 62 && self.writes <= now;
         if !(is_sound && fits && ages && lifetime) || self.counters.len() != logical_pages.div_ceil(4) {
-            return Err("what is known of hot pages contradicts itself".into());
+            return Err("the figures of hot pages contradict each other".into());
         }
         Ok(())
     }

@@ -1,10 +1,13 @@
 //! How long pages live: the distribution of update intervals, from a sample of the pages.
 //!
-//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. Of
-//! every so many pages one is watched, and each of its intervals counted. The shortest intervals, those within a unit, belong to few and
-//! very hot pages that a sample may miss; so all pages are watched in ten units of the epoch, and their share is taken.
+//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. The sample
+//! is every `sampling`-th logical page; each interval of these is counted. The shortest intervals, those within a unit, belong to few and
+//! very hot pages that a sample may miss. So all pages are watched in ten units of the epoch, and the share of writes that repeat a page
+//! there is taken for the whole epoch.
 
 use serde::{Deserialize, Serialize};
+
+use crate::save::Table;
 
 /// Units of a block.
 pub const UNITS_PER_BLOCK: u32 = 4;
@@ -33,10 +36,10 @@ fn shortest(class: usize) -> f64 {
     (((1 << STEPS_LOG2) + step) << (log2 - STEPS_LOG2)) as f64
 }
 
-/// What is watched in this epoch.
+/// The intervals seen in this epoch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Intervals {
-    /// One page in so many is watched.
+    /// Distance of the pages that are in the sample.
     #[serde(with = "crate::save::fixed")]
     sampling: u32,
     #[serde(with = "crate::save::fixed")]
@@ -50,15 +53,26 @@ pub struct Intervals {
     /// Pages written in this epoch.
     now: u64,
     /// By watched page: twice the time of its last write in this epoch, from 1; one more if it was the only one. 0 for none.
-    #[serde(with = "crate::save::table")]
-    written: Vec<u64>,
-    #[serde(with = "crate::save::table")]
-    counts: Vec<u64>,
+    written: Table<u64>,
+    counts: Table<u64>,
     /// Pages written in this unit, if all are watched in it.
     #[serde(with = "crate::save::list")]
     in_unit: Vec<u32>,
     /// Pages that were written again in such a unit.
     again: u64,
+    #[serde(skip)]
+    current: CurrentUnit,
+}
+
+/// The unit in progress. It follows from the other fields, so that a page written takes no division.
+#[derive(Debug, Default)]
+struct CurrentUnit {
+    /// Pages written in the epoch when it ends; 0 where it has to be found first.
+    end: u64,
+    /// Whether all pages are watched.
+    is_watched: bool,
+    /// 2^64 / sampling, rounded up: multiples are found without division (Lemire, Kaser, Kurz 2019).
+    reciprocal: u64,
 }
 
 impl Intervals {
@@ -75,10 +89,11 @@ impl Intervals {
             epoch_pages,
             longest_pages: 8 * epoch_pages,
             now: 0,
-            written: vec![0; logical_pages.div_ceil(u64::from(sampling)) as usize],
-            counts: vec![0; CLASSES],
+            written: vec![0; logical_pages.div_ceil(u64::from(sampling)) as usize].into(),
+            counts: vec![0; CLASSES].into(),
             in_unit: Vec::with_capacity(unit_pages as usize),
             again: 0,
+            current: CurrentUnit::default(),
         }
     }
 
@@ -98,13 +113,14 @@ impl Intervals {
         if self.is_complete() {
             return;
         }
-        let unit = self.now / u64::from(self.unit_pages);
-        let spacing = self.epoch_pages / u64::from(self.unit_pages) / (WATCHED_UNITS + 1);
-        if unit.is_multiple_of(spacing) && (1..=WATCHED_UNITS).contains(&(unit / spacing)) {
+        if self.now >= self.current.end {
+            self.begin_unit();
+        }
+        if self.current.is_watched {
             self.watch(logical);
         }
         self.now += 1;
-        if logical.is_multiple_of(self.sampling) {
+        if self.is_sampled(logical) {
             let last = &mut self.written[(logical / self.sampling) as usize];
             match *last / 2 {
                 0 => *last = self.now * 2 + 1,
@@ -116,11 +132,28 @@ impl Intervals {
         }
     }
 
-    /// A page is written in a unit in which all are watched.
-    fn watch(&mut self, logical: u32) {
-        if self.now.is_multiple_of(u64::from(self.unit_pages)) {
+    /// A unit begins, or goes on after it was restored.
+    fn begin_unit(&mut self) {
+        let pages = u64::from(self.unit_pages);
+        let unit = self.now / pages;
+        let spacing = self.epoch_pages / pages / (WATCHED_UNITS + 1);
+        let is_watched = unit.is_multiple_of(spacing) && (1..=WATCHED_UNITS).contains(&(unit / spacing));
+        if is_watched && self.now == unit * pages {
             self.in_unit.clear();
         }
+        let reciprocal = (u64::MAX / u64::from(self.sampling)).wrapping_add(1);
+        self.current = CurrentUnit { end: (unit + 1) * pages, is_watched, reciprocal };
+    }
+
+    /// Whether a page is in the sample: whether `sampling` divides its number.
+    #[inline]
+    fn is_sampled(&self, logical: u32) -> bool {
+        let reciprocal = self.current.reciprocal;
+        reciprocal.wrapping_mul(u64::from(logical)) <= reciprocal.wrapping_sub(1)
+    }
+
+    /// A page is written in a unit in which all are watched.
+    fn watch(&mut self, logical: u32) {
         if self.in_unit.contains(&logical) {
             self.again += 1;
         } else {
@@ -134,13 +167,14 @@ impl Intervals {
             self.epoch_pages = (2 * self.epoch_pages).min(self.longest_pages);
         }
         self.now = 0;
+        self.current = CurrentUnit::default();
         self.again = 0;
         self.written.fill(0);
         self.counts.fill(0);
         self.in_unit.clear();
     }
 
-    /// What the epoch has shown.
+    /// The distribution of intervals in this epoch.
     pub fn distribution(&self) -> Distribution {
         let epoch = self.epoch_pages as f64 / f64::from(self.unit_pages);
         let mut counts = [0.0; CLASSES];
@@ -163,7 +197,7 @@ impl Intervals {
     /// Checks its times and pages.
     ///
     /// # Errors
-    /// One that cannot be.
+    /// A figure that is impossible.
     pub fn check(&self) -> Result<(), String> {
         let is_late = self.written.iter().any(|&last| last / 2 > self.now) || self.now > self.epoch_pages;
         // A longest epoch is eight of the first ones: the length is one of four.
@@ -172,13 +206,13 @@ impl Intervals {
             && self.in_unit.iter().all(|&page| u64::from(page) < self.logical_pages);
         let is_counted = self.counts.iter().all(|&count| count <= self.now) && self.again <= self.now;
         if is_late || !is_length || !is_unit || !is_counted {
-            return Err("what is known of update intervals contradicts itself".into());
+            return Err("the figures of update intervals contradict each other".into());
         }
         Ok(())
     }
 }
 
-/// How many writes come how long after the last one of their page.
+/// The distribution of writes over the time since the last write of their page.
 #[derive(Debug)]
 pub struct Distribution {
     /// By class: writes with shorter intervals, their integral over time, and the sum of their intervals.
@@ -214,7 +248,7 @@ impl Distribution {
         self.writes[CLASSES]
     }
 
-    /// Writes after less than so many units.
+    /// Writes that came less than `units` units after the last one of their page.
     pub fn writes(&self, units: f64) -> f64 {
         let (class, since, rate) = self.within(units);
         self.writes[class] + since * rate
@@ -226,7 +260,7 @@ impl Distribution {
         self.integrals[class] + since * (self.writes[class] + since * rate / 2.0)
     }
 
-    /// The sum of all intervals of less than so many units.
+    /// The sum of all intervals shorter than `units` units.
     pub fn sum(&self, units: f64) -> f64 {
         let (class, since, rate) = self.within(units);
         self.sums[class] + since * rate * (shortest(class) + since / 2.0)
@@ -242,6 +276,7 @@ impl Distribution {
 pub(super) mod tests {
     use super::*;
     use crate::part::random;
+    use crate::save::{self, Save};
 
     /// The distribution of uniform writes.
     pub fn uniform(pages: u64, pages_per_block: u32, epoch_pages: u64) -> Distribution {
@@ -252,6 +287,48 @@ pub(super) mod tests {
         }
         intervals.check().unwrap();
         intervals.distribution()
+    }
+
+    #[test]
+    fn the_sample_is_every_page_whose_number_is_a_multiple() {
+        for sampling in [1, 2, 3, 10, 64, 100, 9_999, 10_000] {
+            let mut intervals = Intervals::new(1 << 20, 64, sampling, 100_000);
+            intervals.begin_unit();
+            for logical in (0..30_000).chain(u32::MAX - 30_000..=u32::MAX) {
+                assert_eq!(intervals.is_sampled(logical), logical % sampling == 0, "{logical} by {sampling}");
+            }
+        }
+    }
+
+    /// Ten units of an epoch of eleven times three, of 16 pages each: the third, the sixth and so on.
+    #[test]
+    fn all_pages_are_watched_in_ten_units_of_an_epoch() {
+        let mut intervals = Intervals::new(1000, 64, 10, 33 * 16);
+        for epoch in 0..2 {
+            for page in 0..33 * 16 {
+                intervals.written(page);
+                let unit = page / 16;
+                let is_watched = unit > 0 && unit % 3 == 0;
+                assert_eq!(intervals.current.is_watched, is_watched, "page {page} of epoch {epoch}");
+                assert!(!is_watched || intervals.in_unit.len() as u32 == page % 16 + 1);
+            }
+            intervals.check().unwrap();
+            intervals.begin(false);
+        }
+    }
+
+    #[test]
+    fn it_goes_on_in_the_middle_of_a_unit_when_restored() {
+        let mut intervals = Intervals::new(1000, 64, 10, 33 * 16);
+        (0..3 * 16 + 5).for_each(|page| intervals.written(page));
+        let mut bytes = Vec::new();
+        intervals.save(&mut bytes);
+        let mut restored = save::restore(&intervals, &bytes).unwrap();
+        for page in (0..40).chain(0..40) {
+            intervals.written(page);
+            restored.written(page);
+        }
+        assert_eq!(format!("{restored:?}"), format!("{intervals:?}"));
     }
 
     #[test]

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! Each group is a stream of the [`Log`]. All but the last are queues of a fixed size: where one is larger than that, its oldest block is
-//! collected, else a block of the last group. Which pages are hot the [`hot`] filter says. The sizes come from the [`model`] after every epoch
-//! of [`intervals`], and are taken if they promise less write amplification than was measured over the last capacity of writes.
+//! collected, else a block of the last group. The [`hot`] filter tells hot pages. The sizes come from the [`model`] after every epoch of
+//! [`intervals`], and are taken if they promise less write amplification than was measured over the last capacity of writes.
 //!
 //! The model fails where the workload is irregular. A group whose victims have a tenth more valid pages than was predicted is merged with
-//! all groups after it. What is merged is collected as one, and copied up a chain of up to four streams, so that it is parted by age
-//! still. So it begins, too, with all groups merged. Sizes that had to be given up twice running, before half of the groups, let the
-//! epoch be twice as long.
+//! all groups after it. Merged groups are collected as one, and their pages are copied up a chain of up to four streams, so that they are
+//! still separated by age. A new device begins with all groups merged. Where groups of the first half were irregular after two sizings in a
+//! row, the next epoch is twice as long.
 //!
 //! Facts and limits are those of the authors' simulator (sungkyun123/MiDAS-Simulation, a226265) where the paper has none. Departures: a
 //! group is at most one of seven; sizes are searched in steps of a sixteenth, so that the search is part of a write and no thread
@@ -36,6 +36,7 @@ use super::{Regions, SchemeSpec, Shape};
 use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
 /// Registry line.
@@ -58,9 +59,9 @@ crate::parameters! {
         pub idle_gc: bool = false;
         /// How the block of the last group to be collected is chosen.
         pub victim: VictimPolicy = VictimPolicy::CostBenefit;
-        /// One logical page in so many has its update intervals measured; 100 in the authors' program.
+        /// Distance of the logical pages whose update intervals are measured: 100 is every hundredth, as in the authors' program.
         pub sampling: u32 = 100, in 1..=10_000;
-        /// Length of an epoch, after which groups are sized anew, in capacities written; 4 in the authors' program.
+        /// Length of an epoch, after which groups are resized, in capacities written; 4 in the authors' program.
         pub epoch_capacities: u32 = 4, in 1..=1000;
     }
 }
@@ -77,10 +78,10 @@ const CHECK_TENTHS: u64 = 3;
 const HOT_VALID_MAX: [f64; 2] = [0.18, 0.3];
 /// The hot group before one was measured.
 const HOT_UNKNOWN: HotGroup = HotGroup { traffic: 0.01, valid: 0.05, blocks: 0.0 };
-/// When a block was full that is not.
+/// The time for a block that is not full.
 const NOT_FULL: u64 = u64::MAX;
 
-/// What was measured since the groups have their sizes.
+/// Measurements since the groups have their sizes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Measured {
     /// By group: blocks collected, and their valid pages.
@@ -90,7 +91,7 @@ struct Measured {
     valid_pages: [u64; GROUPS],
     /// When shares are compared next; 0 before each group was collected once.
     check_at: u64,
-    /// Whether a group of the first half was irregular, and how often running that was so.
+    /// Whether a group of the first half was irregular, and after how many sizings in a row.
     has_failed: bool,
     failures: u8,
 }
@@ -103,7 +104,7 @@ struct Period {
     cost: f64,
 }
 
-/// What `midas` knows of pages, blocks and groups.
+/// The policy's state: of pages, blocks and groups.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Midas {
     #[serde(with = "crate::save::fixed")]
@@ -121,11 +122,9 @@ pub struct Midas {
     clock_pages: u64,
     written_pages: u64,
     /// By block: its group, that of the stream which filled it unless groups have changed since; and when it was full.
-    #[serde(with = "crate::save::table")]
-    groups: Vec<u8>,
-    #[serde(with = "crate::save::table")]
-    full_at: Vec<u64>,
-    /// By group: full blocks, of how many there may be in a queue, and the share of valid pages that was predicted.
+    groups: Table<u8>,
+    full_at: Table<u64>,
+    /// By group: full blocks, the most that its queue may have, and the predicted share of valid pages.
     #[serde(with = "crate::save::tuple")]
     full_blocks: [u32; GROUPS],
     #[serde(with = "crate::save::tuple")]
@@ -156,8 +155,8 @@ impl Midas {
             lanes,
             clock_pages: 0,
             written_pages: 0,
-            groups: vec![0; entries],
-            full_at: vec![NOT_FULL; entries],
+            groups: vec![0; entries].into(),
+            full_at: vec![NOT_FULL; entries].into(),
             full_blocks: [0; GROUPS],
             sizes: [0; GROUPS],
             predicted: [0.0; GROUPS],
@@ -195,21 +194,11 @@ impl Midas {
 
     /// A block of the last group by the policy; none if all are full of valid pages.
     fn of_last_group(&self, counts: &ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
-        let pages = f64::from(self.pages_per_block);
-        let blocks = entries.filter(|&block| counts.is_sealed(block) && self.is_pooled(self.groups[block]));
-        let scored = blocks.map(|block| {
-            let valid = f64::from(counts.valid_pages(block));
-            let weight = match self.victim {
-                VictimPolicy::Greedy => 1.0,
-                VictimPolicy::CostBenefit => ((self.age(block) + 1) as f64).sqrt(),
-            };
-            (block, (pages - valid) / valid * weight)
-        });
-        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-        best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+        let blocks = entries.filter(|&block| self.is_pooled(self.groups[block]));
+        self.victim.best(counts, blocks, |block| self.age(block))
     }
 
-    /// A block with so many valid pages is going to be collected.
+    /// A block with `valid_pages` valid pages is going to be collected.
     fn note_victim(&mut self, block: usize, valid_pages: u32) {
         self.collections += 1;
         self.period.copied += u64::from(valid_pages);
@@ -314,13 +303,13 @@ impl Midas {
         Model::new(&self.intervals.distribution(), known).best()
     }
 
-    /// Gives groups these sizes. What queues have too many of, the oldest, goes to the last group as it is.
+    /// Gives groups these sizes. Where a queue has too many blocks, the oldest join the last group as they are.
     fn apply(&mut self, found: &Configuration) {
         let first_merged = self.last.min(found.last as u8);
         self.last = found.last as u8;
         self.is_merged = false;
         self.predicted = found.valid;
-        for group in &mut self.groups {
+        for group in self.groups.as_mut_slice() {
             if *group >= first_merged {
                 *group = self.last;
             }
@@ -351,7 +340,7 @@ impl Midas {
             let time = from + (to - from) / 2;
             if full().filter(|&at| at <= time).count() >= excess { to = time } else { from = time + 1 }
         }
-        for (of, at) in self.groups.iter_mut().zip(&self.full_at) {
+        for (of, at) in self.groups.as_mut_slice().iter_mut().zip(&self.full_at) {
             if *of == group && *at <= to {
                 *of = self.last;
             }

@@ -1,8 +1,8 @@
-//! What groups of given sizes would cost, and the sizes that cost least.
+//! Predicts the write amplification of groups of given sizes, and finds the sizes with the least.
 //!
-//! A group is a queue: a block stays in it for as long as it takes to fill the group anew. From the intervals between updates follows the
-//! share of pages that are overwritten meanwhile, and what is left flows into the next group. The last group has no order; its share
-//! of valid pages is that of a log with hot and cold pages (Desnoyers, SYSTOR 2012). The copies of a page written are a Markov chain over
+//! A group is a queue: a block stays in it for as long as it takes to fill the group again. From the intervals between updates follows the
+//! share of pages that are overwritten meanwhile; the others flow into the next group. The last group has no order; its share of
+//! valid pages is that of a log with hot and cold pages (Desnoyers, SYSTOR 2012). The copies of a page written are a Markov chain over
 //! the groups.
 
 use super::hot::HotGroup;
@@ -13,7 +13,7 @@ use crate::part::real::exp;
 pub const GROUPS: usize = 7;
 /// Largest hot group that is looked at, in blocks.
 const HOT_BLOCKS_MAX: u32 = 29;
-/// What a hot group that is a block larger must bring at first.
+/// By how much a hot group that is a block larger must lower write amplification in the first search.
 const HOT_GAIN: f64 = 0.05;
 /// Rounds of looking at each size again.
 const ROUNDS: usize = 4;
@@ -27,7 +27,7 @@ const COST_MAX: f64 = 1000.0;
 const HOT_VALID_MAX: f64 = 0.1;
 const HOT_TRAFFIC_MIN: f64 = 0.15;
 
-/// Sizes of groups in blocks, and what they will cost.
+/// Sizes of groups in blocks, and their predicted write amplification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Configuration {
     /// Blocks of each group, the hot one first, its open blocks included; 0 where there is none.
@@ -40,7 +40,7 @@ pub struct Configuration {
     pub cost: f64,
 }
 
-/// What is known of the log.
+/// The log as it was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Blocks for data.
@@ -234,7 +234,7 @@ impl<'a> Model<'a> {
 fn cost_of_hot_and_cold(spare_factor: f64, (writes, pages): (f64, f64)) -> f64 {
     let part = |writes: f64, pages: f64, cost: f64| {
         let exponent = if pages > 0.0 { writes * spare_factor / (pages * cost) } else { f64::INFINITY };
-        // Pages that are written that often are never valid.
+        // Pages that are written as often as this are never valid.
         if writes <= 0.0 || exponent > 600.0 { 0.0 } else { writes / (exp(exponent) - 1.0) }
     };
     let (mut from, mut to) = (1.0, COST_MAX);

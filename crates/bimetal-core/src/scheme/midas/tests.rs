@@ -9,7 +9,7 @@ fn midas() -> Midas {
     Midas::new(&geometry, 100, &parameters, 20, 1)
 }
 
-/// What it says of itself for a log of so many pages and blocks.
+/// Checks the policy for a log of `logical_pages` pages and `blocks` blocks.
 fn check(midas: &Midas, logical_pages: u64, blocks: u32) -> Result<(), String> {
     let table = PageTable::new(Geometry::new(4096, PAGES, 20, 1)?, logical_pages);
     midas.check(&table, &Blocks::new((blocks, 1), 1, PAGES, 0)?)

@@ -43,6 +43,7 @@
 //! Blocks of a fixed cache wear by themselves. A dynamic one exchanges a block now and then even if its size stays the
 //! same, so that the wear of both modes is shared by all blocks.
 
+pub mod family;
 mod fold;
 mod room;
 mod settings;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::chip;
 use crate::media::{Faults, FlashOp, SimMedia, SimRegion, Simulation};
-use crate::scheme::{RegionShape, pslc_dynamic, pslc_static};
+use crate::scheme::{ParameterSet, RegionShape, pslc_dynamic, pslc_static};
 use crate::units::ByteSize;
 
 /// Pages of 16 KiB hold four units.
@@ -40,7 +40,7 @@ fn media(shape: &Shape) -> SimMedia {
 /// 8 logical blocks of 12 pages, 4 blocks for the cache, 3 spare.
 fn fixed(settings: &[(&str, &str)]) -> Device<false> {
     let parameters = pslc_static::Parameters::parse(&owned(settings)).unwrap();
-    Device { media: media(&shape()), scheme: SlcCached::<false>::new(&shape(), parameters).unwrap() }
+    Device { media: media(&shape()), scheme: pslc_static::PslcStatic::new(&shape(), parameters).unwrap() }
 }
 
 fn dynamic(settings: &[(&str, &str)]) -> Device<true> {
@@ -49,7 +49,7 @@ fn dynamic(settings: &[(&str, &str)]) -> Device<true> {
 
 fn dynamic_on(shape: &Shape, settings: &[(&str, &str)]) -> Device<true> {
     let parameters = pslc_dynamic::Parameters::parse(&owned(settings)).unwrap();
-    Device { media: media(shape), scheme: SlcCached::<true>::new(shape, parameters).unwrap() }
+    Device { media: media(shape), scheme: pslc_dynamic::PslcDynamic::new(shape, parameters).unwrap() }
 }
 
 impl<const DYNAMIC: bool> Device<DYNAMIC> {
@@ -101,7 +101,7 @@ fn the_cache_has_what_lies_beyond_the_usual_spare_area() {
     assert_eq!(fixed(&[("gc_free_blocks", "3")]).scheme.least, 2);
     let refused = |settings: &[(&str, &str)]| {
         let parameters = pslc_static::Parameters::parse(&owned(settings)).unwrap();
-        SlcCached::<false>::new(&shape(), parameters).unwrap_err()
+        pslc_static::PslcStatic::new(&shape(), parameters).unwrap_err()
     };
     let error = refused(&[("usual_spare_percent", "90")]);
     assert!(error.contains("no block is left for a cache"), "{error}");

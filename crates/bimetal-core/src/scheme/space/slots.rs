@@ -13,6 +13,7 @@ use crate::media::{Cause, Media, Part};
 use crate::part::page_index::PageIndex;
 use crate::region::Space;
 use crate::region::log::{Collection, Log};
+use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
 /// Page of a slot that is free.
@@ -27,8 +28,7 @@ pub struct Slots {
     #[serde(skip_serializing)]
     index: PageIndex,
     /// Page of each slot, or [`FREE`].
-    #[serde(with = "crate::save::table")]
-    pages: Vec<u32>,
+    pages: Table<u32>,
     /// Free slots; the last is taken first.
     free: Vec<u32>,
     /// Flash pages of a slot, `k`.
@@ -40,8 +40,7 @@ pub struct Slots {
 #[derive(Deserialize)]
 struct Saved {
     space: Log,
-    #[serde(with = "crate::save::table")]
-    pages: Vec<u32>,
+    pages: Table<u32>,
     free: Vec<u32>,
     #[serde(with = "crate::save::fixed")]
     flash_pages: u32,
@@ -84,7 +83,7 @@ impl Slots {
         Self {
             space,
             index: PageIndex::new(slots),
-            pages: vec![FREE; slots as usize],
+            pages: vec![FREE; slots as usize].into(),
             free: (0..slots).rev().collect(),
             flash_pages,
         }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LastRead;
 use crate::media::{Cause, CellMode, Media};
-use crate::region::slot_table::SlotTable;
+use crate::region::slot_table::{LastRead, SlotTable};
 use crate::units::{BlockId, Geometry, RegionId};
 
 /// The fast tier's state.
@@ -98,12 +97,7 @@ impl FastTier {
         cause: Cause,
         last: &mut LastRead<M::Data>,
     ) -> (M::Data, u32) {
-        let (page, position) = self.slots.page_of(slot);
-        let data = match *last {
-            Some((known, data)) if known == page => data,
-            _ => media.read(self.region, page, cause),
-        };
-        *last = Some((page, data));
+        let (data, position) = self.slots.read(media, self.region, slot, cause, last);
         (data, position * self.unit_sectors)
     }
 

@@ -29,13 +29,11 @@ pub use survivors::Survivors;
 use crate::media::{Cause, Media, Part, Stream};
 use crate::part::page_merge::PageMerge;
 use crate::region::slot_index::SlotIndex;
+use crate::region::slot_table::LastRead;
 use crate::request::{Request, SECTOR_BYTES};
 use crate::units::{BlockId, Geometry, Ppa, greatest_common_divisor};
 
 use crate::region::Space;
-
-/// A fast page in the controller: units that follow each other in it are read once.
-type LastRead<D> = Option<(Ppa, D)>;
 
 /// Pages in the controller from which a host write is completed: one of each tier.
 struct OldPages<D> {

@@ -1,0 +1,123 @@
+//! The family of flash caches: OP-FCL and its two rivals (Oh, Choi, Lee, Noh, FAST 2012, section 6).
+
+use super::{Curve, FlashCache, Partitioning, PeriodUnit, Settings};
+use crate::model::cleaning::VictimUtilisation;
+use crate::scheme::presets::presets;
+use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
+use crate::units::ByteSize;
+
+/// What the lines of the registry have in common.
+const SHARED: SchemeSpec = SchemeSpec {
+    name: "flash caches",
+    summary: "flash cache over disks",
+    source: "Oh, Choi, Lee, Noh, FAST 2012",
+    regions: Regions::FlashOverDisk,
+    parameters: Family::specs,
+    version: 3,
+};
+
+presets! {
+    Family, SHARED;
+
+    /// OP-FCL: every period a cost model over measured hit-rate curves chooses how much of the flash is for reads, how much for
+    /// writes, and how much spare.
+    pub mod opfcl::OpFcl {
+        name: "opfcl",
+        summary: "flash cache over disks: read cache, write cache and spare area sized by a cost model"
+    }
+    without ["cache_percent"],
+    |shape, family| -> FlashCache {
+        FlashCache::with(shape, family.settings_of(100.0 - family.initial_spare_percent, Some(family.partitioning(true))))
+    }
+
+    /// RW-FCL: of a fixed size, of which the cost model chooses the share for reads.
+    pub mod rwfcl::RwFcl {
+        name: "rwfcl",
+        summary: "flash cache over disks, of fixed size: shares of reads and writes by a cost model"
+    }
+    without ["initial_spare_percent"],
+    |shape, family| -> FlashCache {
+        FlashCache::with(shape, family.settings_of(family.cache_percent, Some(family.partitioning(false))))
+    }
+
+    /// FP-FCL: of a fixed size with clean and dirty pages in one LRU order, as a drive of the time would be used.
+    pub mod fpfcl::FpFcl {
+        name: "fpfcl",
+        summary: "flash cache over disks, of fixed size: one LRU order of clean and dirty pages"
+    }
+    without [
+        "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "curve", "sample_rate", "victim",
+        "resize_pages", "keep_clean"
+    ],
+    |shape, family| -> FlashCache { FlashCache::with(shape, family.settings_of(family.cache_percent, None)) }
+}
+
+crate::parameters! {
+    SHARED.name;
+    /// Parameters of the family.
+    pub struct Family {
+        /// Share of the flash that is spare at first, in percent.
+        pub initial_spare_percent: f64 = 5.0, in 1.0..=99.0;
+        /// Share of the flash that holds data, in percent; the rest is spare.
+        pub cache_percent: f64 = 80.0, in 1.0..=99.0;
+        /// Share of the cache that is for reads at first, in percent.
+        pub initial_read_percent: f64 = 50.0, in 0.0..=100.0;
+        /// Segment of the hit-rate curves and step of the sizes; between 1/256 and 1/16 of the flash.
+        pub segment_bytes: ByteSize = ByteSize(256 << 20), in ByteSize(4096)..=ByteSize(1 << 40);
+        /// Share of a period's counts that counts in the next one too; the authors' code halves.
+        pub curve_keep: f64 = 0.0, in 0.0..=0.99;
+        /// Whether hit-rate curves are measured from all pages or from a sample.
+        pub curve: Curve = Curve::Exact;
+        /// Share of the pages in the sample.
+        pub sample_rate: f64 = 0.01, in 0.0001..=1.0;
+        /// How full the victims of garbage collection are taken to be: as in the paper, or as greedy collection has them.
+        pub victim: VictimUtilisation = VictimUtilisation::Fifo;
+        /// Pages by which the sizes move with each request, at most.
+        pub resize_pages: u32 = 128, in 1..=1_000_000;
+        /// Whether destaged pages stay, as clean ones, if the read cache has room.
+        pub keep_clean: bool = false;
+        /// Reads and writes in a period, or pages of them. It ends with a checkpoint, and with a choice of sizes if they are chosen.
+        pub period: u32 = 65_536, in 1..=1_000_000_000;
+        /// What a period counts.
+        pub period_unit: PeriodUnit = PeriodUnit::Requests;
+        /// Length from which on requests that follow each other go past the cache; 0: never.
+        pub sequential_unit: ByteSize = ByteSize(128 << 10);
+        /// Dirty pages that are destaged together, at most; less on a small device.
+        pub destage_group: u32 = 128, in 1..=256;
+        /// Blocks of a die that garbage collection keeps erased, in percent, and at least one.
+        pub gc_free_percent: f64 = 1.0, in 0.0..=50.0;
+        /// Whether the last page of each block holds the block's part of the map.
+        pub summary_pages: bool = true;
+        /// Whether a checkpoint of the map is written every period.
+        pub checkpoint: bool = true;
+    }
+}
+
+impl Family {
+    fn settings_of(&self, cache_percent: f64, partition: Option<Partitioning>) -> Settings {
+        Settings {
+            cache_percent,
+            sequential_unit: self.sequential_unit,
+            destage_group: self.destage_group,
+            gc_free_percent: self.gc_free_percent,
+            summary_pages: self.summary_pages,
+            checkpoint: self.checkpoint,
+            period: self.period,
+            period_unit: self.period_unit,
+            partition,
+        }
+    }
+
+    fn partitioning(&self, adapts_utilisation: bool) -> Partitioning {
+        Partitioning {
+            adapts_utilisation,
+            read_percent: self.initial_read_percent,
+            segment_bytes: self.segment_bytes,
+            curve_keep: self.curve_keep,
+            sample_rate: self.curve.share(self.sample_rate),
+            victim: self.victim,
+            resize_pages: self.resize_pages,
+            keep_clean: self.keep_clean,
+        }
+    }
+}

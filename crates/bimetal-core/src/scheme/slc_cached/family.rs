@@ -1,0 +1,113 @@
+//! The family of drives with a write cache in SLC mode: of a fixed size, or of all blocks without data.
+
+use super::{IdleFold, Settings, Size, SlcCached, WhenFull};
+use crate::region::log::Collection;
+use crate::scheme::presets::presets;
+use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
+use crate::units::ByteSize;
+
+/// What the lines of the registry have in common.
+const SHARED: SchemeSpec = SchemeSpec {
+    name: "drives of today",
+    summary: "drive of today: page map behind a write cache in SLC mode",
+    source: "drives with an SLC cache",
+    regions: Regions::DualMode,
+    parameters: Family::specs,
+    version: 4,
+};
+
+presets! {
+    Family, SHARED;
+
+    /// A cache of fixed size. Samsung's TurboWrite of 2013 is the model: 3 GB in front of 120 GB up to 12 GB in front of 1 TB of TLC; the
+    /// drive writes at the speed of SLC until the cache is full and from then on at that of TLC, and moves the data down when it is idle
+    /// (AnandTech, *Samsung SSD 840 EVO review*, July 2013). How the blocks are managed is a reading.
+    ///
+    /// The cache's blocks stay the cache's: they wear at their own pace, in the endurance of SLC mode.
+    pub mod pslc_static::PslcStatic {
+        name: "pslc-static",
+        summary: "drive of today: page map behind a write cache of fixed size in SLC mode, emptied when full or idle",
+        source: "Samsung TurboWrite 2013, as in AnandTech's review of the 840 EVO"
+    }
+    without ["cache_percent_max", "shrink_from_percent", "shrink_to_percent", "exchange_period"],
+    |shape, family| -> SlcCached<false> {
+        let Family { budget, usual_spare_percent, .. } = family;
+        let size = Size { budget, usual_spare_percent, most_percent: 0.0, shrink_percent: (0.0, 0.0) };
+        SlcCached::with(shape, size, Settings { exchange_period: 0, ..family.settings_of() })
+    }
+
+    /// A cache of the blocks that hold no data. While little is stored, most of the drive is cache; it shrinks as the drive fills, down to
+    /// a part that is kept for it. Drives of TLC and QLC have worked so since about 2015; none of their makers says how. What this
+    /// scheme does is a reading.
+    pub mod pslc_dynamic::PslcDynamic {
+        name: "pslc-dynamic",
+        summary: "drive of today: page map behind a write cache in SLC mode that takes all blocks without data",
+        source: "drives with a dynamic SLC cache"
+    }
+    without [],
+    |shape, family| -> SlcCached<true> {
+        let Family { budget, usual_spare_percent, cache_percent_max: most_percent, .. } = family;
+        let shrink_percent = (family.shrink_from_percent, family.shrink_to_percent);
+        let size = Size { budget, usual_spare_percent, most_percent, shrink_percent };
+        SlcCached::with(shape, size, family.settings_of())
+    }
+}
+
+crate::parameters! {
+    SHARED.name;
+    /// Parameters of the family.
+    pub struct Family {
+        /// Capacity that the cache always has, however full the drive is, in bytes of the native mode; 0: all beyond the usual
+        /// spare area.
+        pub budget: ByteSize = ByteSize(0);
+        /// Usual spare area where `budget` is 0, in percent of the logical capacity, and at least what collection takes.
+        pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
+        /// Blocks that the cache takes at most, in percent of all blocks; it has those of `budget` in any case.
+        pub cache_percent_max: f64 = 100.0, in 0.0..=100.0;
+        /// Logical pages with data, in percent, from which on the cache shrinks from `cache_percent_max`. With
+        /// `shrink_to_percent` 0, too: from when the data fill all blocks in SLC mode.
+        pub shrink_from_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Logical pages with data, in percent, at which it has shrunk to `budget`, in a straight line. It never takes blocks
+        /// with data. 0: a full drive.
+        pub shrink_to_percent: f64 = 0.0, in 0.0..=100.0;
+        /// What a write does that finds the cache full: wait until the oldest data are folded, go past the cache as in the 840 EVO,
+        /// or go past it until no erased block is left and wait from then on, which a fixed cache never comes to.
+        pub when_full: WhenFull = WhenFull::Fold;
+        /// Whether data are folded a page at a time, ahead of need, so that no request waits for a whole block; `false`: a block
+        /// at once when one is needed.
+        pub fold_in_steps: bool = true;
+        /// Whether idle time is used to fold the cache; `false`: data stay for reads until the space is needed.
+        pub idle_fold: bool = true;
+        /// Blocks with data at or below which it is not, in percent of those that the cache may have.
+        pub idle_fold_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Blocks with data above which idle time is used to fold, down to `idle_fold_percent`: WriteBooster's flush is asked for
+        /// where little of its buffer is available. In percent of those that the cache may have; 0: as `idle_fold_percent`.
+        pub idle_fold_start_percent: f64 = 0.0, in 0.0..=100.0;
+        /// Page copies for which there must be time: the drive does not begin to fold in shorter breaks.
+        pub idle_fold_min_pages: u32 = 0, in 0..=1_000_000;
+        /// Blocks that are folded from one that is exchanged for a block of the main area to the next, so that all blocks
+        /// wear alike; 0: never.
+        pub exchange_period: u32 = 64, in 0..=1_000_000;
+        /// Erased blocks of a die at or below which its main area is collected before the next write.
+        pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Whether idle time that is left is used to collect up to twice `gc_free_blocks`.
+        pub idle_gc: bool = false;
+    }
+}
+
+impl Family {
+    fn settings_of(&self) -> Settings {
+        Settings {
+            when_full: self.when_full,
+            fold_in_steps: self.fold_in_steps,
+            idle: IdleFold {
+                is_on: self.idle_fold,
+                from_percent: self.idle_fold_start_percent,
+                to_percent: self.idle_fold_percent,
+                min_pages: self.idle_fold_min_pages,
+            },
+            exchange_period: self.exchange_period,
+            collection: Collection { gc_free_blocks: self.gc_free_blocks, idle_gc: self.idle_gc },
+        }
+    }
+}
