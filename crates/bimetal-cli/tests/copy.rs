@@ -42,7 +42,7 @@ fn a_store_whose_scheme_is_unknown_says_what_to_do() {
         file.read_exact_at(&mut bytes, copy).unwrap();
         bytes[64..68].copy_from_slice(&99_u32.to_le_bytes());
         let text = u32::from_le_bytes(bytes[68..72].try_into().unwrap()) as usize;
-        let sum = crc32c(&bytes[4..124 + text]);
+        let sum = crc32c(&bytes[4..132 + text]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         file.write_all_at(&bytes, copy).unwrap();
     }

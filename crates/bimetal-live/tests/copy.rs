@@ -146,7 +146,7 @@ fn with_version(storage: &Arc<dyn Storage>, version: u32) {
         file.read_at(copy, &mut bytes).unwrap();
         bytes[64..68].copy_from_slice(&version.to_le_bytes());
         let text = u32::from_le_bytes(bytes[68..72].try_into().unwrap()) as usize;
-        let sum = crc32c::crc32c(&bytes[4..124 + text]);
+        let sum = crc32c::crc32c(&bytes[4..132 + text]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         file.write_at(copy, &bytes).unwrap();
     }

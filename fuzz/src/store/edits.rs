@@ -7,7 +7,7 @@ use bimetal_core::part::random::{below, split_mix};
 
 use super::files::{Bytes, Files};
 use super::prepared::{Prepared, SECTOR};
-use super::seal::{self, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
+use super::seal::{self, CHECKPOINT_HEAD, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
 
 /// Edits of an input; more than that tell nothing new.
 const EDITS_MAX: usize = 12;
@@ -58,13 +58,13 @@ const PARTS: [Part; 24] = [
     Part::Checkpoint(2),
     Part::Checkpoint(0),
     Part::Journal,
-    Part::Checkpoint(3),
+    Part::Checkpoint(4),
     Part::Checkpoint(1),
     Part::Head(0),
     Part::Head(1),
     Part::Text(0),
     Part::Text(1),
-    Part::Checkpoint(3),
+    Part::Checkpoint(4),
     Part::OtherCheckpoint,
     Part::Label(0),
     Part::Label(1),
@@ -194,8 +194,11 @@ fn edit_text(files: &Files, copy: usize, at: usize, input: &mut Input<'_>) {
     });
 }
 
+/// The piece of a checkpoint that is its large tables.
+const TABLES: usize = 4;
+
 /// Edits a piece of a checkpoint: 0 what the store has of it, 1 what the host asked for, 2 the simulated media, 3 the
-/// scheme; all of it if the pieces cannot be found any more.
+/// scheme, 4 the large tables of all these; all of it if the pieces cannot be found any more.
 fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at: usize, input: &mut Input<'_>) {
     files.with(&format!("checkpoint.{checkpoint}"), |file| {
         let mut bytes = file.get(0, file.length());
@@ -206,8 +209,13 @@ fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at
         let range = pieces[piece].clone();
         let mut inside = bytes[range.clone()].to_vec();
         change(&mut inside, at, input);
-        if piece > 0 {
+        let (is_section, is_in_state) = ((1..TABLES).contains(&piece), piece < TABLES);
+        if is_section {
             bytes[range.start - 8..range.start].copy_from_slice(&(inside.len() as u64).to_le_bytes());
+        }
+        if is_in_state {
+            let state = number(&bytes, 8, 8) + inside.len() - range.len();
+            bytes[8..16].copy_from_slice(&(state as u64).to_le_bytes());
         }
         bytes.splice(range, inside);
         replace(file, &bytes);
@@ -215,13 +223,13 @@ fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at
 }
 
 /// Where the pieces of a checkpoint are.
-fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; 4]> {
+fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; TABLES + 1]> {
     let table_end = |at: usize, element: usize| {
         let count = number(bytes.get(at..at.checked_add(8)?)?, 0, 8);
         (at + 8).checked_add(count.checked_mul(element)?).filter(|&end| end <= bytes.len())
     };
     // Four numbers, and which sectors hold data.
-    let mut at = table_end(4 * 8, 8)?;
+    let mut at = table_end(CHECKPOINT_HEAD + 4 * 8, 1)?;
     for _ in 0..regions {
         // Slots, free and parked ones, two numbers, programmed pages, first programs.
         at = table_end(table_end(table_end(at, 4)?, 4)?, 4)? + 2 * 4;
@@ -230,7 +238,8 @@ fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; 4]> {
     let host = at + 8..table_end(at, 1)?;
     let sim = host.end + 8..table_end(host.end, 1)?;
     let scheme = sim.end + 8..table_end(sim.end, 1)?;
-    Some([0..at, host, sim, scheme])
+    let tables = scheme.end..bytes.len();
+    Some([CHECKPOINT_HEAD..at, host, sim, scheme, tables])
 }
 
 /// Changes bytes in one of the ways that lead somewhere, at `at` or what is left of it.

@@ -7,12 +7,14 @@ use super::prepared::SECTOR;
 /// Bytes from one copy of the superblock to the other.
 pub const COPY_BYTES: usize = 65_536;
 /// Bytes of a superblock in front of its text.
-pub const HEAD_BYTES: usize = 124;
+pub const HEAD_BYTES: usize = 132;
 /// Bytes of a label, in front of what else is in a file or behind it.
 pub const LABEL_BYTES: usize = 4096;
 /// Bytes of a label that count.
 pub const LABEL_USED: usize = 64;
 const BATCH_HEADER: usize = 64;
+/// Bytes of a checkpoint in front of its state.
+pub const CHECKPOINT_HEAD: usize = 24;
 const SUM_BYTES: usize = 16;
 
 /// The little-endian number in so many bytes from there on.
@@ -35,6 +37,7 @@ pub fn seed(store: u64) -> u32 {
 pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     let sums = [0, 1].map(|file| {
         files.with(&format!("checkpoint.{file}"), |bytes| {
+            checkpoint(bytes, seed);
             let all = bytes.get(0, bytes.length());
             (crc32c::crc32c_append(seed, &all), all.len() as u64)
         })
@@ -59,6 +62,18 @@ pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
             file.write(2 * COPY_BYTES, &seal);
         }
     });
+}
+
+/// The head of a checkpoint, and the state behind it. Both copies of the superblock have the checksum of all of it.
+fn checkpoint(file: &mut Bytes, seed: u32) {
+    let mut head = file.get(0, CHECKPOINT_HEAD);
+    if file.length() < CHECKPOINT_HEAD || head[4..8] != *b"BMCP" {
+        return;
+    }
+    let state = file.get(CHECKPOINT_HEAD, number(&head, 8, 8).min(file.length() - CHECKPOINT_HEAD));
+    head[16..20].copy_from_slice(&crc32c::crc32c_append(seed, &state).to_le_bytes());
+    put_sum(&mut head, 0, 4, seed);
+    file.write(0, &head);
 }
 
 /// The label that is there in a file.

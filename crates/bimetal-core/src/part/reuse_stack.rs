@@ -83,7 +83,7 @@ struct Stack {
 }
 
 /// The saved form: pages of live slots only, in the order of slots.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct SavedStack {
     #[serde(with = "crate::save::fixed")]
     slots: usize,
@@ -96,9 +96,21 @@ struct SavedStack {
 
 impl Serialize for Stack {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// Not a copy: an image of the state freezes the table in it.
+        #[derive(Serialize)]
+        struct Borrowed<'a> {
+            #[serde(with = "crate::save::fixed")]
+            slots: usize,
+            live: &'a LiveSlots,
+            #[serde(with = "crate::save::list")]
+            pages: Vec<u32>,
+            next: usize,
+            oldest: usize,
+        }
+
         let pages = self.in_order().map(|(_, page)| page).collect();
-        let (slots, live) = (self.pages.len(), self.live.clone());
-        SavedStack { slots, live, pages, next: self.next, oldest: self.oldest }.serialize(serializer)
+        let (slots, live) = (self.pages.len(), &self.live);
+        Borrowed { slots, live, pages, next: self.next, oldest: self.oldest }.serialize(serializer)
     }
 }
 

@@ -24,8 +24,6 @@ use super::table::bytes_of;
 
 /// Words of a chunk.
 const CHUNK_WORDS: usize = 1 << 12;
-/// Bytes that are read from a source at once.
-const READ_BYTES: usize = 64 << 10;
 
 /// Bytes of tables, and their place in the row of all tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,11 +167,11 @@ pub(super) fn read_words<W: Word>(length: usize) -> Result<Vec<W>, String> {
         let bytes = (length as u64).checked_mul(W::BYTES as u64).filter(|&bytes| bytes <= source.left());
         bytes.ok_or("a table is longer than the image")?;
         let mut words = Vec::with_capacity(length);
-        let mut buffer = vec![0; READ_BYTES / W::BYTES * W::BYTES];
+        let mut buffer = vec![0; CHUNK_WORDS * W::BYTES];
         while words.len() < length {
-            let bytes = (length - words.len()).saturating_mul(W::BYTES).min(buffer.len());
-            source.read(&mut buffer[..bytes])?;
-            words.extend(buffer[..bytes].chunks_exact(W::BYTES).map(W::get));
+            let chunk = &mut buffer[..(length - words.len()).min(CHUNK_WORDS) * W::BYTES];
+            source.read(chunk)?;
+            words.extend(chunk.chunks_exact(W::BYTES).map(W::get));
         }
         Ok(words)
     })
@@ -191,8 +189,8 @@ pub trait Source {
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), String>;
 }
 
-/// An image that is being written.
-#[derive(Debug)]
+/// An image that is being written. A clone is the same image.
+#[derive(Clone, Debug)]
 pub struct Image {
     ready: Arc<Ready>,
     tables_bytes: u64,

@@ -2,21 +2,24 @@
 //!
 //! A sector that was never written, or was trimmed, reads as zeros, whatever the scheme still has of it.
 
+use bimetal_core::save::Table;
+use serde::{Deserialize, Serialize};
+
 /// A bit for each host sector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bitmap {
-    words: Vec<u64>,
+    words: Table<u64>,
 }
 
 impl Bitmap {
     /// No sector holds data.
     pub fn new(sectors: u64) -> Self {
-        Self { words: vec![0; sectors.div_ceil(64) as usize] }
+        Self { words: vec![0; sectors.div_ceil(64) as usize].into() }
     }
 
     /// The same from its words.
     pub fn from_words(words: Vec<u64>) -> Self {
-        Self { words }
+        Self { words: words.into() }
     }
 
     /// Its words, the first sector in the lowest bit of the first.
@@ -64,7 +67,7 @@ impl Bitmap {
 
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>()
+        self.words.memory_bytes()
     }
 }
 

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::checkpoint::Underway;
 use super::engine::Engine;
 use super::event::Event;
 use super::files::{File, Files};
@@ -84,6 +85,14 @@ pub struct Committer {
     /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
     pub(super) journal_limit: u64,
     pub(super) checkpoint_at: u64,
+    /// Bytes of a checkpoint that follow a commit, at least.
+    pub(super) step_bytes: u64,
+    /// The checkpoint on its way.
+    pub(super) underway: Option<Underway>,
+    /// Files to which batches were written that only the journal makes durable so far.
+    pub(super) written: Unsynced,
+    /// Sectors of the device.
+    pub(super) sectors: u64,
     /// Bytes of journal that there must be room for before a write is accepted.
     pub(super) room_bytes: u64,
     /// Since when the time of this opening is not in the superblock yet.
@@ -96,6 +105,34 @@ pub struct Committer {
     pub(super) clocks: Arc<Clocks>,
 }
 
+/// Bytes that batches write to the files before these are synced.
+const WRITTEN_MAX: usize = 4 << 20;
+
+/// Files to which something was written since they were synced.
+#[derive(Default)]
+pub struct Unsynced {
+    files: Vec<File>,
+    bytes: usize,
+}
+
+impl Unsynced {
+    /// So many bytes were written to these files.
+    pub fn add(&mut self, files: impl IntoIterator<Item = File>, bytes: usize) {
+        for file in files {
+            if !self.files.iter().any(|other| Arc::ptr_eq(other, &file)) {
+                self.files.push(file);
+            }
+        }
+        self.bytes += bytes;
+    }
+
+    /// The files, to be synced.
+    pub fn take(&mut self) -> Vec<File> {
+        self.bytes = 0;
+        std::mem::take(&mut self.files)
+    }
+}
+
 /// Sectors of the home disk for which there was no room, as runs of the batch's index.
 type Left = Vec<Range<usize>>;
 
@@ -105,10 +142,15 @@ impl Committer {
     /// # Errors
     /// As the host is told.
     pub fn next_batch(&mut self, engine: &mut Engine) -> Result<Option<Batch>, IoError> {
-        match self.unfinished.take() {
-            Some(batch) => Ok(Some(batch)),
-            None => engine.take_batch(&mut self.spare),
+        let batch = match self.unfinished.take() {
+            Some(batch) => Some(batch),
+            None => engine.take_batch(&mut self.spare)?,
+        };
+        self.begin_checkpoint_if_due(engine);
+        if batch.is_none() {
+            self.note_checkpoint_start();
         }
+        Ok(batch)
     }
 
     /// Makes a batch durable. Takes as long as the files do, and nothing of the engine.
@@ -118,8 +160,11 @@ impl Committer {
     pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
         let start = Instant::now();
         batch.pages.iter().try_for_each(Leaving::write)?;
-        if !batch.has_pages {
-            let files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
+        let files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
+        if batch.has_pages {
+            let bytes = batch.runs().map(|(_, run)| run.frames().len()).sum();
+            self.written.add(files.into_iter().cloned(), bytes);
+        } else {
             self.syncs.at_once(&files)?;
         }
         self.journal.write(batch)?;
@@ -128,7 +173,22 @@ impl Committer {
         self.clocks.committed(start);
         // Durable: what follows is done again by recovery if it is cut short.
         let (index, data) = self.journal.sectors();
-        batch.image.as_ref().map_or(Ok(Left::new()), |image| image.place(index, data))
+        let Some(image) = &batch.image else { return Ok(Left::new()) };
+        self.written.add(image.files(), data.len());
+        image.place(index, data)
+    }
+
+    /// Makes durable what batches have written to the files, if it is much: so that a checkpoint, which needs that, need not wait for
+    /// long.
+    ///
+    /// # Errors
+    /// It may not be durable.
+    pub fn sync_written(&mut self) -> io::Result<()> {
+        if self.written.bytes < WRITTEN_MAX {
+            return Ok(());
+        }
+        let files = self.written.take();
+        self.syncs.at_once(&files.iter().collect::<Vec<_>>())
     }
 
     /// Tells the engine what has become of a batch.
@@ -140,6 +200,7 @@ impl Committer {
             Ok(left) => left,
             Err(error) => {
                 self.unfinished = Some(batch);
+                self.abandon_checkpoint(engine);
                 return Err(engine.told("a commit", &error));
             }
         };
@@ -155,13 +216,9 @@ impl Committer {
         }
         engine.overlap = engine.pending.len() as u32;
         engine.counts.commits += 1;
+        self.note_checkpoint_start();
         self.note_journal(engine);
         Ok(())
-    }
-
-    /// Whether the journal has grown so much that its state should be a checkpoint.
-    pub fn is_checkpoint_due(&self) -> bool {
-        self.journal.bytes() >= self.checkpoint_at
     }
 
     /// Makes durable all that has happened, while nothing else does.

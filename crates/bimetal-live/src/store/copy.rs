@@ -215,7 +215,7 @@ impl NewStore {
     /// Something may not be durable, and it is not complete.
     pub fn complete(self) -> io::Result<()> {
         self.store.flush().map_err(|error| self.reason(error))?;
-        self.store.inspect(|committer, _| committer.write_superblock(|superblock, _| superblock.is_complete = true))?;
+        self.store.inspect(|committer, _| committer.write_superblock(|superblock| superblock.is_complete = true))?;
         self.store.close().map_err(|error| self.reason(error))
     }
 

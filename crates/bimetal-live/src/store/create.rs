@@ -13,7 +13,7 @@ use super::error::{InFile, StoreError};
 use super::files;
 use super::frame::{SECTOR, SECTORS_MAX};
 use super::home_disk::SUM_BYTES;
-use super::journal;
+use super::journal::{self, Start};
 use super::label::{Label, Part};
 use super::map::MAP;
 use super::media::FileMedia;
@@ -77,7 +77,7 @@ pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -
         store: number,
         generation: 0,
         sequence: 0,
-        first_batch: 1,
+        journal: Start::of_file(1),
         checkpoint: None,
         scheme_version: scheme::find(&resolved.device.scheme)?.version,
         power: Power { is_off: true, ..Power::default() },

@@ -110,7 +110,7 @@ impl Store {
             committer.write_map(&mut engine, &self.resolved);
         }
         let closed = closed.and_then(|()| {
-            committer.write_superblock(|superblock, _| superblock.power.is_off = true).map_err(|_| IoError::Io)
+            committer.write_superblock(|superblock| superblock.power.is_off = true).map_err(|_| IoError::Io)
         });
         self.note_failure(&engine);
         closed
@@ -121,10 +121,13 @@ impl Store {
     /// # Errors
     /// A file failed.
     pub fn idle(&self, pages: u32) -> Result<bool, IoError> {
-        match self.make_room() {
-            Err(IoError::NoSpace) => Ok(false),
-            made => made.and_then(|()| self.change(|engine| engine.idle(pages))),
-        }
+        let worked = match self.make_room() {
+            Err(IoError::NoSpace) => false,
+            made => made.and_then(|()| self.change(|engine| engine.idle(pages)))?,
+        };
+        let Ok(mut committer) = self.committer.try_lock() else { return Ok(worked) };
+        self.go_on(&mut committer)?;
+        Ok(worked || committer.underway.is_some())
     }
 }
 
@@ -225,7 +228,9 @@ impl Store {
             }
             let committed = self.commit(&mut committer);
             lead.has_ended(self.lock().durable);
+            drop(lead);
             committed?;
+            self.go_on(&mut committer)?;
         }
         Ok(())
     }
@@ -241,10 +246,32 @@ impl Store {
         let written = committer.write(&batch);
         let mut engine = self.lock();
         let finished = committer.finish(&mut engine, batch, written);
-        let finished = finished
-            .and_then(|()| if committer.is_checkpoint_due() { committer.checkpoint(&mut engine) } else { Ok(()) });
         self.note_failure(&engine);
         finished
+    }
+
+    /// Goes on with what follows commits: syncs of what was written, and the next part of a checkpoint.
+    fn go_on(&self, committer: &mut Committer) -> Result<(), IoError> {
+        let synced = committer.sync_written();
+        if let Err(error) = &synced {
+            let mut engine = self.lock();
+            engine.media.fail("what was written", error);
+            self.note_failure(&engine);
+            return Err(IoError::Io);
+        }
+        while committer.underway.is_some() {
+            let bytes = committer.step_bytes();
+            let part = committer.collect_part(&mut self.lock(), bytes);
+            let counts = part.and_then(|part| part.map_or(Ok(false), |part| committer.write_part(part)));
+            let mut engine = self.lock();
+            let finished = committer.finish_part(&mut engine, counts);
+            self.note_failure(&engine);
+            finished?;
+            if !committer.is_checkpoint_late() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it

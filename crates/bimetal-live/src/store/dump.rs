@@ -47,7 +47,7 @@ pub fn dump(storage: &dyn Storage, options: DumpOptions, show: &mut dyn FnMut(&s
 }
 
 fn describe(superblock: &Superblock, number: u32) -> String {
-    let Superblock { store, generation, sequence, first_batch, scheme_version, openings, .. } = superblock;
+    let Superblock { store, generation, sequence, journal, scheme_version, openings, .. } = superblock;
     let checkpoint = superblock.checkpoint.map_or_else(
         || "no checkpoint".to_owned(),
         |checkpoint| {
@@ -57,8 +57,8 @@ fn describe(superblock: &Superblock, number: u32) -> String {
     let complete = if superblock.is_complete { "complete" } else { "being made" };
     format!(
         "superblock copy {number}: store {store:016x}, opening {:016x}, generation {generation}, {complete}; {checkpoint}; journal from batch \
-         {first_batch}; sequence numbers up to {sequence:#x}; scheme version {scheme_version}\n",
-        openings[0]
+         {} at byte {}; sequence numbers up to {sequence:#x}; scheme version {scheme_version}\n",
+        openings[0], journal.batch, journal.offset
     )
 }
 
@@ -70,12 +70,12 @@ fn dump_journal(
 ) -> Result<(), StoreError> {
     let file = storage.open(JOURNAL, Access::Read, false).in_file(JOURNAL)?;
     let seal = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
-    let mut journal = Journal::new(file.into(), seal.into(), superblock.seed(), superblock.first_batch, 0);
+    let mut journal = Journal::new(file.into(), seal.into(), superblock.seed(), superblock.journal, 0);
     loop {
-        let offset = journal.offset();
         match journal.read_next() {
             Ok(Some(header)) => {
                 let (batch, bytes) = (header.batch, header.bytes());
+                let offset = journal.offset() - bytes;
                 let mut text =
                     format!("batch {batch} at byte {offset}, {bytes} bytes, {} sectors of the disk\n", header.sectors);
                 for (event, number) in journal.events().zip(header.first_event + 1..) {
@@ -88,7 +88,7 @@ fn dump_journal(
                 show(&text);
             }
             Ok(None) => {
-                show(&format!("the journal ends at byte {offset}\n"));
+                show(&format!("the journal ends at byte {}\n", journal.offset()));
                 return Ok(());
             }
             Err(source) => return Err(StoreError::Journal { file: JOURNAL.into(), source }),

@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bimetal_core::replay::Responses;
 use bimetal_core::request::Op;
+use bimetal_core::save::Image;
 use bimetal_core::scheme::Scheme;
 
 use super::arena::HostData;
@@ -35,6 +36,10 @@ pub struct Limits {
     pub disk_sectors: usize,
     /// Bytes of journal that force a checkpoint, at most: see [`Limits::journal_limit`].
     pub journal_bytes: u64,
+    /// Bytes of a checkpoint that follow a commit, at least, and those that are written before they are synced.
+    pub checkpoint_bytes: usize,
+    /// Bytes of a checkpoint that wait in memory to be written, at most: with more there is a commit, after which they are.
+    pub waiting_bytes: usize,
     /// Sectors of a read or write that are one event; larger requests are several.
     pub request_sectors: u32,
     /// Sectors of a trim that are one event.
@@ -49,6 +54,8 @@ impl Default for Limits {
             events: 65_536,
             disk_sectors: 16_384,
             journal_bytes: u64::MAX,
+            checkpoint_bytes: 1 << 20,
+            waiting_bytes: 16 << 20,
             request_sectors: 256,
             trim_sectors: 131_072,
             held_bytes: 64 << 20,
@@ -124,6 +131,8 @@ pub struct Engine {
     pub(super) journal_memory_bytes: usize,
     pub(super) counts: Counts,
     pub(super) modelled: Modelled,
+    /// The checkpoint on its way, to which tables hand over what is about to change.
+    pub(super) image: Option<Image>,
     /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
     pub(super) held_at_first: usize,
 }
@@ -252,6 +261,7 @@ impl Engine {
         let is_due = self.media.failure().is_none()
             && (self.pending.len() >= self.limits.events
                 || self.media.disk_pending() >= self.limits.disk_sectors
+                || self.image.as_ref().is_some_and(|image| image.ready_bytes() >= self.limits.waiting_bytes)
                 || self.media.wants_commit());
         is_due.then(|| self.events())
     }

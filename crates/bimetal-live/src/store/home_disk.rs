@@ -122,6 +122,11 @@ pub struct Image {
 }
 
 impl Image {
+    /// The files that it writes to.
+    pub fn files(&self) -> [File; 2] {
+        [&self.image, &self.sums].map(Arc::clone)
+    }
+
     /// Puts the sectors of a batch in place. Returns those for which there is no room: where each run of them begins in the
     /// index, and its length.
     ///
@@ -276,7 +281,6 @@ impl HomeDisk {
         debug_assert!(self.leaving.is_none());
         let fresh = self.spare.take().unwrap_or_else(Written::new);
         let leaving = Arc::new(std::mem::replace(&mut self.fresh, fresh));
-        self.is_dirty |= leaving.len() > 0;
         self.leaving = Some(Arc::clone(&leaving));
         leaving
     }
@@ -336,6 +340,7 @@ impl HomeDisk {
     /// There is no room for all of them yet, or the files cannot be written.
     pub fn place_waiting(&mut self) -> io::Result<()> {
         while let Some((&sector, &(entry, bytes))) = self.waiting.first_key_value() {
+            self.is_dirty = true;
             self.image.put(sector, &entry, &bytes)?;
             self.waiting.remove(&sector);
         }
@@ -349,17 +354,9 @@ impl HomeDisk {
         }
     }
 
-    /// Makes durable what is in place.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn sync(&mut self) -> io::Result<()> {
-        if self.is_dirty {
-            self.image.image.sync()?;
-            self.image.sums.sync()?;
-            self.is_dirty = false;
-        }
-        Ok(())
+    /// Its files, if anything was put in place since they were last handed over to be synced, other than by commits.
+    pub fn take_dirty(&mut self) -> Option<[File; 2]> {
+        std::mem::take(&mut self.is_dirty).then(|| self.image.files())
     }
 
     /// Bytes of memory that it takes.

@@ -21,8 +21,11 @@
 //!            the runs
 //! ```
 //!
-//! The file begins with a label; batches follow from byte 4,096 on. A batch is a multiple of 512 bytes. It is written with one write and then synced; it happened if it is whole. After that
-//! its *seal* is written, the header alone with the magic `BMJS`, which says that it was durable: it tells a batch that was
+//! The file begins with a label; batches follow from byte 4,096 on, each a multiple of 512 bytes. The superblock says where the first
+//! one is that is needed. A batch lies behind the one before it, or, where there is no room for it, at the beginning of the file, if what
+//! is there is needed no more, or at the end.
+//!
+//! A batch is written with one write and then synced; it happened if it is whole. After that its *seal* is written, the header alone with the magic `BMJS`, which says that it was durable: it tells a batch that was
 //! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
 //! it, so that whatever cuts the journal short leaves it alone.
 //!
@@ -56,10 +59,10 @@ const BLOCK: usize = ATOMIC_BYTES as usize;
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 
 /// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
-/// that is collected during that commit.
+/// that is collected during that commit. These two lie in a row, before the batches that are needed or behind them.
 pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
     let limits = Limits::default();
-    FIRST_BATCH_AT + limits.journal_limit(sectors) + 2 * batch_bytes(&limits, sectors, has_disk)
+    FIRST_BATCH_AT + limits.journal_limit(sectors) + 4 * batch_bytes(&limits, sectors, has_disk)
 }
 
 /// Bytes of the largest batch, about: its last event may take it beyond the limits.
@@ -67,6 +70,22 @@ pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
     let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;
     (exact + exact / 4).next_multiple_of(1 << 16)
+}
+
+/// Where a journal begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Number of its first batch.
+    pub batch: u64,
+    /// The batch's first byte in the file, if it is there: see the module.
+    pub offset: u64,
+}
+
+impl Start {
+    /// The beginning of the file.
+    pub fn of_file(batch: u64) -> Self {
+        Self { batch, offset: FIRST_BATCH_AT }
+    }
 }
 
 /// What a batch says of itself.
@@ -173,41 +192,67 @@ pub struct Journal {
     /// The file that has the seal.
     seal: File,
     seed: u32,
-    /// Where the next batch goes, and its number.
+    /// Where the first batch is that is needed, and the bytes of all that are.
+    start: u64,
+    used: u64,
+    /// End of the latest batch, and the number of the next.
     offset: u64,
     next: u64,
     /// Up to where the file has room.
     room_end: u64,
+    /// Whether batches at the beginning of the file are needed although the latest is behind the first one: there was no room elsewhere.
+    is_split: bool,
     /// A batch, being written or read.
     batch: Buffer,
 }
 
 impl Journal {
-    /// A journal in a file that has so much room, with its seal in another file, that begins with the batch of that number.
-    pub fn new(file: File, seal: File, seed: u32, first: u64, room_bytes: u64) -> Self {
+    /// A journal in a file that has so much room, with its seal in another file, that begins there.
+    pub fn new(file: File, seal: File, seed: u32, first: Start, room_bytes: u64) -> Self {
         let batch = Buffer::new(BLOCK);
-        Self { file, seal, seed, offset: FIRST_BATCH_AT, next: first, room_end: room_bytes, batch }
+        let Start { batch: next, offset: start } = first;
+        Self { file, seal, seed, start, used: 0, offset: start, next, room_end: room_bytes, is_split: false, batch }
     }
 
-    /// Number of the next batch.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// Bytes of batches since its beginning.
+    /// Bytes of the batches that are needed.
     pub fn bytes(&self) -> u64 {
-        self.offset - FIRST_BATCH_AT
+        self.used
     }
 
-    /// Where the next batch goes in the file.
+    /// Bytes of the batch that was last written or read.
+    pub fn latest_bytes(&self) -> u64 {
+        self.batch.bytes().len() as u64
+    }
+
+    /// Where the latest batch ends in the file.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Where it would begin if no batch so far were needed.
+    pub fn end(&self) -> Start {
+        Start { batch: self.next, offset: self.offset }
+    }
+
+    /// Where a batch of so many bytes goes.
+    fn place(&self, batch_bytes: u64) -> u64 {
+        let is_wrapped = self.offset < self.start;
+        let limit = if is_wrapped { self.start } else { self.room_end };
+        if self.offset + batch_bytes <= limit {
+            self.offset
+        } else if !is_wrapped && !self.is_split && FIRST_BATCH_AT + batch_bytes <= self.start {
+            FIRST_BATCH_AT
+        } else if is_wrapped {
+            self.room_end
+        } else {
+            self.offset
+        }
     }
 
     /// Whether there is no room for a batch of so many bytes.
     #[inline]
     pub fn lacks_room(&self, batch_bytes: u64) -> bool {
-        self.offset + batch_bytes > self.room_end
+        self.place(batch_bytes) + batch_bytes > self.room_end
     }
 
     /// Takes room for a batch of so many bytes.
@@ -215,7 +260,7 @@ impl Journal {
     /// # Errors
     /// There is too little.
     pub fn make_room(&mut self, batch_bytes: u64) -> io::Result<()> {
-        let end = self.offset + batch_bytes;
+        let end = self.place(batch_bytes) + batch_bytes;
         if end > self.room_end {
             self.file.allocate(self.room_end, end - self.room_end)?;
             self.room_end = end;
@@ -271,7 +316,16 @@ impl Journal {
         }
         header.body_sum = crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
         header.encode(bytes, self.seed);
-        self.file.write_at(self.offset, bytes)
+        self.file.write_at(self.place(header.bytes()), self.batch.bytes())
+    }
+
+    /// A batch lies there.
+    fn passed(&mut self, at: u64, bytes: u64) {
+        self.is_split |= at > self.offset && self.offset < self.start;
+        self.offset = at + bytes;
+        self.room_end = self.room_end.max(self.offset);
+        self.used += bytes;
+        self.next += 1;
     }
 
     /// The batch that was written last is durable, and all that it lists.
@@ -280,8 +334,7 @@ impl Journal {
     /// That it was cannot be written down.
     pub fn seal(&mut self) -> io::Result<()> {
         let Some(header) = Header::decode(self.batch.bytes(), self.seed) else { return Ok(()) };
-        self.offset += header.bytes();
-        self.next += 1;
+        self.passed(self.place(header.bytes()), header.bytes());
         let mut seal = [0; BLOCK];
         Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
         // To append it again would be to let its events happen twice.
@@ -304,10 +357,10 @@ impl Journal {
         })
     }
 
-    /// The header of the batch that comes next, if the file is so long.
-    fn expected(&self, bytes: &[u8], length: u64) -> Option<Header> {
+    /// The header of the batch that comes next, if it begins there and the file is so long.
+    fn expected(&self, bytes: &[u8], at: u64, length: u64) -> Option<Header> {
         let header = Header::decode(bytes, self.seed).filter(|header| header.batch == self.next && !header.is_seal)?;
-        (header.bytes() <= length.saturating_sub(self.offset)).then_some(header)
+        (header.bytes() <= length.saturating_sub(at)).then_some(header)
     }
 
     fn is_whole(&self, header: &Header, bytes: &[u8]) -> bool {
@@ -335,47 +388,77 @@ impl Journal {
     /// The file cannot be read, or a batch is damaged.
     pub fn read_next(&mut self) -> Result<Option<Header>, JournalError> {
         let length = self.file.length()?;
-        self.batch.resize(BLOCK);
-        self.file.read_at(self.offset, self.batch.bytes_mut())?;
-        if let Some(header) = self.expected(self.batch.bytes(), length) {
-            self.batch.resize(header.bytes() as usize);
-            self.file.read_at(self.offset, self.batch.bytes_mut())?;
-            if self.is_whole(&header, self.batch.bytes()) {
-                self.offset += header.bytes();
-                self.next += 1;
-                return Ok(Some(header));
-            }
+        let behind = self.read_batch(self.offset, length)?;
+        if behind.is_some() {
+            return Ok(behind);
         }
-        self.look_behind(length)?;
-        Ok(None)
+        match self.look_behind(length)? {
+            Some(at) => Ok(self.read_batch(at, length)?),
+            None => Ok(None),
+        }
     }
 
-    /// Looks for what could not be there if this were the end: a seal of the next batch or of a later one, or a later batch.
-    fn look_behind(&mut self, length: u64) -> Result<(), JournalError> {
-        let damaged = JournalError::Damaged { batch: self.next, offset: self.offset };
-        let mut seal = [0; BLOCK];
-        self.seal.read_at(SEAL_AT, &mut seal)?;
-        if Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= self.next) {
-            return Err(damaged);
+    /// Reads the next batch if it lies there, whole.
+    fn read_batch(&mut self, at: u64, length: u64) -> io::Result<Option<Header>> {
+        self.batch.resize(BLOCK);
+        self.file.read_at(at, self.batch.bytes_mut())?;
+        let Some(header) = self.expected(self.batch.bytes(), at, length) else { return Ok(None) };
+        self.batch.resize(header.bytes() as usize);
+        self.file.read_at(at, self.batch.bytes_mut())?;
+        if !self.is_whole(&header, self.batch.bytes()) {
+            return Ok(None);
         }
+        self.passed(at, header.bytes());
+        Ok(Some(header))
+    }
+
+    /// Looks for the next batch elsewhere, whole, and for what could not be there if there were none: a seal of it or of a later one, or
+    /// a later batch.
+    fn look_behind(&mut self, length: u64) -> Result<Option<u64>, JournalError> {
         const CHUNK: u64 = 1 << 20;
-        self.batch.resize(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
-        let mut at = FIRST_BATCH_AT;
+        let mut chunk = Buffer::new(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
+        let (mut at, mut is_damaged) = (FIRST_BATCH_AT, false);
         while at < length {
-            self.file.read_at(at, self.batch.bytes_mut())?;
-            let mut headers =
-                self.batch.bytes().chunks_exact(BLOCK).filter_map(|block| Header::decode(block, self.seed));
-            if headers.any(|header| header.batch > self.next) {
-                return Err(damaged);
+            self.file.read_at(at, chunk.bytes_mut())?;
+            let seed = self.seed;
+            let headers = chunk.bytes().chunks_exact(BLOCK).map(|block| Header::decode(block, seed));
+            for (header, at) in headers.zip((at..).step_by(BLOCK)).filter_map(|(header, at)| Some((header?, at))) {
+                is_damaged |= header.batch > self.next;
+                if header.batch == self.next && at != self.offset && self.is_there(&header, at, length)? {
+                    return Ok(Some(at));
+                }
             }
             at += CHUNK;
         }
-        Ok(())
+        let mut seal = [0; BLOCK];
+        self.seal.read_at(SEAL_AT, &mut seal)?;
+        is_damaged |= Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= self.next);
+        if is_damaged { Err(JournalError::Damaged { batch: self.next, offset: self.offset }) } else { Ok(None) }
     }
 
-    /// A checkpoint holds all that is in it: it starts again.
-    pub fn restart(&mut self) {
-        self.offset = FIRST_BATCH_AT;
+    /// Whether a batch with that header is there, whole.
+    fn is_there(&mut self, header: &Header, at: u64, length: u64) -> io::Result<bool> {
+        if header.is_seal || header.bytes() > length.saturating_sub(at) {
+            return Ok(false);
+        }
+        self.batch.resize(header.bytes() as usize);
+        self.file.read_at(at, self.batch.bytes_mut())?;
+        Ok(self.is_whole(header, self.batch.bytes()))
+    }
+
+    /// Where it begins once a checkpoint holds its first `bytes` bytes, up to `end`. If that is all of it, it begins in the file anew.
+    pub fn start_after(&self, end: Start, bytes: u64) -> Start {
+        if self.used == bytes { Start::of_file(self.next) } else { end }
+    }
+
+    /// A checkpoint holds its first `bytes` bytes: it begins there.
+    pub fn start_at(&mut self, start: Start, bytes: u64) {
+        self.used -= bytes;
+        self.is_split = false;
+        self.start = start.offset;
+        if self.used == 0 {
+            self.offset = start.offset;
+        }
     }
 
     /// Bytes of memory that it takes.

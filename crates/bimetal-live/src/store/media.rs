@@ -26,11 +26,12 @@ use super::arena::{Arena, HostData};
 use super::backing::is_full;
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
+use super::files::File;
 use super::frame::{PageSum, SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
-use super::state::{Reader, Writer, bounded};
+use super::state::{Layout, Reader, Writer, bounded};
 use row::Row;
 
 /// Bytes of pages that a batch has, at most.
@@ -342,9 +343,7 @@ impl FileMedia {
 
     /// A commit begins whose pages are in the files already: events are replayed.
     pub fn begin_commit(&mut self) {
-        for region in &mut self.regions {
-            region.leave(false);
-        }
+        self.regions.iter_mut().for_each(Region::pass);
     }
 
     /// A commit begins: pages that it is to write. Whether they are so few that its batch has them; otherwise they are to be durable
@@ -356,7 +355,7 @@ impl FileMedia {
         self.place_held()?;
         let waiting = self.regions.iter().try_fold(0, |sum, region| Some(sum + region.waiting_bytes()?));
         let are_few = waiting.is_some_and(|bytes| bytes <= FEW_BYTES);
-        Ok((self.regions.iter_mut().filter_map(|region| region.leave(!are_few)).collect(), are_few))
+        Ok((self.regions.iter_mut().filter_map(Region::leave).collect(), are_few))
     }
 
     /// Puts frames in place that were durable in the journal. If it `holds` them, or there is no room, they are held in memory.
@@ -378,12 +377,10 @@ impl FileMedia {
         })
     }
 
-    /// Makes durable what was written to the regions.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn sync(&mut self) -> io::Result<()> {
-        self.regions.iter_mut().try_for_each(Region::sync)
+    /// Files to which anything was written that no commit has been told of.
+    pub fn take_dirty(&mut self) -> Vec<File> {
+        let of_disk = self.disk.as_mut().and_then(HomeDisk::take_dirty);
+        self.regions.iter_mut().filter_map(Region::take_dirty).chain(of_disk.into_iter().flatten()).collect()
     }
 
     /// A commit is durable: what it made superfluous is free.
@@ -393,13 +390,13 @@ impl FileMedia {
         self.regions.iter_mut().for_each(|region| region.left(punches));
     }
 
-    /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the words of the
-    /// sectors' bits, each region, then what the host asked for and the simulated media, each as a section.
+    /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the sectors' bits as a
+    /// section, each region, then what the host asked for and the simulated media, each as a section.
     pub fn save(&self, out: &mut Writer<'_>) {
         out.u64(self.sequence);
         out.u64(self.now_ns);
         out.u64(self.media_errors);
-        out.wide_table(self.written.words());
+        out.section(|bytes| self.written.save(bytes));
         self.regions.iter().for_each(|region| region.save(out));
         out.section(|bytes| self.host.save(bytes));
         out.section(|bytes| self.sim.save(bytes));
@@ -409,11 +406,14 @@ impl FileMedia {
     ///
     /// # Errors
     /// It is not that of such a device.
-    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
+    pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
         self.sequence = state.u64().and_then(bounded)?;
         self.now_ns = state.u64().and_then(bounded)?;
         self.media_errors = state.u64().and_then(bounded)?;
-        self.written = Bitmap::from_words(state.wide_table(self.written.words().len())?);
+        self.written = match layout {
+            Layout::Apart => save::restore(&self.written, state.section()?).map_err(|error| error.to_string())?,
+            Layout::Inline => Bitmap::from_words(state.wide_table(self.written.words().len())?),
+        };
         for region in &mut self.regions {
             region.restore(state)?;
         }

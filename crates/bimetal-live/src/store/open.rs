@@ -8,7 +8,7 @@ use bimetal_core::device::Resolved;
 
 use super::backing::Storage;
 use super::checkpoint;
-use super::commit::Committer;
+use super::commit::{Committer, Unsynced};
 use super::create::{JOURNAL, random_number};
 use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
 use super::error::{InFile, StoreError};
@@ -106,61 +106,9 @@ fn load_files(
     options: &OpenOptions,
     mut recovery: Recovery,
 ) -> Result<Opened, StoreError> {
-    let (mut engine, mut committer) = recovery.step("load checkpoint", |recovery| {
-        let mut media = open_media(&files, &superblock, &contents, &resolved)?;
-        let (sectors, limits) = (resolved.shape.logical_sectors, options.limits);
-        let room_bytes = journal::room_bytes(sectors, contents.disk.is_some());
-        let [file, seal] = [files.journal(), &files.superblock].map(Arc::clone);
-        let journal = Journal::new(file, seal, superblock.seed(), superblock.first_batch, room_bytes);
-        if !options.read_only {
-            // What is read may be in the page cache only: it must not be lost once something has been built on it.
-            journal.file().sync().in_file(JOURNAL)?;
-        }
-        let (scheme, first_event) = match &superblock.checkpoint {
-            Some(checkpoint) => {
-                recovery.checkpoint_bytes = checkpoint.bytes;
-                checkpoint::load(&files, &superblock, checkpoint, &resolved, &mut media)?
-            }
-            None => (resolved.build::<FileMedia>()?, 0),
-        };
-        let first_sequence = media.sequence();
-        let journal_limit = limits.journal_limit(sectors);
-        let engine = Engine {
-            sectors,
-            media,
-            scheme,
-            is_broken: false,
-            limits,
-            is_full: false,
-            pending: Vec::with_capacity(limits.events),
-            overlap: 0,
-            first_event,
-            first_sequence,
-            changed: first_event,
-            durable: first_event,
-            journal_bytes: 0,
-            lacks_journal: false,
-            journal_memory_bytes: 0,
-            counts: Counts::default(),
-            modelled: Modelled::default(),
-            held_at_first: 0,
-        };
-        let clocks = Arc::new(Clocks::default());
-        let committer = Committer {
-            files,
-            superblock,
-            journal,
-            journal_limit,
-            checkpoint_at: journal_limit,
-            room_bytes: 2 * journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
-            opened: Instant::now(),
-            unfinished: None,
-            spare: Vec::with_capacity(limits.events),
-            syncs: Syncs::new(Arc::clone(&clocks)),
-            clocks,
-        };
-        Ok((engine, committer))
-    })?;
+    let described = (superblock, contents, &resolved);
+    let (mut engine, mut committer) =
+        recovery.step("load checkpoint", |recovery| load_checkpoint(files, described, options, recovery))?;
     recovery.step("replay journal", |recovery| replay(&mut engine, &mut committer, options.read_only, recovery))?;
     let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
     recovery.step("check", |_| engine.scheme.check().map_err(damaged))?;
@@ -179,6 +127,75 @@ fn load_files(
     Ok((engine, committer, resolved, recovery))
 }
 
+/// The state of the last checkpoint, and the journal that follows it.
+fn load_checkpoint(
+    files: Arc<Files>,
+    (superblock, contents, resolved): (Superblock, Contents, &Resolved),
+    options: &OpenOptions,
+    recovery: &mut Recovery,
+) -> Result<(Engine, Committer), StoreError> {
+    let mut media = open_media(&files, &superblock, &contents, resolved)?;
+    let (sectors, limits) = (resolved.shape.logical_sectors, options.limits);
+    let room_bytes = journal::room_bytes(sectors, contents.disk.is_some());
+    let [file, seal] = [files.journal(), &files.superblock].map(Arc::clone);
+    let journal = Journal::new(file, seal, superblock.seed(), superblock.journal, room_bytes);
+    if !options.read_only {
+        // What is read may be in the page cache only: it must not be lost once something has been built on it.
+        journal.file().sync().in_file(JOURNAL)?;
+    }
+    let (scheme, first_event) = match &superblock.checkpoint {
+        Some(checkpoint) => {
+            recovery.checkpoint_bytes = checkpoint.bytes;
+            checkpoint::load(&files, &superblock, checkpoint, resolved, &mut media)?
+        }
+        None => (resolved.build::<FileMedia>()?, 0),
+    };
+    // Blocks that were erased in the last events of the checkpoint keep their slots until those of the next commit, as ever.
+    media.begin_commit();
+    let first_sequence = media.sequence();
+    let journal_limit = limits.journal_limit(sectors);
+    let engine = Engine {
+        sectors,
+        media,
+        scheme,
+        is_broken: false,
+        limits,
+        is_full: false,
+        pending: Vec::with_capacity(limits.events),
+        overlap: 0,
+        first_event,
+        first_sequence,
+        changed: first_event,
+        durable: first_event,
+        journal_bytes: 0,
+        lacks_journal: false,
+        journal_memory_bytes: 0,
+        counts: Counts::default(),
+        modelled: Modelled::default(),
+        image: None,
+        held_at_first: 0,
+    };
+    let clocks = Arc::new(Clocks::default());
+    let committer = Committer {
+        files,
+        superblock,
+        journal,
+        journal_limit,
+        checkpoint_at: checkpoint::due_at(journal_limit),
+        step_bytes: limits.checkpoint_bytes as u64,
+        underway: None,
+        written: Unsynced::default(),
+        sectors,
+        room_bytes: 2 * journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
+        opened: Instant::now(),
+        unfinished: None,
+        spare: Vec::with_capacity(limits.events),
+        syncs: Syncs::new(Arc::clone(&clocks)),
+        clocks,
+    };
+    Ok((engine, committer))
+}
+
 impl Committer {
     /// Lets an opening of that number begin: all files of the store have it from then on, and no copy of them has.
     ///
@@ -195,7 +212,7 @@ impl Committer {
         engine.first_sequence = used + SEQUENCE_STEP;
         engine.media.set_sequence(engine.first_sequence);
         let home = files::home(files.superblock.as_ref())?;
-        let opened = |superblock: &mut Superblock, _: u64| {
+        let opened = |superblock: &mut Superblock| {
             superblock.sequence = used + SEQUENCE_STEP;
             superblock.power.cycles += 1;
             superblock.power.unsafe_shutdowns += u64::from(!superblock.power.is_off);
@@ -206,7 +223,7 @@ impl Committer {
         self.write_superblock(opened).in_file(SUPERBLOCK)?;
         self.clear_map();
         files.label(store, opening)?;
-        self.write_superblock(|superblock, _| superblock.openings = [opening; 2]).in_file(SUPERBLOCK)
+        self.write_superblock(|superblock| superblock.openings = [opening; 2]).in_file(SUPERBLOCK)
     }
 }
 

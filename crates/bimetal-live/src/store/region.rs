@@ -59,7 +59,8 @@ pub struct Region {
     /// Slots for which there must be room before a request is accepted; 0 if the file has all its room.
     ahead: u32,
     slot_bytes: u64,
-    /// Whether anything was written since the last sync, and whether frames were since the last commit began.
+    /// Whether anything was written since the file was last handed over to be synced, and whether frames were since the last commit
+    /// began.
     is_dirty: bool,
     is_ahead: bool,
 }
@@ -220,16 +221,9 @@ impl Region {
         self.waiting.get(spot.offset, self.layout.stride()).is_some()
     }
 
-    /// Makes durable what was written.
-    ///
-    /// # Errors
-    /// It may not be.
-    pub fn sync(&mut self) -> io::Result<()> {
-        if self.is_dirty {
-            self.file.sync()?;
-            self.is_dirty = false;
-        }
-        Ok(())
+    /// The file, if anything was written since it was last handed over to be synced.
+    pub fn take_dirty(&mut self) -> Option<File> {
+        std::mem::take(&mut self.is_dirty).then(|| Arc::clone(&self.file))
     }
 
     /// The first byte of a page in the file.
@@ -341,14 +335,19 @@ impl Region {
         (!self.is_ahead).then(|| self.waiting.bytes())
     }
 
-    /// A commit begins: what it has to write. If it `syncs`, the file will be durable then, too.
-    pub fn leave(&mut self, syncs: bool) -> Option<Leaving> {
+    /// A commit begins that has nothing to write: events are replayed.
+    pub fn pass(&mut self) {
+        self.slots.leave();
+    }
+
+    /// A commit begins: what it has to write, and to sync now or later.
+    pub fn leave(&mut self) -> Option<Leaving> {
         self.slots.leave();
         self.is_ahead = false;
         let runs = self.waiting.leave();
         self.is_dirty |= !runs.is_empty();
-        let is_part = if syncs { std::mem::take(&mut self.is_dirty) } else { !runs.is_empty() };
-        is_part.then(|| Leaving { region: self.id, runs, file: Arc::clone(&self.file) })
+        let file = self.take_dirty()?;
+        Some(Leaving { region: self.id, runs, file })
     }
 
     /// Slots that wait for a commit.

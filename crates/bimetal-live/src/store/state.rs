@@ -1,4 +1,7 @@
 //! Numbers and tables of a checkpoint: little-endian, a table with its length in front.
+//!
+//! A checkpoint has its large tables apart, behind all else, so that it can be written and read piece by piece. Those of format 4 and
+//! before have them where they belong.
 
 use super::bytes::{u32_at, u64_at};
 use super::superblock::NUMBER_MAX;
@@ -9,6 +12,15 @@ use super::superblock::NUMBER_MAX;
 /// It is larger than there is time for.
 pub fn bounded(number: u64) -> Result<u64, String> {
     if number <= NUMBER_MAX { Ok(number) } else { Err(format!("{number} is more than can have happened")) }
+}
+
+/// Where a checkpoint has its large tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Behind all else.
+    Apart,
+    /// Where they belong.
+    Inline,
 }
 
 /// Appends to a checkpoint.

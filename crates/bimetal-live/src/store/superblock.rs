@@ -24,7 +24,8 @@
 //! 100  u64   number of the latest opening to be written
 //! 108  u64   number that labels may have, too: of the opening before, while the labels are written, else the same
 //! 116  u64   which file the superblock is, see `Identity::lasting`; 0 if that is not known
-//! 124        the text: TOML with the names of the files and the device
+//! 124  u64   where the first batch begins in the journal, if it is there; formats before 5 have the text here, and 4,096
+//! 132        the text: TOML with the names of the files and the device
 //! ```
 
 use std::io;
@@ -38,17 +39,20 @@ use super::bytes::{put_u32, put_u64, u32_at, u64_at};
 use super::checkpoint::CHECKPOINTS;
 use super::crc32c::crc32c;
 use super::error::{InFile, StoreError};
+use super::journal::Start;
 
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
 /// The format that this program writes.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 /// The oldest one that it reads.
 const FORMAT_MIN: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
-const HEAD_BYTES: usize = 124;
+const HEAD_BYTES: usize = 132;
+/// The same in formats before 5.
+const OLD_HEAD_BYTES: usize = 124;
 /// Bytes of the file: both copies, and the seal of the journal behind them.
 pub const FILE_BYTES: u64 = 2 * COPY_BYTES + ATOMIC_BYTES;
 /// Where the seal of the journal is.
@@ -117,8 +121,8 @@ pub struct Superblock {
     pub generation: u64,
     /// Sequence numbers up to this one may have been used.
     pub sequence: u64,
-    /// First batch of the journal.
-    pub first_batch: u64,
+    /// Where the journal begins.
+    pub journal: Start,
     /// The latest checkpoint.
     pub checkpoint: Option<CheckpointRef>,
     /// Version of the scheme.
@@ -160,7 +164,7 @@ impl Superblock {
         put_u64(&mut bytes, 16, self.store);
         put_u64(&mut bytes, 24, self.generation);
         put_u64(&mut bytes, 32, self.sequence);
-        put_u64(&mut bytes, 40, self.first_batch);
+        put_u64(&mut bytes, 40, self.journal.batch);
         let checkpoint = self.checkpoint.unwrap_or(CheckpointRef { file: NO_CHECKPOINT, sum: 0, bytes: 0 });
         put_u32(&mut bytes, 48, checkpoint.file);
         put_u32(&mut bytes, 52, checkpoint.sum);
@@ -174,6 +178,7 @@ impl Superblock {
         put_u64(&mut bytes, 100, self.openings[0]);
         put_u64(&mut bytes, 108, self.openings[1]);
         put_u64(&mut bytes, 116, self.home);
+        put_u64(&mut bytes, 124, self.journal.offset);
         bytes.extend(text.as_bytes());
         let sum = crc32c(&bytes[4..]);
         put_u32(&mut bytes, 0, sum);
@@ -198,18 +203,26 @@ impl Superblock {
         if !(FORMAT_MIN..=FORMAT).contains(&format) {
             return Err(Unreadable::Format(format));
         }
-        let end = HEAD_BYTES.saturating_add(u32_at(bytes, 68) as usize);
+        let head_bytes = if format < 5 { OLD_HEAD_BYTES } else { HEAD_BYTES };
+        let end = head_bytes.saturating_add(u32_at(bytes, 68) as usize);
         if end > bytes.len() || u32_at(bytes, 0) != crc32c(&bytes[4..end]) {
             return Err(Unreadable::Damaged);
         }
-        let text = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(|_| Unreadable::Damaged)?;
+        let text = std::str::from_utf8(&bytes[head_bytes..end]).map_err(|_| Unreadable::Damaged)?;
         let checkpoint = CheckpointRef { file: u32_at(bytes, 48), sum: u32_at(bytes, 52), bytes: u64_at(bytes, 56) };
         let checkpoint = Some(checkpoint).filter(|checkpoint| checkpoint.file != NO_CHECKPOINT);
         if checkpoint.is_some_and(|checkpoint| checkpoint.file as usize >= CHECKPOINTS.len()) {
             return Err(Unreadable::Damaged);
         }
+        let mut journal = Start::of_file(u64_at(bytes, 40));
+        if format >= 5 {
+            journal.offset = u64_at(bytes, 124);
+        }
         // Generation, sequence number, batch; openings, those not closed, milliseconds.
-        if [24, 32, 40, 72, 80, 88].into_iter().any(|at| u64_at(bytes, at) > NUMBER_MAX) {
+        let numbers = [24, 32, 40, 72, 80, 88].map(|at| u64_at(bytes, at));
+        if numbers.into_iter().chain([journal.offset]).any(|number| number > NUMBER_MAX)
+            || !journal.offset.is_multiple_of(ATOMIC_BYTES)
+        {
             return Err(Unreadable::Damaged);
         }
         let superblock = Self {
@@ -217,7 +230,7 @@ impl Superblock {
             store: u64_at(bytes, 16),
             generation: u64_at(bytes, 24),
             sequence: u64_at(bytes, 32),
-            first_batch: u64_at(bytes, 40),
+            journal,
             checkpoint,
             scheme_version: u32_at(bytes, 64),
             power: Power {
@@ -341,7 +354,7 @@ mod tests {
             store: 7,
             generation,
             sequence: 8,
-            first_batch: 9,
+            journal: Start { batch: 9, offset: 8192 },
             checkpoint: Some(CheckpointRef { file: 1, sum: 2, bytes: 3 }),
             scheme_version: 4,
             power: Power { cycles: 5, unsafe_shutdowns: 1, on_ms: 6, is_off: true },

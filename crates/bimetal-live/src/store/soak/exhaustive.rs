@@ -32,6 +32,8 @@ const LIMITS: Limits = Limits {
     events: 1000,
     disk_sectors: 1000,
     journal_bytes: 3000,
+    checkpoint_bytes: 100,
+    waiting_bytes: 1 << 20,
     request_sectors: 64,
     trim_sectors: 1000,
     held_bytes: 1 << 20,

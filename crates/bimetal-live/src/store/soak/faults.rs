@@ -20,6 +20,8 @@ const LIMITS: Limits = Limits {
     events: 20,
     disk_sectors: 40,
     journal_bytes: 4000,
+    checkpoint_bytes: 100,
+    waiting_bytes: 1000,
     request_sectors: 24,
     trim_sectors: 100,
     held_bytes: 1 << 20,

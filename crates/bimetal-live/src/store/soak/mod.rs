@@ -116,6 +116,8 @@ impl Run {
             journal_bytes: one_of(&mut random, [1, 2000, 20_000]),
             request_sectors: one_of(&mut random, [8, 24, 64]) as u32,
             trim_sectors: one_of(&mut random, [16, 50, 1000]) as u32,
+            checkpoint_bytes: one_of(&mut random, [1, 200, 1 << 20]) as usize,
+            waiting_bytes: one_of(&mut random, [1, 1000, 1 << 20]) as usize,
             ..Limits::default()
         };
         let mut run =
