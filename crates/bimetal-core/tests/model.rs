@@ -148,6 +148,7 @@ fn a_restored_scheme_goes_on_as_if_nothing_had_been() {
         for device in DEVICES {
             for filled in [true, false] {
                 conformance::goes_on_when_restored(&subject, device, &[], filled, 1000);
+                conformance::is_imaged_while_it_serves(&subject, device, &[], filled, 1000);
             }
         }
     }

@@ -15,6 +15,7 @@
 //! state is kept in a variable of the thread.
 
 use std::cell::RefCell;
+use std::io::{Cursor, Read};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,6 +190,16 @@ pub trait Source {
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), String>;
 }
 
+impl Source for Cursor<Vec<u8>> {
+    fn left(&self) -> u64 {
+        (self.get_ref().len() as u64).saturating_sub(self.position())
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), String> {
+        self.read_exact(bytes).map_err(|error| error.to_string())
+    }
+}
+
 /// An image that is being written. A clone is the same image.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -288,22 +299,10 @@ mod tests {
         }
     }
 
-    struct Bytes(Vec<u8>, usize);
-
-    impl Source for Bytes {
-        fn left(&self) -> u64 {
-            (self.0.len() - self.1) as u64
-        }
-
-        fn read(&mut self, bytes: &mut [u8]) -> Result<(), String> {
-            bytes.copy_from_slice(&self.0[self.1..self.1 + bytes.len()]);
-            self.1 += bytes.len();
-            Ok(())
-        }
-    }
-
     fn read(skeleton: &[u8], tables: Vec<u8>) -> Result<State, String> {
-        read_image(Box::new(Bytes(tables, 0)), || restore(&State::new(), skeleton).map_err(|error| error.to_string()))
+        read_image(Box::new(Cursor::new(tables)), || {
+            restore(&State::new(), skeleton).map_err(|error| error.to_string())
+        })
     }
 
     #[test]

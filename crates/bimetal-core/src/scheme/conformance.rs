@@ -27,8 +27,8 @@ pub use device::{DEVICES, Device};
 pub(crate) use device::{checked_media, sim_regions};
 use model::Model;
 pub use saved::{
-    goes_on_when_restored, refuses_cut_states, refuses_states_of, refuses_states_of_other_devices,
-    survives_damaged_states,
+    goes_on_when_restored, is_imaged_while_it_serves, refuses_cut_states, refuses_states_of,
+    refuses_states_of_other_devices, survives_damaged_states,
 };
 
 /// Settings of a scheme: keys and values.
@@ -219,6 +219,7 @@ pub fn holds(subject: &Subject, settings: Pairs<'_>) {
         for filled in [true, false] {
             returns_what_was_written(subject, device, settings, filled, 4000, 1);
             goes_on_when_restored(subject, device, settings, filled, 1000);
+            is_imaged_while_it_serves(subject, device, settings, filled, 1000);
         }
     }
     every_choice_returns_what_was_written(subject, 2000);

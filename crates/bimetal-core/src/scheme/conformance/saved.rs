@@ -1,9 +1,11 @@
 //! A scheme saved in the middle of its work and restored: nothing shows that it was interrupted.
 
+use std::io::Cursor;
+
 use super::{Case, DEVICES, Device, Model, Pairs, Running, Subject, named, owned};
 use crate::media::{SimMedia, Simulation};
 use crate::part::random::below;
-use crate::save::{self, Save};
+use crate::save::{self, Image, Piece, Save, read_image};
 use crate::scheme::{BuildError, Metrics, Scheme};
 
 impl Running {
@@ -39,6 +41,30 @@ pub fn goes_on_when_restored(subject: &Subject, device: &Device, settings: Pairs
         running.serve(requests);
         restored.serve(requests);
         assert!(restored.state() == running.state(), "after more requests");
+    });
+}
+
+/// Writes an image of the scheme's state while it serves requests: it has the state in which it was begun, as if that had been saved at
+/// once. A table that is not the scheme's own, but made while it is saved, would be missing.
+pub fn is_imaged_while_it_serves(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, requests: u64) {
+    Case { subject, device, settings, filled, seed: 21 }.run(|mut running| {
+        running.serve(requests);
+        let saved = running.state().0;
+        let (image, skeleton) = Image::begin(|out| running.scheme.save(out));
+        while !image.collect(1, |out| running.scheme.save(out)) {
+            running.serve(requests / 20);
+        }
+        let mut tables = vec![0; image.tables_bytes() as usize];
+        for Piece { at, bytes } in image.take() {
+            tables[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+        }
+        let shape = device.shape(subject.spec.regions);
+        let restored = read_image(Box::new(Cursor::new(tables)), || {
+            (subject.checked)(&shape, &owned(settings), Some(&skeleton)).map_err(|error| error.to_string())
+        });
+        let mut imaged = Vec::new();
+        restored.unwrap_or_else(|error| panic!("{error}")).save(&mut imaged);
+        assert!(imaged == saved, "the image is another state");
     });
 }
 
