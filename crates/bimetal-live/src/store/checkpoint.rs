@@ -35,7 +35,7 @@ use bimetal_core::scheme::{self, Scheme};
 use super::backing::is_full;
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
 use super::commit::Committer;
-use super::crc32c::{crc32c, crc32c_append, crc32c_combine};
+use super::crc32c::{crc32c_append, crc32c_combine};
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
 use super::files::{File, Files};
@@ -85,7 +85,7 @@ pub struct Underway {
     /// Head and state without the large tables, until they are written.
     head: Vec<u8>,
     tables_at: u64,
-    /// Checksum of head and state, and those of the pieces that were written: place, bytes, sum.
+    /// Checksum of head and state, and those of the rows of pieces that were written: place, bytes, sum.
     head_sum: u32,
     sums: Vec<(u64, u32, u32)>,
     /// Bytes written that are not synced yet.
@@ -149,10 +149,11 @@ impl Underway {
         for row in pieces.chunk_by(follows).flat_map(|row| row.chunks(PIECES)) {
             let slices: Vec<IoSlice<'_>> = row.iter().map(|piece| IoSlice::new(&piece.bytes)).collect();
             file.write_vectored_at(self.tables_at + row[0].at, &slices)?;
-            for Piece { at, bytes } in row {
-                self.sums.push((*at, bytes.len() as u32, crc32c(bytes)));
-                self.unsynced_bytes += bytes.len();
-            }
+            let (bytes, sum) = row
+                .iter()
+                .fold((0, 0), |(bytes, sum), piece| (bytes + piece.bytes.len(), crc32c_append(sum, &piece.bytes)));
+            self.sums.push((row[0].at, bytes as u32, sum));
+            self.unsynced_bytes += bytes;
         }
         Ok(())
     }

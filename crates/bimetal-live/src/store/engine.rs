@@ -54,7 +54,7 @@ impl Default for Limits {
             events: 65_536,
             disk_sectors: 16_384,
             journal_bytes: u64::MAX,
-            checkpoint_bytes: 1 << 20,
+            checkpoint_bytes: 4 << 20,
             waiting_bytes: 16 << 20,
             request_sectors: 256,
             trim_sectors: 131_072,

@@ -59,10 +59,10 @@ const BLOCK: usize = ATOMIC_BYTES as usize;
 const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 
 /// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
-/// that is collected during that commit. These two lie in a row, before the batches that are needed or behind them.
+/// that is collected during that commit.
 pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
     let limits = Limits::default();
-    FIRST_BATCH_AT + limits.journal_limit(sectors) + 4 * batch_bytes(&limits, sectors, has_disk)
+    FIRST_BATCH_AT + limits.journal_limit(sectors) + 2 * batch_bytes(&limits, sectors, has_disk)
 }
 
 /// Bytes of the largest batch, about: its last event may take it beyond the limits.
