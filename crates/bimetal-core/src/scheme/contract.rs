@@ -140,7 +140,7 @@
 //!     fn metrics(&self, _: &mut Metrics) {}
 //!
 //!     fn check(&self) -> Result<(), String> {
-//!         let mut blocks = self.blocks.clone();
+//!         let mut blocks = self.blocks.to_vec();
 //!         blocks.sort_unstable();
 //!         if blocks.into_iter().eq(0..self.geometry.blocks) { Ok(()) } else { Err("a block is used twice".into()) }
 //!     }
