@@ -17,7 +17,7 @@
 use std::cell::RefCell;
 use std::io::{Cursor, Read};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Word;
@@ -35,11 +35,12 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// Pieces that are ready.
+/// Pieces that are ready, and the bytes of those that were taken.
 #[derive(Debug, Default)]
 struct Ready {
     pieces: Mutex<Vec<Piece>>,
     bytes: AtomicUsize,
+    taken_bytes: AtomicU64,
 }
 
 impl Ready {
@@ -49,7 +50,7 @@ impl Ready {
     }
 }
 
-/// What a table knows of the image that it is frozen for.
+/// A table's share in the image that it is frozen for.
 #[derive(Debug)]
 pub(super) struct Frozen {
     ready: Arc<Ready>,
@@ -84,11 +85,11 @@ impl Frozen {
     }
 }
 
-/// What tables are asked for while the state is saved, or given while it is read.
+/// The request to each table that the walk passes.
 enum Walk {
     /// To be frozen: the image, and the place of the next table.
     Freeze(Arc<Ready>, u64),
-    /// To hand over chunks, so many bytes in all.
+    /// To hand over chunks: the number of bytes that are still wanted.
     Collect(usize),
     /// To forget the image.
     Thaw,
@@ -224,7 +225,7 @@ impl Image {
         self.tables_bytes
     }
 
-    /// Makes about so many bytes ready, of a state that `save` saves. Returns whether all are.
+    /// Makes about `bytes` more bytes of the state's tables ready. `save` saves that state. Returns whether the image is complete.
     pub fn collect(&self, bytes: usize, save: impl FnOnce(&mut Vec<u8>)) -> bool {
         let walking = Walking::begin(Walk::Collect(bytes));
         save(&mut Vec::new());
@@ -236,14 +237,21 @@ impl Image {
         self.ready.bytes.load(Ordering::Relaxed)
     }
 
+    /// The part of the tables' bytes that was taken so far, less than 1.
+    pub fn progress(&self) -> f64 {
+        self.ready.taken_bytes.load(Ordering::Relaxed) as f64 / (self.tables_bytes as f64 + 1.0)
+    }
+
     /// Takes what is ready.
     pub fn take(&self) -> Vec<Piece> {
         let pieces = std::mem::take(&mut *self.ready.pieces.lock().unwrap_or_else(PoisonError::into_inner));
-        self.ready.bytes.fetch_sub(pieces.iter().map(|piece| piece.bytes.len()).sum(), Ordering::Relaxed);
+        let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        self.ready.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.ready.taken_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         pieces
     }
 
-    /// No more of the image is wanted: the tables of the state that `save` saves are free again.
+    /// Gives the image up, and frees the tables of its state, which `save` saves.
     pub fn abandon(self, save: impl FnOnce(&mut Vec<u8>)) {
         let _walking = Walking::begin(Walk::Thaw);
         save(&mut Vec::new());

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(shared.bytes().as_ptr(), input.bytes()[1..].as_ptr(), "not a copy");
         input.consume(3);
         input.room(16).fill(0);
-        assert_eq!(shared.bytes(), b"cd", "whoever keeps it longer than is allowed has a copy");
+        assert_eq!(shared.bytes(), b"cd", "a share that outlives its message keeps its bytes");
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Timed {
 }
 
 impl Timed {
-    /// Receives what is there already. An end or an error is found again by whoever waits.
+    /// Receives the bytes that have arrived. The next read that waits reports an end or an error.
     fn read_at_once(&self, room: &mut [u8]) -> Option<usize> {
         let (_, bytes) = recv(&self.client.socket, room, RecvFlags::DONTWAIT).ok()?;
         self.client.moved(bytes);

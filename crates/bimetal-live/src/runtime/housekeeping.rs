@@ -13,6 +13,8 @@ use crate::store::{Status, Store};
 pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
 /// Background work of one call, in pages.
 const IDLE_PAGES: u32 = 64;
+/// Time for which a thread waits for upkeep, which is also the time that it takes to end.
+const UPKEEP_PATIENCE: Duration = Duration::from_millis(100);
 /// Duration above which a commit is logged.
 const SLOW_COMMIT: Duration = Duration::from_secs(1);
 
@@ -62,6 +64,11 @@ impl Drop for Housekeeping {
             let _ = thread.join();
         }
     }
+}
+
+/// Does the upkeep of a store: a step, or nothing for some time. Breaks when the device takes no more work.
+pub(super) fn keep_up(store: &Store) -> ControlFlow<()> {
+    if store.keep_up(UPKEEP_PATIENCE).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 /// Gives the scheme the time that the host does not need, as long as it does something with it.

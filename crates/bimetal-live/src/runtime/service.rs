@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch};
+use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch, keep_up};
 use super::open_files::limit_connections;
 use super::questions::{self, Answer};
 use super::{ServeError, Warning, backups, socket, systemd};
@@ -206,6 +206,8 @@ fn start_threads(
 ) -> io::Result<()> {
     if !store.read_only() {
         let (store, mut idle) = (Arc::clone(store), Idle::new(store));
+        let kept_up = Arc::clone(&store);
+        housekeeping.every(Duration::ZERO, "upkeep", move || keep_up(&kept_up))?;
         housekeeping.every(IDLE_AFTER, "idle", move || idle.look(&store))?;
     }
     if let Some(pause) = systemd::watchdog_pause().filter(|_| systemd) {

@@ -3,10 +3,11 @@
 //! A sector that was never written, or was trimmed, reads as zeros, whatever the scheme still has of it.
 
 use bimetal_core::save::Table;
-use serde::{Deserialize, Serialize};
+
+use super::state::{Layout, Reader, Writer};
 
 /// A bit for each host sector.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmap {
     words: Table<u64>,
 }
@@ -15,11 +16,6 @@ impl Bitmap {
     /// No sector holds data.
     pub fn new(sectors: u64) -> Self {
         Self { words: vec![0; sectors.div_ceil(64) as usize].into() }
-    }
-
-    /// The same from its words.
-    pub fn from_words(words: Vec<u64>) -> Self {
-        Self { words: words.into() }
     }
 
     /// Its words, the first sector in the lowest bit of the first.
@@ -63,6 +59,19 @@ impl Bitmap {
     /// How many sectors hold data.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Appends it to a checkpoint.
+    pub fn save(&self, out: &mut Writer<'_>) {
+        out.table(&self.words);
+    }
+
+    /// Reads it from a checkpoint.
+    ///
+    /// # Errors
+    /// It is not that of so many sectors.
+    pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
+        state.table(&mut self.words, layout)
     }
 
     /// Bytes of memory that it takes.

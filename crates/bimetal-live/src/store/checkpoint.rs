@@ -1,8 +1,8 @@
 //! Checkpoints: the whole state of scheme and media, so that the journal can start again.
 //!
 //! A checkpoint is written while the device goes on. With the batch of a commit the state is frozen: large tables hand over what is
-//! about to change, and the rest is collected piece by piece, some after each commit. So nobody waits for a checkpoint, and a state is
-//! never in memory twice. It counts once the superblock names it: when all of it is durable, and all that the batches up to its commit
+//! about to change, and the rest is collected piece by piece: see `upkeep`. So nobody waits for a checkpoint, and a state is never in
+//! memory twice. It counts once the superblock names it: when all of it is durable, and all that the batches up to its commit
 //! have written. The journal then begins with the batch behind that one.
 //!
 //! There are two files, written in turn; the superblock names the one that counts, with its length and its checksum:
@@ -22,29 +22,26 @@
 //!
 //! Files of format 4 and before have no head, and the state with its tables where they belong.
 
-use std::cell::Cell;
+mod load;
+
 use std::io::{self, IoSlice};
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
-use bimetal_core::device::Resolved;
-use bimetal_core::save::{self, Image, Piece, Source};
-use bimetal_core::scheme::{self, Scheme};
+use bimetal_core::save::{Image, Piece};
 
-use super::backing::is_full;
-use super::bytes::{put_u32, put_u64, u32_at, u64_at};
+use super::bytes::{put_u32, put_u64};
 use super::commit::Committer;
 use super::crc32c::{crc32c_append, crc32c_combine};
 use super::engine::Engine;
-use super::error::{InFile, StoreError};
-use super::files::{File, Files};
-use super::home_disk::HomeDisk;
+use super::files::Files;
 use super::journal::Start;
-use super::media::FileMedia;
-use super::state::{Layout, Reader, Writer, bounded};
+use super::state::Writer;
 use super::superblock::{CheckpointRef, Superblock};
+use super::syncs;
+use super::times::Clocks;
 use crate::block_device::IoError;
+
+pub use load::load;
 
 /// The files.
 pub const CHECKPOINTS: [&str; 2] = ["checkpoint.0", "checkpoint.1"];
@@ -55,10 +52,12 @@ const HEAD_BYTES: usize = 24;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Pieces that are written at once.
 const PIECES: usize = 64;
-/// Bytes of a checkpoint that follow a commit, at most.
-const STEP_MAX: u64 = 8 << 20;
-/// Bytes for each 4 KiB of the device that a checkpoint has room for from the beginning, and beside that. Schemes take up to 11, and `csal` up to
-/// 18 where its fast pages have 2 KiB: its first checkpoint makes room for the others.
+/// Steps of a checkpoint that are synced together.
+const STEPS_PER_SYNC: usize = 4;
+/// How much faster a checkpoint is written than the journal fills.
+const CHECKPOINT_LEAD: f64 = 2.0;
+/// Room that a store reserves for a checkpoint: bytes for each 4 KiB of the device, and a constant. Schemes take up to 11 bytes; `csal`
+/// takes up to 18 where its fast pages have 2 KiB, and its first checkpoint reserves the rest.
 const ROOM_PER_4K: u64 = 12;
 const ROOM_BESIDE: u64 = 1 << 20;
 
@@ -77,7 +76,7 @@ impl Engine {
     }
 }
 
-/// A checkpoint that is being written.
+/// A checkpoint on its way.
 pub struct Underway {
     image: Image,
     /// Which of the two files.
@@ -85,21 +84,19 @@ pub struct Underway {
     /// Head and state without the large tables, until they are written.
     head: Vec<u8>,
     tables_at: u64,
+    /// Pieces of tables to be written next.
+    pieces: Vec<Piece>,
+    /// Whether all tables are collected.
+    is_collected: bool,
     /// Checksum of head and state, and those of the rows of pieces that were written: place, bytes, sum.
     head_sum: u32,
     sums: Vec<(u64, u32, u32)>,
-    /// Bytes written that are not synced yet.
+    /// Bytes written that are not synced yet, and the bytes of a step.
     unsynced_bytes: usize,
+    step_bytes: usize,
     /// End of the journal when the state was frozen, and the bytes that it had; none until that commit is durable.
     journal: Option<(Start, u64)>,
     began: Instant,
-}
-
-/// A part of a checkpoint.
-pub struct Part {
-    pieces: Vec<Piece>,
-    /// Whether no other follows.
-    is_last: bool,
 }
 
 impl Underway {
@@ -120,8 +117,11 @@ impl Underway {
             tables_at: head.len() as u64,
             head_sum: crc32c_append(seed, &head),
             head,
+            pieces: Vec::new(),
+            is_collected: false,
             sums: Vec::new(),
             unsynced_bytes: 0,
+            step_bytes: engine.limits.checkpoint_bytes,
             journal: None,
             began: Instant::now(),
         }
@@ -138,12 +138,25 @@ impl Underway {
         self.sums.iter().fold(self.head_sum, |sum, &(_, bytes, piece)| crc32c_combine(sum, piece, bytes.into()))
     }
 
-    /// Writes a part to the file.
-    fn write(&mut self, file: &File, mut pieces: Vec<Piece>) -> io::Result<()> {
+    /// Collects the next pieces from the engine. Returns whether they are the last.
+    pub(super) fn collect(&mut self, engine: &Engine) -> bool {
+        let wanted = self.step_bytes.saturating_sub(self.image.ready_bytes());
+        self.is_collected = self.image.collect(wanted, |out| engine.save_state(out));
+        self.pieces = self.image.take();
+        self.is_collected
+    }
+
+    /// Writes the pieces that were collected.
+    ///
+    /// # Errors
+    /// They may not have been written.
+    pub(super) fn write(&mut self, files: &Files, clocks: &Clocks) -> io::Result<()> {
+        let file = &files.checkpoints[self.file as usize];
         for (chunk, at) in self.head.chunks(CHUNK_BYTES).zip((0..).step_by(CHUNK_BYTES)) {
             file.write_at(at, chunk)?;
         }
         self.unsynced_bytes += std::mem::take(&mut self.head).len();
+        let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_unstable_by_key(|piece| piece.at);
         let follows = |one: &Piece, other: &Piece| one.at + one.bytes.len() as u64 == other.at;
         for row in pieces.chunk_by(follows).flat_map(|row| row.chunks(PIECES)) {
@@ -155,14 +168,24 @@ impl Underway {
             self.sums.push((row[0].at, bytes as u32, sum));
             self.unsynced_bytes += bytes;
         }
+        if self.is_collected || self.unsynced_bytes >= STEPS_PER_SYNC * self.step_bytes {
+            self.unsynced_bytes = 0;
+            syncs::sync(file, clocks)?;
+        }
         Ok(())
+    }
+
+    /// Whether its state is that of a durable commit, so that it can be written.
+    pub(super) fn can_be_written(&self) -> bool {
+        self.journal.is_some()
     }
 }
 
 impl Committer {
     /// With the events of the next batch taken, or none, all that has happened is in batches: if a checkpoint is due, it begins.
     pub(super) fn begin_checkpoint_if_due(&mut self, engine: &mut Engine) {
-        if self.journal.bytes() >= self.checkpoint_at && self.underway.is_none() && engine.pending.is_empty() {
+        let is_free = engine.image.is_none() && !self.is_kept_up && engine.pending.is_empty();
+        if is_free && self.journal.bytes() >= self.checkpoint_at {
             self.begin_checkpoint(engine);
         }
     }
@@ -171,6 +194,7 @@ impl Committer {
         self.written.add(engine.media.take_dirty(), 0);
         let file = self.superblock.checkpoint.map_or(0, |checkpoint| 1 - checkpoint.file);
         self.underway = Some(Underway::begin(engine, self.superblock.seed(), file));
+        self.checkpoint_from = self.journal.bytes();
     }
 
     /// A batch is durable: a checkpoint that was begun with it has what is in the journal so far.
@@ -183,103 +207,61 @@ impl Committer {
 
     /// The checkpoint on its way is given up.
     pub(super) fn abandon_checkpoint(&mut self, engine: &mut Engine) {
-        engine.image = None;
-        if let Some(underway) = self.underway.take() {
-            underway.image.abandon(|out| engine.save_state(out));
+        self.underway = None;
+        if let Some(image) = engine.image.take() {
+            image.abandon(|out| engine.save_state(out));
         }
     }
 
-    /// Bytes of the checkpoint to be written before the next commit: so many that it ends before the journal is full.
-    pub(super) fn step_bytes(&self) -> usize {
-        let all = self.underway.as_ref().map_or(0, |underway| underway.image.tables_bytes());
-        let commits_left = (self.journal_limit / CHECKPOINT_PART / self.journal.latest_bytes().max(1)).max(1);
-        (2 * all / commits_left).clamp(self.step_bytes, STEP_MAX.max(self.step_bytes)) as usize
+    /// The part of the journal that has been written, of 1, between the beginning of the checkpoint and the journal's limit.
+    fn journal_progress(&self) -> f64 {
+        let since = |bytes: u64| bytes.saturating_sub(self.checkpoint_from);
+        since(self.journal.bytes()) as f64 / since(self.journal_limit).max(1) as f64
     }
 
-    /// Whether a checkpoint is on its way and should have ended by now.
-    pub(super) fn is_checkpoint_late(&self) -> bool {
-        self.underway.is_some() && self.journal.bytes() >= self.journal_limit
-    }
-
-    /// Takes the next part of a checkpoint from the engine, of about so many bytes; none if no checkpoint is on its way.
-    ///
-    /// # Errors
-    /// There is no room for sectors of the home disk that only the journal has, or the files cannot be written.
-    pub(super) fn collect_part(&mut self, engine: &mut Engine, bytes: usize) -> io::Result<Option<Part>> {
-        let Some(underway) = self.underway.as_mut().filter(|underway| underway.journal.is_some()) else {
-            return Ok(None);
+    /// Whether the checkpoint on its way should go on beside commits: it is not far ahead of them.
+    pub(super) fn needs_checkpoint_step(&self) -> bool {
+        let is_needed = |underway: &Underway| {
+            underway.can_be_written() && underway.image.progress() < CHECKPOINT_LEAD * self.journal_progress()
         };
-        let wanted = bytes.saturating_sub(underway.image.ready_bytes());
-        let is_last = underway.image.collect(wanted, |out| engine.save_state(out));
-        let pieces = underway.image.take();
-        if is_last {
-            engine.image = None;
-            engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting)?;
-            self.written.add(engine.media.take_dirty(), 0);
-        }
-        Ok(Some(Part { pieces, is_last }))
+        self.underway.as_ref().is_some_and(is_needed)
     }
 
-    /// Writes a part of a checkpoint. Takes as long as the files do, and nothing of the engine. Returns whether the checkpoint counts.
+    /// Whether commits must wait for the checkpoint on its way: it would not be complete before the journal is full, or too much of it
+    /// waits in memory.
+    pub(super) fn is_checkpoint_late(&self, engine: &Engine) -> bool {
+        engine.image.as_ref().is_some_and(|image| {
+            image.progress() < self.journal_progress() || image.ready_bytes() >= engine.limits.waiting_bytes
+        })
+    }
+
+    /// A checkpoint is durable, with all that the batches up to its commit have written: it counts.
     ///
     /// # Errors
-    /// It may not have been written.
-    pub(super) fn write_part(&mut self, part: Part) -> io::Result<bool> {
-        let Some(underway) = &mut self.underway else { return Ok(false) };
-        let files = Arc::clone(&self.files);
-        let [file, other] = [underway.file, 1 - underway.file].map(|file| &files.checkpoints[file as usize]);
-        underway.write(file, part.pieces)?;
-        if !part.is_last {
-            if underway.unsynced_bytes as u64 >= self.step_bytes {
-                underway.unsynced_bytes = 0;
-                self.syncs.at_once(&[file])?;
-            }
-            return Ok(false);
-        }
-        let (Some((end, bytes)), length) = (underway.journal, underway.bytes()) else { return Ok(false) };
+    /// The superblock may not have been written.
+    pub(super) fn count_checkpoint(&mut self, underway: &mut Underway) -> io::Result<()> {
+        let Some((end, bytes)) = underway.journal else { return Ok(()) };
+        let length = underway.bytes();
         let checkpoint = CheckpointRef { file: underway.file, sum: underway.sum(), bytes: length };
-        let written = self.written.take();
-        self.syncs.at_once(&written.iter().chain([file]).collect::<Vec<_>>())?;
         let start = self.journal.start_after(end, bytes);
         self.write_superblock(|superblock| {
             superblock.checkpoint = Some(checkpoint);
             superblock.journal = start;
         })?;
         self.journal.start_at(start, bytes);
+        self.checkpoint_at = due_at(self.journal_limit);
+        self.clocks.checkpointed(underway.began);
         // The next one is as large, or somewhat larger. If there is no room, it is tried again when it is needed.
         if length + length / 4 > room_bytes(self.sectors) {
-            other.allocate(0, length + length / 4).ok();
+            self.files.checkpoints[1 - underway.file as usize].allocate(0, length + length / 4).ok();
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Tells the engine what has become of a part of a checkpoint. Where there is no room for a checkpoint, the journal goes on.
-    ///
-    /// # Errors
-    /// The files failed.
-    pub(super) fn finish_part(&mut self, engine: &mut Engine, counts: io::Result<bool>) -> Result<(), IoError> {
-        match counts {
-            Ok(false) => return Ok(()),
-            Ok(true) => {
-                engine.counts.checkpoints += 1;
-                if let Some(underway) = self.underway.take() {
-                    self.clocks.checkpointed(underway.began);
-                }
-                self.checkpoint_at = due_at(self.journal_limit);
-            }
-            Err(error) if is_full(&error) => {
-                tracing::warn!("no room for a checkpoint: {error}; the journal goes on");
-                self.abandon_checkpoint(engine);
-                self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
-            }
-            Err(error) => {
-                self.abandon_checkpoint(engine);
-                engine.media.fail("a checkpoint", &error);
-                return Err(IoError::Io);
-            }
-        }
-        self.note_journal(engine);
-        Ok(())
+    /// There was no room for a checkpoint: the journal goes on, and the checkpoint is tried again later.
+    pub(super) fn put_checkpoint_off(&mut self, engine: &mut Engine) {
+        self.abandon_checkpoint(engine);
+        self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
     }
 
     /// Writes a checkpoint of what is durable, which is all that has happened, while nothing else does.
@@ -288,17 +270,15 @@ impl Committer {
     /// As the host is told.
     pub(super) fn checkpoint(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         let end = (self.journal.end(), self.journal.bytes());
-        if self.underway.as_ref().is_some_and(|underway| underway.journal != Some(end)) {
+        if self.underway.as_ref().is_none_or(|underway| underway.journal != Some(end)) {
             self.abandon_checkpoint(engine);
-        }
-        if self.underway.is_none() {
             self.begin_checkpoint(engine);
             self.note_checkpoint_start();
         }
-        while self.underway.is_some() {
-            let part = self.collect_part(engine, CHUNK_BYTES);
-            let counts = part.and_then(|part| part.map_or(Ok(false), |part| self.write_part(part)));
-            self.finish_part(engine, counts)?;
+        while let Some(mut upkeep) = self.take_upkeep() {
+            let done = upkeep.collect(engine).and_then(|()| upkeep.perform());
+            let done = done.and_then(|()| self.conclude(&mut upkeep));
+            self.finish_upkeep(engine, upkeep, done)?;
         }
         Ok(())
     }
@@ -320,115 +300,7 @@ impl Committer {
 /// The part of the journal that it may grow by while a checkpoint is written.
 const CHECKPOINT_PART: u64 = 4;
 
-/// Bytes of journal at which a checkpoint begins, if it is to be there when there are so many.
+/// Bytes of journal at which a checkpoint must begin to be complete at `journal_limit`.
 pub fn due_at(journal_limit: u64) -> u64 {
     journal_limit - journal_limit / CHECKPOINT_PART
-}
-
-/// A state that was read: the scheme, and the number of events so far.
-type Restored = (Box<dyn Scheme<FileMedia>>, u64);
-
-/// Reads a checkpoint into fresh media.
-///
-/// # Errors
-/// It cannot be read, is damaged, or is none of this device.
-pub fn load(
-    files: &Files,
-    superblock: &Superblock,
-    checkpoint: &CheckpointRef,
-    resolved: &Resolved,
-    media: &mut FileMedia,
-) -> Result<Restored, StoreError> {
-    let name = CHECKPOINTS[checkpoint.file as usize];
-    let damaged = |what: String| StoreError::Damaged { file: name.into(), what };
-    let file = &files.checkpoints[checkpoint.file as usize];
-    // Its length may be anything, and memory is taken only for what is there.
-    if file.length().in_file(name)? < checkpoint.bytes {
-        return Err(damaged("it ends too early".into()));
-    }
-    let wrong_sum = || damaged("the checksum is wrong".into());
-    let (seed, mut head) = (superblock.seed(), [0; HEAD_BYTES]);
-    file.read_at(0, &mut head).in_file(name)?;
-    // The number of events, with which those without a head begin, cannot be so large.
-    if u32_at(&head, 4) != MAGIC {
-        let mut state = vec![0; checkpoint.bytes as usize];
-        file.read_at(0, &mut state).in_file(name)?;
-        if crc32c_append(seed, &state) != checkpoint.sum {
-            return Err(wrong_sum());
-        }
-        return restore(&state, Layout::Inline, resolved, media).map_err(damaged);
-    }
-    let (head_sum, state_bytes, state_sum) = (u32_at(&head, 0), u64_at(&head, 8), u32_at(&head, 16));
-    let tables_bytes = checkpoint.bytes.checked_sub(HEAD_BYTES as u64).and_then(|bytes| bytes.checked_sub(state_bytes));
-    let Some(tables_bytes) = tables_bytes.filter(|_| head_sum == crc32c_append(seed, &head[4..])) else {
-        return Err(wrong_sum());
-    };
-    let mut state = vec![0; state_bytes as usize];
-    file.read_at(HEAD_BYTES as u64, &mut state).in_file(name)?;
-    if crc32c_append(seed, &state) != state_sum {
-        return Err(wrong_sum());
-    }
-    let sum = Rc::new(Cell::new(crc32c_append(crc32c_append(seed, &head), &state)));
-    let tables = Tables {
-        file: Arc::clone(file),
-        first: HEAD_BYTES as u64 + state_bytes,
-        at: 0,
-        bytes: tables_bytes,
-        sum: Rc::clone(&sum),
-        ahead: Vec::new(),
-        taken: 0,
-    };
-    let restored = save::read_image(Box::new(tables), || restore(&state, Layout::Apart, resolved, media));
-    let restored = restored.map_err(damaged)?;
-    if sum.get() == checkpoint.sum { Ok(restored) } else { Err(wrong_sum()) }
-}
-
-fn restore(state: &[u8], layout: Layout, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
-    let mut state = Reader(state);
-    let event = state.u64().and_then(bounded)?;
-    media.restore(&mut state, layout)?;
-    let scheme = state.section()?;
-    state.end()?;
-    let (device, shape) = (&resolved.device, &resolved.shape);
-    let scheme =
-        scheme::restore(&device.scheme, shape, &resolved.settings, scheme).map_err(|error| error.to_string())?;
-    Ok((scheme, event))
-}
-
-/// The large tables of a checkpoint, read one after the other.
-struct Tables {
-    file: File,
-    /// Where they begin in the file, the place up to which they were handed out, and their bytes.
-    first: u64,
-    at: u64,
-    bytes: u64,
-    /// Checksum of the file up to there.
-    sum: Rc<Cell<u32>>,
-    /// What was read ahead, and how much of it was handed out.
-    ahead: Vec<u8>,
-    taken: usize,
-}
-
-impl Source for Tables {
-    fn left(&self) -> u64 {
-        self.bytes - self.at
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> Result<(), String> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            if self.taken == self.ahead.len() {
-                let place = self.at + filled as u64;
-                self.ahead.resize((self.bytes - place).min(CHUNK_BYTES as u64) as usize, 0);
-                self.file.read_at(self.first + place, &mut self.ahead).map_err(|error| error.to_string())?;
-                self.taken = 0;
-            }
-            let count = (bytes.len() - filled).min(self.ahead.len() - self.taken);
-            bytes[filled..filled + count].copy_from_slice(&self.ahead[self.taken..self.taken + count]);
-            (filled, self.taken) = (filled + count, self.taken + count);
-        }
-        self.sum.set(crc32c_append(self.sum.get(), bytes));
-        self.at += bytes.len() as u64;
-        Ok(())
-    }
 }

@@ -44,6 +44,13 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// One of events alone.
+    #[cfg(test)]
+    pub fn of_events(first_event: u64, events: Vec<Event>) -> Self {
+        let (first_sequence, overlap, pages) = (0, 0, Vec::new());
+        Self { first_event, first_sequence, overlap, events, disk: None, image: None, pages, has_pages: true }
+    }
+
     /// One past the number of its last event.
     fn end(&self) -> u64 {
         self.first_event + self.events.len() as u64
@@ -85,12 +92,13 @@ pub struct Committer {
     /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
     pub(super) journal_limit: u64,
     pub(super) checkpoint_at: u64,
-    /// Bytes of a checkpoint that follow a commit, at least.
-    pub(super) step_bytes: u64,
-    /// The checkpoint on its way.
+    /// The checkpoint on its way, and the bytes of journal with which it began.
     pub(super) underway: Option<Underway>,
+    pub(super) checkpoint_from: u64,
     /// Files to which batches were written that only the journal makes durable so far.
     pub(super) written: Unsynced,
+    /// Whether a thread has these two, or part of them, for a step of upkeep.
+    pub(super) is_kept_up: bool,
     /// Sectors of the device.
     pub(super) sectors: u64,
     /// Bytes of journal that there must be room for before a write is accepted.
@@ -105,9 +113,6 @@ pub struct Committer {
     pub(super) clocks: Arc<Clocks>,
 }
 
-/// Bytes that batches write to the files before these are synced.
-const WRITTEN_MAX: usize = 4 << 20;
-
 /// Files to which something was written since they were synced.
 #[derive(Default)]
 pub struct Unsynced {
@@ -116,7 +121,7 @@ pub struct Unsynced {
 }
 
 impl Unsynced {
-    /// So many bytes were written to these files.
+    /// Notes files to which `bytes` bytes were written.
     pub fn add(&mut self, files: impl IntoIterator<Item = File>, bytes: usize) {
         for file in files {
             if !self.files.iter().any(|other| Arc::ptr_eq(other, &file)) {
@@ -126,10 +131,20 @@ impl Unsynced {
         self.bytes += bytes;
     }
 
+    /// Bytes that were written to them.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The files, to be synced.
     pub fn take(&mut self) -> Vec<File> {
         self.bytes = 0;
         std::mem::take(&mut self.files)
+    }
+
+    /// Notes those of another list, too.
+    pub fn merge(&mut self, other: Self) {
+        self.add(other.files, other.bytes);
     }
 }
 
@@ -176,19 +191,6 @@ impl Committer {
         let Some(image) = &batch.image else { return Ok(Left::new()) };
         self.written.add(image.files(), data.len());
         image.place(index, data)
-    }
-
-    /// Makes durable what batches have written to the files, if it is much: so that a checkpoint, which needs that, need not wait for
-    /// long.
-    ///
-    /// # Errors
-    /// It may not be durable.
-    pub fn sync_written(&mut self) -> io::Result<()> {
-        if self.written.bytes < WRITTEN_MAX {
-            return Ok(());
-        }
-        let files = self.written.take();
-        self.syncs.at_once(&files.iter().collect::<Vec<_>>())
     }
 
     /// Tells the engine what has become of a batch.

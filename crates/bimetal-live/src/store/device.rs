@@ -4,8 +4,8 @@ mod status;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bimetal_core::device::Resolved;
 
@@ -27,11 +27,13 @@ pub use status::Status;
 /// An open store.
 ///
 /// Two locks. The engine's is held while a request is planned, never during a sync. The committer's is held during a commit, by the
-/// thread that leads it. A thread that needs both locks the committer first.
+/// thread that leads it. A thread that needs both locks the committer first. Upkeep needs neither while it works on files.
 pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
+    /// There is upkeep to do, or a thread has given it back.
+    upkeep: Condvar,
     clocks: Arc<Clocks>,
     /// When it was open before, and since when it is.
     power: Power,
@@ -66,6 +68,7 @@ impl Store {
             engine: Mutex::new(engine),
             committer: Mutex::new(committer),
             waiters: Waiters::default(),
+            upkeep: Condvar::new(),
             options,
             is_frozen: AtomicBool::new(options.read_only),
             is_closed: AtomicBool::new(false),
@@ -98,7 +101,7 @@ impl Store {
     /// # Errors
     /// Something may not be durable.
     pub fn close(&self) -> Result<(), IoError> {
-        let mut committer = self.committer();
+        let mut committer = self.settled_committer();
         let mut engine = self.lock();
         if self.is_closed.swap(true, Ordering::Relaxed) || self.options.read_only {
             return Ok(());
@@ -125,9 +128,29 @@ impl Store {
             Err(IoError::NoSpace) => false,
             made => made.and_then(|()| self.change(|engine| engine.idle(pages)))?,
         };
-        let Ok(mut committer) = self.committer.try_lock() else { return Ok(worked) };
-        self.go_on(&mut committer)?;
-        Ok(worked || committer.underway.is_some())
+        Ok(self.do_upkeep(self.settled_committer())? || worked)
+    }
+
+    /// Does a step of the upkeep: what follows commits and no commit waits for. Waits up to `patience` for some to do. Commits help
+    /// where it falls behind, and do all of it if nobody calls this.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn keep_up(&self, patience: Duration) -> Result<(), IoError> {
+        let rests = |committer: &mut Committer| !committer.needs_upkeep();
+        let waited = self.upkeep.wait_timeout_while(self.committer(), patience, rests);
+        let (committer, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() { Ok(()) } else { self.do_upkeep(committer).map(|_| ()) }
+    }
+}
+
+/// The upkeep that a thread has. If the thread panics, nobody waits for it.
+struct Kept<'a>(&'a Store);
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.0.committer().is_kept_up = false;
+        self.0.upkeep.notify_all();
     }
 }
 
@@ -144,9 +167,15 @@ impl Store {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The committer, with nobody at work on the upkeep.
+    fn settled_committer(&self) -> MutexGuard<'_, Committer> {
+        let waited = self.upkeep.wait_while(self.committer(), |committer| committer.is_kept_up);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks at what is inside.
     pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Committer, &mut Engine) -> T) -> T {
-        look(&mut self.committer(), &mut self.lock())
+        look(&mut self.settled_committer(), &mut self.lock())
     }
 
     /// Looks at the engine, unless somebody has it.
@@ -227,10 +256,18 @@ impl Store {
                 lead.gather(at_most);
             }
             let committed = self.commit(&mut committer);
-            lead.has_ended(self.lock().durable);
-            drop(lead);
+            let engine = self.lock();
+            lead.has_ended(engine.durable);
+            let is_upkeep_late = committer.is_upkeep_late(&engine);
+            drop((lead, engine));
+            if committer.needs_upkeep() {
+                self.upkeep.notify_one();
+            }
+            drop(committer);
             committed?;
-            self.go_on(&mut committer)?;
+            if is_upkeep_late {
+                self.catch_up()?;
+            }
         }
         Ok(())
     }
@@ -250,28 +287,31 @@ impl Store {
         finished
     }
 
-    /// Goes on with what follows commits: syncs of what was written, and the next part of a checkpoint.
-    fn go_on(&self, committer: &mut Committer) -> Result<(), IoError> {
-        let synced = committer.sync_written();
-        if let Err(error) = &synced {
-            let mut engine = self.lock();
-            engine.media.fail("what was written", error);
-            self.note_failure(&engine);
-            return Err(IoError::Io);
-        }
-        while committer.underway.is_some() {
-            let bytes = committer.step_bytes();
-            let part = committer.collect_part(&mut self.lock(), bytes);
-            let counts = part.and_then(|part| part.map_or(Ok(false), |part| committer.write_part(part)));
-            let mut engine = self.lock();
-            let finished = committer.finish_part(&mut engine, counts);
-            self.note_failure(&engine);
-            finished?;
-            if !committer.is_checkpoint_late() {
-                break;
+    /// Does a step of the upkeep, if there is any to do. Returns whether there was.
+    fn do_upkeep(&self, mut committer: MutexGuard<'_, Committer>) -> Result<bool, IoError> {
+        let Some(mut upkeep) = committer.take_upkeep() else { return Ok(false) };
+        drop(committer);
+        let kept = Kept(self);
+        let collected = upkeep.collect(&mut self.lock());
+        let performed = collected.and_then(|()| upkeep.perform());
+        let mut committer = self.committer();
+        let concluded = performed.and_then(|()| committer.conclude(&mut upkeep));
+        let mut engine = self.lock();
+        let finished = committer.finish_upkeep(&mut engine, upkeep, concluded);
+        self.note_failure(&engine);
+        std::mem::forget(kept);
+        self.upkeep.notify_all();
+        finished.map(|()| true)
+    }
+
+    /// Helps with the upkeep until commits need not wait for it.
+    fn catch_up(&self) -> Result<(), IoError> {
+        loop {
+            let committer = self.settled_committer();
+            if !committer.is_upkeep_late(&self.lock()) || !self.do_upkeep(committer)? {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it

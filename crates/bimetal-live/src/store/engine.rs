@@ -36,9 +36,9 @@ pub struct Limits {
     pub disk_sectors: usize,
     /// Bytes of journal that force a checkpoint, at most: see [`Limits::journal_limit`].
     pub journal_bytes: u64,
-    /// Bytes of a checkpoint that follow a commit, at least, and those that are written before they are synced.
+    /// Bytes of a checkpoint that are collected and written in one step.
     pub checkpoint_bytes: usize,
-    /// Bytes of a checkpoint that wait in memory to be written, at most: with more there is a commit, after which they are.
+    /// Bytes of a checkpoint that wait in memory to be written, at most: with more there is a commit, which waits until they are.
     pub waiting_bytes: usize,
     /// Sectors of a read or write that are one event; larger requests are several.
     pub request_sectors: u32,
@@ -54,7 +54,7 @@ impl Default for Limits {
             events: 65_536,
             disk_sectors: 16_384,
             journal_bytes: u64::MAX,
-            checkpoint_bytes: 4 << 20,
+            checkpoint_bytes: 1 << 20,
             waiting_bytes: 16 << 20,
             request_sectors: 256,
             trim_sectors: 131_072,

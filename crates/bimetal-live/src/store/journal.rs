@@ -200,8 +200,9 @@ pub struct Journal {
     next: u64,
     /// Up to where the file has room.
     room_end: u64,
-    /// Whether batches at the beginning of the file are needed although the latest is behind the first one: there was no room elsewhere.
-    is_split: bool,
+    /// Where the batches behind all others begin, while ones at the beginning of the file are needed that come before these and after
+    /// the first one: there was no room between.
+    tail: Option<u64>,
     /// A batch, being written or read.
     batch: Buffer,
 }
@@ -211,17 +212,12 @@ impl Journal {
     pub fn new(file: File, seal: File, seed: u32, first: Start, room_bytes: u64) -> Self {
         let batch = Buffer::new(BLOCK);
         let Start { batch: next, offset: start } = first;
-        Self { file, seal, seed, start, used: 0, offset: start, next, room_end: room_bytes, is_split: false, batch }
+        Self { file, seal, seed, start, used: 0, offset: start, next, room_end: room_bytes, tail: None, batch }
     }
 
     /// Bytes of the batches that are needed.
     pub fn bytes(&self) -> u64 {
         self.used
-    }
-
-    /// Bytes of the batch that was last written or read.
-    pub fn latest_bytes(&self) -> u64 {
-        self.batch.bytes().len() as u64
     }
 
     /// Where the latest batch ends in the file.
@@ -234,13 +230,18 @@ impl Journal {
         Start { batch: self.next, offset: self.offset }
     }
 
+    /// Whether the latest batch lies before the first one.
+    fn is_wrapped(&self) -> bool {
+        self.offset <= self.start && self.used > 0
+    }
+
     /// Where a batch of so many bytes goes.
     fn place(&self, batch_bytes: u64) -> u64 {
-        let is_wrapped = self.offset < self.start;
+        let is_wrapped = self.is_wrapped();
         let limit = if is_wrapped { self.start } else { self.room_end };
         if self.offset + batch_bytes <= limit {
             self.offset
-        } else if !is_wrapped && !self.is_split && FIRST_BATCH_AT + batch_bytes <= self.start {
+        } else if !is_wrapped && self.tail.is_none() && FIRST_BATCH_AT + batch_bytes <= self.start {
             FIRST_BATCH_AT
         } else if is_wrapped {
             self.room_end
@@ -321,7 +322,9 @@ impl Journal {
 
     /// A batch lies there.
     fn passed(&mut self, at: u64, bytes: u64) {
-        self.is_split |= at > self.offset && self.offset < self.start;
+        if at > self.offset && self.is_wrapped() {
+            self.tail = Some(at);
+        }
         self.offset = at + bytes;
         self.room_end = self.room_end.max(self.offset);
         self.used += bytes;
@@ -454,7 +457,8 @@ impl Journal {
     /// A checkpoint holds its first `bytes` bytes: it begins there.
     pub fn start_at(&mut self, start: Start, bytes: u64) {
         self.used -= bytes;
-        self.is_split = false;
+        // The batches at the beginning of the file are needed as long as one before them is.
+        self.tail = self.tail.filter(|&tail| (self.start..=tail).contains(&start.offset) && self.used > 0);
         self.start = start.offset;
         if self.used == 0 {
             self.offset = start.offset;
@@ -464,5 +468,73 @@ impl Journal {
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.batch.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::backing::{Access, Storage};
+    use crate::store::crash_backing::CrashStorage;
+    use crate::store::event::Event;
+    use bimetal_core::part::random::below;
+
+    const ROOM: u64 = FIRST_BATCH_AT + 12 * 512;
+
+    fn open([file, seal]: &[File; 2], start: Start) -> Journal {
+        Journal::new(Arc::clone(file), Arc::clone(seal), 7, start, ROOM)
+    }
+
+    fn append(journal: &mut Journal, events: usize) {
+        let batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }; events]);
+        journal.make_room((HEADER_BYTES + events * EVENT_BYTES).next_multiple_of(BLOCK) as u64).unwrap();
+        journal.write(&batch).unwrap();
+        journal.seal().unwrap();
+    }
+
+    /// The numbers of the batches that are read, and where the journal goes on.
+    fn read(files: &[File; 2], start: Start) -> (Vec<u64>, Journal) {
+        let mut journal = open(files, start);
+        let mut numbers = Vec::new();
+        while let Some(header) = journal.read_next().unwrap() {
+            numbers.push(header.batch);
+        }
+        (numbers, journal)
+    }
+
+    #[test]
+    fn batches_are_found_wherever_there_was_room_for_them() {
+        let (mut wrapped, mut split) = (0, 0);
+        for seed in 1..20 {
+            let (storage, mut random) = (CrashStorage::new(), seed);
+            let open_file = |name| File::from(storage.open(name, Access::Create, false).unwrap());
+            let files = ["journal", "superblock"].map(open_file);
+            let mut start = Start::of_file(1);
+            let (mut journal, mut mark) = (open(&files, start), None);
+            for _ in 0..200 {
+                match below(&mut random, 8) {
+                    0 if mark.is_none() => mark = Some((journal.end(), journal.bytes())),
+                    1 => {
+                        if let Some((end, bytes)) = mark.take() {
+                            start = journal.start_after(end, bytes);
+                            journal.start_at(start, bytes);
+                        }
+                    }
+                    2 => {
+                        // A crash: it goes on from what is read.
+                        (journal, mark) = (read(&files, start).1, None);
+                    }
+                    _ => append(&mut journal, 1 + below(&mut random, 90) as usize),
+                }
+                let (numbers, again) = read(&files, start);
+                assert_eq!(numbers, (start.batch..journal.next).collect::<Vec<_>>(), "seed {seed}");
+                assert_eq!((again.used, again.offset), (journal.used, journal.offset), "seed {seed}");
+                wrapped += u32::from(journal.is_wrapped());
+                split += u32::from(journal.tail.is_some());
+            }
+        }
+        assert!(wrapped > 20 && split > 20, "{wrapped}, {split}");
     }
 }

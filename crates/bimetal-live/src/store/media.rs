@@ -396,7 +396,7 @@ impl FileMedia {
         out.u64(self.sequence);
         out.u64(self.now_ns);
         out.u64(self.media_errors);
-        out.section(|bytes| self.written.save(bytes));
+        self.written.save(out);
         self.regions.iter().for_each(|region| region.save(out));
         out.section(|bytes| self.host.save(bytes));
         out.section(|bytes| self.sim.save(bytes));
@@ -410,12 +410,9 @@ impl FileMedia {
         self.sequence = state.u64().and_then(bounded)?;
         self.now_ns = state.u64().and_then(bounded)?;
         self.media_errors = state.u64().and_then(bounded)?;
-        self.written = match layout {
-            Layout::Apart => save::restore(&self.written, state.section()?).map_err(|error| error.to_string())?,
-            Layout::Inline => Bitmap::from_words(state.wide_table(self.written.words().len())?),
-        };
+        self.written.restore(state, layout)?;
         for region in &mut self.regions {
-            region.restore(state)?;
+            region.restore(state, layout)?;
         }
         self.host = save::restore(&self.host, state.section()?).map_err(|error| error.to_string())?;
         let HostCounts { reads, writes, trims, read_sectors, write_sectors } = self.host;

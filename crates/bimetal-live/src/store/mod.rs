@@ -12,7 +12,7 @@
 //! | what survives | `journal`, `syncs`, `times`, `checkpoint`, `superblock` |
 //! | reading without the scheme, copies | `map`, `copy` |
 //! | whose files they are | `files`, `label`; `existing`: what was there before |
-//! | order of things | `engine`, `commit`, `waiters`, `create`, `open` |
+//! | order of things | `engine`, `commit`, `upkeep`, `waiters`, `create`, `open` |
 //! | when things went wrong | `check`, `rescue`, `dump` |
 //! | what it is kept in | `backing`: `directory`, or `crash_backing` |
 //!
@@ -57,6 +57,7 @@ mod state;
 mod superblock;
 mod syncs;
 mod times;
+mod upkeep;
 mod waiters;
 mod write_buffer;
 

@@ -8,6 +8,7 @@
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
+use bimetal_core::save::Table;
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
 use super::backing::Backing;
@@ -16,7 +17,7 @@ use super::files::File;
 use super::frame::{FrameError, Layout, Place};
 use super::label::{Label, Part};
 use super::slots::Slots;
-use super::state::{Reader, Writer};
+use super::state::{self, Reader, Writer};
 use super::write_buffer::{Run, WriteBuffer};
 
 /// Where the first slot begins.
@@ -51,8 +52,8 @@ pub struct Region {
     waiting: WriteBuffer,
     slots: Slots,
     /// Pages of each block that are programmed, and the sequence number of the first of them.
-    programmed: Vec<u32>,
-    births: Vec<u64>,
+    programmed: Table<u32>,
+    births: Table<u64>,
     /// Slots that the file can have at most, and those kept beyond the blocks.
     slots_max: Option<u32>,
     reserve: u32,
@@ -136,8 +137,8 @@ impl Region {
             file,
             waiting: WriteBuffer::new(layout.stride(), geometry.pages_per_block as usize),
             slots: Slots::new(geometry.blocks),
-            programmed: vec![0; geometry.blocks as usize],
-            births: vec![0; geometry.blocks as usize],
+            programmed: vec![0; geometry.blocks as usize].into(),
+            births: vec![0; geometry.blocks as usize].into(),
             slots_max,
             reserve,
             ahead: if sparse && slots_max.is_none() { ahead } else { 0 },
@@ -409,21 +410,21 @@ impl Region {
     pub fn save(&self, out: &mut Writer<'_>) {
         self.slots.save(out);
         out.table(&self.programmed);
-        out.wide_table(&self.births);
+        out.table(&self.births);
     }
 
     /// Reads its state from a checkpoint.
     ///
     /// # Errors
     /// It is not that of such a region.
-    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
-        self.slots = Slots::restore(state, self.geometry.blocks)?;
-        state.table(&mut self.programmed)?;
-        self.births = state.wide_table(self.geometry.blocks as usize)?;
+    pub fn restore(&mut self, state: &mut Reader<'_>, layout: state::Layout) -> Result<(), String> {
+        self.slots = Slots::restore(state, layout, self.geometry.blocks)?;
+        state.table(&mut self.programmed, layout)?;
+        state.table(&mut self.births, layout)?;
         let sound = |(block, &pages): (usize, &u32)| {
             pages <= self.geometry.pages_per_block && (pages > 0) == self.slots.of(block).is_some()
         };
-        if self.programmed.len() != self.births.len() || !self.programmed.iter().enumerate().all(sound) {
+        if !self.programmed.iter().enumerate().all(sound) {
             return Err("the blocks have pages without a slot, or more than they can have".into());
         }
         Ok(())
@@ -431,7 +432,7 @@ impl Region {
 
     /// Bytes of memory that it takes for what it knows of its blocks, and for frames that wait.
     pub fn memory_bytes(&self) -> (usize, usize) {
-        let known = self.slots.memory_bytes() + self.programmed.capacity() * 4 + self.births.capacity() * 8;
+        let known = self.slots.memory_bytes() + self.programmed.memory_bytes() + self.births.memory_bytes();
         (known, self.waiting.memory_bytes())
     }
 }

@@ -6,7 +6,9 @@
 
 use std::io;
 
-use super::state::{Reader, Writer};
+use bimetal_core::save::Table;
+
+use super::state::{Layout, Reader, Writer};
 
 const NONE: u32 = u32::MAX;
 
@@ -14,7 +16,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// Slot of each block.
-    of_block: Vec<u32>,
+    of_block: Table<u32>,
     /// Free ones, as a stack; the lowest `punched` of them have been given back to the file system.
     free: Vec<u32>,
     punched: u32,
@@ -32,7 +34,7 @@ impl Slots {
     pub fn new(blocks: u32) -> Self {
         let room = blocks as usize;
         Self {
-            of_block: vec![NONE; room],
+            of_block: vec![NONE; room].into(),
             free: Vec::with_capacity(room),
             punched: 0,
             parked: Vec::with_capacity(room),
@@ -136,9 +138,9 @@ impl Slots {
 
     /// Appends the map to a checkpoint.
     pub fn save(&self, out: &mut Writer<'_>) {
-        for table in [&self.of_block, &self.free, &self.parked] {
-            out.table(table);
-        }
+        out.table(&self.of_block);
+        out.list(&self.free);
+        out.list(&self.parked);
         out.u32(self.punched);
         out.u32(self.total);
     }
@@ -147,11 +149,11 @@ impl Slots {
     ///
     /// # Errors
     /// It cannot be.
-    pub fn restore(state: &mut Reader<'_>, blocks: u32) -> Result<Self, String> {
+    pub fn restore(state: &mut Reader<'_>, layout: Layout, blocks: u32) -> Result<Self, String> {
         let mut slots = Self::new(blocks);
-        for table in [&mut slots.of_block, &mut slots.free, &mut slots.parked] {
-            state.table(table)?;
-        }
+        state.table(&mut slots.of_block, layout)?;
+        state.list(&mut slots.free)?;
+        state.list(&mut slots.parked)?;
         slots.punched = state.u32()?;
         slots.total = state.u32()?;
         slots.check(blocks)?;
@@ -160,7 +162,7 @@ impl Slots {
 
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        (self.of_block.capacity() + self.free.capacity() + self.parked.capacity()) * size_of::<u32>()
+        self.of_block.memory_bytes() + (self.free.capacity() + self.parked.capacity()) * size_of::<u32>()
     }
 }
 

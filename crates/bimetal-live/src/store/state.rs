@@ -3,6 +3,8 @@
 //! A checkpoint has its large tables apart, behind all else, so that it can be written and read piece by piece. Those of format 4 and
 //! before have them where they belong.
 
+use bimetal_core::save::{self, Save, Table, Word};
+
 use super::bytes::{u32_at, u64_at};
 use super::superblock::NUMBER_MAX;
 
@@ -37,16 +39,15 @@ impl Writer<'_> {
         self.0.extend(number.to_le_bytes());
     }
 
-    /// A table: its length as `u64`, then its numbers.
-    pub fn table(&mut self, table: &[u32]) {
-        self.u64(table.len() as u64);
-        table.iter().for_each(|&number| self.u32(number));
+    /// A list: its length as `u64`, then its numbers.
+    pub fn list(&mut self, list: &[u32]) {
+        self.u64(list.len() as u64);
+        list.iter().for_each(|&number| self.u32(number));
     }
 
-    /// A table of larger numbers.
-    pub fn wide_table(&mut self, table: &[u64]) {
-        self.u64(table.len() as u64);
-        table.iter().for_each(|&number| self.u64(number));
+    /// A table, which lies apart.
+    pub fn table<W: Word>(&mut self, table: &Table<W>) {
+        self.section(|bytes| table.save(bytes));
     }
 
     /// Bytes that something else makes: their length as `u64`, then they.
@@ -87,29 +88,34 @@ impl<'a> Reader<'a> {
         self.take(8).map(|bytes| u64_at(bytes, 0))
     }
 
-    /// A table, in the place of what is in `table`.
+    /// A list, in the place of what is in `list`.
     ///
     /// # Errors
     /// The end.
-    pub fn table(&mut self, table: &mut Vec<u32>) -> Result<(), String> {
+    pub fn list(&mut self, list: &mut Vec<u32>) -> Result<(), String> {
         let length = self.u64()?;
         let bytes = self.take(length.saturating_mul(4))?;
-        table.clear();
-        table.extend(bytes.chunks_exact(4).map(|bytes| u32_at(bytes, 0)));
+        list.clear();
+        list.extend(bytes.chunks_exact(4).map(|bytes| u32_at(bytes, 0)));
         Ok(())
     }
 
-    /// A table of larger numbers, of known length.
+    /// A table, in the place of one of the same length.
     ///
     /// # Errors
     /// The end, or another length.
-    pub fn wide_table(&mut self, expected: usize) -> Result<Vec<u64>, String> {
-        let length = self.u64()?;
-        if length != expected as u64 {
-            return Err(format!("a table has {length} entries instead of {expected}"));
-        }
-        let bytes = self.take(length.saturating_mul(8))?;
-        Ok(bytes.chunks_exact(8).map(|bytes| u64_at(bytes, 0)).collect())
+    pub fn table<W: Word>(&mut self, table: &mut Table<W>, layout: Layout) -> Result<(), String> {
+        *table = match layout {
+            Layout::Apart => save::restore(table, self.section()?).map_err(|error| error.to_string())?,
+            Layout::Inline => {
+                let (length, expected) = (self.u64()?, table.len());
+                if length != expected as u64 {
+                    return Err(format!("a table has {length} entries instead of {expected}"));
+                }
+                self.take(length.saturating_mul(W::BYTES as u64))?.chunks_exact(W::BYTES).map(W::get).collect()
+            }
+        };
+        Ok(())
     }
 
     /// Bytes of something else.

@@ -38,8 +38,11 @@ impl Helper {
     }
 }
 
-/// Syncs a file.
-fn sync(file: &File, clocks: &Clocks) -> io::Result<()> {
+/// Syncs a file, in the calling thread.
+///
+/// # Errors
+/// It may not be durable.
+pub fn sync(file: &File, clocks: &Clocks) -> io::Result<()> {
     let start = Instant::now();
     let synced = file.sync();
     clocks.synced(start.elapsed());

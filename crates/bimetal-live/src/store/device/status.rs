@@ -1,6 +1,7 @@
 //! Figures of an open store.
 
 use bimetal_core::replay::{Arrivals, Outcome};
+use bimetal_core::save::Image;
 use bimetal_core::scheme::Metrics;
 
 use super::Store;
@@ -74,7 +75,10 @@ impl Store {
             failure: engine.media.failure().map(|failure| failure.what.clone()),
             is_full: engine.is_full,
             metadata_bytes: (metrics.get("metadata_bytes").map(|bytes| bytes as u64), metadata),
-            buffer_bytes: buffers + engine.journal_memory_bytes + 2 * engine.pending.capacity() * size_of::<Event>(),
+            buffer_bytes: buffers
+                + engine.journal_memory_bytes
+                + 2 * engine.pending.capacity() * size_of::<Event>()
+                + engine.image.as_ref().map_or(0, Image::ready_bytes),
             outcome: Outcome {
                 ledger: engine.media.ledger().clone(),
                 reads: reads.clone(),

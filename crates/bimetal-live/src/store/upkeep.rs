@@ -1,0 +1,240 @@
+//! Upkeep: work that follows commits and that no commit waits for. Files that batches wrote to are synced, and the checkpoint on its
+//! way is written.
+//!
+//! A thread takes the upkeep from the committer, does a step of it, and gives it back. It holds the engine's lock while it copies some
+//! tables, the committer's while the superblock is written, and none while other files are written and synced. A commit helps where
+//! the upkeep falls behind: without a thread for it, checkpoints are written all the same.
+
+use std::io;
+use std::sync::Arc;
+
+use super::backing::is_full;
+use super::checkpoint::Underway;
+use super::commit::{Committer, Unsynced};
+use super::engine::Engine;
+use super::files::Files;
+use super::home_disk::HomeDisk;
+use super::syncs;
+use super::times::Clocks;
+use crate::block_device::IoError;
+
+/// Bytes that batches write to the files before these are synced, and those from which on commits wait for that.
+const WRITTEN_BYTES: usize = 4 << 20;
+const WRITTEN_MAX: usize = 4 * WRITTEN_BYTES;
+
+/// The upkeep, in the hands of one thread.
+pub struct Upkeep {
+    /// Files to which batches were written that only the journal makes durable so far.
+    written: Unsynced,
+    /// The checkpoint on its way.
+    underway: Option<Underway>,
+    /// Whether that is complete with this step.
+    is_complete: bool,
+    files: Arc<Files>,
+    clocks: Arc<Clocks>,
+}
+
+impl Upkeep {
+    /// Takes from the engine what this step writes.
+    ///
+    /// # Errors
+    /// There is no room for sectors of the home disk that only the journal has, or the files cannot be written.
+    pub fn collect(&mut self, engine: &mut Engine) -> io::Result<()> {
+        // Without an image the checkpoint was given up meanwhile.
+        let Some(underway) = self.underway.as_mut().filter(|_| engine.image.is_some()) else { return Ok(()) };
+        if underway.collect(engine) {
+            engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting)?;
+            self.written.add(engine.media.take_dirty(), 0);
+            self.is_complete = true;
+        }
+        Ok(())
+    }
+
+    /// Writes and syncs. Takes as long as the files do, and no lock.
+    ///
+    /// # Errors
+    /// Something may not be durable.
+    pub fn perform(&mut self) -> io::Result<()> {
+        if let Some(underway) = &mut self.underway {
+            underway.write(&self.files, &self.clocks)?;
+        }
+        if self.is_complete || self.written.bytes() >= WRITTEN_BYTES {
+            let files = self.written.take();
+            // What a batch has written had room: that there is none is a failure.
+            files.iter().try_for_each(|file| syncs::sync(file, &self.clocks)).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+impl Committer {
+    /// Whether there is upkeep to do now, and no thread that does it.
+    pub fn needs_upkeep(&self) -> bool {
+        !self.is_kept_up && (self.written.bytes() >= WRITTEN_BYTES || self.needs_checkpoint_step())
+    }
+
+    /// Whether commits must wait for the upkeep.
+    pub fn is_upkeep_late(&self, engine: &Engine) -> bool {
+        self.written.bytes() >= WRITTEN_MAX || self.is_checkpoint_late(engine)
+    }
+
+    /// Takes the upkeep, unless another thread has it, or there is nothing to do. It must be given back with
+    /// [`Committer::finish_upkeep`].
+    pub fn take_upkeep(&mut self) -> Option<Upkeep> {
+        if self.is_kept_up {
+            return None;
+        }
+        let underway = self.underway.take_if(|underway| underway.can_be_written());
+        if underway.is_none() && self.written.bytes() < WRITTEN_BYTES {
+            return None;
+        }
+        self.is_kept_up = true;
+        let (files, clocks) = (Arc::clone(&self.files), Arc::clone(&self.clocks));
+        Some(Upkeep { written: std::mem::take(&mut self.written), underway, is_complete: false, files, clocks })
+    }
+
+    /// After a step: a checkpoint that is complete counts from now on.
+    ///
+    /// # Errors
+    /// The superblock may not have been written.
+    pub fn conclude(&mut self, upkeep: &mut Upkeep) -> io::Result<()> {
+        match &mut upkeep.underway {
+            Some(underway) if upkeep.is_complete => self.count_checkpoint(underway),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the upkeep back. Where there is no room for a checkpoint, the journal goes on.
+    ///
+    /// # Errors
+    /// The files failed.
+    pub fn finish_upkeep(&mut self, engine: &mut Engine, upkeep: Upkeep, done: io::Result<()>) -> Result<(), IoError> {
+        let Upkeep { written, underway, is_complete, .. } = upkeep;
+        self.written.merge(written);
+        self.is_kept_up = false;
+        match done {
+            Ok(()) if is_complete => {
+                engine.image = None;
+                engine.counts.checkpoints += 1;
+            }
+            // It may have been given up meanwhile.
+            Ok(()) => self.underway = underway.filter(|_| engine.image.is_some()),
+            Err(error) if is_full(&error) => {
+                tracing::warn!("no room for a checkpoint: {error}; the journal goes on");
+                self.put_checkpoint_off(engine);
+            }
+            Err(error) => {
+                self.abandon_checkpoint(engine);
+                engine.media.fail(if underway.is_some() { "a checkpoint" } else { "what was written" }, &error);
+                return Err(IoError::Io);
+            }
+        }
+        self.note_journal(engine);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use bimetal_core::scheme::SCHEMES;
+
+    use super::*;
+    use crate::block_device::BlockDevice;
+    use crate::store::backing::Storage;
+    use crate::store::crash_backing::CrashStorage;
+    use crate::store::frame::SECTOR;
+    use crate::store::soak::TINY;
+    use crate::store::{CreateOptions, Limits, OpenOptions, Store, create};
+
+    const JOURNAL_BYTES: u64 = 64 << 10;
+    const WRITES: u64 = 300;
+
+    fn new_store() -> (Arc<CrashStorage>, Store) {
+        let storage = Arc::new(CrashStorage::new());
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        create(storage.as_ref(), &device, &CreateOptions { number: Some(1), ..CreateOptions::default() }).unwrap();
+        (Arc::clone(&storage), open(&storage))
+    }
+
+    fn open(storage: &Arc<CrashStorage>) -> Store {
+        let limits = Limits { journal_bytes: JOURNAL_BYTES, checkpoint_bytes: 100, ..Limits::default() };
+        let options = OpenOptions { limits, ..OpenOptions::default() };
+        Store::open(Arc::clone(storage) as Arc<dyn Storage>, options).unwrap()
+    }
+
+    fn sector(number: u64) -> Vec<u8> {
+        vec![number as u8; SECTOR]
+    }
+
+    fn is_late(store: &Store) -> bool {
+        store.inspect(|committer, engine| committer.is_upkeep_late(engine))
+    }
+
+    #[test]
+    fn checkpoints_are_complete_in_time_with_and_without_help() {
+        for helps in [true, false] {
+            let (_, store) = new_store();
+            for number in 0..WRITES {
+                store.write(number % store.sectors(), &sector(number), true).unwrap();
+                assert!(!is_late(&store), "a commit waits until it is not");
+                assert!(store.status().journal_bytes < JOURNAL_BYTES + JOURNAL_BYTES / 8);
+                if helps {
+                    store.keep_up(Duration::ZERO).unwrap();
+                }
+            }
+            assert!(store.status().counts.checkpoints >= 3, "{}", store.status().counts.checkpoints);
+        }
+    }
+
+    #[test]
+    fn idle_time_completes_a_checkpoint() {
+        let (_, store) = new_store();
+        let mut number = 0;
+        while !store.inspect(|_, engine| engine.image.is_some()) {
+            store.write(number % store.sectors(), &sector(number), true).unwrap();
+            number += 1;
+        }
+        let before = store.status().counts.checkpoints;
+        while store.idle(1).unwrap() {}
+        assert_eq!(store.status().counts.checkpoints, before + 1);
+    }
+
+    #[test]
+    fn a_thread_keeps_up_with_writers_and_the_end() {
+        let (storage, store) = new_store();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    store.keep_up(Duration::from_millis(1)).unwrap();
+                }
+            });
+            let writers = [0, 1].map(|writer| {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..WRITES {
+                        let place = (2 * number + writer) % store.sectors();
+                        store.write(place, &sector(place + number / 7), number % 3 == 0).unwrap();
+                    }
+                })
+            });
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            store.close().unwrap();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(store.status().counts.checkpoints > 1);
+        let again = open(&storage);
+        let mut found = sector(0);
+        for number in WRITES - again.sectors() / 2..WRITES {
+            for writer in [0, 1] {
+                let place = (2 * number + writer) % again.sectors();
+                again.read(place, &mut found).unwrap();
+                assert_eq!(found, sector(place + number / 7));
+            }
+        }
+    }
+}
