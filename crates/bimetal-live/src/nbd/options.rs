@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::listen::{ListenError, Remote};
-use super::pool::Pool;
+use super::listen::Remote;
 use crate::clients::Patience;
 
 /// How a server treats its clients.
@@ -57,14 +56,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks that the memory limit suffices for the number of connections.
-    ///
-    /// # Errors
-    /// [`ListenError::Memory`]: it does not.
-    pub fn check(&self) -> Result<(), ListenError> {
-        Pool::new(self).map(drop)
-    }
-
     /// Whether clients must use TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn is_encrypted(&self) -> bool {

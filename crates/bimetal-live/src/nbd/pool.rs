@@ -80,6 +80,16 @@ impl Drop for Grant {
     }
 }
 
+impl Options {
+    /// Checks that the memory limit suffices for the number of connections.
+    ///
+    /// # Errors
+    /// [`ListenError::Memory`]: it does not.
+    pub fn check(&self) -> Result<(), ListenError> {
+        Pool::new(self).map(drop)
+    }
+}
+
 impl Pool {
     /// The memory of a server with these options.
     ///

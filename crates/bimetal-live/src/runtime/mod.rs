@@ -45,6 +45,6 @@ pub use backups::BACKUP_SOCKET;
 pub use error::{ServeError, Warning};
 pub use open_files::raise_open_files;
 pub use questions::{Answer, STAT_SOCKET};
-pub use service::{Listen, Service, Settings};
+pub use service::{Service, Settings};
 pub use signals::at_signals;
-pub use socket::{NBD_SOCKET, uri};
+pub use socket::{Listen, NBD_SOCKET, uri};

@@ -11,31 +11,19 @@ use tempfile::TempDir;
 use super::housekeeping::{Housekeeping, IDLE_AFTER, Idle, Watch, keep_up};
 use super::open_files::limit_connections;
 use super::questions::{self, Answer};
+use super::socket::Listen;
 use super::{ServeError, Warning, backups, socket, systemd};
 use crate::backup::{BackedUp, Backups};
 use crate::block_device::BlockDevice;
 use crate::endpoint::{CONVERSATIONS, Endpoint};
 use crate::health::figures::Sources;
 use crate::measured::{Measured, Meter};
-use crate::nbd::{Address, Export, Listener, Options, Server, Stop, Tally};
+use crate::nbd::{Address, Export, Options, Server, Stop, Tally};
 use crate::pace::Paced;
 use crate::store::Store;
 
 /// Time between two observations of the store for the log and for systemd.
 const WATCH_PAUSE: Duration = Duration::from_secs(5);
-
-/// Where clients connect.
-#[derive(Debug, Default)]
-pub enum Listen {
-    /// At a Unix socket in the store's directory; if that cannot be written to and the store was opened to be read, in a private
-    /// folder.
-    #[default]
-    InStore,
-    /// At that address.
-    At(Address),
-    /// At a socket that another process has made.
-    Passed(Listener),
-}
 
 /// How a store is served.
 #[derive(Debug, Default)]

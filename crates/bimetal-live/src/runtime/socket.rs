@@ -7,11 +7,24 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{Listen, ServeError};
-use crate::nbd::{Address, Export, ListenError, Options, Server};
+use super::ServeError;
+use crate::nbd::{Address, Export, ListenError, Listener, Options, Server};
 
 /// Name of the socket for clients in the store's directory.
 pub const NBD_SOCKET: &str = "nbd.sock";
+
+/// Where clients connect.
+#[derive(Debug, Default)]
+pub enum Listen {
+    /// At a Unix socket in the store's directory; if that cannot be written to and the store was opened to be read, in a private
+    /// folder.
+    #[default]
+    InStore,
+    /// At that address.
+    At(Address),
+    /// At a socket that another process has made.
+    Passed(Listener),
+}
 
 /// The server, and the folder of its socket if that cannot be in the store's directory.
 pub(super) fn listen(
