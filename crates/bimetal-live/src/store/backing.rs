@@ -5,9 +5,13 @@
 //! nothing of another.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::sync::Arc;
 
 use super::bytes::Buffer;
 use super::crc32c::crc32c_append;
+
+/// A file that others hold, too.
+pub(crate) type File = Arc<dyn Backing>;
 
 /// Bytes of what a backing writes whole or not at all.
 pub const ATOMIC_BYTES: u64 = 512;

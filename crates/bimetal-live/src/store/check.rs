@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::backing::Storage;
-use super::copy::read_range;
 use super::device::Store;
 use super::engine::Engine;
 use super::error::{InFile, StoreError};
+use super::extract::read_range;
+use super::files::OpenOptions;
 use super::frame::{SECTOR, Tag};
-use super::open::{OpenOptions, Recovery};
+use super::open::Recovery;
 use super::superblock::{SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;
 

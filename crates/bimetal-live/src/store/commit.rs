@@ -12,56 +12,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::backing::File;
+use super::batch::Batch;
 use super::checkpoint::Underway;
 use super::engine::Engine;
 use super::event::Event;
-use super::files::{File, Files};
-use super::home_disk::{Image, Written};
+use super::files::Files;
 use super::journal::Journal;
 use super::region::Leaving;
 use super::superblock::Superblock;
 use super::syncs::Syncs;
 use super::times::Clocks;
-use super::write_buffer::Run;
 use crate::block_device::IoError;
-
-/// What a commit makes durable.
-pub struct Batch {
-    /// Number of its first event, and the last sequence number in use before that.
-    pub first_event: u64,
-    /// See there.
-    pub first_sequence: u64,
-    /// Events of it that happened before the commit before was durable.
-    pub overlap: u32,
-    /// The events.
-    pub events: Vec<Event>,
-    /// Sectors of the home disk.
-    pub disk: Option<Arc<Written>>,
-    image: Option<Image>,
-    pages: Vec<Leaving>,
-    /// Whether its pages are so few that it has them itself.
-    has_pages: bool,
-}
-
-impl Batch {
-    /// One of events alone.
-    #[cfg(test)]
-    pub fn of_events(first_event: u64, events: Vec<Event>) -> Self {
-        let (first_sequence, overlap, pages) = (0, 0, Vec::new());
-        Self { first_event, first_sequence, overlap, events, disk: None, image: None, pages, has_pages: true }
-    }
-
-    /// One past the number of its last event.
-    fn end(&self) -> u64 {
-        self.first_event + self.events.len() as u64
-    }
-
-    /// Runs of pages that it has itself, with their regions.
-    pub fn runs(&self) -> impl Iterator<Item = (u8, &Run)> {
-        let pages = self.pages.iter().filter(|_| self.has_pages);
-        pages.flat_map(|leaving| leaving.runs.iter().map(|run| (leaving.region, run.as_ref())))
-    }
-}
 
 impl Engine {
     /// Takes all that has happened since the last time; nothing if nothing has.
@@ -243,6 +205,50 @@ impl Committer {
         let made = engine.media.make_room().and_then(|()| self.journal.make_room(self.room_bytes));
         made.map_err(|error| engine.told("a write", &error))?;
         self.note_journal(engine);
+        Ok(())
+    }
+
+    /// With the events of the next batch taken, or none, all that has happened is in batches: if a checkpoint is due, it begins.
+    pub(super) fn begin_checkpoint_if_due(&mut self, engine: &mut Engine) {
+        let is_free = engine.image.is_none() && !self.is_kept_up && engine.pending.is_empty();
+        if is_free && self.journal.bytes() >= self.checkpoint_at {
+            self.begin_checkpoint(engine);
+        }
+    }
+
+    pub(super) fn begin_checkpoint(&mut self, engine: &mut Engine) {
+        self.written.add(engine.media.take_dirty(), 0);
+        let file = self.superblock.checkpoint.map_or(0, |checkpoint| 1 - checkpoint.file);
+        self.underway = Some(Underway::begin(engine, self.superblock.seed(), file));
+        self.checkpoint_from = self.journal.bytes();
+    }
+
+    /// A batch is durable: a checkpoint that was begun with it has what is in the journal so far.
+    pub(super) fn note_checkpoint_start(&mut self) {
+        let end = (self.journal.end(), self.journal.bytes());
+        if let Some(underway) = &mut self.underway {
+            underway.journal.get_or_insert(end);
+        }
+    }
+
+    /// The checkpoint on its way is given up.
+    pub(super) fn abandon_checkpoint(&mut self, engine: &mut Engine) {
+        self.underway = None;
+        if let Some(image) = engine.image.take() {
+            image.abandon(|out| engine.save_state(out));
+        }
+    }
+
+    /// Changes the superblock, durably.
+    pub(super) fn write_superblock(&mut self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
+        let mut superblock = self.superblock.clone();
+        superblock.generation += 1;
+        let opened = self.opened.elapsed();
+        superblock.power.on_ms += opened.as_millis() as u64;
+        change(&mut superblock);
+        superblock.write(self.files.superblock.as_ref())?;
+        self.superblock = superblock;
+        self.opened += opened;
         Ok(())
     }
 

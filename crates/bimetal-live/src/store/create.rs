@@ -8,29 +8,17 @@ use bimetal_core::device::{Device, Resolved};
 use bimetal_core::scheme;
 
 use super::backing::{Access, Backing, Identity, Storage};
-use super::checkpoint::{self, CHECKPOINTS};
 use super::error::{InFile, StoreError};
 use super::files;
 use super::frame::{SECTOR, SECTORS_MAX};
 use super::home_disk::SUM_BYTES;
-use super::journal::{self, Start};
+use super::journal;
 use super::label::{Label, Part};
-use super::map::MAP;
+use super::limits::checkpoint_room_bytes;
 use super::media::FileMedia;
+use super::names::{CHECKPOINTS, DISK, MAP, region_file};
 use super::region;
-use super::superblock::{self, Contents, Power, SUPERBLOCK, Superblock};
-
-/// The journal's file.
-pub const JOURNAL: &str = "journal";
-/// The file of the home disk's checksums.
-pub const SUMS: &str = "disk.sums";
-/// The file of the home disk, unless it is given.
-pub const DISK: &str = "disk.image";
-
-/// The file of a region, unless it is given.
-pub fn region_file(region: usize) -> String {
-    format!("region{region}.flash")
-}
+use super::superblock::{self, Contents, Power, SUPERBLOCK, Start, Superblock};
 
 /// How a store is made.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +152,7 @@ fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreE
         let is_kept_ready = part == Part::Journal || !contents.sparse;
         planned.push(Planned { name, part: Some(part), bytes, is_kept_ready });
     }
-    planned.extend(CHECKPOINTS.map(|name| ready(name, None, checkpoint::room_bytes(sectors))));
+    planned.extend(CHECKPOINTS.map(|name| ready(name, None, checkpoint_room_bytes(sectors))));
     planned.push(ready(MAP, None, 0));
     Ok(planned)
 }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::backing::{Access, Storage};
 use super::bytes::Buffer;
-use super::create::JOURNAL;
 use super::error::{InFile, StoreError};
 use super::frame::Layout;
 use super::journal::Journal;
 use super::label::{Label, Part};
+use super::names::JOURNAL;
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 

@@ -17,68 +17,17 @@ use bimetal_core::scheme::Scheme;
 
 use super::arena::HostData;
 use super::backing::is_full;
-use super::checkpoint;
 use super::event::Event;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
 use super::journal::{Header, Journal};
+use super::limits::{Limits, NUMBER_MAX};
 use super::media::FileMedia;
 use super::reading::{Misread, Reading};
-use super::superblock::NUMBER_MAX;
 use crate::block_device::IoError;
 
-/// When a store does what it must do now and then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Events in memory that force a commit: 16 bytes each, reads among them.
-    pub events: usize,
-    /// Sectors written to the home disk that force one.
-    pub disk_sectors: usize,
-    /// Bytes of journal that force a checkpoint, at most: see [`Limits::journal_limit`].
-    pub journal_bytes: u64,
-    /// Bytes of a checkpoint that are collected and written in one step.
-    pub checkpoint_bytes: usize,
-    /// Bytes of a checkpoint that wait in memory to be written, at most: with more there is a commit, which waits until they are.
-    pub waiting_bytes: usize,
-    /// Sectors of a read or write that are one event; larger requests are several.
-    pub request_sectors: u32,
-    /// Sectors of a trim that are one event.
-    pub trim_sectors: u32,
-    /// Bytes that a device that cannot be written to holds in memory, for what its scheme moves while it is read.
-    pub held_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            events: 65_536,
-            disk_sectors: 16_384,
-            journal_bytes: u64::MAX,
-            checkpoint_bytes: 1 << 20,
-            waiting_bytes: 16 << 20,
-            request_sectors: 256,
-            trim_sectors: 131_072,
-            held_bytes: 64 << 20,
-        }
-    }
-}
-
-/// The part of a device's capacity that its journal has before a checkpoint, the least that it has, and the most, unless a checkpoint
-/// is larger.
-const JOURNAL_PART: u64 = 8;
-const JOURNAL_MIN: u64 = 1 << 20;
-const JOURNAL_MAX: u64 = 32 << 20;
 /// Events for which there is no room in the journal, as a multiple of those that force a commit, that are too many to wait.
 const WAITING_MAX: usize = 16;
-
-impl Limits {
-    /// Bytes of journal that force a checkpoint of a device of `sectors` sectors. A large device has as much journal as checkpoint, so
-    /// that checkpoints write no more than commits do.
-    pub fn journal_limit(&self, sectors: u64) -> u64 {
-        let most = JOURNAL_MAX.max(checkpoint::room_bytes(sectors));
-        self.journal_bytes.min((sectors * SECTOR as u64 / JOURNAL_PART).clamp(JOURNAL_MIN, most))
-    }
-}
 
 /// How often things happened since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,6 @@ use std::io::{self, ErrorKind};
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 
-use super::journal::JournalError;
-
 /// A store that cannot be made or opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -159,6 +157,22 @@ pub enum StoreError {
     /// The scheme cannot run on it.
     #[error(transparent)]
     Scheme(#[from] BuildError),
+}
+
+/// Why the journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A batch that was durable is no longer whole.
+    #[error("batch {batch} at byte {offset} is damaged, and it was durable once")]
+    Damaged {
+        /// The batch.
+        batch: u64,
+        /// Where it should be.
+        offset: u64,
+    },
 }
 
 /// Names the file of an error.

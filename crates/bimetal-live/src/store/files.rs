@@ -3,21 +3,32 @@
 //! Nothing is opened by its name again, so that it does not matter to an open store what its directory is called by now, how
 //! many other files the process may open, or what else has got one of its names.
 
-use std::sync::Arc;
-
-use super::backing::{Access, Backing, Storage};
-use super::checkpoint::CHECKPOINTS;
-use super::create::{JOURNAL, SUMS};
+use super::backing::{Access, Backing, File, Storage};
 use super::error::{InFile, StoreError};
 use super::label::{Label, Part};
-use super::map::MAP;
-use super::open::OpenOptions;
+use super::limits::Limits;
+use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme;
 
-/// A file that others hold, too.
-pub type File = Arc<dyn Backing>;
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// The files stay as they are.
+    pub read_only: bool,
+    /// Pages and the home disk go past the page cache.
+    pub direct: bool,
+    /// The store's directory was moved to another file system, or put back from a backup, and its files outside go with it:
+    /// there is no original of it any more.
+    pub moved: bool,
+    /// The store is not complete: it is opened to be filled.
+    pub is_being_filled: bool,
+    /// Number of this opening, which no other should have; drawn by the system if there is none.
+    pub opening: Option<u64>,
+    /// When it commits, and the like.
+    pub limits: Limits,
+}
 
 /// A file with a label.
 struct Labelled {

@@ -22,10 +22,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::backing::is_full;
+use super::backing::{File, is_full};
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
 use super::crc32c::crc32c_append;
-use super::files::File;
 use super::frame::{SECTOR, Tag};
 use super::label::Label;
 use super::sector_table::SectorTable;

@@ -37,26 +37,22 @@
 
 use std::io;
 
-use super::backing::{ATOMIC_BYTES, is_full};
+use super::backing::{ATOMIC_BYTES, File, is_full};
+use super::batch::Batch;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
-use super::commit::Batch;
 use super::crc32c::crc32c_append;
-use super::engine::Limits;
+use super::error::JournalError;
 use super::event::EVENT_BYTES;
-use super::files::File;
 use super::frame::SECTOR;
 use super::home_disk::INDEX_BYTES;
-use super::label::Label;
-use super::media::FEW_BYTES;
-use super::superblock::SEAL_AT;
+use super::limits::{FEW_BYTES, Limits};
+use super::superblock::{FIRST_BATCH_AT, SEAL_AT, Start};
 
 const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
 const RUN_INDEX_BYTES: usize = 16;
 const BLOCK: usize = ATOMIC_BYTES as usize;
-/// Where the first batch begins.
-const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 
 /// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
 /// that is collected during that commit.
@@ -70,22 +66,6 @@ pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
     let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;
     (exact + exact / 4).next_multiple_of(1 << 16)
-}
-
-/// Where a journal begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// Number of its first batch.
-    pub batch: u64,
-    /// The batch's first byte in the file, if it is there: see the module.
-    pub offset: u64,
-}
-
-impl Start {
-    /// The beginning of the file.
-    pub fn of_file(batch: u64) -> Self {
-        Self { batch, offset: FIRST_BATCH_AT }
-    }
 }
 
 /// What a batch says of itself.
@@ -168,22 +148,6 @@ impl Header {
     fn runs_at(&self) -> usize {
         self.data_at() + self.sectors as usize * SECTOR
     }
-}
-
-/// Why the journal cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The file cannot be read.
-    #[error("it cannot be read: {0}")]
-    Io(#[from] io::Error),
-    /// A batch that was durable is no longer whole.
-    #[error("batch {batch} at byte {offset} is damaged, and it was durable once")]
-    Damaged {
-        /// The batch.
-        batch: u64,
-        /// Where it should be.
-        offset: u64,
-    },
 }
 
 /// The journal.

@@ -23,19 +23,16 @@ use bimetal_core::save::{self, Save};
 use bimetal_core::units::RegionId;
 
 use super::arena::{Arena, HostData};
-use super::backing::is_full;
+use super::backing::{File, is_full};
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
-use super::files::File;
 use super::frame::{PageSum, SECTOR, Tag};
 use super::home_disk::HomeDisk;
+use super::limits::FEW_BYTES;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
 use super::state::{Layout, Reader, Writer, bounded};
 use row::Row;
-
-/// Bytes of pages that a batch has, at most.
-pub const FEW_BYTES: usize = 512 << 10;
 
 /// What becomes of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,21 +5,27 @@
 //! through the same scheme. What the pages hold is in the files already, as blocks that were erased since the last commit
 //! keep their places until the next.
 //!
+//! Layers, the lowest first: a module imports only from rows above its own, and in its row from what stands before it.
+//!
 //! | what | module |
 //! |---|---|
-//! | bytes around a simulated medium | `media`, of `region`s and a `home_disk` |
-//! | pages in files | `frame`, `slots`, `write_buffer`, `reading` |
-//! | what survives | `journal`, `syncs`, `times`, `checkpoint`, `superblock` |
-//! | reading without the scheme, copies | `map`, `copy` |
-//! | whose files they are | `files`, `label`; `existing`: what was there before |
-//! | order of things | `engine`, `commit`, `upkeep`, `waiters`, `create`, `open` |
-//! | when things went wrong | `check`, `rescue`, `dump` |
-//! | what it is kept in | `backing`: `directory`, or `crash_backing` |
+//! | numbers, names, why not | `bytes`, `crc32c`, `sector_table`, `times`, `names`, `error` |
+//! | what it is kept in | `backing`, `syncs`; `crash_backing` is one for tests |
+//! | the forms of things | `event`, `frame`, `arena`, `label`, `write_buffer`; `limits`: how large they become; `state`, `bitmap`, `slots` |
+//! | whose files they are | `superblock`, `files`; `existing`: what was there before; `directory`, the usual backing |
+//! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `media` |
+//! | what survives | `batch`, `journal` |
+//! | order of things | `engine`, `checkpoint`, `commit`, `upkeep` |
+//! | reading without the scheme | `extract`, `map`, `scheme_entry` |
+//! | a store | `create`, `open`, `waiters`, `device` |
+//! | copies, and when things went wrong | `copy`, `check`, `rescue`, `dump` |
+//! | crashes on purpose | `soak` |
 //!
 //! `docs/design/store-format.md` has the format byte by byte, and what each moment of a crash leaves.
 
 mod arena;
 pub mod backing;
+mod batch;
 mod bitmap;
 mod bytes;
 mod check;
@@ -37,13 +43,16 @@ mod engine;
 mod error;
 mod event;
 mod existing;
+mod extract;
 mod files;
 mod frame;
 mod home_disk;
 mod journal;
 mod label;
+mod limits;
 mod map;
 mod media;
+mod names;
 mod open;
 mod reading;
 mod region;
@@ -63,17 +72,20 @@ mod write_buffer;
 
 pub(crate) use bytes::{u32_at, u64_at};
 pub use check::{CheckReport, check};
-pub(crate) use copy::read_range;
-pub use copy::{NewStore, Opened, Read, Source, Take, source};
+pub use copy::{NewStore, Opened, Source, source};
 pub use create::{CreateOptions, create};
 pub use device::{Status, Store};
 pub use directory::{Directory, image};
 pub use dump::{DumpOptions, dump};
-pub use engine::{Counts, Limits};
+pub use engine::Counts;
 pub(crate) use error::InFile;
 pub use error::StoreError;
+pub(crate) use extract::read_range;
+pub use extract::{Read, Take};
+pub use files::OpenOptions;
+pub use limits::Limits;
 pub use map::Mapped;
-pub use open::{OpenOptions, Recovery};
+pub use open::Recovery;
 pub use rescue::{Parts, Rescued, rescue};
 pub use scheme_entry::{StoredScheme, scheme_entry};
 pub use superblock::Power;

@@ -9,13 +9,14 @@ use bimetal_core::device::Resolved;
 use super::backing::Storage;
 use super::checkpoint;
 use super::commit::{Committer, Unsynced};
-use super::create::{JOURNAL, random_number};
-use super::engine::{Counts, Engine, Limits, Modelled, panic_text};
+use super::create::random_number;
+use super::engine::{Counts, Engine, Modelled, panic_text};
 use super::error::{InFile, StoreError};
-use super::files::{self, Described, Files};
+use super::files::{self, Described, Files, OpenOptions};
 use super::home_disk::HomeDisk;
 use super::journal::{self, Journal};
 use super::media::{FileMedia, Io};
+use super::names::JOURNAL;
 use super::region::Region;
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
@@ -24,24 +25,6 @@ use super::times::Clocks;
 /// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
 /// void has the number of a later one.
 const SEQUENCE_STEP: u64 = 1 << 40;
-
-/// How a store is opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    /// The files stay as they are.
-    pub read_only: bool,
-    /// Pages and the home disk go past the page cache.
-    pub direct: bool,
-    /// The store's directory was moved to another file system, or put back from a backup, and its files outside go with it:
-    /// there is no original of it any more.
-    pub moved: bool,
-    /// The store is not complete: it is opened to be filled.
-    pub is_being_filled: bool,
-    /// Number of this opening, which no other should have; drawn by the system if there is none.
-    pub opening: Option<u64>,
-    /// When it commits, and the like.
-    pub limits: Limits,
-}
 
 /// What opening a store took.
 #[derive(Clone, Debug, Default)]

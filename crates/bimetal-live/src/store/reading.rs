@@ -8,9 +8,9 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::backing::File;
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
-use super::files::File;
 use super::frame::{FrameError, Layout, PageSum, SECTOR, Tag, label_tag, verify_label};
 use super::region::{Region, Spot};
 

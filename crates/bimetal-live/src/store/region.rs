@@ -11,9 +11,8 @@ use std::sync::Arc;
 use bimetal_core::save::Table;
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
-use super::backing::Backing;
+use super::backing::{Backing, File};
 use super::bytes::Buffer;
-use super::files::File;
 use super::frame::{FrameError, Layout, Place};
 use super::label::{Label, Part};
 use super::slots::Slots;

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use super::backing::{Access, Backing, Storage};
 use super::bytes::Buffer;
-use super::copy::read_range;
 use super::crc32c::crc32c;
-use super::create::{DISK, JOURNAL, SUMS, region_file};
 use super::device::Store;
 use super::error::{InFile, StoreError};
+use super::extract::read_range;
+use super::files::OpenOptions;
 use super::frame::{Layout, SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::label::{Label, Part};
-use super::open::OpenOptions;
+use super::names::{DISK, JOURNAL, SUMS, region_file};
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;

@@ -6,7 +6,7 @@
 use bimetal_core::save::{self, Save, Table, Word};
 
 use super::bytes::{u32_at, u64_at};
-use super::superblock::NUMBER_MAX;
+use super::limits::NUMBER_MAX;
 
 /// A number of what happens one after the other.
 ///

@@ -36,10 +36,11 @@ use serde::{Deserialize, Serialize};
 
 use super::backing::{ATOMIC_BYTES, Backing};
 use super::bytes::{put_u32, put_u64, u32_at, u64_at};
-use super::checkpoint::CHECKPOINTS;
 use super::crc32c::crc32c;
 use super::error::{InFile, StoreError};
-use super::journal::Start;
+use super::label::Label;
+use super::limits::NUMBER_MAX;
+use super::names::CHECKPOINTS;
 
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
@@ -57,8 +58,8 @@ const OLD_HEAD_BYTES: usize = 124;
 pub const FILE_BYTES: u64 = 2 * COPY_BYTES + ATOMIC_BYTES;
 /// Where the seal of the journal is.
 pub const SEAL_AT: u64 = 2 * COPY_BYTES;
-/// No number of what happens one after the other comes this far.
-pub const NUMBER_MAX: u64 = 1 << 62;
+/// Where the first batch begins in the file of the journal.
+pub const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 const NO_CHECKPOINT: u32 = u32::MAX;
 
 /// The names of a store's files, and what it is made of.
@@ -95,6 +96,22 @@ pub struct CheckpointRef {
     pub sum: u32,
     /// Their number.
     pub bytes: u64,
+}
+
+/// Where a journal begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Number of its first batch.
+    pub batch: u64,
+    /// The batch's first byte in the file, if it is there: see `journal`.
+    pub offset: u64,
+}
+
+impl Start {
+    /// The beginning of the file.
+    pub fn of_file(batch: u64) -> Self {
+        Self { batch, offset: FIRST_BATCH_AT }
+    }
 }
 
 /// When a store was open, as a drive counts it.

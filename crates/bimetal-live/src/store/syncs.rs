@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::files::File;
+use super::backing::File;
 use super::times::Clocks;
 
 /// A sync that takes longer than this is worth waking a thread for.

@@ -9,11 +9,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::backing::is_full;
-use super::checkpoint::Underway;
+use super::checkpoint::{Underway, due_at};
 use super::commit::{Committer, Unsynced};
 use super::engine::Engine;
 use super::files::Files;
 use super::home_disk::HomeDisk;
+use super::limits::checkpoint_room_bytes;
+use super::superblock::CheckpointRef;
 use super::syncs;
 use super::times::Clocks;
 use crate::block_device::IoError;
@@ -21,6 +23,8 @@ use crate::block_device::IoError;
 /// Bytes that batches write to the files before these are synced, and those from which on commits wait for that.
 const WRITTEN_BYTES: usize = 4 << 20;
 const WRITTEN_MAX: usize = 4 * WRITTEN_BYTES;
+/// How much faster a checkpoint is written than the journal fills.
+const CHECKPOINT_LEAD: f64 = 2.0;
 
 /// The upkeep, in the hands of one thread.
 pub struct Upkeep {
@@ -130,6 +134,78 @@ impl Committer {
             }
         }
         self.note_journal(engine);
+        Ok(())
+    }
+}
+
+impl Committer {
+    /// The part of the journal that has been written, of 1, between the beginning of the checkpoint and the journal's limit.
+    fn journal_progress(&self) -> f64 {
+        let since = |bytes: u64| bytes.saturating_sub(self.checkpoint_from);
+        since(self.journal.bytes()) as f64 / since(self.journal_limit).max(1) as f64
+    }
+
+    /// Whether the checkpoint on its way should go on beside commits: it is not far ahead of them.
+    pub(super) fn needs_checkpoint_step(&self) -> bool {
+        let is_needed = |underway: &Underway| {
+            underway.can_be_written() && underway.image.progress() < CHECKPOINT_LEAD * self.journal_progress()
+        };
+        self.underway.as_ref().is_some_and(is_needed)
+    }
+
+    /// Whether commits must wait for the checkpoint on its way: it would not be complete before the journal is full, or too much of it
+    /// waits in memory.
+    pub(super) fn is_checkpoint_late(&self, engine: &Engine) -> bool {
+        engine.image.as_ref().is_some_and(|image| {
+            image.progress() < self.journal_progress() || image.ready_bytes() >= engine.limits.waiting_bytes
+        })
+    }
+
+    /// A checkpoint is durable, with all that the batches up to its commit have written: it counts.
+    ///
+    /// # Errors
+    /// The superblock may not have been written.
+    pub(super) fn count_checkpoint(&mut self, underway: &mut Underway) -> io::Result<()> {
+        let Some((end, bytes)) = underway.journal else { return Ok(()) };
+        let length = underway.bytes();
+        let checkpoint = CheckpointRef { file: underway.file, sum: underway.sum(), bytes: length };
+        let start = self.journal.start_after(end, bytes);
+        self.write_superblock(|superblock| {
+            superblock.checkpoint = Some(checkpoint);
+            superblock.journal = start;
+        })?;
+        self.journal.start_at(start, bytes);
+        self.checkpoint_at = due_at(self.journal_limit);
+        self.clocks.checkpointed(underway.began);
+        // The next one is as large, or somewhat larger. If there is no room, it is tried again when it is needed.
+        if length + length / 4 > checkpoint_room_bytes(self.sectors) {
+            self.files.checkpoints[1 - underway.file as usize].allocate(0, length + length / 4).ok();
+        }
+        Ok(())
+    }
+
+    /// There was no room for a checkpoint: the journal goes on, and the checkpoint is tried again later.
+    pub(super) fn put_checkpoint_off(&mut self, engine: &mut Engine) {
+        self.abandon_checkpoint(engine);
+        self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
+    }
+
+    /// Writes a checkpoint of what is durable, which is all that has happened, while nothing else does.
+    ///
+    /// # Errors
+    /// As the host is told.
+    pub(super) fn checkpoint(&mut self, engine: &mut Engine) -> Result<(), IoError> {
+        let end = (self.journal.end(), self.journal.bytes());
+        if self.underway.as_ref().is_none_or(|underway| underway.journal != Some(end)) {
+            self.abandon_checkpoint(engine);
+            self.begin_checkpoint(engine);
+            self.note_checkpoint_start();
+        }
+        while let Some(mut upkeep) = self.take_upkeep() {
+            let done = upkeep.collect(engine).and_then(|()| upkeep.perform());
+            let done = done.and_then(|()| self.conclude(&mut upkeep));
+            self.finish_upkeep(engine, upkeep, done)?;
+        }
         Ok(())
     }
 }

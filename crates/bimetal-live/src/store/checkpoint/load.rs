@@ -8,12 +8,14 @@ use bimetal_core::device::Resolved;
 use bimetal_core::save::{self, Source};
 use bimetal_core::scheme::{self, Scheme};
 
-use super::{CHECKPOINTS, CHUNK_BYTES, HEAD_BYTES, MAGIC};
+use super::{CHUNK_BYTES, HEAD_BYTES, MAGIC};
+use crate::store::backing::File;
 use crate::store::bytes::{u32_at, u64_at};
 use crate::store::crc32c::crc32c_append;
 use crate::store::error::{InFile, StoreError};
-use crate::store::files::{File, Files};
+use crate::store::files::Files;
 use crate::store::media::FileMedia;
+use crate::store::names::CHECKPOINTS;
 use crate::store::state::{Layout, Reader, bounded};
 use crate::store::superblock::{CheckpointRef, Superblock};
 

@@ -64,9 +64,6 @@ pub use reader::Mapped;
 pub use survey::Places;
 use survey::survey;
 
-/// The file's name.
-pub const MAP: &str = "map";
-
 const MAGIC: u32 = u32::from_le_bytes(*b"BMMP");
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"BMMC");
 const FORMAT: u32 = 1;
@@ -397,6 +394,7 @@ mod tests {
     use super::*;
     use crate::store::backing::{Access, Storage};
     use crate::store::crash_backing::CrashStorage;
+    use crate::store::names::MAP;
 
     const PAGE_SECTORS: [u32; 2] = [4, 8];
 

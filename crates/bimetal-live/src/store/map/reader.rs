@@ -4,15 +4,15 @@ use std::io;
 
 use bimetal_core::device::Device;
 
-use super::{HOME_DISK, Header, MAP, Place, Run, each_run};
+use super::{HOME_DISK, Header, Place, Run, each_run};
 use crate::store::backing::{Access, Backing, Storage};
 use crate::store::bytes::Buffer;
-use crate::store::copy::{Read, Take, lose};
-use crate::store::create::SUMS;
 use crate::store::error::{InFile, StoreError};
+use crate::store::extract::{Read, Take, lose};
 use crate::store::frame::{Layout, SECTOR, Tag};
 use crate::store::home_disk::HomeDisk;
 use crate::store::label::{Label, Part};
+use crate::store::names::{MAP, SUMS};
 use crate::store::region::FIRST_SLOT;
 use crate::store::superblock::{SUPERBLOCK, Superblock};
 

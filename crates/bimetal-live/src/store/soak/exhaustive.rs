@@ -15,7 +15,7 @@ use crate::block_device::BlockDevice;
 use crate::store::crash_backing::{CrashStorage, Fault, Loss};
 use crate::store::create::{CreateOptions, create};
 use crate::store::device::Store;
-use crate::store::engine::Limits;
+use crate::store::limits::Limits;
 
 /// A request of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::block_device::{BlockDevice, IoError};
 use crate::store::crash_backing::{CrashStorage, Fault, Loss, ROOM_BYTES};
 use crate::store::create::{CreateOptions, create};
 use crate::store::device::Store;
-use crate::store::engine::Limits;
+use crate::store::limits::Limits;
 
 const LIMITS: Limits = Limits {
     events: 20,
