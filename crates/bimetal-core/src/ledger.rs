@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::chip::{CellMode, Chip};
 use crate::operation::{Cause, DiskOp, FlashOp, Stream};
 use crate::request::SECTOR_BYTES;
+use crate::save::Table;
 use crate::units::Nanos;
 
 /// Operations of one region in one cell mode, by operation and cause.
@@ -337,7 +338,7 @@ pub struct Ledger {
     pub rows: Vec<Row>,
     /// Erase count of each block, by region, since the device was made.
     #[serde(with = "crate::save::tables")]
-    pub erases: Vec<Vec<u32>>,
+    pub erases: Vec<Table<u32>>,
     /// Failures and replacements, by region.
     #[serde(with = "crate::save::sized")]
     pub faults: Vec<FaultCounts>,

@@ -17,13 +17,16 @@
 
 mod image;
 mod outline;
+mod queue;
 mod table;
+mod walk;
 mod word;
 
-pub use image::{Image, Piece, Source, read_image};
+pub use image::{Chunks, Image, Piece, Source, is_passed_over, read_image};
+pub use queue::Queue;
 pub use table::Table;
 pub use word::Word;
-pub(crate) use word::words;
+pub(crate) use word::{entry, number, words};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,6 +41,9 @@ pub trait Save {
 
 impl<T: Serialize> Save for T {
     fn save(&self, out: &mut Vec<u8>) {
+        if is_passed_over() {
+            return walk::walk(self);
+        }
         let saved = postcard::to_extend(self, std::mem::take(out));
         *out = saved.unwrap_or_else(|_| unreachable!("memory takes everything, and all lengths are known"));
     }
@@ -67,6 +73,7 @@ pub enum RestoreError {
 /// # Errors
 /// Bytes that are damaged, too long, or of another object.
 pub fn restore<T: Serialize + DeserializeOwned>(fresh: &T, bytes: &[u8]) -> Result<T, RestoreError> {
+    image::expect(|| walk::walk(fresh));
     let (restored, rest) = postcard::take_from_bytes::<T>(bytes).map_err(RestoreError::Malformed)?;
     if !rest.is_empty() {
         return Err(RestoreError::TooLong(rest.len()));
@@ -128,11 +135,11 @@ pub mod list {
     }
 }
 
-/// Several tables, as many as ever.
+/// Several tables, as many as ever. Images of old had them in their skeletons.
 pub(crate) mod tables {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::Word;
+    use super::{Table, Word, image};
 
     struct Borrowed<'a, W>(&'a [W]);
 
@@ -151,16 +158,61 @@ pub(crate) mod tables {
     }
 
     /// Writes the tables.
-    pub fn serialize<W: Word, S: Serializer>(tables: &[Vec<W>], serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<W: Word, S: Serializer>(tables: &Vec<Table<W>>, serializer: S) -> Result<S::Ok, S::Error> {
+        if image::takes_all() {
+            return super::sized::serialize(tables, serializer);
+        }
         let tables: Vec<Borrowed<'_, W>> = tables.iter().map(|table| Borrowed(table)).collect();
         super::sized::serialize(&tables, serializer)
     }
 
     /// Reads the tables.
-    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<W>>, D::Error> {
+    pub fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Table<W>>, D::Error> {
+        if image::is_all_read() {
+            return Vec::deserialize(deserializer);
+        }
         let tables = Vec::<Owned<W>>::deserialize(deserializer)?;
-        Ok(tables.into_iter().map(|table| table.0).collect())
+        Ok(tables.into_iter().map(|table| table.0.into()).collect())
     }
+}
+
+/// A table that saved states have as a vector: of structs whose form in them is another one.
+macro_rules! listed {
+    ($($(#[$doc:meta])* $module:ident: $mark:ident;)+) => {$(
+        $(#[$doc])*
+        pub(crate) mod $module {
+            use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+            use crate::save::{Table, Word, image, $mark};
+
+            /// Writes the elements.
+            pub fn serialize<W: Word + Serialize, S: Serializer>(
+                table: &Table<W>,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                if image::takes_all() {
+                    return table.serialize(serializer);
+                }
+                serializer.serialize_newtype_struct($mark::NAME, &**table)
+            }
+
+            /// Reads the elements.
+            pub fn deserialize<'de, W: Word + Deserialize<'de>, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Table<W>, D::Error> {
+                if image::is_all_read() {
+                    return Table::deserialize(deserializer);
+                }
+                Vec::deserialize(deserializer).map(Table::from)
+            }
+        }
+    )+};
+}
+listed! {
+    /// One whose elements never change.
+    fixed_list: fixed;
+    /// One of elements with marks of their own.
+    sized_list: sized;
 }
 
 /// A vector whose length never changes.
@@ -271,7 +323,7 @@ mod tests {
     struct Whole {
         table: Table<u32>,
         #[serde(with = "tables")]
-        tables: Vec<Vec<u16>>,
+        tables: Vec<Table<u16>>,
         #[serde(with = "sized")]
         parts: Vec<Part>,
         #[serde(with = "list")]
@@ -288,7 +340,7 @@ mod tests {
         let part = Part { limit: 3, used: vec![1, 2] };
         Whole {
             table: vec![7, 8, u32::MAX].into(),
-            tables: vec![vec![1], vec![2, 3]],
+            tables: vec![vec![1].into(), vec![2, 3].into()],
             parts: vec![part.clone(), part],
             list: vec![4, 5],
             pair: [5, 6],
@@ -321,8 +373,8 @@ mod tests {
     fn what_never_changes_is_asked_for() {
         let changes: &[fn(&mut Whole)] = &[
             |whole| whole.table = vec![0; 4].into(),
-            |whole| whole.tables[1].truncate(1),
-            |whole| whole.tables.push(vec![]),
+            |whole| whole.tables[1] = vec![2].into(),
+            |whole| whole.tables.push(Table::default()),
             |whole| whole.parts[1].limit = 4,
             |whole| whole.parts.truncate(1),
             |whole| whole.chip.read_us += 1e-9,

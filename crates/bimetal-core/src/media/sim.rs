@@ -22,6 +22,7 @@ use super::{Cause, CellMode, DiskOp, Faults, FlashOp, Media, Part, Simulation, S
 use crate::chip::Chip;
 use crate::ledger::{Counts, DiskCounts, FaultCounts, Ledger, Row, Server, ServerKind, Timing};
 use crate::request::Request;
+use crate::save::Table;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
 /// What a simulated region is made of.
@@ -47,6 +48,7 @@ struct SimBlock {
     die: u16,
     mode: u8,
 }
+crate::save::words!(SimBlock { die: u16, mode: u8 });
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Flash {
@@ -59,8 +61,8 @@ struct Flash {
     /// Ledger row of each mode.
     #[serde(with = "crate::save::fixed")]
     rows: [usize; 2],
-    #[serde(with = "crate::save::sized")]
-    blocks: Vec<SimBlock>,
+    #[serde(with = "crate::save::sized_list")]
+    blocks: Table<SimBlock>,
     /// Blocks in [`CellMode::Slc`].
     slc_blocks: u32,
     #[serde(with = "crate::save::fixed")]
@@ -137,7 +139,7 @@ impl SimMedia {
             if region.chip.slc_mode.is_some() {
                 media.regions[index].rows[CellMode::Slc as usize] = media.add_row(index, &region.chip, CellMode::Slc);
             }
-            media.ledger.erases.push(vec![0; region.geometry.blocks as usize]);
+            media.ledger.erases.push(vec![0; region.geometry.blocks as usize].into());
             let injector = super::faults::Injector::new(region.faults, region.geometry.blocks, seed ^ index as u64);
             media.ledger.faults.push(injector.as_ref().map_or(FaultCounts::default(), |injector| injector.counts));
             media.regions[index].faults = injector.map(Box::new);
@@ -205,7 +207,7 @@ impl SimMedia {
         self.serial = true;
         for flash in &mut self.regions {
             flash.on_one_die = !flash.is_grouped;
-            for block in &mut flash.blocks {
+            for block in flash.blocks.as_mut_slice() {
                 block.die = SERIAL_DIE;
             }
         }

@@ -9,9 +9,11 @@
 //! A logical page that lies outside of the region, in a log in front of it, need have no entry in another map: its place
 //! there is a number beyond those of all physical pages.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
-use crate::save::Table;
+use crate::save::{Table, entry, number};
 use crate::units::{BlockId, Geometry, Ppa};
 
 const NONE: u32 = u32::MAX;
@@ -52,7 +54,8 @@ pub struct ValidWord {
 pub struct PageTable {
     #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
-    map: Table<u32>,
+    /// Of a page that is nowhere it takes no memory.
+    map: Table<Option<NonZeroU32>>,
     owner: Table<u32>,
     valid: Table<u64>,
 }
@@ -62,7 +65,7 @@ impl PageTable {
     pub fn new(geometry: Geometry, logical_pages: u64) -> Self {
         Self {
             geometry,
-            map: vec![NONE; logical_pages as usize].into(),
+            map: vec![None; logical_pages as usize].into(),
             // Whole words, so that the owners of a word's pages are one slice. The owner of an invalid page has no meaning,
             // and zeros take memory only when they are overwritten.
             owner: vec![0; geometry.page_slots().next_multiple_of(WORD)].into(),
@@ -84,15 +87,15 @@ impl PageTable {
     /// Where a logical page is, if anywhere.
     #[inline(always)]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
-        let ppa = Ppa(self.map[logical as usize]);
+        let ppa = Ppa(number(self.map[logical as usize]));
         (ppa.index() < self.geometry.page_slots()).then_some(ppa)
     }
 
     /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
     #[inline(always)]
     pub fn elsewhere(&self, logical: u32) -> Option<u32> {
-        let entry = self.map[logical as usize];
-        if entry == NONE { None } else { entry.checked_sub(self.geometry.page_slots() as u32) }
+        let place = number(Some(self.map[logical as usize]?));
+        place.checked_sub(self.geometry.page_slots() as u32)
     }
 
     /// How many places outside of the region can be told from its pages.
@@ -104,7 +107,7 @@ impl PageTable {
     #[inline(always)]
     pub fn put_elsewhere(&mut self, logical: u32, place: u32) {
         debug_assert!(self.lookup(logical).is_none() && place < self.places_elsewhere());
-        self.map[logical as usize] = self.geometry.page_slots() as u32 + place;
+        self.map[logical as usize] = entry(self.geometry.page_slots() as u32 + place);
     }
 
     /// Brings a logical page's map entry into the processor's cache.
@@ -122,8 +125,8 @@ impl PageTable {
     /// Maps an unmapped logical page.
     #[inline(always)]
     pub fn assign(&mut self, logical: u32, ppa: Ppa) {
-        debug_assert_eq!(self.map[logical as usize], NONE);
-        self.map[logical as usize] = ppa.0;
+        debug_assert_eq!(self.map[logical as usize], None);
+        self.map[logical as usize] = entry(ppa.0);
         self.owner[ppa.index()] = logical;
         self.valid[ppa.index() / WORD] |= 1 << (ppa.index() % WORD);
     }
@@ -132,7 +135,7 @@ impl PageTable {
     #[inline(always)]
     pub fn clear(&mut self, logical: u32) -> Option<Ppa> {
         let ppa = self.lookup(logical);
-        self.map[logical as usize] = NONE;
+        self.map[logical as usize] = None;
         let ppa = ppa?;
         self.valid[ppa.index() / WORD] &= !(1 << (ppa.index() % WORD));
         Some(ppa)
@@ -199,7 +202,7 @@ impl PageTable {
         run.len = moved;
         self.owner[to.index()..to.index() + moved].copy_from_slice(&owners[..moved]);
         for (&logical, target) in owners[..moved].iter().zip(to.0..) {
-            self.map[logical as usize] = target;
+            self.map[logical as usize] = entry(target);
         }
         self.valid[base / WORD] &= !(bits & !rest);
         set_bits(&mut self.valid, to.index(), moved);
@@ -211,11 +214,11 @@ impl PageTable {
     /// The first disagreement.
     pub fn check(&self) -> Result<Vec<u32>, String> {
         let mut valid = vec![0u32; self.geometry.blocks as usize];
-        for (logical, &ppa) in self.map.iter().enumerate() {
-            if ppa == NONE || self.elsewhere(logical as u32).is_some() {
+        for (logical, &place) in self.map.iter().enumerate() {
+            if place.is_none() || self.elsewhere(logical as u32).is_some() {
                 continue;
             }
-            let ppa = Ppa(ppa);
+            let ppa = Ppa(number(place));
             if !self.geometry.has_page(ppa) {
                 return Err(format!("logical page {logical} maps to no page of the region"));
             }

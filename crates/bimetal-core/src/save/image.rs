@@ -1,21 +1,24 @@
 //! An image of a state, written while the state goes on changing.
 //!
-//! Begun, it has everything but the words of tables: the *skeleton*. The tables are frozen. Their words come piece by piece, in any
-//! order: a chunk that is about to change, at once, and the others as [`Image::collect`] asks for them. Each piece has its place in a
-//! row of all tables, in the order in which the state is saved. So a state is never in memory twice, and nobody waits for all of it.
+//! Begun, it has everything but the words of tables: the *skeleton*. The tables are frozen. Their words come in chunks, in any
+//! order: a chunk that is about to change, at once, and the others as [`Image::collect`] asks for them. So a state is never in memory
+//! twice, and nobody waits for all of it.
 //!
 //! ```text
-//! begin     skeleton, and the number of bytes that follow it
-//! collect   pieces of tables, until none is left
-//! take      the pieces that are ready: place, bytes
-//! read      skeleton and a source of the tables' bytes -> state
+//! begin     skeleton, and the number of chunks that follow it
+//! collect   chunks of tables, until none is left
+//! take      the chunks that are ready: number, bytes
+//! read      skeleton and a source of chunks -> state
 //! ```
+//!
+//! Of a chunk there are its words one after the other; or, if that is shorter, those that are not blank, each behind its place in the
+//! chunk as `u16`. A chunk of blank words alone is not there at all: it is never written, and reading it takes no memory.
 //!
 //! Tables are found by saving the state again, into nothing. Serde hands no context to what it saves, so that the walk through the
 //! state is kept in a variable of the thread.
 
 use std::cell::RefCell;
-use std::io::{Cursor, Read};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,22 +28,26 @@ use super::table::bytes_of;
 
 /// Words of a chunk.
 const CHUNK_WORDS: usize = 1 << 12;
+/// Bytes of the place of a word in its chunk.
+const PLACE_BYTES: usize = 2;
+/// What it takes to look at a byte of a table, of what it takes to hand it over.
+const LOOK_PART: usize = 4;
 
-/// Bytes of tables, and their place in the row of all tables.
+/// A chunk of a table that is not blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The first byte's place.
-    pub at: u64,
-    /// The bytes.
+    /// Its number among those of all tables, in the order in which the state is saved.
+    pub chunk: u64,
+    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Pieces that are ready, and the bytes of those that were taken.
+/// Pieces that are ready, and the bytes in memory of all chunks that the image has got.
 #[derive(Debug, Default)]
 struct Ready {
     pieces: Mutex<Vec<Piece>>,
     bytes: AtomicUsize,
-    taken_bytes: AtomicU64,
+    got_bytes: AtomicU64,
 }
 
 impl Ready {
@@ -50,12 +57,48 @@ impl Ready {
     }
 }
 
+/// The bytes of a chunk in an image.
+fn encode<W: Word>(words: &[W]) -> Vec<u8> {
+    let used = words.iter().filter(|word| !word.is_blank()).count();
+    if used * (PLACE_BYTES + W::BYTES) >= words.len() * W::BYTES {
+        return bytes_of(words);
+    }
+    let mut bytes = vec![0; used * (PLACE_BYTES + W::BYTES)];
+    let used = words.iter().zip(0u16..).filter(|(word, _)| !word.is_blank());
+    for ((word, at), bytes) in used.zip(bytes.chunks_exact_mut(PLACE_BYTES + W::BYTES)) {
+        let (place, of_word) = bytes.split_at_mut(PLACE_BYTES);
+        at.put(place);
+        word.put(of_word);
+    }
+    bytes
+}
+
+/// Reads them into words that are blank.
+fn decode<W: Word>(bytes: &[u8], words: &mut [W]) -> Result<(), String> {
+    if bytes.len() == words.len() * W::BYTES {
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(W::BYTES)) {
+            *word = W::get(bytes);
+        }
+        return Ok(());
+    }
+    let used = bytes.chunks_exact(PLACE_BYTES + W::BYTES);
+    if !used.remainder().is_empty() {
+        return Err(format!("{} bytes are no chunk of a table", bytes.len()));
+    }
+    for bytes in used {
+        let (place, of_word) = bytes.split_at(PLACE_BYTES);
+        let word = words.get_mut(usize::from(u16::get(place))).ok_or("a word lies behind its chunk")?;
+        *word = W::get(of_word);
+    }
+    Ok(())
+}
+
 /// A table's share in the image that it is frozen for.
 #[derive(Debug)]
 pub(super) struct Frozen {
     ready: Arc<Ready>,
-    /// Place of the table's first byte.
-    at: u64,
+    /// Number of the table's first chunk.
+    first: u64,
     /// Chunks that the image has: a bit for each, and one past the last of the row from the first on.
     kept: Vec<u64>,
     next: usize,
@@ -70,7 +113,7 @@ impl Frozen {
         }
     }
 
-    /// Returns how many bytes the image got.
+    /// Returns what that took, as bytes handed over.
     fn keep_chunk<W: Word>(&mut self, words: &[W], chunk: usize) -> usize {
         let (word, bit) = (chunk / 64, 1 << (chunk % 64));
         if self.kept[word] & bit != 0 {
@@ -78,23 +121,42 @@ impl Frozen {
         }
         self.kept[word] |= bit;
         let first = chunk * CHUNK_WORDS;
-        let bytes = bytes_of(&words[first..words.len().min(first + CHUNK_WORDS)]);
-        let length = bytes.len();
-        self.ready.push(Piece { at: self.at + (first * W::BYTES) as u64, bytes });
-        length
+        let words = &words[first..words.len().min(first + CHUNK_WORDS)];
+        let bytes = encode(words);
+        let all = words.len() * W::BYTES;
+        let took = bytes.len() + all / LOOK_PART;
+        self.ready.got_bytes.fetch_add(all as u64, Ordering::Relaxed);
+        if !bytes.is_empty() {
+            self.ready.push(Piece { chunk: self.first + chunk as u64, bytes });
+        }
+        took
     }
 }
 
 /// The request to each table that the walk passes.
 enum Walk {
-    /// To be frozen: the image, and the place of the next table.
-    Freeze(Arc<Ready>, u64),
+    /// To be frozen: the image, the number of the next table's first chunk, and the bytes of all before.
+    Freeze(Arc<Ready>, u64, u64),
     /// To hand over chunks: the number of bytes that are still wanted.
     Collect(usize),
     /// To forget the image.
     Thaw,
+    /// To say how many words they have.
+    Measure(Measured),
     /// Their words.
-    Read(Box<dyn Source>),
+    Read(Reading),
+}
+
+/// Lengths of the tables of a state, and whether those that saved states have in line are among them.
+struct Measured {
+    lengths: VecDeque<usize>,
+    has_all: bool,
+}
+
+struct Reading {
+    source: Box<dyn Source>,
+    /// Those of an object as is being restored.
+    fresh: Measured,
 }
 
 thread_local! {
@@ -124,11 +186,13 @@ impl Drop for Walking {
 /// A table is saved. Returns whether an image takes its words.
 pub(super) fn visit<W: Word>(words: &[W], frozen: &RefCell<Option<Box<Frozen>>>) -> bool {
     WALK.with_borrow_mut(|walk| match walk {
-        Some(Walk::Freeze(ready, at)) => {
+        Some(Walk::Freeze(ready, first, bytes)) => {
             let chunks = words.len().div_ceil(CHUNK_WORDS);
             let kept = vec![0; chunks.div_ceil(64)];
-            frozen.replace(Some(Box::new(Frozen { ready: Arc::clone(ready), at: *at, kept, next: 0 })));
-            *at += (words.len() * W::BYTES) as u64;
+            let table = Frozen { ready: Arc::clone(ready), first: *first, kept, next: 0 };
+            frozen.replace(Some(Box::new(table)));
+            *first += chunks as u64;
+            *bytes += (words.len() * W::BYTES) as u64;
             true
         }
         Some(Walk::Collect(budget)) => {
@@ -137,6 +201,10 @@ pub(super) fn visit<W: Word>(words: &[W], frozen: &RefCell<Option<Box<Frozen>>>)
         }
         Some(Walk::Thaw) => {
             frozen.replace(None);
+            true
+        }
+        Some(Walk::Measure(measured)) => {
+            measured.lengths.push_back(words.len());
             true
         }
         Some(Walk::Read(_)) | None => false,
@@ -156,48 +224,103 @@ fn collect<W: Word>(words: &[W], frozen: &mut Option<Box<Frozen>>, budget: &mut 
     }
 }
 
+/// Whether a state is saved for the sake of its tables alone, and the rest is thrown away.
+pub fn is_passed_over() -> bool {
+    WALK.with_borrow(|walk| matches!(walk, Some(Walk::Collect(_) | Walk::Thaw | Walk::Measure(_))))
+}
+
+/// Whether an image takes what saved states have in line: it has no long list in its skeleton.
+pub(super) fn takes_all() -> bool {
+    WALK.with_borrow(|walk| match walk {
+        Some(Walk::Freeze(..) | Walk::Collect(_) | Walk::Thaw) => true,
+        Some(Walk::Measure(measured)) => measured.has_all,
+        Some(Walk::Read(_)) | None => false,
+    })
+}
+
 /// Whether a state is read from an image.
 pub(super) fn is_read() -> bool {
     WALK.with_borrow(|walk| matches!(walk, Some(Walk::Read(_))))
 }
 
-/// The words of the next table.
-pub(super) fn read_words<W: Word>(length: usize) -> Result<Vec<W>, String> {
+/// Whether it is read from one that took what saved states have in line.
+pub(super) fn is_all_read() -> bool {
+    WALK.with_borrow(|walk| matches!(walk, Some(Walk::Read(reading)) if reading.fresh.has_all))
+}
+
+/// An object is about to be read that is to be as a fresh one, which `measure` walks through: its tables have these lengths.
+pub(super) fn expect(measure: impl FnOnce()) {
+    let Some(Walk::Read(mut reading)) = WALK.take() else { return };
+    let has_all = reading.fresh.has_all;
+    let walking = Walking::begin(Walk::Measure(Measured { lengths: VecDeque::new(), has_all }));
+    measure();
+    if let Some(Walk::Measure(measured)) = walking.end() {
+        reading.fresh = measured;
+    }
+    WALK.set(Some(Walk::Read(reading)));
+}
+
+/// The words of the next table, if `is_as_fresh` takes their number beside that of a fresh one.
+pub(super) fn read_words<W: Word>(
+    length: usize,
+    is_as_fresh: impl FnOnce(usize, usize) -> bool,
+) -> Result<Vec<W>, String> {
     WALK.with_borrow_mut(|walk| {
-        let Some(Walk::Read(source)) = walk else { return Err("no image is read".into()) };
-        // The length may be anything, and memory is taken only for words that are there.
-        let bytes = (length as u64).checked_mul(W::BYTES as u64).filter(|&bytes| bytes <= source.left());
-        bytes.ok_or("a table is longer than the image")?;
-        let mut words = Vec::with_capacity(length);
-        let mut buffer = vec![0; CHUNK_WORDS * W::BYTES];
-        while words.len() < length {
-            let chunk = &mut buffer[..(length - words.len()).min(CHUNK_WORDS) * W::BYTES];
-            source.read(chunk)?;
-            words.extend(chunk.chunks_exact(W::BYTES).map(W::get));
+        let Some(Walk::Read(Reading { source, fresh })) = walk else { return Err("no image is read".into()) };
+        // The length may be anything, and memory is taken only for as many words as there are to be.
+        let is_right = fresh.lengths.pop_front().is_some_and(|fresh| is_as_fresh(length, fresh));
+        if !is_right {
+            return Err(format!("a table of {length} words is of another device"));
+        }
+        let mut words = vec![W::BLANK; length];
+        for chunk in words.chunks_mut(CHUNK_WORDS) {
+            let bytes = source.next(chunk.len() * W::BYTES)?;
+            if !bytes.is_empty() {
+                decode(bytes, chunk)?;
+            }
         }
         Ok(words)
     })
 }
 
-/// Where the bytes of tables are read from, one after the other.
+/// Where the chunks of tables are read from, one after the other.
 pub trait Source {
-    /// Bytes that are left.
-    fn left(&self) -> u64;
-
-    /// Reads the next ones, no more than are left.
+    /// The next one; nothing if it is blank. With all its words it has `all` bytes.
     ///
     /// # Errors
-    /// They cannot be read.
-    fn read(&mut self, bytes: &mut [u8]) -> Result<(), String>;
+    /// It cannot be read, or there is none.
+    fn next(&mut self, all: usize) -> Result<&[u8], String>;
+
+    /// Whether that was the last one.
+    fn is_at_end(&self) -> bool;
 }
 
-impl Source for Cursor<Vec<u8>> {
-    fn left(&self) -> u64 {
-        (self.get_ref().len() as u64).saturating_sub(self.position())
+/// All chunks of an image, in memory.
+#[derive(Clone, Debug)]
+pub struct Chunks {
+    chunks: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Chunks {
+    /// So many, those that are not blank from these pieces.
+    pub fn new(count: u64, pieces: Vec<Piece>) -> Self {
+        let mut chunks = vec![Vec::new(); count as usize];
+        for Piece { chunk, bytes } in pieces {
+            chunks[chunk as usize] = bytes;
+        }
+        Self { chunks, next: 0 }
+    }
+}
+
+impl Source for Chunks {
+    fn next(&mut self, _: usize) -> Result<&[u8], String> {
+        self.next += 1;
+        self.chunks.get(self.next - 1).map(Vec::as_slice).ok_or_else(|| "there is no chunk left".into())
     }
 
-    fn read(&mut self, bytes: &mut [u8]) -> Result<(), String> {
-        self.read_exact(bytes).map_err(|error| error.to_string())
+    fn is_at_end(&self) -> bool {
+        self.next >= self.chunks.len()
     }
 }
 
@@ -205,6 +328,7 @@ impl Source for Cursor<Vec<u8>> {
 #[derive(Clone, Debug)]
 pub struct Image {
     ready: Arc<Ready>,
+    chunks: u64,
     tables_bytes: u64,
 }
 
@@ -213,19 +337,22 @@ impl Image {
     /// of it may be begun until this one is complete or abandoned.
     pub fn begin(save: impl FnOnce(&mut Vec<u8>)) -> (Self, Vec<u8>) {
         let ready = Arc::<Ready>::default();
-        let walking = Walking::begin(Walk::Freeze(Arc::clone(&ready), 0));
+        let walking = Walking::begin(Walk::Freeze(Arc::clone(&ready), 0, 0));
         let mut skeleton = Vec::new();
         save(&mut skeleton);
-        let tables_bytes = if let Some(Walk::Freeze(_, at)) = walking.end() { at } else { 0 };
-        (Self { ready, tables_bytes }, skeleton)
+        let walk = walking.end();
+        let (chunks, tables_bytes) =
+            if let Some(Walk::Freeze(_, chunks, bytes)) = walk { (chunks, bytes) } else { (0, 0) };
+        (Self { ready, chunks, tables_bytes }, skeleton)
     }
 
-    /// Bytes of all tables.
-    pub fn tables_bytes(&self) -> u64 {
-        self.tables_bytes
+    /// Chunks of all tables.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
     }
 
-    /// Makes about `bytes` more bytes of the state's tables ready. `save` saves that state. Returns whether the image is complete.
+    /// Makes about `bytes` more bytes of the state's tables ready, or looks at some times as many. `save` saves that state. Returns
+    /// whether the image is complete.
     pub fn collect(&self, bytes: usize, save: impl FnOnce(&mut Vec<u8>)) -> bool {
         let walking = Walking::begin(Walk::Collect(bytes));
         save(&mut Vec::new());
@@ -237,9 +364,9 @@ impl Image {
         self.ready.bytes.load(Ordering::Relaxed)
     }
 
-    /// The part of the tables' bytes that was taken so far, less than 1.
+    /// The part of the tables that the image has got so far, less than 1.
     pub fn progress(&self) -> f64 {
-        self.ready.taken_bytes.load(Ordering::Relaxed) as f64 / (self.tables_bytes as f64 + 1.0)
+        self.ready.got_bytes.load(Ordering::Relaxed) as f64 / (self.tables_bytes as f64 + 1.0)
     }
 
     /// Takes what is ready.
@@ -247,7 +374,6 @@ impl Image {
         let pieces = std::mem::take(&mut *self.ready.pieces.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
         self.ready.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.ready.taken_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         pieces
     }
 
@@ -258,15 +384,21 @@ impl Image {
     }
 }
 
-/// Reads a state from an image: `restore` reads the skeleton, and tables in it have their words from `source`.
+/// Reads a state from an image: `restore` reads the skeleton, and tables in it have their words from `source`. An old one `has_all` of
+/// the state's tables only if these are no lists in saved states.
 ///
 /// # Errors
-/// Those of `restore`; the source has bytes left.
-pub fn read_image<T>(source: Box<dyn Source>, restore: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let walking = Walking::begin(Walk::Read(source));
+/// Those of `restore`; the source has chunks left.
+pub fn read_image<T>(
+    source: Box<dyn Source>,
+    has_all: bool,
+    restore: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let fresh = Measured { lengths: VecDeque::new(), has_all };
+    let walking = Walking::begin(Walk::Read(Reading { source, fresh }));
     let restored = restore()?;
     match walking.end() {
-        Some(Walk::Read(source)) if source.left() > 0 => Err(format!("{} bytes follow its tables", source.left())),
+        Some(Walk::Read(reading)) if !reading.source.is_at_end() => Err("more follows its tables".into()),
         _ => Ok(restored),
     }
 }
@@ -277,7 +409,7 @@ mod tests {
 
     use super::*;
     use crate::part::random::below;
-    use crate::save::{Save, Table, restore};
+    use crate::save::{Save, Table, entry, restore};
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     struct State {
@@ -307,10 +439,8 @@ mod tests {
         }
     }
 
-    fn read(skeleton: &[u8], tables: Vec<u8>) -> Result<State, String> {
-        read_image(Box::new(Cursor::new(tables)), || {
-            restore(&State::new(), skeleton).map_err(|error| error.to_string())
-        })
+    fn read(skeleton: &[u8], chunks: Chunks) -> Result<State, String> {
+        read_image(Box::new(chunks), true, || restore(&State::new(), skeleton).map_err(|error| error.to_string()))
     }
 
     #[test]
@@ -320,25 +450,26 @@ mod tests {
             (0..50).for_each(|_| state.change(&mut random));
             let then = state.clone();
             let (image, skeleton) = Image::begin(|out| state.save(out));
-            let mut tables = vec![0xee; image.tables_bytes() as usize];
-            let mut written = 0;
+            let mut pieces = Vec::new();
             loop {
                 (0..round).for_each(|_| state.change(&mut random));
                 let is_complete = image.collect(5000, |out| state.save(out));
                 (0..round).for_each(|_| state.change(&mut random));
-                for Piece { at, bytes } in image.take() {
-                    tables[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
-                    written += bytes.len();
-                }
+                pieces.extend(image.take());
                 if is_complete {
                     break;
                 }
             }
-            assert_eq!((written, image.ready_bytes()), (tables.len(), 0), "each byte once");
-            assert_eq!(read(&skeleton, tables.clone()), Ok(then));
-            assert!(
-                read(&skeleton, tables[1..].to_vec()).is_err() && read(&skeleton, [tables, vec![0]].concat()).is_err()
-            );
+            let mut numbers: Vec<u64> = pieces.iter().map(|piece| piece.chunk).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!((numbers.len(), image.ready_bytes()), (pieces.len(), 0), "each chunk once");
+            let mut chunks = Chunks::new(image.chunks(), pieces);
+            assert_eq!(read(&skeleton, chunks.clone()), Ok(then));
+            chunks.chunks.push(Vec::new());
+            assert!(read(&skeleton, chunks.clone()).is_err());
+            chunks.chunks.truncate(3);
+            assert!(read(&skeleton, chunks).is_err());
         }
     }
 
@@ -357,6 +488,79 @@ mod tests {
         let (image, _) = Image::begin(|out| state.save(out));
         assert_eq!(image.ready_bytes(), 0);
         state.first[10] = 1;
-        assert_eq!(image.ready_bytes(), CHUNK_WORDS * 4);
+        assert_eq!(image.ready_bytes(), 6, "a word and its place");
+        state.bits.fill(1);
+        assert_eq!(image.ready_bytes(), 6, "it was blank");
+    }
+
+    fn assert_coded(words: &[u32], bytes: usize) {
+        let coded = encode(words);
+        assert_eq!(coded.len(), bytes);
+        let mut decoded = vec![0; words.len()];
+        decode(&coded, &mut decoded).unwrap();
+        assert_eq!(decoded, words);
+    }
+
+    #[test]
+    fn a_chunk_takes_as_much_as_is_in_it() {
+        let mut words = vec![0; CHUNK_WORDS];
+        assert_eq!(encode(&words), [0; 0]);
+        words[CHUNK_WORDS - 1] = u32::MAX;
+        assert_coded(&words, 6);
+        words[..CHUNK_WORDS / 2].fill(3);
+        assert_coded(&words, 6 * (CHUNK_WORDS / 2 + 1));
+        words[CHUNK_WORDS / 2..].fill(4);
+        assert_coded(&words, 4 * CHUNK_WORDS);
+        assert_coded(&[0, 7], 6);
+        assert_coded(&[6, 7], 8);
+        assert!(decode(&[2, 0, 1, 0, 0, 0], &mut [0_u32; 2]).is_err(), "a place behind the chunk");
+        assert!(decode(&[0; 7], &mut [0_u32; 2]).is_err(), "a part of a word");
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_blank() {
+        let words = [Some(0), None, Some(u32::MAX - 1)].map(|number: Option<u32>| entry(number.unwrap_or(u32::MAX)));
+        assert_eq!(words.map(|word| word.is_none()), [false, true, false]);
+        assert_eq!(words.map(crate::save::number), [0, u32::MAX, u32::MAX - 1]);
+        assert_eq!(bytes_of(&words), [[0; 4], [255; 4], [254, 255, 255, 255]].concat());
+        assert!(!(-0.0_f64).is_blank() && 0.0_f64.is_blank());
+    }
+
+    /// A list that counts how often one of its numbers is saved.
+    struct Counted(Vec<u32>, std::cell::Cell<usize>);
+
+    impl Serialize for Counted {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(self.0.iter().map(|number| CountedOne(*number, &self.1)))
+        }
+    }
+
+    struct CountedOne<'a>(u32, &'a std::cell::Cell<usize>);
+
+    impl Serialize for CountedOne<'_> {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.1.set(self.1.get() + 1);
+            serializer.serialize_u32(self.0)
+        }
+    }
+
+    #[test]
+    fn collecting_passes_over_lists() {
+        let state =
+            (Counted(vec![9; 1000], std::cell::Cell::new(0)), State::new(), Counted(vec![], Default::default()));
+        let (image, _) = Image::begin(|out| state.save(out));
+        assert_eq!(state.0.1.replace(0), 1000, "they are in the skeleton");
+        while !image.collect(1, |out| state.save(out)) {
+            assert!(state.0.1.replace(0) <= 1);
+        }
+    }
+
+    #[test]
+    fn a_table_of_another_length_takes_no_memory() {
+        let fresh: Table<u32> = vec![0; 5].into();
+        let skeleton = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        let chunks = Chunks::new(1, Vec::new());
+        let read = read_image(Box::new(chunks), true, || restore(&fresh, &skeleton).map_err(|error| error.to_string()));
+        assert!(read.is_err());
     }
 }

@@ -28,7 +28,7 @@ impl Outline {
 
 /// What cannot happen, except by a state that refuses to be written.
 #[derive(Debug)]
-struct Never;
+pub(super) struct Never;
 
 impl fmt::Display for Never {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,8 @@
 //! Nearly all of a state is tables, so they are saved as bytes, the lowest first: the time is that of copying memory. Their length
 //! comes first, on its own, so that the outline need not look at the bytes.
 //!
+//! Tables of zeros take memory only where they are overwritten, so that a state is made in which zero is what most words are.
+//!
 //! A table can be *frozen* at a moment: an [`Image`](super::Image) of the state is then written piece by piece while the table goes on
 //! changing. The first change of a chunk hands the chunk as it was to the image. A table that is not frozen pays one predictable
 //! branch per change.
@@ -186,11 +188,19 @@ pub(super) fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -
 impl<'de, W: Word> Deserialize<'de> for Table<W> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if image::is_read() {
-            let Length(length) = Deserialize::deserialize(deserializer)?;
-            return image::read_words(length).map(Self::from).map_err(D::Error::custom);
+            return deserialize_apart(deserializer, |length, fresh| length == fresh);
         }
         deserialize(deserializer).map(Self::from)
     }
+}
+
+/// Reads a table of which the image has the words, if `is_as_fresh` takes their number beside that of a fresh one.
+pub(super) fn deserialize_apart<'de, W: Word, D: Deserializer<'de>>(
+    deserializer: D,
+    is_as_fresh: impl FnOnce(usize, usize) -> bool,
+) -> Result<Table<W>, D::Error> {
+    let Length(length) = Deserialize::deserialize(deserializer)?;
+    image::read_words(length, is_as_fresh).map(Table::from).map_err(D::Error::custom)
 }
 
 #[derive(Serialize, Deserialize)]

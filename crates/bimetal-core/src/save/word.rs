@@ -1,9 +1,17 @@
 //! What tables are made of: numbers, and structs of numbers.
 
+use std::num::NonZeroU32;
+
 /// A number, or several, with a form of fixed length in bytes.
 pub trait Word: Copy {
     /// Length of that form.
     const BYTES: usize;
+
+    /// The word that is all zeros in memory. An image has no bytes for it, and a table of such words takes no memory.
+    const BLANK: Self;
+
+    /// Whether it is that word.
+    fn is_blank(&self) -> bool;
 
     /// Writes it into so many bytes.
     fn put(&self, bytes: &mut [u8]);
@@ -16,6 +24,13 @@ macro_rules! numbers {
     ($($number:ty),+) => {$(
         impl Word for $number {
             const BYTES: usize = size_of::<Self>();
+            const BLANK: Self = 0 as Self;
+
+            #[inline]
+            fn is_blank(&self) -> bool {
+                // Of all its bits: -0.0 is another word than 0.0.
+                self.to_le_bytes() == [0; size_of::<Self>()]
+            }
 
             #[inline]
             fn put(&self, bytes: &mut [u8]) {
@@ -33,8 +48,47 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, f64);
 
+/// A number that may be none: see [`entry`]. In bytes none is the largest number.
+impl Word for Option<NonZeroU32> {
+    const BYTES: usize = 4;
+    const BLANK: Self = None;
+
+    #[inline]
+    fn is_blank(&self) -> bool {
+        self.is_none()
+    }
+
+    #[inline]
+    fn put(&self, bytes: &mut [u8]) {
+        number(*self).put(bytes);
+    }
+
+    #[inline]
+    fn get(bytes: &[u8]) -> Self {
+        entry(u32::get(bytes))
+    }
+}
+
+/// A number as an entry of a table in which most have none, which is `u32::MAX`: zero in memory, so that it takes none.
+#[inline(always)]
+pub(crate) fn entry(number: u32) -> Option<NonZeroU32> {
+    NonZeroU32::new(!number)
+}
+
+/// The number of such an entry.
+#[inline(always)]
+pub(crate) fn number(entry: Option<NonZeroU32>) -> u32 {
+    !entry.map_or(0, NonZeroU32::get)
+}
+
 impl Word for bool {
     const BYTES: usize = 1;
+    const BLANK: Self = false;
+
+    #[inline]
+    fn is_blank(&self) -> bool {
+        !self
+    }
 
     #[inline]
     fn put(&self, bytes: &mut [u8]) {
@@ -49,6 +103,12 @@ impl Word for bool {
 
 impl<const N: usize> Word for [u8; N] {
     const BYTES: usize = N;
+    const BLANK: Self = [0; N];
+
+    #[inline]
+    fn is_blank(&self) -> bool {
+        *self == [0; N]
+    }
 
     #[inline]
     fn put(&self, bytes: &mut [u8]) {
@@ -68,6 +128,12 @@ macro_rules! words {
     ($struct:ident { $($field:tt: $number:ty),+ }) => {
         impl $crate::save::Word for $struct {
             const BYTES: usize = 0 $(+ <$number as $crate::save::Word>::BYTES)+;
+            const BLANK: Self = Self { $($field: <$number as $crate::save::Word>::BLANK),+ };
+
+            #[inline]
+            fn is_blank(&self) -> bool {
+                true $(&& $crate::save::Word::is_blank(&self.$field))+
+            }
 
             #[inline]
             fn put(&self, bytes: &mut [u8]) {

@@ -5,22 +5,29 @@
 //! memory twice. It counts once the superblock names it: when all of it is durable, and all that the batches up to its commit
 //! have written. The journal then begins with the batch behind that one.
 //!
-//! There are two files, written in turn; the superblock names the one that counts, with its length and its checksum:
+//! There are two files, written in turn; the superblock names the one that counts, with its length and the checksum of its head:
 //!
 //! ```text
-//! 0    u32   CRC-32C of the bytes 4 to 23
-//! 4    u32   magic `BMCP`
-//! 8    u64   bytes of the state without its large tables
+//! 0    u32   CRC-32C of the bytes 4 to 39
+//! 4    u32   magic `BMCC`
+//! 8    u64   bytes of the state without its tables
 //! 16   u32   CRC-32C of these
-//! 20   u32   zero
-//! 24         that state, little-endian, each small table with a `u64` for its length in front:
+//! 20   u32   CRC-32C of the directory
+//! 24   u64   chunks of tables
+//! 32   u64   place of the directory, the last thing in the file
+//! 40         that state, little-endian, each small table with a `u64` for its length in front:
 //!              u64     events so far
 //!              ...     the media: see `FileMedia::save`
 //!              u64, …  the scheme: as long as the number says
-//! ...        the large tables, one behind the other
+//! ...        the chunks that are not blank, in any order
+//! ...        the directory: for each chunk of the tables, in the order in which the state is saved:
+//!              u64     place in the file, 0 if it is blank: the file does not have it
+//!              u32     bytes
+//!              u32     CRC-32C of these
 //! ```
 //!
-//! Files of format 4 and before have no head, and the state with its tables where they belong.
+//! So a checkpoint takes what is in use of its device. Those of format 5 have another head and all tables whole, one behind the other;
+//! those of format 4 and before have no head, and the state with its tables where they belong.
 
 mod load;
 
@@ -29,8 +36,9 @@ use std::time::Instant;
 
 use bimetal_core::save::{Image, Piece};
 
+use super::backing::Backing;
 use super::bytes::{put_u32, put_u64};
-use super::crc32c::{crc32c_append, crc32c_combine};
+use super::crc32c::crc32c_append;
 use super::engine::Engine;
 use super::files::Files;
 use super::state::Writer;
@@ -40,14 +48,18 @@ use super::times::Clocks;
 
 pub use load::load;
 
-const MAGIC: u32 = u32::from_le_bytes(*b"BMCP");
-const HEAD_BYTES: usize = 24;
+const MAGIC: u32 = u32::from_le_bytes(*b"BMCC");
+const HEAD_BYTES: usize = 40;
+/// Bytes of a chunk's entry in the directory.
+const ENTRY_BYTES: usize = 16;
 /// Bytes that are read or written at once.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Pieces that are written at once.
-const PIECES: usize = 64;
+const PIECES: usize = 512;
 /// Steps of a checkpoint that are synced together.
 const STEPS_PER_SYNC: usize = 4;
+/// Bytes of a step while nothing else happens.
+const LARGE_STEP_BYTES: usize = 32 << 20;
 
 impl Engine {
     /// Saves the state that a checkpoint has.
@@ -59,24 +71,38 @@ impl Engine {
     }
 }
 
+/// Where a chunk is in a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    /// Its first byte in the file; 0 if it is blank.
+    at: u64,
+    bytes: u32,
+    sum: u32,
+}
+
 /// A checkpoint on its way.
 pub struct Underway {
     pub(super) image: Image,
     /// Which of the two files.
     pub(super) file: u32,
-    /// Head and state without the large tables, until they are written.
-    head: Vec<u8>,
-    tables_at: u64,
-    /// Pieces of tables to be written next.
+    seed: u32,
+    /// The state without its tables, until it is written; its bytes and their checksum.
+    state: Vec<u8>,
+    state_bytes: u64,
+    state_sum: u32,
+    /// Pieces of tables to be written next, and where.
     pieces: Vec<Piece>,
+    end: u64,
+    /// Where the chunks are that were written.
+    directory: Vec<Entry>,
     /// Whether all tables are collected.
     is_collected: bool,
-    /// Checksum of head and state, and those of the rows of pieces that were written: place, bytes, sum.
-    head_sum: u32,
-    sums: Vec<(u64, u32, u32)>,
-    /// Bytes written that are not synced yet, and the bytes of a step.
+    /// Checksum of the head and bytes of the file, once all is written.
+    pub(super) written: (u32, u64),
+    /// Bytes written that are not synced yet, the bytes of a step, and those that are synced together.
     unsynced_bytes: usize,
     step_bytes: usize,
+    synced_bytes: usize,
     /// End of the journal when the state was frozen, and the bytes that it had; none until that commit is durable.
     pub(super) journal: Option<(Start, u64)>,
     pub(super) began: Instant,
@@ -85,40 +111,31 @@ pub struct Underway {
 impl Underway {
     pub(super) fn begin(engine: &mut Engine, seed: u32, file: u32) -> Self {
         let (image, state) = Image::begin(|out| engine.save_state(out));
-        let mut head = vec![0; HEAD_BYTES];
-        put_u32(&mut head, 4, MAGIC);
-        put_u64(&mut head, 8, state.len() as u64);
-        let state_sum = crc32c_append(seed, &state);
-        put_u32(&mut head, 16, state_sum);
-        let sum = crc32c_append(seed, &head[4..]);
-        put_u32(&mut head, 0, sum);
-        head.extend(state);
         engine.image = Some(image.clone());
+        let step_bytes = engine.limits.checkpoint_bytes;
         Self {
-            image,
             file,
-            tables_at: head.len() as u64,
-            head_sum: crc32c_append(seed, &head),
-            head,
+            seed,
+            state_bytes: state.len() as u64,
+            state_sum: 0,
             pieces: Vec::new(),
+            end: (HEAD_BYTES + state.len()) as u64,
+            state,
+            directory: vec![Entry::default(); image.chunks() as usize],
+            image,
             is_collected: false,
-            sums: Vec::new(),
+            written: (0, 0),
             unsynced_bytes: 0,
-            step_bytes: engine.limits.checkpoint_bytes,
+            step_bytes,
+            synced_bytes: STEPS_PER_SYNC * step_bytes,
             journal: None,
             began: Instant::now(),
         }
     }
 
-    /// Bytes of all of it.
-    pub(super) fn bytes(&self) -> u64 {
-        self.tables_at + self.image.tables_bytes()
-    }
-
-    /// Checksum of all of it, when all of it was written.
-    pub(super) fn sum(&mut self) -> u32 {
-        self.sums.sort_unstable();
-        self.sums.iter().fold(self.head_sum, |sum, &(_, bytes, piece)| crc32c_combine(sum, piece, bytes.into()))
+    /// Nothing else happens until it is complete: it goes on in large steps, and is synced once.
+    pub(super) fn hurry(&mut self) {
+        (self.step_bytes, self.synced_bytes) = (LARGE_STEP_BYTES, usize::MAX);
     }
 
     /// Collects the next pieces from the engine. Returns whether they are the last.
@@ -135,26 +152,54 @@ impl Underway {
     /// They may not have been written.
     pub(super) fn write(&mut self, files: &Files, clocks: &Clocks) -> io::Result<()> {
         let file = &files.checkpoints[self.file as usize];
-        for (chunk, at) in self.head.chunks(CHUNK_BYTES).zip((0..).step_by(CHUNK_BYTES)) {
-            file.write_at(at, chunk)?;
+        let state = std::mem::take(&mut self.state);
+        if !state.is_empty() {
+            self.state_sum = crc32c_append(self.seed, &state);
+            write_long(file.as_ref(), HEAD_BYTES as u64, &state)?;
+            self.unsynced_bytes += state.len();
         }
-        self.unsynced_bytes += std::mem::take(&mut self.head).len();
         let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.sort_unstable_by_key(|piece| piece.at);
-        let follows = |one: &Piece, other: &Piece| one.at + one.bytes.len() as u64 == other.at;
-        for row in pieces.chunk_by(follows).flat_map(|row| row.chunks(PIECES)) {
+        pieces.sort_unstable_by_key(|piece| piece.chunk);
+        for row in pieces.chunks(PIECES) {
             let slices: Vec<IoSlice<'_>> = row.iter().map(|piece| IoSlice::new(&piece.bytes)).collect();
-            file.write_vectored_at(self.tables_at + row[0].at, &slices)?;
-            let (bytes, sum) = row
-                .iter()
-                .fold((0, 0), |(bytes, sum), piece| (bytes + piece.bytes.len(), crc32c_append(sum, &piece.bytes)));
-            self.sums.push((row[0].at, bytes as u32, sum));
-            self.unsynced_bytes += bytes;
+            file.write_vectored_at(self.end, &slices)?;
+            for Piece { chunk, bytes } in row {
+                let sum = crc32c_append(self.seed, bytes);
+                self.directory[*chunk as usize] = Entry { at: self.end, bytes: bytes.len() as u32, sum };
+                self.end += bytes.len() as u64;
+                self.unsynced_bytes += bytes.len();
+            }
         }
-        if self.is_collected || self.unsynced_bytes >= STEPS_PER_SYNC * self.step_bytes {
+        if self.is_collected {
+            self.write_directory(file.as_ref())?;
+        }
+        if self.is_collected || self.unsynced_bytes >= self.synced_bytes {
             self.unsynced_bytes = 0;
             syncs::sync(file, clocks)?;
         }
+        Ok(())
+    }
+
+    /// Writes what says where all is.
+    fn write_directory(&mut self, file: &dyn Backing) -> io::Result<()> {
+        let mut directory = vec![0; self.directory.len() * ENTRY_BYTES];
+        for (entry, bytes) in self.directory.iter().zip(directory.chunks_exact_mut(ENTRY_BYTES)) {
+            put_u64(bytes, 0, entry.at);
+            put_u32(bytes, 8, entry.bytes);
+            put_u32(bytes, 12, entry.sum);
+        }
+        write_long(file, self.end, &directory)?;
+        let mut head = [0; HEAD_BYTES];
+        put_u32(&mut head, 4, MAGIC);
+        put_u64(&mut head, 8, self.state_bytes);
+        put_u32(&mut head, 16, self.state_sum);
+        put_u32(&mut head, 20, crc32c_append(self.seed, &directory));
+        put_u64(&mut head, 24, self.directory.len() as u64);
+        put_u64(&mut head, 32, self.end);
+        let sum = crc32c_append(self.seed, &head[4..]);
+        put_u32(&mut head, 0, sum);
+        file.write_at(0, &head)?;
+        self.written = (crc32c_append(self.seed, &head), self.end + directory.len() as u64);
         Ok(())
     }
 
@@ -162,6 +207,12 @@ impl Underway {
     pub(super) fn can_be_written(&self) -> bool {
         self.journal.is_some()
     }
+}
+
+/// Writes bytes with no call that takes long.
+fn write_long(file: &dyn Backing, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut chunks = bytes.chunks(CHUNK_BYTES).zip((at..).step_by(CHUNK_BYTES));
+    chunks.try_for_each(|(chunk, at)| file.write_at(at, chunk))
 }
 
 /// The part of the journal that it may grow by while a checkpoint is written.

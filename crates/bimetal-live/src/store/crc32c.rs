@@ -1,7 +1,7 @@
 //! CRC-32C (Castagnoli, as in iSCSI, RFC 3720), of which a store computes one for every page that it reads or writes. `crc_fast` does it by
 //! carry-less multiplication: a page takes a third of the time of the processor's own instruction.
 
-use crc_fast::{CrcAlgorithm, Digest, checksum_combine};
+use crc_fast::{CrcAlgorithm, Digest};
 
 /// Of these bytes.
 #[inline]
@@ -17,11 +17,6 @@ pub fn crc32c_append(sum: u32, bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// Of bytes whose checksum is `sum`, and those behind them, `bytes` long, whose checksum by themselves is `behind`.
-pub fn crc32c_combine(sum: u32, behind: u32, bytes: u64) -> u32 {
-    checksum_combine(CrcAlgorithm::Crc32Iscsi, sum.into(), behind.into(), bytes) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,8 +29,6 @@ mod tests {
             let (first, rest) = bytes.split_at(length);
             assert_eq!(crc32c_append(crc32c(first), rest), ::crc32c::crc32c(&bytes), "{length}");
             assert_eq!(crc32c_append(42, first), ::crc32c::crc32c_append(42, first), "{length}");
-            let combined = crc32c_combine(crc32c_append(42, first), crc32c(rest), rest.len() as u64);
-            assert_eq!(combined, crc32c_append(42, &bytes), "{length}");
         }
     }
 }

@@ -297,7 +297,7 @@ impl Store {
         let collected = upkeep.collect(&mut self.lock());
         let performed = collected.and_then(|()| upkeep.perform());
         let mut committer = self.committer();
-        let concluded = performed.and_then(|()| committer.conclude(&mut upkeep));
+        let concluded = performed.and_then(|()| committer.conclude(&upkeep));
         let mut engine = self.lock();
         let finished = committer.finish_upkeep(&mut engine, upkeep, concluded);
         self.note_failure(&engine);

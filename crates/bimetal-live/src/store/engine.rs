@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bimetal_core::replay::Responses;
 use bimetal_core::request::Op;
 use bimetal_core::save::Image;
-use bimetal_core::scheme::Scheme;
+use bimetal_core::scheme::{Metrics, Scheme};
 
 use super::arena::HostData;
 use super::backing::is_full;
@@ -55,6 +55,9 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no more is known")
 }
 
+/// What a scheme says of itself: its metrics, and its blocks that are always in SLC mode.
+pub(super) type Figures = (Metrics, u32);
+
 /// A scheme, its media, and what has happened to them.
 pub struct Engine {
     pub(super) sectors: u64,
@@ -82,6 +85,8 @@ pub struct Engine {
     pub(super) modelled: Modelled,
     /// The checkpoint on its way, to which tables hand over what is about to change.
     pub(super) image: Option<Image>,
+    /// What the scheme said of itself when it was asked for the last time, if it is to be asked no more.
+    pub(super) last_figures: Option<Figures>,
     /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
     pub(super) held_at_first: usize,
 }
@@ -107,6 +112,19 @@ impl Engine {
                 None
             }
         }
+    }
+
+    /// What the scheme says of itself; nothing if it contradicts itself.
+    pub(super) fn figures(&mut self) -> Figures {
+        if let Some(figures) = &self.last_figures {
+            return figures.clone();
+        }
+        let figures = self.ask(&"figures", |scheme, _| {
+            let mut metrics = Metrics::default();
+            scheme.metrics(&mut metrics);
+            (metrics, scheme.fixed_slc_blocks())
+        });
+        figures.unwrap_or_default()
     }
 
     /// Lets an event happen, at a time of the modelled device or when that ended what came before.

@@ -29,6 +29,7 @@ use super::bytes::Buffer;
 use super::frame::{PageSum, SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::limits::FEW_BYTES;
+use super::places::Survey;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
 use super::state::{Layout, Reader, Writer, bounded};
@@ -110,6 +111,8 @@ pub struct FileMedia {
     host: HostCounts,
     /// Whether the event that happens has done anything.
     is_busy: bool,
+    /// Nothing is moved nor counted any more: what is noted of where it would come from.
+    survey: Option<Box<Survey>>,
 }
 
 impl FileMedia {
@@ -141,12 +144,28 @@ impl FileMedia {
             media_errors: 0,
             host: HostCounts::default(),
             is_busy: false,
+            survey: None,
         }
     }
 
     /// Says what becomes of bytes from now on.
     pub fn set_io(&mut self, io: Io) {
         self.io = io;
+    }
+
+    /// From now on nothing is moved, and no request begins or ends: only where everything comes from is noted.
+    pub fn begin_survey(&mut self) {
+        self.survey = Some(Box::default());
+    }
+
+    /// What is noted of it.
+    pub fn survey(&self) -> Option<&Survey> {
+        self.survey.as_deref()
+    }
+
+    /// The same, to be begun anew.
+    pub fn survey_mut(&mut self) -> Option<&mut Survey> {
+        self.survey.as_deref_mut()
     }
 
     /// Last sequence number in use.

@@ -13,7 +13,7 @@
 //! | what it is kept in | `backing`, `syncs`; `crash_backing` is one for tests |
 //! | the forms of things | `event`, `frame`, `arena`, `label`, `write_buffer`; `limits`: how large they become; `state`, `bitmap`, `slots` |
 //! | whose files they are | `superblock`, `files`; `existing`: what was there before; `directory`, the usual backing |
-//! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `media` |
+//! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `places`, `media` |
 //! | what survives | `batch`, `journal` |
 //! | order of things | `engine`, `checkpoint`, `commit`, `upkeep` |
 //! | reading without the scheme | `extract`, `map`, `scheme_entry` |
@@ -54,6 +54,7 @@ mod map;
 mod media;
 mod names;
 mod open;
+mod places;
 mod reading;
 mod region;
 mod rescue;

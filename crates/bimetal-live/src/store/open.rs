@@ -156,6 +156,7 @@ fn load_checkpoint(
         counts: Counts::default(),
         modelled: Modelled::default(),
         image: None,
+        last_figures: None,
         held_at_first: 0,
     };
     let clocks = Arc::new(Clocks::default());
@@ -212,7 +213,7 @@ impl Committer {
 }
 
 /// The media, erased, over the files that hold their bytes.
-fn open_media(
+pub(super) fn open_media(
     files: &Files,
     superblock: &Superblock,
     contents: &Contents,

@@ -5,29 +5,16 @@ use bimetal_core::scheme::{Entry, ParameterSet, Scheme, SchemeSpec, Shape};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::map::Places;
 use super::media::FileMedia;
 
 /// A scheme over any media whose state can be saved: it can be simulated, checked and kept in a store. There is nothing to implement.
 pub trait StoredScheme:
-    Scheme<SimMedia>
-    + Scheme<Checked<SimMedia>>
-    + Scheme<FileMedia>
-    + Scheme<Places>
-    + Serialize
-    + DeserializeOwned
-    + 'static
+    Scheme<SimMedia> + Scheme<Checked<SimMedia>> + Scheme<FileMedia> + Serialize + DeserializeOwned + 'static
 {
 }
 
 impl<S> StoredScheme for S where
-    S: Scheme<SimMedia>
-        + Scheme<Checked<SimMedia>>
-        + Scheme<FileMedia>
-        + Scheme<Places>
-        + Serialize
-        + DeserializeOwned
-        + 'static
+    S: Scheme<SimMedia> + Scheme<Checked<SimMedia>> + Scheme<FileMedia> + Serialize + DeserializeOwned + 'static
 {
 }
 
@@ -36,5 +23,5 @@ pub fn scheme_entry<P: ParameterSet, S: StoredScheme>(
     spec: &'static SchemeSpec,
     new: fn(&Shape, P) -> Result<S, String>,
 ) -> Entry {
-    Entry::of(spec, new).on::<FileMedia, P, S>(new).on::<Places, P, S>(new)
+    Entry::of(spec, new).on::<FileMedia, P, S>(new)
 }

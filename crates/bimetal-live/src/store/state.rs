@@ -41,8 +41,11 @@ impl Writer<'_> {
 
     /// A list: its length as `u64`, then its numbers.
     pub fn list(&mut self, list: &[u32]) {
+        if save::is_passed_over() {
+            return;
+        }
         self.u64(list.len() as u64);
-        list.iter().for_each(|&number| self.u32(number));
+        self.0.extend(list.iter().flat_map(|number| number.to_le_bytes()));
     }
 
     /// A table, which lies apart.

@@ -45,7 +45,7 @@ use super::names::CHECKPOINTS;
 /// The file's name.
 pub const SUPERBLOCK: &str = "superblock";
 /// The format that this program writes.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 /// The oldest one that it reads.
 const FORMAT_MIN: u32 = 3;
 
@@ -92,7 +92,7 @@ pub struct Names {
 pub struct CheckpointRef {
     /// Which of the two files.
     pub file: u32,
-    /// CRC-32C of its bytes.
+    /// CRC-32C of its head, of which it follows whether the rest is whole; of old formats, of all its bytes.
     pub sum: u32,
     /// Their number.
     pub bytes: u64,

@@ -101,8 +101,8 @@ impl Committer {
     ///
     /// # Errors
     /// The superblock may not have been written.
-    pub fn conclude(&mut self, upkeep: &mut Upkeep) -> io::Result<()> {
-        match &mut upkeep.underway {
+    pub fn conclude(&mut self, upkeep: &Upkeep) -> io::Result<()> {
+        match &upkeep.underway {
             Some(underway) if upkeep.is_complete => self.count_checkpoint(underway),
             _ => Ok(()),
         }
@@ -165,10 +165,10 @@ impl Committer {
     ///
     /// # Errors
     /// The superblock may not have been written.
-    pub(super) fn count_checkpoint(&mut self, underway: &mut Underway) -> io::Result<()> {
+    pub(super) fn count_checkpoint(&mut self, underway: &Underway) -> io::Result<()> {
         let Some((end, bytes)) = underway.journal else { return Ok(()) };
-        let length = underway.bytes();
-        let checkpoint = CheckpointRef { file: underway.file, sum: underway.sum(), bytes: length };
+        let (sum, length) = underway.written;
+        let checkpoint = CheckpointRef { file: underway.file, sum, bytes: length };
         let start = self.journal.start_after(end, bytes);
         self.write_superblock(|superblock| {
             superblock.checkpoint = Some(checkpoint);
@@ -201,9 +201,10 @@ impl Committer {
             self.begin_checkpoint(engine);
             self.note_checkpoint_start();
         }
+        self.underway.iter_mut().for_each(Underway::hurry);
         while let Some(mut upkeep) = self.take_upkeep() {
             let done = upkeep.collect(engine).and_then(|()| upkeep.perform());
-            let done = done.and_then(|()| self.conclude(&mut upkeep));
+            let done = done.and_then(|()| self.conclude(&upkeep));
             self.finish_upkeep(engine, upkeep, done)?;
         }
         Ok(())

@@ -7,12 +7,12 @@
 //! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened
 //! on dies where the stream has none open, and collected first on the die that has fewest erased ones, so that all dies are written to.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::region::valid_counts::{GROUP, ValidCounts};
+use crate::save::{Queue, Table};
 use crate::units::BlockId;
 
 const NONE: u32 = u32::MAX;
@@ -36,7 +36,7 @@ struct Lane<const N: usize> {
 /// A die, or all of them where their blocks are one queue.
 #[derive(Debug, Serialize, Deserialize)]
 struct Die {
-    free: VecDeque<u32>,
+    free: Queue,
     /// The victim that is being collected, and the page to go on from.
     victim: Option<Open>,
     valid_pages: u32,
@@ -58,6 +58,8 @@ pub struct Place {
     pub die: u32,
 }
 
+crate::save::words!(Place { entry: u32, die: u32 });
+
 /// The blocks of a region whose lanes have `N` streams each.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocks<const N: usize> {
@@ -67,8 +69,8 @@ pub struct Blocks<const N: usize> {
     /// In the order of dies.
     counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
-    #[serde(with = "crate::save::fixed")]
-    places: Vec<Place>,
+    #[serde(with = "crate::save::fixed_list")]
+    places: Table<Place>,
     #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
     #[serde(with = "crate::save::sized")]
@@ -88,11 +90,11 @@ impl<const N: usize> Blocks<N> {
         let mut places = vec![Place { entry: 0, die: 0 }; blocks as usize];
         let mut end = 0usize;
         let dies = (0..dies).map(|die| {
-            let free: VecDeque<u32> = (die..blocks).step_by(dies as usize).collect();
+            let free: Queue = (die..blocks).step_by(dies as usize).collect();
             // No group holds blocks of two dies.
             let first = end.next_multiple_of(GROUP);
             end = first;
-            for &block in &free {
+            for block in free.iter() {
                 places[block as usize] = Place { entry: end as u32, die };
                 end += 1;
             }
@@ -102,7 +104,7 @@ impl<const N: usize> Blocks<N> {
         let dies = dies.collect();
         let lanes = vec![Lane { open: [Open { block: NONE, page: data_pages }; N] }; lanes as usize];
         let counts = ValidCounts::new(end, data_pages)?;
-        Ok(Self { data_pages, counts, places, dies, lanes, next_die: 0, stripe_left: 0 })
+        Ok(Self { data_pages, counts, places: places.into(), dies, lanes, next_die: 0, stripe_left: 0 })
     }
 
     /// Pages of a block that take data.
@@ -399,10 +401,9 @@ impl<const N: usize> Blocks<N> {
     pub fn lent(&self) -> impl Iterator<Item = BlockId> {
         let mut is_ours: Vec<bool> =
             self.places.iter().map(|place| self.counts.is_sealed(place.entry as usize)).collect();
-        let open = self.open_blocks().map(|(_, open)| &open.block);
-        let erased =
-            self.dies.iter().flat_map(|die| die.free.iter().chain(die.victim.as_ref().map(|victim| &victim.block)));
-        for &block in open.chain(erased) {
+        let open = self.open_blocks().map(|(_, open)| open.block);
+        let erased = self.dies.iter().flat_map(|die| die.free.iter().chain(die.victim.map(|victim| victim.block)));
+        for block in open.chain(erased) {
             if let Some(is_ours) = is_ours.get_mut(block as usize) {
                 *is_ours = true;
             }
@@ -481,7 +482,7 @@ impl<const N: usize> Blocks<N> {
         let open = self.open_blocks().map(|(lane, open)| (*open, (!is_pooled).then_some(lane)));
         let erased = (0..)
             .zip(&self.dies)
-            .flat_map(|(die, space)| space.free.iter().map(move |&block| (Open { block, page: 0 }, Some(die))));
+            .flat_map(|(die, space)| space.free.iter().map(move |block| (Open { block, page: 0 }, Some(die))));
         for (Open { block, page }, die) in open.chain(erased) {
             if !take(block, die) || page > self.data_pages {
                 return Err(format!("block {block} is not a block of its die to be written, or twice"));

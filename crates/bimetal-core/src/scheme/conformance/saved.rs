@@ -1,11 +1,9 @@
 //! A scheme saved in the middle of its work and restored: nothing shows that it was interrupted.
 
-use std::io::Cursor;
-
 use super::{Case, DEVICES, Device, Model, Pairs, Running, Subject, named, owned};
 use crate::media::{SimMedia, Simulation};
 use crate::part::random::below;
-use crate::save::{self, Image, Piece, Save, read_image};
+use crate::save::{self, Chunks, Image, Save, read_image};
 use crate::scheme::{BuildError, Metrics, Scheme};
 
 impl Running {
@@ -54,12 +52,9 @@ pub fn is_imaged_while_it_serves(subject: &Subject, device: &Device, settings: P
         while !image.collect(1, |out| running.scheme.save(out)) {
             running.serve(requests / 20);
         }
-        let mut tables = vec![0; image.tables_bytes() as usize];
-        for Piece { at, bytes } in image.take() {
-            tables[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
-        }
+        let chunks = Chunks::new(image.chunks(), image.take());
         let shape = device.shape(subject.spec.regions);
-        let restored = read_image(Box::new(Cursor::new(tables)), || {
+        let restored = read_image(Box::new(chunks), true, || {
             (subject.checked)(&shape, &owned(settings), Some(&skeleton)).map_err(|error| error.to_string())
         });
         let mut imaged = Vec::new();

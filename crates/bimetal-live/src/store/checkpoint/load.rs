@@ -1,4 +1,4 @@
-//! A checkpoint is read: its state at once, its large tables piece by piece.
+//! A checkpoint is read: its state at once, its tables chunk by chunk.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use bimetal_core::device::Resolved;
 use bimetal_core::save::{self, Source};
 use bimetal_core::scheme::{self, Scheme};
 
-use super::{CHUNK_BYTES, HEAD_BYTES, MAGIC};
+use super::{CHUNK_BYTES, ENTRY_BYTES, HEAD_BYTES, MAGIC};
 use crate::store::backing::File;
 use crate::store::bytes::{u32_at, u64_at};
 use crate::store::crc32c::crc32c_append;
@@ -18,6 +18,10 @@ use crate::store::media::FileMedia;
 use crate::store::names::CHECKPOINTS;
 use crate::store::state::{Layout, Reader, bounded};
 use crate::store::superblock::{CheckpointRef, Superblock};
+
+/// Head of those of format 5.
+const OLD_MAGIC: u32 = u32::from_le_bytes(*b"BMCP");
+const OLD_HEAD_BYTES: usize = 24;
 
 /// A state that was read: the scheme, and the number of events so far.
 type Restored = (Box<dyn Scheme<FileMedia>>, u64);
@@ -40,41 +44,16 @@ pub fn load(
     if file.length().in_file(name)? < checkpoint.bytes {
         return Err(damaged("it ends too early".into()));
     }
-    let wrong_sum = || damaged("the checksum is wrong".into());
-    let (seed, mut head) = (superblock.seed(), [0; HEAD_BYTES]);
-    file.read_at(0, &mut head).in_file(name)?;
+    let stored =
+        Stored { file: Arc::clone(file), seed: superblock.seed(), bytes: checkpoint.bytes, sum: checkpoint.sum };
     // The number of events, with which those without a head begin, cannot be so large.
-    if u32_at(&head, 4) != MAGIC {
-        let mut state = vec![0; checkpoint.bytes as usize];
-        file.read_at(0, &mut state).in_file(name)?;
-        if crc32c_append(seed, &state) != checkpoint.sum {
-            return Err(wrong_sum());
-        }
-        return restore(&state, Layout::Inline, resolved, media).map_err(damaged);
-    }
-    let (head_sum, state_bytes, state_sum) = (u32_at(&head, 0), u64_at(&head, 8), u32_at(&head, 16));
-    let tables_bytes = checkpoint.bytes.checked_sub(HEAD_BYTES as u64).and_then(|bytes| bytes.checked_sub(state_bytes));
-    let Some(tables_bytes) = tables_bytes.filter(|_| head_sum == crc32c_append(seed, &head[4..])) else {
-        return Err(wrong_sum());
+    let magic = stored.read(4, 4).map(|bytes| u32_at(&bytes, 0)).map_err(damaged)?;
+    let restored = match magic {
+        MAGIC => stored.load(resolved, media),
+        OLD_MAGIC => stored.load_rows(resolved, media),
+        _ => stored.load_inline(resolved, media),
     };
-    let mut state = vec![0; state_bytes as usize];
-    file.read_at(HEAD_BYTES as u64, &mut state).in_file(name)?;
-    if crc32c_append(seed, &state) != state_sum {
-        return Err(wrong_sum());
-    }
-    let sum = Rc::new(Cell::new(crc32c_append(crc32c_append(seed, &head), &state)));
-    let tables = Tables {
-        file: Arc::clone(file),
-        first: HEAD_BYTES as u64 + state_bytes,
-        at: 0,
-        bytes: tables_bytes,
-        sum: Rc::clone(&sum),
-        ahead: Vec::new(),
-        taken: 0,
-    };
-    let restored = save::read_image(Box::new(tables), || restore(&state, Layout::Apart, resolved, media));
-    let restored = restored.map_err(damaged)?;
-    if sum.get() == checkpoint.sum { Ok(restored) } else { Err(wrong_sum()) }
+    restored.map_err(damaged)
 }
 
 fn restore(state: &[u8], layout: Layout, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
@@ -89,40 +68,149 @@ fn restore(state: &[u8], layout: Layout, resolved: &Resolved, media: &mut FileMe
     Ok((scheme, event))
 }
 
-/// The large tables of a checkpoint, read one after the other.
-struct Tables {
+/// A checkpoint as the superblock has it.
+struct Stored {
     file: File,
-    /// Where they begin in the file, the place up to which they were handed out, and their bytes.
-    first: u64,
-    at: u64,
+    seed: u32,
     bytes: u64,
-    /// Checksum of the file up to there.
-    sum: Rc<Cell<u32>>,
-    /// What was read ahead, and how much of it was handed out.
+    sum: u32,
+}
+
+impl Stored {
+    /// Bytes of it, which may be said to be anywhere.
+    fn read(&self, at: u64, bytes: u64) -> Result<Vec<u8>, String> {
+        if at.checked_add(bytes).is_none_or(|end| end > self.bytes) {
+            return Err("it ends too early".into());
+        }
+        let mut read = vec![0; bytes as usize];
+        self.file.read_at(at, &mut read).map_err(|error| error.to_string())?;
+        Ok(read)
+    }
+
+    /// The same, with this checksum.
+    fn read_sound(&self, at: u64, bytes: u64, sum: u32) -> Result<Vec<u8>, String> {
+        self.read(at, bytes).and_then(|read| check_sum(crc32c_append(self.seed, &read), sum).map(|()| read))
+    }
+
+    fn load(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
+        let head = self.read_sound(0, HEAD_BYTES as u64, self.sum)?;
+        check_sum(crc32c_append(self.seed, &head[4..]), u32_at(&head, 0))?;
+        let [state_bytes, chunks, directory_at] = [8, 24, 32].map(|at| u64_at(&head, at));
+        let state = self.read_sound(HEAD_BYTES as u64, state_bytes, u32_at(&head, 16))?;
+        let directory_bytes = chunks.saturating_mul(ENTRY_BYTES as u64);
+        let directory = self.read_sound(directory_at, directory_bytes, u32_at(&head, 20))?;
+        if directory_at + directory_bytes != self.bytes {
+            return Err("more follows its directory".into());
+        }
+        let end = directory_at;
+        let tables =
+            Tables { stored: self, directory, next: 0, end, ahead: Vec::new(), ahead_at: 0, alone: Vec::new() };
+        save::read_image(Box::new(tables), true, || restore(&state, Layout::Apart, resolved, media))
+    }
+
+    /// That of format 5: all tables are whole, one behind the other.
+    fn load_rows(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
+        let head = self.read(0, OLD_HEAD_BYTES as u64)?;
+        check_sum(crc32c_append(self.seed, &head[4..]), u32_at(&head, 0))?;
+        let state = self.read_sound(OLD_HEAD_BYTES as u64, u64_at(&head, 8), u32_at(&head, 16))?;
+        let sum = Rc::new(Cell::new(crc32c_append(crc32c_append(self.seed, &head), &state)));
+        let (at, expected) = ((OLD_HEAD_BYTES + state.len()) as u64, self.sum);
+        let rows = Rows { stored: self, at, sum: Rc::clone(&sum), row: Vec::new() };
+        let restored = save::read_image(Box::new(rows), false, || restore(&state, Layout::Apart, resolved, media))?;
+        check_sum(sum.get(), expected).map(|()| restored)
+    }
+
+    /// That of format 4 and before, in one piece.
+    fn load_inline(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
+        let state = self.read_sound(0, self.bytes, self.sum)?;
+        restore(&state, Layout::Inline, resolved, media)
+    }
+}
+
+fn check_sum(found: u32, expected: u32) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err("the checksum is wrong".into()) }
+}
+
+/// The chunks of a checkpoint's tables.
+struct Tables {
+    stored: Stored,
+    directory: Vec<u8>,
+    /// Byte of the next entry.
+    next: usize,
+    /// Where the chunks end.
+    end: u64,
+    /// What was read ahead, and from where. Chunks mostly lie one behind the other.
     ahead: Vec<u8>,
-    taken: usize,
+    ahead_at: u64,
+    /// A chunk that does not.
+    alone: Vec<u8>,
+}
+
+impl Tables {
+    /// Bytes of the file's chunks, no more than there are.
+    fn bytes(&mut self, at: u64, bytes: usize) -> Result<&[u8], String> {
+        let ahead_end = self.ahead_at + self.ahead.len() as u64;
+        let is_ahead = |at: u64, end: u64| self.ahead_at <= at && at + bytes as u64 <= end;
+        if is_ahead(at, ahead_end) {
+            let first = (at - self.ahead_at) as usize;
+            return Ok(&self.ahead[first..first + bytes]);
+        }
+        let is_next = self.ahead_at <= at && at <= ahead_end + CHUNK_BYTES as u64;
+        if !is_next && !self.ahead.is_empty() {
+            self.alone = self.stored.read(at, bytes as u64)?;
+            return Ok(&self.alone);
+        }
+        self.ahead.resize((self.end - at).min((CHUNK_BYTES).max(bytes) as u64) as usize, 0);
+        self.ahead_at = at;
+        self.stored.file.read_at(at, &mut self.ahead).map_err(|error| error.to_string())?;
+        Ok(&self.ahead[..bytes])
+    }
 }
 
 impl Source for Tables {
-    fn left(&self) -> u64 {
-        self.bytes - self.at
+    fn next(&mut self, all: usize) -> Result<&[u8], String> {
+        let entry = self.directory.get(self.next..self.next + ENTRY_BYTES).ok_or("it lacks a chunk")?;
+        self.next += ENTRY_BYTES;
+        let (at, bytes, sum) = (u64_at(entry, 0), u32_at(entry, 8) as usize, u32_at(entry, 12));
+        if at == 0 {
+            return Ok(&[]);
+        }
+        if bytes > all || at.checked_add(bytes as u64).is_none_or(|end| end > self.end) {
+            return Err("a chunk is not where it is said to be".into());
+        }
+        let seed = self.stored.seed;
+        let chunk = self.bytes(at, bytes)?;
+        check_sum(crc32c_append(seed, chunk), sum)?;
+        Ok(chunk)
     }
 
-    fn read(&mut self, bytes: &mut [u8]) -> Result<(), String> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            if self.taken == self.ahead.len() {
-                let place = self.at + filled as u64;
-                self.ahead.resize((self.bytes - place).min(CHUNK_BYTES as u64) as usize, 0);
-                self.file.read_at(self.first + place, &mut self.ahead).map_err(|error| error.to_string())?;
-                self.taken = 0;
-            }
-            let count = (bytes.len() - filled).min(self.ahead.len() - self.taken);
-            bytes[filled..filled + count].copy_from_slice(&self.ahead[self.taken..self.taken + count]);
-            (filled, self.taken) = (filled + count, self.taken + count);
+    fn is_at_end(&self) -> bool {
+        self.next == self.directory.len()
+    }
+}
+
+/// The tables of a checkpoint of format 5.
+struct Rows {
+    stored: Stored,
+    at: u64,
+    /// Checksum of the file up to there.
+    sum: Rc<Cell<u32>>,
+    row: Vec<u8>,
+}
+
+impl Source for Rows {
+    fn next(&mut self, all: usize) -> Result<&[u8], String> {
+        if self.stored.bytes - self.at < all as u64 {
+            return Err("it ends too early".into());
         }
-        self.sum.set(crc32c_append(self.sum.get(), bytes));
-        self.at += bytes.len() as u64;
-        Ok(())
+        self.row.resize(all, 0);
+        self.stored.file.read_at(self.at, &mut self.row).map_err(|error| error.to_string())?;
+        self.sum.set(crc32c_append(self.sum.get(), &self.row));
+        self.at += all as u64;
+        Ok(&self.row)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.at == self.stored.bytes
     }
 }

@@ -48,12 +48,7 @@ impl Store {
     pub fn status(&self) -> Status {
         let mut engine = self.lock();
         let engine = &mut *engine;
-        let figures = engine.ask(&"figures", |scheme, _| {
-            let mut metrics = Metrics::default();
-            scheme.metrics(&mut metrics);
-            (metrics, scheme.fixed_slc_blocks())
-        });
-        let (metrics, fixed_slc_blocks) = figures.unwrap_or_default();
+        let (metrics, fixed_slc_blocks) = engine.figures();
         self.note_failure(engine);
         let (metadata, buffers) = engine.media.memory_bytes();
         let (events, events_pending) = (engine.events(), engine.events() - engine.durable);

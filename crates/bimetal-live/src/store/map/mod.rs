@@ -51,18 +51,25 @@ mod survey;
 
 use std::io;
 
+use bimetal_core::media::Media;
+use bimetal_core::request::Request;
+use bimetal_core::scheme::{Metrics, Scheme};
+use serde::Serialize;
+
 use super::backing::Backing;
 use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
+use super::checkpoint;
 use super::commit::Committer;
 use super::crc32c::{crc32c, crc32c_append};
 use super::engine::Engine;
 use super::frame::SECTORS_MAX;
 use super::home_disk::HomeDisk;
+use super::open;
+use super::places::Place;
 use bimetal_core::device::Resolved;
 
 pub use reader::Mapped;
-pub use survey::Places;
-use survey::survey;
+use survey::{NOTED_MAX, survey};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMMP");
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"BMMC");
@@ -75,43 +82,6 @@ const RUN_BYTES: usize = 24;
 const RUNS_MAX: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / RUN_BYTES;
 const HOME_DISK: u8 = 255;
 const NOWHERE: u8 = 254;
-
-/// Where a sector lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a page of a region.
-    Flash {
-        /// Position of the region in the device.
-        region: u8,
-        /// Slot within its file.
-        slot: u32,
-        /// Page within the slot.
-        page: u16,
-        /// Sector within the page.
-        sector: u16,
-    },
-    /// On the home disk, as this sector.
-    Disk(u64),
-    /// In no file: it is lost.
-    Nowhere,
-}
-
-impl Place {
-    /// Where the next sector of the same run lies, if there can be one. `page_sectors` has the sectors of a page of each region.
-    fn next(self, page_sectors: &[u32]) -> Option<Self> {
-        match self {
-            Self::Flash { region, slot, page, sector } => {
-                if u32::from(sector) + 1 < page_sectors[usize::from(region)] {
-                    Some(Self::Flash { region, slot, page, sector: sector + 1 })
-                } else {
-                    Some(Self::Flash { region, slot, page: page.checked_add(1)?, sector: 0 })
-                }
-            }
-            Self::Disk(sector) => Some(Self::Disk(sector + 1)),
-            Self::Nowhere => Some(Self::Nowhere),
-        }
-    }
-}
 
 /// Sectors that follow one another, and lie so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,15 +134,31 @@ impl Committer {
         }
     }
 
-    fn try_map(&self, file: &dyn Backing, engine: &Engine, resolved: &Resolved) -> io::Result<()> {
-        let mut saved = Vec::new();
-        engine.scheme.save(&mut saved);
+    fn try_map(&self, file: &dyn Backing, engine: &mut Engine, resolved: &Resolved) -> io::Result<()> {
         let regions = engine.media.regions();
         let page_sectors = regions.iter().map(|region| region.layout.page_sectors() as u32).collect();
         let (store, opening) = (self.superblock.store, self.superblock.openings[0]);
         let mut map = Writer::new(file, store, opening, engine.sectors, page_sectors)?;
-        survey(resolved, &saved, regions, engine.media.written(), &mut map)?;
+        // Nobody is to ask the scheme after this, in which reads happen that did not.
+        engine.last_figures = Some(engine.figures());
+        let reload = |engine: &mut Engine| self.reload(engine, resolved);
+        let surveyed = survey(engine, NOTED_MAX, reload, &mut |sector, place| map.add(sector, place));
+        engine.is_broken = true;
+        surveyed?;
         map.finish().map(|_| ())
+    }
+
+    /// Puts scheme and media back into the state of the last checkpoint. That in which they are is given up first: there is room for
+    /// one of them.
+    fn reload(&self, engine: &mut Engine, resolved: &Resolved) -> io::Result<()> {
+        let (Some(checkpoint), Some(contents)) = (&self.superblock.checkpoint, &self.superblock.contents) else {
+            return Err(io::Error::other("there is no checkpoint"));
+        };
+        engine.scheme = Box::new(Gone);
+        engine.media = open::open_media(&self.files, &self.superblock, contents, resolved).map_err(io::Error::other)?;
+        let loaded = checkpoint::load(&self.files, &self.superblock, checkpoint, resolved, &mut engine.media);
+        engine.scheme = loaded.map_err(io::Error::other)?.0;
+        Ok(())
     }
 
     /// Gives back the room of a map that is not of the store's state. It is void whether that can be done or not.
@@ -182,6 +168,22 @@ impl Committer {
         {
             map.set_len(0).ok();
         }
+    }
+}
+
+/// In place of a scheme that is given up.
+#[derive(Serialize)]
+struct Gone;
+
+impl<M: Media> Scheme<M> for Gone {
+    fn fill(&mut self, _: &mut M) {}
+
+    fn serve(&mut self, _: &mut M, _: &Request) {}
+
+    fn metrics(&self, _: &mut Metrics) {}
+
+    fn check(&self) -> Result<(), String> {
+        Ok(())
     }
 }
 

@@ -5,15 +5,36 @@ use bimetal_core::units::{BlockId, Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::frame::Tag;
+use crate::store::places::Survey;
+
+impl Carried {
+    /// Sectors in a survey, from this note on.
+    fn noted(first: u32) -> Self {
+        Self { ready: 0, from: From::Arena(first) }
+    }
+
+    /// The note of the first of them.
+    fn note(self) -> u32 {
+        match self.from {
+            From::Arena(first) | From::Page(first) => first,
+        }
+    }
+}
 
 impl Media for FileMedia {
     type Data = Carried;
 
     fn host(&self) -> Carried {
+        if self.survey.is_some() {
+            return Carried::noted(Survey::HOST);
+        }
         Carried { ready: self.sim.host(), from: From::Arena(0) }
     }
 
     fn read(&mut self, region: RegionId, page: Ppa, cause: Cause) -> Carried {
+        if let Some(survey) = &mut self.survey {
+            return Carried::noted(survey.read(&self.regions[region.index()], page));
+        }
         let ready = self.sim.read(region, page, cause);
         if self.io == Io::Replay {
             return Carried { ready, from: From::Arena(0) };
@@ -27,6 +48,14 @@ impl Media for FileMedia {
     }
 
     fn program(&mut self, region: RegionId, page: Ppa, parts: &[Part<Carried>], stream: Stream, cause: Cause) {
+        if let Some(survey) = &mut self.survey {
+            let noted = |part: &Part<Carried>| {
+                let Part { data, from, to, sectors } = *part;
+                Part { data: data.note(), from, to, sectors }
+            };
+            let parts: Vec<Part<u32>> = parts.iter().map(noted).collect();
+            return survey.program(&self.regions[region.index()], page, &parts);
+        }
         self.parts.clear();
         let timed = |part: &Part<Carried>| {
             let Part { data, from, to, sectors } = *part;
@@ -49,12 +78,19 @@ impl Media for FileMedia {
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause) {
+        if let Some(survey) = &mut self.survey {
+            return survey.copy(&self.regions[region.index()], from, to);
+        }
         self.sim.copy(region, from, to, stream, cause);
         self.write_row();
         self.copy_bytes(region, from, 1, to);
     }
 
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, stream: Stream, cause: Cause) {
+        if let Some(survey) = &mut self.survey {
+            let region = &self.regions[region.index()];
+            return from.iter().zip(to.0..).for_each(|(&from, to)| survey.copy(region, from, Ppa(to)));
+        }
         self.sim.copy_run(region, from, to, stream, cause);
         self.write_row();
         let mut done = 0;
@@ -67,12 +103,20 @@ impl Media for FileMedia {
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
+        if let Some(survey) = &mut self.survey {
+            let of_region = &mut self.regions[region.index()];
+            survey.erase(region, &of_region.geometry, of_region.geometry.ppa(block, 0));
+            return of_region.erase(block);
+        }
         self.is_busy = true;
         self.sim.erase(region, block, mode, cause);
         self.regions[region.index()].erase(block);
     }
 
     fn deliver(&mut self, data: Carried, from: u32, at: u32, sectors: u32) {
+        if let Some(survey) = &mut self.survey {
+            return survey.deliver(data.note() + from, at, sectors);
+        }
         self.sim.deliver(data.ready, from, at, sectors);
         if self.io == Io::Replay {
             return;
@@ -88,10 +132,16 @@ impl Media for FileMedia {
     }
 
     fn deliver_zeros(&mut self, at: u32, sectors: u32) {
+        if self.survey.is_some() {
+            return;
+        }
         self.sim.deliver_zeros(at, sectors);
     }
 
     fn fetch(&mut self, sector: u64, sectors: u32, cause: Cause) -> Carried {
+        if let Some(survey) = &mut self.survey {
+            return Carried::noted(survey.fetch(sector, sectors));
+        }
         let ready = self.sim.fetch(sector, sectors, cause);
         let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) else {
             return Carried { ready, from: From::Arena(0) };
@@ -108,6 +158,9 @@ impl Media for FileMedia {
     }
 
     fn destage(&mut self, data: Carried, from: u32, sector: u64, sectors: u32, cause: Cause) {
+        if let Some(survey) = &mut self.survey {
+            return survey.destage(data.note() + from, sector, sectors);
+        }
         self.is_busy = true;
         self.sim.destage(data.ready, from, sector, sectors, cause);
         if self.io == Io::Replay {
@@ -120,6 +173,9 @@ impl Media for FileMedia {
     }
 
     fn disk_write(&mut self, sector: u64, from: u32, sectors: u32) {
+        if let Some(survey) = &mut self.survey {
+            return survey.destage(Survey::HOST + from, sector, sectors);
+        }
         self.sim.disk_write(sector, from, sectors);
         if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
             disk.write(sector, self.arena.bytes(from, sectors), self.arena.tags(from, sectors));
