@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bimetal_core::scheme::SCHEMES;
 use bimetal_live::store::backing::Storage;
-use bimetal_live::store::crash_backing::{CrashStorage, Loss};
+use bimetal_live::store::crash_backing::{CrashStorage, Fault, Loss};
 use bimetal_live::store::{CreateOptions, OpenOptions, Store, create, soak};
-use bimetal_live::{BlockDevice, Extent};
+use bimetal_live::{BlockDevice, Extent, IoError};
 
 /// For what must not wait: longer than any machine takes.
 const LONG: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ fn gated(scheme: usize) -> Gated {
     let store = Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
     let ((begins, begun), (gate, open)) = (mpsc::channel(), mpsc::channel::<()>());
     let open = Mutex::new(open);
-    storage.set_meanwhile(Some(Box::new(move || {
+    storage.set_meanwhile(Some(Arc::new(move || {
         begins.send(()).ok();
         // Later syncs find it open.
         open.lock().unwrap().recv().ok();
@@ -90,20 +90,84 @@ fn nobody_waits_for_the_sync_of_another() {
     }
 }
 
+/// Commits that are under way at the same time, at most.
+const COMMITS: u64 = 8;
+
 #[test]
 fn those_who_wait_together_are_served_by_one_commit() {
     let Gated { store, begun, gate, .. } = gated(0);
-    let first = apart(&store, |store| store.write(0, &[1; 512], true).unwrap());
-    begun.recv_timeout(LONG).unwrap();
-    let events = store.events();
-    let writers: Vec<_> = (1..=WRITERS)
-        .map(|writer| apart(&store, move |store| store.write(writer, &[writer as u8; 512], true).unwrap()))
+    let write = |writer: u64| apart(&store, move |store| store.write(writer, &[1; 512], true).unwrap());
+    let first: Vec<_> = (0..COMMITS)
+        .map(|writer| {
+            let done = write(writer);
+            begun.recv_timeout(LONG).unwrap();
+            done
+        })
         .collect();
+    let events = store.events();
+    let others: Vec<_> = (COMMITS..COMMITS + WRITERS).map(write).collect();
     while store.events() < events + WRITERS {
         thread::yield_now();
     }
+    // They have written. Soon they wait, too.
+    thread::sleep(Duration::from_millis(200));
+    assert!(begun.try_recv().is_err(), "there are as many commits under way as there may be");
     drop(gate);
-    first.recv_timeout(LONG).unwrap();
-    writers.iter().for_each(|writer| writer.recv_timeout(LONG).unwrap());
-    assert_eq!(store.status().counts.commits, 2, "the first one, and one for all others");
+    first.iter().chain(&others).for_each(|writer| writer.recv_timeout(LONG).unwrap());
+    assert_eq!(store.status().counts.commits, COMMITS + 1, "one for all who could not begin");
+}
+
+/// Two commits of which the second one is synced first, then the first one, which may fail. Returns what the writers are told.
+fn two_at_once(fails: bool) -> [Result<(), IoError>; 2] {
+    let storage = Arc::new(CrashStorage::new());
+    let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
+    create(storage.as_ref(), &device, &CreateOptions { number: Some(9), ..CreateOptions::default() }).unwrap();
+    let open = || Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
+    let store = Arc::new(open());
+    let ((begins, begun), gates) = (mpsc::channel(), [mpsc::channel::<()>(), mpsc::channel()]);
+    let [(first, first_opens), (second, second_opens)] = gates;
+    let gates = Mutex::new(vec![second_opens, first_opens]);
+    storage.set_meanwhile(Some(Arc::new(move || {
+        let gate = gates.lock().unwrap().pop();
+        begins.send(()).ok();
+        gate.map(|gate| gate.recv().ok());
+    })));
+    let (told, tells) = mpsc::channel();
+    let write = |writer: u64| {
+        let (store, told) = (Arc::clone(&store), told.clone());
+        thread::spawn(move || told.send((writer, store.write(8 * writer, &[1; 4096], true))).unwrap());
+        assert!(begun.recv_timeout(LONG).is_ok(), "a sync begins while another one is in progress");
+    };
+    write(0);
+    write(1);
+    if fails {
+        storage.set_fault(storage.changes() + 2, Fault::Io);
+    }
+    let before = storage.changes();
+    drop(second);
+    while storage.changes() == before {
+        thread::yield_now();
+    }
+    assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "the one before is not durable");
+    drop(first);
+    let mut results = [0, 1].map(|_| tells.recv_timeout(LONG).unwrap());
+    results.sort_by_key(|&(writer, _)| writer);
+    assert_eq!(store.read_only(), fails);
+    drop(store);
+    storage.set_meanwhile(None);
+    storage.restart(Loss::All, 1);
+    let mut bytes = [0; 2 * 4096];
+    open().read(0, &mut bytes).unwrap();
+    assert!(fails || bytes == [1; 2 * 4096], "what was acknowledged is there");
+    results.map(|(_, result)| result)
+}
+
+#[test]
+fn commits_are_synced_at_the_same_time_and_acknowledged_in_their_order() {
+    assert_eq!(two_at_once(false), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_commit_that_fails_takes_those_behind_it_down() {
+    assert_eq!(two_at_once(true), [Err(IoError::Io), Err(IoError::Io)]);
 }

@@ -24,7 +24,7 @@ fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
     }
     println!("{total:?} in {:?}", start.elapsed());
     assert!(total.crashes > 2000 && total.in_recovery > 300 && total.flushes > 3000, "{total:?}");
-    assert!(total.overlapping > 1000, "{total:?}");
+    assert!(total.overlapping > 1000 && total.in_flight > 100, "{total:?}");
 }
 
 /// Whoever makes a store is killed, and the next one is told that it is there: then a power cut takes nothing of it.

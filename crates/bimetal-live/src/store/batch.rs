@@ -13,8 +13,8 @@ pub struct Batch {
     pub first_event: u64,
     /// See there.
     pub first_sequence: u64,
-    /// Events of it that happened before the commit before was durable.
-    pub overlap: u32,
+    /// For each batch that became durable while its events happened, oldest first, the events that had happened by then.
+    pub releases: Vec<u32>,
     /// The events.
     pub events: Vec<Event>,
     /// Sectors of the home disk.
@@ -29,8 +29,8 @@ impl Batch {
     /// One of events alone.
     #[cfg(test)]
     pub fn of_events(first_event: u64, events: Vec<Event>) -> Self {
-        let (first_sequence, overlap, pages) = (0, 0, Vec::new());
-        Self { first_event, first_sequence, overlap, events, disk: None, image: None, pages, has_pages: true }
+        let (first_sequence, releases, pages) = (0, Vec::new(), Vec::new());
+        Self { first_event, first_sequence, releases, events, disk: None, image: None, pages, has_pages: true }
     }
 
     /// One past the number of its last event.

@@ -5,44 +5,82 @@
 //! pages are written and synced before the batch. A crash before the batch is durable leaves the state of the commit before. Slots of
 //! erased blocks are freed, and the home disk is written in place, only after the batch is durable.
 //!
-//! There is one commit at a time. Events that happen during a commit are in the next one.
+//! Several commits may be under way. One batch is taken and written at a time, while batches written before are synced: each by the
+//! thread that wrote it. A batch counts when it and all before it are durable: batches *land* in their order. A sync that fails takes
+//! all batches down that have not landed. Events that happen during a commit are in a later one.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backing::File;
+use super::backing::{File, is_full};
 use super::batch::Batch;
 use super::checkpoint::Underway;
 use super::engine::Engine;
 use super::event::Event;
 use super::files::Files;
-use super::journal::Journal;
+use super::home_disk::Image;
+use super::journal::{Journal, Record};
 use super::region::Leaving;
-use super::superblock::Superblock;
-use super::syncs::Syncs;
+use super::superblock::{Start, Superblock};
+use super::syncs::{self, Syncs};
 use super::times::Clocks;
 use crate::block_device::IoError;
+
+/// Batches that are written and not durable, at most: as many syncs of one file are worth having at the same time. With more,
+/// commits of many clients would be of one client each.
+pub const FLIGHTS_MAX: usize = 8;
+/// Their bytes, from which on no other batch is written: they are in memory until they are durable.
+const FLIGHT_BYTES: u64 = 4 << 20;
+
+/// A batch that is written and has not landed.
+pub struct Flight {
+    record: Record,
+    image: Option<Image>,
+    /// One past the number of its last event.
+    end: u64,
+    /// The end of the journal behind it, and the bytes of that.
+    journal: (Start, u64),
+    began: Instant,
+    /// Whether its sync has ended.
+    is_synced: bool,
+}
+
+/// Memory of a batch that was written.
+#[derive(Default)]
+pub struct Spare {
+    events: Vec<Event>,
+    releases: Vec<u32>,
+}
+
+impl Spare {
+    /// Room for so many events.
+    pub fn new(events: usize) -> Self {
+        Self { events: Vec::with_capacity(events), releases: Vec::with_capacity(FLIGHTS_MAX) }
+    }
+}
 
 impl Engine {
     /// Takes all that has happened since the last time; nothing if nothing has.
     ///
     /// # Errors
     /// Pages for which there was no room before cannot be written yet, or the files failed.
-    fn take_batch(&mut self, spare: &mut Vec<Event>) -> Result<Option<Batch>, IoError> {
+    fn take_batch(&mut self, spare: &mut Spare) -> Result<Option<Batch>, IoError> {
         if self.pending.is_empty() {
             return Ok(None);
         }
         let (pages, has_pages) = self.media.leave().map_err(|error| self.told("a commit", &error))?;
         let disk = self.media.disk().map(|disk| (disk.leave(), disk.image().clone()));
         let (disk, image) = disk.unzip();
-        let events = std::mem::replace(&mut self.pending, std::mem::take(spare));
+        let Spare { events, releases } = std::mem::take(spare);
+        let events = std::mem::replace(&mut self.pending, events);
+        let releases = std::mem::replace(&mut self.releases, releases);
         let (first_event, first_sequence) = (self.first_event, self.first_sequence);
         self.first_event += events.len() as u64;
         self.first_sequence = self.media.sequence();
-        let overlap = std::mem::take(&mut self.overlap);
-        Ok(Some(Batch { first_event, first_sequence, overlap, events, disk, image, pages, has_pages }))
+        Ok(Some(Batch { first_event, first_sequence, releases, events, disk, image, pages, has_pages }))
     }
 }
 
@@ -69,8 +107,10 @@ pub struct Committer {
     pub(super) opened: Instant,
     /// A batch for which there was no room: it comes before any other.
     pub(super) unfinished: Option<Batch>,
+    /// Batches that are written and have not landed, oldest first.
+    pub(super) flights: VecDeque<Flight>,
     /// Memory of the batch before.
-    pub(super) spare: Vec<Event>,
+    pub(super) spare: Spare,
     pub(super) syncs: Syncs,
     pub(super) clocks: Arc<Clocks>,
 }
@@ -114,28 +154,38 @@ impl Unsynced {
 type Left = Vec<Range<usize>>;
 
 impl Committer {
-    /// What is to be made durable next; nothing if all is.
+    /// What is to be made durable next; nothing if all is, or is on its way.
     ///
     /// # Errors
     /// As the host is told.
     pub fn next_batch(&mut self, engine: &mut Engine) -> Result<Option<Batch>, IoError> {
-        let batch = match self.unfinished.take() {
-            Some(batch) => Some(batch),
-            None => engine.take_batch(&mut self.spare)?,
-        };
+        // Slots may have been freed since that was taken, which the batch behind it tells: no checkpoint begins between the two.
+        if let Some(batch) = self.unfinished.take() {
+            return Ok(Some(batch));
+        }
+        let batch = engine.take_batch(&mut self.spare)?;
         self.begin_checkpoint_if_due(engine);
-        if batch.is_none() {
-            self.note_checkpoint_start();
+        if batch.is_none() && self.flights.is_empty() {
+            self.note_checkpoint_start((self.journal.end(), self.journal.bytes()));
         }
         Ok(batch)
     }
 
-    /// Makes a batch durable. Takes as long as the files do, and nothing of the engine.
+    /// Whether batches must land before another one is written.
+    pub fn is_crowded(&self) -> bool {
+        let bytes = |flight: &Flight| flight.record.header().bytes();
+        !self.flights.is_empty()
+            && (self.flights.len() >= FLIGHTS_MAX
+                || self.flights.iter().map(bytes).sum::<u64>() >= FLIGHT_BYTES
+                || self.is_checkpoint_due())
+    }
+
+    /// Writes a batch. Takes as long as the files do, and nothing of the engine.
     ///
     /// # Errors
-    /// It may not be. After one that [`is_full`](super::backing::is_full) it is not, and can be written again.
-    pub fn write(&mut self, batch: &Batch) -> io::Result<Left> {
-        let start = Instant::now();
+    /// It may not be written. After one that [`is_full`] it is not, and can be written again.
+    pub fn write(&mut self, batch: &Batch) -> io::Result<Flight> {
+        let began = Instant::now();
         batch.pages.iter().try_for_each(Leaving::write)?;
         let files: Vec<&File> = batch.pages.iter().map(Leaving::file).collect();
         if batch.has_pages {
@@ -144,43 +194,83 @@ impl Committer {
         } else {
             self.syncs.at_once(&files)?;
         }
-        self.journal.write(batch)?;
-        self.syncs.at_once(&[self.journal.file()])?;
-        self.journal.seal()?;
-        self.clocks.committed(start);
-        // Durable: what follows is done again by recovery if it is cut short.
-        let (index, data) = self.journal.sectors();
-        let Some(image) = &batch.image else { return Ok(Left::new()) };
+        let record = self.journal.write(batch, self.flights.len())?;
+        let journal = (self.journal.end(), self.journal.bytes());
+        Ok(Flight { record, image: batch.image.clone(), end: batch.end(), journal, began, is_synced: false })
+    }
+
+    /// A batch is on its way. Returns the file that is to be synced for it.
+    ///
+    /// # Errors
+    /// As the host is told: it could not be written. If there was no room, it comes before any other when there is some.
+    pub fn launch(&mut self, engine: &mut Engine, batch: Batch, written: io::Result<Flight>) -> Result<File, IoError> {
+        match written {
+            Ok(flight) => {
+                let Batch { mut events, mut releases, .. } = batch;
+                events.clear();
+                releases.clear();
+                self.spare = Spare { events, releases };
+                self.flights.push_back(flight);
+                self.note_journal(engine);
+                Ok(Arc::clone(self.journal.file()))
+            }
+            Err(error) if is_full(&error) => {
+                self.unfinished = Some(batch);
+                self.abandon_checkpoint(engine);
+                Err(engine.told("a commit", &error))
+            }
+            Err(error) => Err(self.fail(engine, error)),
+        }
+    }
+
+    /// A batch may not be durable, and none behind it counts. What was not written of them stays in memory.
+    pub fn fail(&mut self, engine: &mut Engine, error: io::Error) -> IoError {
+        self.flights.clear();
+        self.abandon_checkpoint(engine);
+        // To write it again would be to let its events happen twice.
+        engine.told("a commit", &if is_full(&error) { io::Error::other(error) } else { error })
+    }
+
+    /// The sync for the batch that ends before that event has ended.
+    pub fn note_synced(&mut self, end: u64) {
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.end == end) {
+            flight.is_synced = true;
+        }
+    }
+
+    /// The next batch that lands: it is durable, and all before it are.
+    pub fn next_landing(&mut self) -> Option<Flight> {
+        self.flights.pop_front_if(|flight| flight.is_synced)
+    }
+
+    /// Does what is to be done in the files when a batch is durable. Recovery does it again if it is cut short.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn land(&mut self, flight: &Flight) -> io::Result<Left> {
+        self.journal.seal(&flight.record)?;
+        self.clocks.committed(flight.began);
+        let (index, data) = flight.record.sectors();
+        let Some(image) = &flight.image else { return Ok(Left::new()) };
         self.written.add(image.files(), data.len());
         image.place(index, data)
     }
 
-    /// Tells the engine what has become of a batch.
+    /// Tells the engine that a batch has landed.
     ///
     /// # Errors
     /// As the host is told.
-    pub fn finish(&mut self, engine: &mut Engine, batch: Batch, written: io::Result<Left>) -> Result<(), IoError> {
-        let left = match written {
-            Ok(left) => left,
-            Err(error) => {
-                self.unfinished = Some(batch);
-                self.abandon_checkpoint(engine);
-                return Err(engine.told("a commit", &error));
-            }
-        };
-        engine.durable = batch.end();
-        let Batch { mut events, disk, pages, .. } = batch;
-        events.clear();
-        self.spare = events;
-        drop((disk, pages));
-        engine.media.left();
-        let (index, data) = self.journal.sectors();
+    pub fn finish(&mut self, engine: &mut Engine, flight: Flight, landed: io::Result<Left>) -> Result<(), IoError> {
+        let left = landed.map_err(|error| self.fail(engine, error))?;
+        engine.left();
+        engine.durable = flight.end;
+        let (index, data) = flight.record.sectors();
         if let Some(disk) = engine.media.disk() {
             disk.left(index, data, &left);
         }
-        engine.overlap = engine.pending.len() as u32;
         engine.counts.commits += 1;
-        self.note_checkpoint_start();
+        self.note_checkpoint_start(flight.journal);
+        self.journal.recycle(flight.record);
         self.note_journal(engine);
         Ok(())
     }
@@ -191,8 +281,14 @@ impl Committer {
     /// As the host is told.
     pub fn commit_all(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         while let Some(batch) = self.next_batch(engine)? {
-            let written = self.write(&batch);
-            self.finish(engine, batch, written)?;
+            let (end, written) = (batch.end(), self.write(&batch));
+            let file = self.launch(engine, batch, written)?;
+            syncs::sync(&file, &self.clocks).map_err(|error| self.fail(engine, error))?;
+            self.note_synced(end);
+            while let Some(flight) = self.next_landing() {
+                let landed = self.land(&flight);
+                self.finish(engine, flight, landed)?;
+            }
         }
         Ok(())
     }
@@ -208,10 +304,16 @@ impl Committer {
         Ok(())
     }
 
+    /// Whether a checkpoint should begin with the next batch. All batches before that are durable then: the slots that wait for one
+    /// commit are all that its state can tell.
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        self.underway.is_none() && !self.is_kept_up && self.journal.bytes() >= self.checkpoint_at
+    }
+
     /// With the events of the next batch taken, or none, all that has happened is in batches: if a checkpoint is due, it begins.
     pub(super) fn begin_checkpoint_if_due(&mut self, engine: &mut Engine) {
-        let is_free = engine.image.is_none() && !self.is_kept_up && engine.pending.is_empty();
-        if is_free && self.journal.bytes() >= self.checkpoint_at {
+        let is_settled = engine.image.is_none() && engine.pending.is_empty() && self.flights.is_empty();
+        if is_settled && self.is_checkpoint_due() {
             self.begin_checkpoint(engine);
         }
     }
@@ -223,9 +325,8 @@ impl Committer {
         self.checkpoint_from = self.journal.bytes();
     }
 
-    /// A batch is durable: a checkpoint that was begun with it has what is in the journal so far.
-    pub(super) fn note_checkpoint_start(&mut self) {
-        let end = (self.journal.end(), self.journal.bytes());
+    /// The journal is durable up to its end there: a checkpoint that was begun with the last batch before that has all of it.
+    pub(super) fn note_checkpoint_start(&mut self, end: (Start, u64)) {
         if let Some(underway) = &mut self.underway {
             underway.journal.get_or_insert(end);
         }
@@ -255,7 +356,8 @@ impl Committer {
     /// Tells the engine how the journal stands.
     pub(super) fn note_journal(&self, engine: &mut Engine) {
         engine.journal_bytes = self.journal.bytes();
-        engine.journal_memory_bytes = self.journal.memory_bytes();
+        let flying = self.flights.iter().map(|flight| flight.record.memory_bytes());
+        engine.journal_memory_bytes = self.journal.memory_bytes() + flying.sum::<usize>();
         engine.lacks_journal = self.journal.lacks_room(self.room_bytes);
     }
 }

@@ -208,7 +208,7 @@ fn crashed() -> io::Error {
 }
 
 /// What happens elsewhere while a file is synced.
-pub type Meanwhile = Box<dyn FnMut() + Send>;
+pub type Meanwhile = Arc<dyn Fn() + Send + Sync>;
 
 /// Files in memory, shared by all that are opened from it.
 #[derive(Default)]
@@ -267,7 +267,7 @@ impl CrashStorage {
     }
 
     /// Calls something whenever a file is about to be synced, as if another thread did it meanwhile; nothing any more if there is
-    /// nothing.
+    /// nothing. What it syncs calls it again.
     pub fn set_meanwhile(&self, meanwhile: Option<Meanwhile>) {
         *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = meanwhile;
     }
@@ -380,10 +380,8 @@ impl Backing for Handle {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // One that syncs itself finds nothing to do.
-        if let Ok(mut meanwhile) = self.meanwhile.try_lock()
-            && let Some(meanwhile) = meanwhile.as_mut()
-        {
+        let meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(meanwhile) = meanwhile {
             meanwhile();
         }
         let mut files = self.lock();

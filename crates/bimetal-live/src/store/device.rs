@@ -2,6 +2,7 @@
 
 mod status;
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use bimetal_core::device::Resolved;
 
 use super::arena::HostData;
-use super::backing::Storage;
+use super::backing::{File, Storage};
 use super::commit::Committer;
 use super::engine::Engine;
 use super::error::StoreError;
@@ -20,22 +21,26 @@ use super::limits::Limits;
 use super::open::{self, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
+use super::syncs;
 use super::times::Clocks;
-use super::waiters::Waiters;
+use super::waiters::{Lead, Waiters};
 use crate::block_device::{BlockDevice, Extent, IoError, Payload};
 
 pub use status::Status;
 
 /// An open store.
 ///
-/// Two locks. The engine's is held while a request is planned, never during a sync. The committer's is held during a commit, by the
-/// thread that leads it. A thread that needs both locks the committer first. Upkeep needs neither while it works on files.
+/// Two locks. The engine's is held while a request is planned, never during a sync. The committer's is held while a batch is written, by
+/// the thread that leads the commit, and not while its journal is synced. A thread that needs both locks the committer first. Upkeep
+/// needs neither while it works on files.
 pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
     /// There is upkeep to do, or a thread has given it back.
     upkeep: Condvar,
+    /// Batches have landed, or will not.
+    landing: Condvar,
     clocks: Arc<Clocks>,
     /// When it was open before, and since when it is.
     power: Power,
@@ -71,6 +76,7 @@ impl Store {
             committer: Mutex::new(committer),
             waiters: Waiters::default(),
             upkeep: Condvar::new(),
+            landing: Condvar::new(),
             options,
             is_frozen: AtomicBool::new(options.read_only),
             is_closed: AtomicBool::new(false),
@@ -103,7 +109,7 @@ impl Store {
     /// # Errors
     /// Something may not be durable.
     pub fn close(&self) -> Result<(), IoError> {
-        let mut committer = self.settled_committer();
+        let mut committer = self.quiet_committer();
         let mut engine = self.lock();
         if self.is_closed.swap(true, Ordering::Relaxed) || self.options.read_only {
             return Ok(());
@@ -175,15 +181,49 @@ impl Store {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The committer, with nobody at work on the upkeep and no batch under way.
+    fn quiet_committer(&self) -> MutexGuard<'_, Committer> {
+        let mut committer = self.settled_committer();
+        while !committer.flights.is_empty() || committer.is_kept_up {
+            let landed = self.landing.wait_while(committer, |committer| !committer.flights.is_empty());
+            let committed = landed.unwrap_or_else(PoisonError::into_inner);
+            let kept_up = self.upkeep.wait_while(committed, |committer| committer.is_kept_up);
+            committer = kept_up.unwrap_or_else(PoisonError::into_inner);
+        }
+        committer
+    }
+
+    /// The committer, with room for another batch under way.
+    fn uncrowded_committer(&self) -> MutexGuard<'_, Committer> {
+        let free = self.landing.wait_while(self.committer(), |committer| committer.is_crowded());
+        free.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks at what is inside.
     pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Committer, &mut Engine) -> T) -> T {
-        look(&mut self.settled_committer(), &mut self.lock())
+        look(&mut self.quiet_committer(), &mut self.lock())
     }
 
     /// Looks at the engine, unless somebody has it.
     #[cfg(feature = "soak")]
     pub(super) fn try_look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.engine.try_lock().ok().map(|engine| look(&engine))
+    }
+
+    /// Commits, unless this thread would have to wait for another: batches before this one may still be under way then. Tells `begins`
+    /// how many will be.
+    #[cfg(feature = "soak")]
+    pub(super) fn try_commit(&self, begins: impl FnOnce(usize)) {
+        let Ok(committer) = self.committer.try_lock() else { return };
+        if committer.is_crowded() || committer.is_kept_up {
+            return;
+        }
+        begins(committer.flights.len() + 1);
+        drop(committer);
+        if let Some(lead) = self.waiters.try_lead() {
+            // The next request that needs the files is told of a failure.
+            self.commit(lead).ok();
+        }
     }
 
     fn note_failure(&self, engine: &Engine) {
@@ -251,42 +291,81 @@ impl Store {
 
     /// Makes durable all events before this one. Those that wait meanwhile are served by the next commit together.
     fn make_durable(&self, events: u64) -> Result<(), IoError> {
-        let waiter = self.waiters.enter();
-        while let Some(lead) = waiter.turn(events) {
-            let mut committer = self.committer();
-            if let Some(at_most) = committer.syncs.worth_waiting() {
-                lead.gather(at_most);
-            }
-            let committed = self.commit(&mut committer);
-            let engine = self.lock();
-            lead.has_ended(engine.durable);
-            let is_upkeep_late = committer.is_upkeep_late(&engine);
-            drop((lead, engine));
-            if committer.needs_upkeep() {
-                self.upkeep.notify_one();
-            }
-            drop(committer);
-            committed?;
-            if is_upkeep_late {
-                self.catch_up()?;
-            }
+        while let Some(lead) = self.waiters.turn(events) {
+            self.commit(lead)?;
         }
         Ok(())
     }
 
-    /// Makes durable what has happened so far.
-    fn commit(&self, committer: &mut Committer) -> Result<(), IoError> {
+    /// Commits what has happened so far and is in no batch yet: writes the batch, and syncs it while others may lead. It may still be
+    /// under way afterwards, as one before it is.
+    fn commit(&self, lead: Lead<'_>) -> Result<(), IoError> {
+        let Some((end, journal)) = self.write_batch(lead)? else { return Ok(()) };
+        let start = Instant::now();
+        let synced = syncs::sync(&journal, &self.clocks);
+        self.land(end, start.elapsed(), synced)
+    }
+
+    /// Writes a batch of what has happened so far, if anything has. Returns one past its last event, and the file that is to be synced.
+    fn write_batch(&self, lead: Lead<'_>) -> Result<Option<(u64, File)>, IoError> {
+        let mut committer = self.uncrowded_committer();
+        if let Some(at_most) = committer.syncs.worth_waiting() {
+            drop(committer);
+            lead.gather(at_most);
+            committer = self.uncrowded_committer();
+        }
         let mut engine = self.lock();
         engine.check_writable(false)?;
         let batch = committer.next_batch(&mut engine);
         self.note_failure(&engine);
+        let Some(batch) = batch? else {
+            lead.found_nothing(engine.durable);
+            return Ok(None);
+        };
         drop(engine);
-        let Some(batch) = batch? else { return Ok(()) };
+        let end = batch.end();
+        lead.took(end);
         let written = committer.write(&batch);
         let mut engine = self.lock();
-        let finished = committer.finish(&mut engine, batch, written);
+        let launched = committer.launch(&mut engine, batch, written);
         self.note_failure(&engine);
-        finished
+        if committer.unfinished.is_some() {
+            lead.gave_back();
+        } else if launched.is_err() {
+            self.waiters.failed();
+            self.landing.notify_all();
+        }
+        launched.map(|journal| Some((end, journal)))
+    }
+
+    /// The sync for the batch that ends before that event has ended. It lands, and those behind it that are synced, if all before it have.
+    fn land(&self, end: u64, took: Duration, synced: io::Result<()>) -> Result<(), IoError> {
+        let mut committer = self.committer();
+        committer.syncs.note(took);
+        committer.note_synced(end);
+        let mut done = synced.map_err(|error| committer.fail(&mut self.lock(), error));
+        while let Some(flight) = committer.next_landing() {
+            let landed = committer.land(&flight);
+            let mut engine = self.lock();
+            done = committer.finish(&mut engine, flight, landed);
+            if done.is_ok() {
+                self.waiters.landed(engine.durable);
+            }
+        }
+        let engine = self.lock();
+        self.note_failure(&engine);
+        if done.is_err() {
+            self.waiters.failed();
+        }
+        let is_upkeep_late = committer.is_upkeep_late(&engine);
+        drop(engine);
+        self.landing.notify_all();
+        if committer.needs_upkeep() {
+            self.upkeep.notify_one();
+        }
+        drop(committer);
+        done?;
+        if is_upkeep_late { self.catch_up() } else { Ok(()) }
     }
 
     /// Does a step of the upkeep, if there is any to do. Returns whether there was.

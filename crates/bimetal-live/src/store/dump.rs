@@ -78,7 +78,7 @@ fn dump_journal(
                 let offset = journal.offset() - bytes;
                 let mut text =
                     format!("batch {batch} at byte {offset}, {bytes} bytes, {} sectors of the disk\n", header.sectors);
-                for (event, number) in journal.events().zip(header.first_event + 1..) {
+                for (event, number) in journal.record().events().zip(header.first_event + 1..) {
                     // Writing to a text cannot fail.
                     match super::event::Event::decode(event, sectors) {
                         Some(event) => writeln!(text, "  event {number}: {event:?}").ok(),

@@ -20,7 +20,7 @@ use super::backing::is_full;
 use super::event::Event;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
-use super::journal::{Header, Journal};
+use super::journal::Record;
 use super::limits::{Limits, NUMBER_MAX};
 use super::media::FileMedia;
 use super::reading::{Misread, Reading};
@@ -68,10 +68,10 @@ pub struct Engine {
     pub(super) limits: Limits,
     /// Writes are refused because the file system is full.
     pub(super) is_full: bool,
-    /// Events that no commit has taken yet, how many of them happened while one was under way, the number of the first, and the
-    /// last sequence number before it.
+    /// Events that no commit has taken yet, how many of them had happened when batches before became durable, the number of the
+    /// first, and the last sequence number before it.
     pub(super) pending: Vec<Event>,
-    pub(super) overlap: u32,
+    pub(super) releases: Vec<u32>,
     pub(super) first_event: u64,
     pub(super) first_sequence: u64,
     /// One past the last event by which the host would lose something, and one past the last that is durable.
@@ -155,16 +155,18 @@ impl Engine {
     ///
     /// # Errors
     /// It is not that of such a device, or the home disk cannot be written.
-    pub(super) fn replay(&mut self, header: &Header, journal: &Journal, holds: bool) -> Result<(), String> {
+    pub(super) fn replay(&mut self, record: &Record, holds: bool) -> Result<(), String> {
+        let header = record.header();
         if header.first_event != self.first_event {
             return Err(format!(
                 "batch {} begins with event {}, not {}",
                 header.batch, header.first_event, self.first_event
             ));
         }
-        if header.overlap > header.events {
+        let mut releases = record.releases().peekable();
+        if !record.releases().is_sorted() || record.releases().any(|events| events > header.events) {
             return Err(format!(
-                "batch {} has fewer events than happened before the one before it was durable",
+                "batch {} has fewer events than happened before ones before it were durable",
                 header.batch
             ));
         }
@@ -173,13 +175,13 @@ impl Engine {
         }
         self.media.set_sequence(header.sequence);
         self.pending.clear();
-        for bytes in journal.events() {
+        for bytes in record.events() {
             let event = Event::decode(bytes, self.sectors);
             self.pending.push(event.ok_or_else(|| format!("batch {} has an event that cannot be", header.batch))?);
         }
         for number in 0..self.pending.len() {
-            if number == header.overlap as usize {
-                // Slots are free again at the very event at which they were.
+            // Slots are free again at the very event at which they were.
+            while releases.next_if_eq(&(number as u32)).is_some() {
                 self.media.left();
             }
             let event = self.pending[number];
@@ -188,16 +190,14 @@ impl Engine {
                 return Err(format!("batch {}: {}", header.batch, failure.what));
             }
         }
-        if header.overlap == header.events {
-            self.media.left();
-        }
+        releases.for_each(|_| self.media.left());
         self.first_event += self.pending.len() as u64;
         self.pending.clear();
-        for (region, offset, frames) in journal.runs() {
+        for (region, offset, frames) in record.runs() {
             let put_back = self.media.put_back(region, offset, frames, holds);
             put_back.map_err(|error| format!("batch {}: {error}", header.batch))?;
         }
-        let (index, data) = journal.sectors();
+        let (index, data) = record.sectors();
         if !HomeDisk::can_be(index, self.sectors) {
             return Err(format!("batch {} has a sector that cannot be", header.batch));
         }
@@ -212,6 +212,12 @@ impl Engine {
         self.media.begin_commit();
         self.first_sequence = self.media.sequence();
         Ok(())
+    }
+
+    /// A batch is durable: what waits for it is free, which the next batch tells.
+    pub(super) fn left(&mut self) {
+        self.media.left();
+        self.releases.push(self.pending.len() as u32);
     }
 
     /// Lets an event of the host happen.

@@ -17,7 +17,7 @@
 //! 8   u64   sequence number of the host write
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -200,9 +200,9 @@ pub struct HomeDisk {
     is_dirty: bool,
     /// Since the last commit began.
     fresh: Written,
-    /// Of a commit under way.
-    leaving: Option<Arc<Written>>,
-    spare: Option<Written>,
+    /// Of commits under way, oldest first.
+    leaving: VecDeque<Arc<Written>>,
+    spare: Vec<Written>,
     entries: Vec<u8>,
     /// Sectors that are durable in the journal only.
     waiting: BTreeMap<u64, Waiting>,
@@ -215,8 +215,8 @@ impl HomeDisk {
             image: Image { image, sums, seed },
             is_dirty: false,
             fresh: Written::new(),
-            leaving: None,
-            spare: None,
+            leaving: VecDeque::new(),
+            spare: Vec::new(),
             entries: Vec::new(),
             waiting: BTreeMap::new(),
         }
@@ -250,7 +250,7 @@ impl HomeDisk {
         for (((tag, bytes), entry), sector) in
             tags.iter_mut().zip(bytes.chunks_exact_mut(SECTOR)).zip(entries).zip(sector..)
         {
-            let leaving = || self.leaving.as_ref().and_then(|leaving| leaving.get(sector));
+            let leaving = || self.leaving.iter().rev().find_map(|leaving| leaving.get(sector));
             if let Some((written, data)) = self.fresh.get(sector).or_else(leaving) {
                 *tag = written;
                 bytes.copy_from_slice(data);
@@ -277,10 +277,9 @@ impl HomeDisk {
 
     /// A commit begins: what it is to make durable.
     pub fn leave(&mut self) -> Arc<Written> {
-        debug_assert!(self.leaving.is_none());
-        let fresh = self.spare.take().unwrap_or_else(Written::new);
+        let fresh = self.spare.pop().unwrap_or_else(Written::new);
         let leaving = Arc::new(std::mem::replace(&mut self.fresh, fresh));
-        self.leaving = Some(Arc::clone(&leaving));
+        self.leaving.push_back(Arc::clone(&leaving));
         leaving
     }
 
@@ -289,7 +288,7 @@ impl HomeDisk {
         index.chunks_exact(INDEX_BYTES).all(|entry| numbered(entry, 0).0 < sectors)
     }
 
-    /// A commit has its sectors in place, but for `left`: those wait for room.
+    /// The oldest commit under way has its sectors in place, but for `left`: those wait for room.
     pub fn left(&mut self, index: &[u8], data: &[u8], left: &[Range<usize>]) {
         for run in runs(index) {
             let start = numbered(index, run.start).0;
@@ -299,9 +298,9 @@ impl HomeDisk {
                 self.waited(start, run.len());
             }
         }
-        if let Some(mut written) = self.leaving.take().and_then(Arc::into_inner) {
+        if let Some(mut written) = self.leaving.pop_front().and_then(Arc::into_inner) {
             written.clear();
-            self.spare = Some(written);
+            self.spare.push(written);
         }
     }
 
@@ -361,8 +360,8 @@ impl HomeDisk {
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         let waiting = self.waiting.len() * size_of::<(u64, Waiting)>();
-        let written = [Some(&self.fresh), self.leaving.as_deref(), self.spare.as_ref()];
-        waiting + written.into_iter().flatten().map(Written::memory_bytes).sum::<usize>()
+        let written = self.leaving.iter().map(Arc::as_ref).chain(&self.spare).chain([&self.fresh]);
+        waiting + written.map(Written::memory_bytes).sum::<usize>()
     }
 }
 

@@ -9,13 +9,15 @@
 //! 32   u32   events
 //! 36   u32   sectors of the home disk
 //! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
-//! 44   u32   events of it that happened before the batch before it was durable
+//! 44   u32   batches that became durable while its events happened
 //! 48   u32   runs of pages that it has
 //! 52   u32   bytes of them
-//! 56         zeros
+//! 56   u32   batches right before it that were not durable when it was written
+//! 60   u32   1; in formats before 6 zero, and byte 44 has the events of it that happened before the batch before it was durable
 //! 64         events, 16 bytes each
 //!            index of the runs, 16 bytes each: u64 first byte in the file of the region, u32 bytes, u8 region, 3 zeros
 //!            index of the sectors, 16 bytes each, in ascending order
+//!            for each batch that became durable meanwhile, oldest first: u32 events of this batch that had happened by then
 //!            zeros up to a multiple of 512
 //!            the sectors, 512 bytes each
 //!            the runs
@@ -25,9 +27,15 @@
 //! one is that is needed. A batch lies behind the one before it, or, where there is no room for it, at the beginning of the file, if what
 //! is there is needed no more, or at the end.
 //!
-//! A batch is written with one write and then synced; it happened if it is whole. After that its *seal* is written, the header alone with the magic `BMJS`, which says that it was durable: it tells a batch that was
-//! torn by a crash from one that was damaged later. It is in the file of the superblock, in the place of the seal before
-//! it, so that whatever cuts the journal short leaves it alone.
+//! A batch is written with one write and then synced; it happened if it is whole, and all before it are. When all these are durable its
+//! *seal* is written, the header alone with the magic `BMJS`, which says so: it tells a batch that was torn by a crash from one that was
+//! damaged later. It is in the file of the superblock, in the place of the seal before it, so that whatever cuts the journal short
+//! leaves it alone.
+//!
+//! Batches are written while ones before them are being synced. A crash may tear one of these and leave whole ones behind it, which
+//! never happened. Each says how many before it were not durable yet: one that could not be there if the torn one had not been durable
+//! tells of damage. Those that never happened stay in the file, behind batches that get the same numbers later. They are known by
+//! their sequence numbers, as each opening goes on with higher ones: those of batches never descend.
 //!
 //! A batch that programmed a few pages has them, so that one sync makes all of it durable: the files of the regions are synced before
 //! the journal starts again. One that programmed more is written when they are durable where they belong.
@@ -36,6 +44,7 @@
 //! being made.
 
 use std::io;
+use std::ops::Range;
 
 use super::backing::{ATOMIC_BYTES, File, is_full};
 use super::batch::Batch;
@@ -52,7 +61,10 @@ const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
 const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
 const HEADER_BYTES: usize = 64;
 const RUN_INDEX_BYTES: usize = 16;
+const RELEASE_BYTES: usize = 4;
 const BLOCK: usize = ATOMIC_BYTES as usize;
+/// What byte 60 of a batch has.
+const FORM: u32 = 1;
 
 /// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
 /// that is collected during that commit.
@@ -69,7 +81,7 @@ pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
 }
 
 /// What a batch says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Its number.
     pub batch: u64,
@@ -81,13 +93,16 @@ pub struct Header {
     pub events: u32,
     /// How many sectors of the home disk.
     pub sectors: u32,
-    /// Events of it that happened while the batch before it was being made durable: only then were slots free again that this one
-    /// waited for.
-    pub overlap: u32,
+    /// Batches that became durable while its events happened: only then were slots free again that wait for them. In a batch without
+    /// form, which knows of one batch only, the events that happened before.
+    releases: u32,
     /// Runs of pages that it has, and their bytes.
     pub runs: u32,
     /// See there.
     pub run_bytes: u32,
+    /// Batches right before it that were not durable when it was written.
+    under_way: u32,
+    form: u32,
     body_sum: u32,
     is_seal: bool,
 }
@@ -102,9 +117,11 @@ impl Header {
         put_u32(bytes, 32, self.events);
         put_u32(bytes, 36, self.sectors);
         put_u32(bytes, 40, self.body_sum);
-        put_u32(bytes, 44, self.overlap);
+        put_u32(bytes, 44, self.releases);
         put_u32(bytes, 48, self.runs);
         put_u32(bytes, 52, self.run_bytes);
+        put_u32(bytes, 56, self.under_way);
+        put_u32(bytes, 60, self.form);
         let sum = crc32c_append(seed, &bytes[4..HEADER_BYTES]);
         put_u32(bytes, 0, sum);
     }
@@ -120,9 +137,11 @@ impl Header {
             sequence: u64_at(bytes, 24),
             events: u32_at(bytes, 32),
             sectors: u32_at(bytes, 36),
-            overlap: u32_at(bytes, 44),
+            releases: u32_at(bytes, 44),
             runs: u32_at(bytes, 48),
             run_bytes: u32_at(bytes, 52),
+            under_way: u32_at(bytes, 56),
+            form: u32_at(bytes, 60),
             body_sum: u32_at(bytes, 40),
             is_seal: magic == SEAL,
         })
@@ -136,8 +155,13 @@ impl Header {
         self.run_index_at() + self.runs as usize * RUN_INDEX_BYTES
     }
 
+    fn releases_at(&self) -> usize {
+        self.index_at() + self.sectors as usize * INDEX_BYTES
+    }
+
     fn data_at(&self) -> usize {
-        (self.index_at() + self.sectors as usize * INDEX_BYTES).next_multiple_of(BLOCK)
+        let releases = if self.form == 0 { 0 } else { self.releases as usize };
+        (self.releases_at() + releases * RELEASE_BYTES).next_multiple_of(BLOCK)
     }
 
     /// Its length in bytes.
@@ -147,6 +171,94 @@ impl Header {
 
     fn runs_at(&self) -> usize {
         self.data_at() + self.sectors as usize * SECTOR
+    }
+}
+
+/// A batch as it is in the file.
+#[derive(Default)]
+pub struct Record {
+    header: Header,
+    bytes: Buffer,
+}
+
+impl Record {
+    /// What it says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// A part of it; nothing of one that was not read.
+    fn part(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.bytes().get(range).unwrap_or_default()
+    }
+
+    /// The 16 bytes of each event.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.part(HEADER_BYTES..self.header.run_index_at()).chunks_exact(EVENT_BYTES)
+    }
+
+    /// For each batch that became durable meanwhile, in their order, the events of this one that had happened by then.
+    pub fn releases(&self) -> impl Iterator<Item = u32> {
+        let of_one_before = (self.header.form == 0).then_some(self.header.releases);
+        let listed = if self.header.form == 0 { 0 } else { self.header.releases as usize };
+        let from = self.header.releases_at();
+        let list = self.part(from..from + listed * RELEASE_BYTES).chunks_exact(RELEASE_BYTES);
+        of_one_before.into_iter().chain(list.map(|entry| u32_at(entry, 0)))
+    }
+
+    /// Index and data of the home disk.
+    pub fn sectors(&self) -> (&[u8], &[u8]) {
+        let index = self.part(self.header.index_at()..self.header.releases_at());
+        (index, self.part(self.header.data_at()..self.header.runs_at()))
+    }
+
+    /// Runs of pages: region, first byte in its file, frames.
+    pub fn runs(&self) -> impl Iterator<Item = (u8, u64, &[u8])> {
+        let index = self.part(self.header.run_index_at()..self.header.index_at());
+        let mut frames = self.part(self.header.runs_at()..self.bytes.bytes().len());
+        index.chunks_exact(RUN_INDEX_BYTES).map_while(move |entry| {
+            let (run, rest) = frames.split_at_checked(u32_at(entry, 8) as usize)?;
+            frames = rest;
+            Some((entry[12], u64_at(entry, 0), run))
+        })
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Writes a batch to it, of which the header has the numbers.
+    fn encode(&mut self, batch: &Batch, seed: u32) {
+        let header = &mut self.header;
+        self.bytes.resize(header.bytes() as usize);
+        let bytes = self.bytes.bytes_mut();
+        for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
+            event.encode(bytes);
+        }
+        for ((region, run), bytes) in batch.runs().zip(bytes[header.run_index_at()..].chunks_exact_mut(RUN_INDEX_BYTES))
+        {
+            put_u64(bytes, 0, run.offset());
+            put_u32(bytes, 8, run.frames().len() as u32);
+            put_u32(bytes, 12, region.into());
+        }
+        let mut runs = &mut bytes[header.runs_at()..];
+        for (_, run) in batch.runs() {
+            let (place, rest) = runs.split_at_mut(run.frames().len());
+            place.copy_from_slice(run.frames());
+            runs = rest;
+        }
+        let (head, data) = bytes.split_at_mut(header.data_at());
+        let (index, releases) = head[header.index_at()..].split_at_mut(header.sectors as usize * INDEX_BYTES);
+        releases.fill(0);
+        for (&events, entry) in batch.releases.iter().zip(releases.chunks_exact_mut(RELEASE_BYTES)) {
+            put_u32(entry, 0, events);
+        }
+        if let Some(disk) = &batch.disk {
+            disk.encode(index, data);
+        }
+        header.body_sum = crc32c_append(seed, &bytes[HEADER_BYTES..]);
+        header.encode(bytes, seed);
     }
 }
 
@@ -167,16 +279,26 @@ pub struct Journal {
     /// Where the batches behind all others begin, while ones at the beginning of the file are needed that come before these and after
     /// the first one: there was no room between.
     tail: Option<u64>,
-    /// A batch, being written or read.
-    batch: Buffer,
+    /// Last sequence number in use before the latest batch, or more: no batch behind it has a lower one.
+    sequence: u64,
+    /// The batch that was read last.
+    record: Record,
+    /// Memory of batches that were written.
+    spare: Vec<Record>,
 }
 
 impl Journal {
     /// A journal in a file that has so much room, with its seal in another file, that begins there.
     pub fn new(file: File, seal: File, seed: u32, first: Start, room_bytes: u64) -> Self {
-        let batch = Buffer::new(BLOCK);
         let Start { batch: next, offset: start } = first;
-        Self { file, seal, seed, start, used: 0, offset: start, next, room_end: room_bytes, tail: None, batch }
+        let (record, spare) = (Record::default(), Vec::new());
+        let (used, offset, room_end, tail, sequence) = (0, start, room_bytes, None, 0);
+        Self { file, seal, seed, start, used, offset, next, room_end, tail, sequence, record, spare }
+    }
+
+    /// What it is read for begins with this sequence number: batches of lower ones never happened.
+    pub fn begin_after(&mut self, sequence: u64) {
+        self.sequence = sequence;
     }
 
     /// Bytes of the batches that are needed.
@@ -238,50 +360,44 @@ impl Journal {
         &self.file
     }
 
-    /// Appends a batch, which is not durable before its file was synced, and not part of the journal before [`Journal::seal`].
+    /// Appends a batch, of which `under_way` before it are not durable yet. It is not before its file was synced, and does not count
+    /// before [`Journal::seal`].
     ///
     /// # Errors
     /// It may not have been written. After one that [`is_full`] it can be written again.
-    pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let sectors = batch.disk.as_ref().map_or(0, |disk| disk.len()) as u32;
-        let mut header = Header {
+    pub fn write(&mut self, batch: &Batch, under_way: usize) -> io::Result<Record> {
+        let mut record = self.spare.pop().unwrap_or_default();
+        record.header = Header {
             batch: self.next,
             first_event: batch.first_event,
             sequence: batch.first_sequence,
             events: batch.events.len() as u32,
-            sectors,
-            overlap: batch.overlap,
+            sectors: batch.disk.as_ref().map_or(0, |disk| disk.len()) as u32,
+            releases: batch.releases.len() as u32,
             runs: batch.runs().count() as u32,
             run_bytes: batch.runs().map(|(_, run)| run.frames().len()).sum::<usize>() as u32,
+            under_way: under_way as u32,
+            form: FORM,
             body_sum: 0,
             is_seal: false,
         };
-        self.batch.resize(header.bytes() as usize);
-        let bytes = self.batch.bytes_mut();
-        for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
-            event.encode(bytes);
+        record.encode(batch, self.seed);
+        let (at, bytes) = (self.place(record.header.bytes()), record.header.bytes());
+        match self.file.write_at(at, record.bytes.bytes()) {
+            Ok(()) => {
+                self.passed(at, bytes);
+                Ok(record)
+            }
+            Err(error) => {
+                self.spare.push(record);
+                Err(error)
+            }
         }
-        for ((region, run), bytes) in batch.runs().zip(bytes[header.run_index_at()..].chunks_exact_mut(RUN_INDEX_BYTES))
-        {
-            put_u64(bytes, 0, run.offset());
-            put_u32(bytes, 8, run.frames().len() as u32);
-            put_u32(bytes, 12, region.into());
-        }
-        let mut runs = &mut bytes[header.runs_at()..];
-        for (_, run) in batch.runs() {
-            let (place, rest) = runs.split_at_mut(run.frames().len());
-            place.copy_from_slice(run.frames());
-            runs = rest;
-        }
-        let (head, data) = bytes.split_at_mut(header.data_at());
-        let index = &mut head[header.index_at()..];
-        index[sectors as usize * INDEX_BYTES..].fill(0);
-        if let Some(disk) = &batch.disk {
-            disk.encode(&mut index[..sectors as usize * INDEX_BYTES], data);
-        }
-        header.body_sum = crc32c_append(self.seed, &bytes[HEADER_BYTES..]);
-        header.encode(bytes, self.seed);
-        self.file.write_at(self.place(header.bytes()), self.batch.bytes())
+    }
+
+    /// The memory of a batch is needed no more.
+    pub fn recycle(&mut self, record: Record) {
+        self.spare.push(record);
     }
 
     /// A batch lies there.
@@ -295,58 +411,35 @@ impl Journal {
         self.next += 1;
     }
 
-    /// The batch that was written last is durable, and all that it lists.
+    /// A batch is durable, with all that it lists and all batches before it.
     ///
     /// # Errors
     /// That it was cannot be written down.
-    pub fn seal(&mut self) -> io::Result<()> {
-        let Some(header) = Header::decode(self.batch.bytes(), self.seed) else { return Ok(()) };
-        self.passed(self.place(header.bytes()), header.bytes());
+    pub fn seal(&mut self, record: &Record) -> io::Result<()> {
         let mut seal = [0; BLOCK];
-        Header { is_seal: true, ..header }.encode(&mut seal, self.seed);
+        Header { is_seal: true, ..record.header }.encode(&mut seal, self.seed);
         // To append it again would be to let its events happen twice.
         self.seal
             .write_at(SEAL_AT, &seal)
             .map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
-    /// Runs of pages of the batch that was last read: region, first byte in its file, frames.
-    pub fn runs(&self) -> impl Iterator<Item = (u8, u64, &[u8])> {
-        let header = Header::decode(self.batch.bytes(), self.seed);
-        let (index, mut frames) = header.map_or((&[][..], &[][..]), |header| {
-            let bytes = self.batch.bytes();
-            (&bytes[header.run_index_at()..header.index_at()], &bytes[header.runs_at()..])
-        });
-        index.chunks_exact(RUN_INDEX_BYTES).map_while(move |entry| {
-            let (run, rest) = frames.split_at_checked(u32_at(entry, 8) as usize)?;
-            frames = rest;
-            Some((entry[12], u64_at(entry, 0), run))
-        })
+    /// The batch that was read last.
+    pub fn record(&self) -> &Record {
+        &self.record
     }
 
     /// The header of the batch that comes next, if it begins there and the file is so long.
     fn expected(&self, bytes: &[u8], at: u64, length: u64) -> Option<Header> {
-        let header = Header::decode(bytes, self.seed).filter(|header| header.batch == self.next && !header.is_seal)?;
-        (header.bytes() <= length.saturating_sub(at)).then_some(header)
+        Header::decode(bytes, self.seed).filter(|header| self.is_next(header, at, length))
     }
 
-    fn is_whole(&self, header: &Header, bytes: &[u8]) -> bool {
-        header.body_sum == crc32c_append(self.seed, &bytes[HEADER_BYTES..])
-    }
-
-    /// Index and data of the home disk in the batch that was last written or read.
-    pub fn sectors(&self) -> (&[u8], &[u8]) {
-        let bytes = self.batch.bytes();
-        let Some(header) = Header::decode(bytes, self.seed) else { return (&[], &[]) };
-        let index_end = header.index_at() + header.sectors as usize * INDEX_BYTES;
-        (&bytes[header.index_at()..index_end], &bytes[header.data_at()..header.runs_at()])
-    }
-
-    /// The 16 bytes of each event of the batch that was last read.
-    pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        let header = Header::decode(self.batch.bytes(), self.seed);
-        let end = header.map_or(HEADER_BYTES, |header| header.run_index_at());
-        self.batch.bytes()[HEADER_BYTES..end].chunks_exact(EVENT_BYTES)
+    /// Whether a header is that of the batch that comes next, and the file is so long.
+    fn is_next(&self, header: &Header, at: u64, length: u64) -> bool {
+        header.batch == self.next
+            && !header.is_seal
+            && header.sequence >= self.sequence
+            && header.bytes() <= length.saturating_sub(at)
     }
 
     /// Reads the next batch; `None` at the end.
@@ -367,20 +460,28 @@ impl Journal {
 
     /// Reads the next batch if it lies there, whole.
     fn read_batch(&mut self, at: u64, length: u64) -> io::Result<Option<Header>> {
-        self.batch.resize(BLOCK);
-        self.file.read_at(at, self.batch.bytes_mut())?;
-        let Some(header) = self.expected(self.batch.bytes(), at, length) else { return Ok(None) };
-        self.batch.resize(header.bytes() as usize);
-        self.file.read_at(at, self.batch.bytes_mut())?;
-        if !self.is_whole(&header, self.batch.bytes()) {
+        let mut head = Buffer::new(BLOCK);
+        self.file.read_at(at, head.bytes_mut())?;
+        let Some(header) = self.expected(head.bytes(), at, length) else { return Ok(None) };
+        if !self.read_whole(&header, at)? {
             return Ok(None);
         }
         self.passed(at, header.bytes());
+        self.sequence = header.sequence;
         Ok(Some(header))
     }
 
-    /// Looks for the next batch elsewhere, whole, and for what could not be there if there were none: a seal of it or of a later one, or
-    /// a later batch.
+    /// Reads a batch with that header. Returns whether it is whole.
+    fn read_whole(&mut self, header: &Header, at: u64) -> io::Result<bool> {
+        let Record { header: read, bytes } = &mut self.record;
+        *read = *header;
+        bytes.resize(header.bytes() as usize);
+        self.file.read_at(at, bytes.bytes_mut())?;
+        Ok(header.body_sum == crc32c_append(self.seed, &bytes.bytes()[HEADER_BYTES..]))
+    }
+
+    /// Looks for the next batch elsewhere, whole, and for what could not be there if it had never been durable: a seal of it or of a
+    /// later one, or a later batch that was written when it was.
     fn look_behind(&mut self, length: u64) -> Result<Option<u64>, JournalError> {
         const CHUNK: u64 = 1 << 20;
         let mut chunk = Buffer::new(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
@@ -390,8 +491,8 @@ impl Journal {
             let seed = self.seed;
             let headers = chunk.bytes().chunks_exact(BLOCK).map(|block| Header::decode(block, seed));
             for (header, at) in headers.zip((at..).step_by(BLOCK)).filter_map(|(header, at)| Some((header?, at))) {
-                is_damaged |= header.batch > self.next;
-                if header.batch == self.next && at != self.offset && self.is_there(&header, at, length)? {
+                is_damaged |= header.batch.saturating_sub(header.under_way.into()) > self.next;
+                if at != self.offset && self.is_next(&header, at, length) && self.read_whole(&header, at)? {
                     return Ok(Some(at));
                 }
             }
@@ -401,16 +502,6 @@ impl Journal {
         self.seal.read_at(SEAL_AT, &mut seal)?;
         is_damaged |= Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= self.next);
         if is_damaged { Err(JournalError::Damaged { batch: self.next, offset: self.offset }) } else { Ok(None) }
-    }
-
-    /// Whether a batch with that header is there, whole.
-    fn is_there(&mut self, header: &Header, at: u64, length: u64) -> io::Result<bool> {
-        if header.is_seal || header.bytes() > length.saturating_sub(at) {
-            return Ok(false);
-        }
-        self.batch.resize(header.bytes() as usize);
-        self.file.read_at(at, self.batch.bytes_mut())?;
-        Ok(self.is_whole(header, self.batch.bytes()))
     }
 
     /// Where it begins once a checkpoint holds its first `bytes` bytes, up to `end`. If that is all of it, it begins in the file anew.
@@ -431,7 +522,7 @@ impl Journal {
 
     /// Bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.batch.capacity()
+        self.record.memory_bytes() + self.spare.iter().map(Record::memory_bytes).sum::<usize>()
     }
 }
 
@@ -454,8 +545,9 @@ mod tests {
     fn append(journal: &mut Journal, events: usize) {
         let batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }; events]);
         journal.make_room((HEADER_BYTES + events * EVENT_BYTES).next_multiple_of(BLOCK) as u64).unwrap();
-        journal.write(&batch).unwrap();
-        journal.seal().unwrap();
+        let record = journal.write(&batch, 0).unwrap();
+        journal.seal(&record).unwrap();
+        journal.recycle(record);
     }
 
     /// The numbers of the batches that are read, and where the journal goes on.
@@ -466,6 +558,58 @@ mod tests {
             numbers.push(header.batch);
         }
         (numbers, journal)
+    }
+
+    /// Appends a batch of one event, while so many before it are not durable.
+    fn append_in_flight(journal: &mut Journal, sequence: u64, under_way: usize) {
+        let mut batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }]);
+        batch.first_sequence = sequence;
+        journal.write(&batch, under_way).unwrap();
+    }
+
+    #[test]
+    fn a_torn_batch_ends_the_journal_unless_it_was_durable() {
+        let storage = CrashStorage::new();
+        let files =
+            ["journal", "superblock"].map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
+        let start = Start::of_file(1);
+        let mut journal = open(&files, start);
+        append(&mut journal, 1);
+        (0..3).for_each(|under_way| append_in_flight(&mut journal, 0, under_way));
+        assert_eq!(read(&files, start).0, [1, 2, 3, 4]);
+        files[0].write_at(FIRST_BATCH_AT + 512 + 64, &[9]).unwrap();
+        let (numbers, mut journal) = read(&files, start);
+        assert_eq!(numbers, [1], "those behind it never happened");
+        // They are still there, behind a batch of the same length.
+        append_in_flight(&mut journal, 1, 0);
+        let (numbers, mut journal) = read(&files, start);
+        assert_eq!(numbers, [1, 2]);
+        append_in_flight(&mut journal, 1, 1);
+        append_in_flight(&mut journal, 1, 1);
+        files[0].write_at(FIRST_BATCH_AT + 512 + 64, &[9]).unwrap();
+        let damaged = open(&files, Start { batch: 2, offset: FIRST_BATCH_AT + 512 }).read_next();
+        assert!(
+            matches!(damaged, Err(JournalError::Damaged { batch: 2, .. })),
+            "the last one was written when it was durable"
+        );
+    }
+
+    #[test]
+    fn batches_of_before_have_one_release() {
+        let storage = CrashStorage::new();
+        let files =
+            ["journal", "superblock"].map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
+        let mut journal = open(&files, Start::of_file(1));
+        let mut batch = Batch::of_events(1, vec![Event::Idle { pages: 1 }]);
+        batch.releases = vec![0, 0, 1];
+        let record = journal.write(&batch, 0).unwrap();
+        assert_eq!(record.releases().collect::<Vec<_>>(), [0, 0, 1]);
+        let mut bytes = record.bytes.bytes().to_vec();
+        Header { form: 0, releases: 1, ..record.header }.encode(&mut bytes, 7);
+        files[0].write_at(FIRST_BATCH_AT, &bytes).unwrap();
+        let mut journal = open(&files, Start::of_file(1));
+        assert_eq!(journal.read_next().unwrap().map(|header| header.events), Some(1));
+        assert_eq!(journal.record().releases().collect::<Vec<_>>(), [1]);
     }
 
     #[test]

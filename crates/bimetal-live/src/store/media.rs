@@ -106,6 +106,8 @@ pub struct FileMedia {
     held: BTreeMap<(u8, u64), Vec<u8>>,
     held_bytes: usize,
     releases: u64,
+    /// Commits that have begun and are not durable.
+    leaving: usize,
     failure: Option<Failure>,
     media_errors: u64,
     host: HostCounts,
@@ -140,6 +142,7 @@ impl FileMedia {
             held: BTreeMap::new(),
             held_bytes: 0,
             releases: 0,
+            leaving: 0,
             failure: None,
             media_errors: 0,
             host: HostCounts::default(),
@@ -359,6 +362,7 @@ impl FileMedia {
 
     /// A commit begins whose pages are in the files already: events are replayed.
     pub fn begin_commit(&mut self) {
+        self.leaving += 1;
         self.regions.iter_mut().for_each(Region::pass);
     }
 
@@ -369,6 +373,7 @@ impl FileMedia {
     /// The files cannot be written. After one that [`is_full`](super::backing::is_full) it can be done again.
     pub fn leave(&mut self) -> io::Result<(Vec<Leaving>, bool)> {
         self.place_held()?;
+        self.leaving += 1;
         let waiting = self.regions.iter().try_fold(0, |sum, region| Some(sum + region.waiting_bytes()?));
         let are_few = waiting.is_some_and(|bytes| bytes <= FEW_BYTES);
         Ok((self.regions.iter_mut().filter_map(Region::leave).collect(), are_few))
@@ -399,9 +404,15 @@ impl FileMedia {
         self.regions.iter_mut().filter_map(Region::take_dirty).chain(of_disk.into_iter().flatten()).collect()
     }
 
-    /// A commit is durable: what it made superfluous is free.
+    /// Whether a commit has begun that is not durable.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving > 0
+    }
+
+    /// The oldest of the commits that have begun is durable: what it made superfluous is free.
     pub fn left(&mut self) {
         self.releases += 1;
+        self.leaving = self.leaving.saturating_sub(1);
         let punches = self.io == Io::Files;
         self.regions.iter_mut().for_each(|region| region.left(punches));
     }

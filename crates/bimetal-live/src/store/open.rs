@@ -1,5 +1,6 @@
 //! Opening a store: named steps, each of which may be cut short and done again.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use bimetal_core::device::Resolved;
 
 use super::backing::Storage;
 use super::checkpoint;
-use super::commit::{Committer, Unsynced};
+use super::commit::{Committer, FLIGHTS_MAX, Spare, Unsynced};
 use super::create::random_number;
 use super::engine::{Counts, Engine, Modelled, panic_text};
 use super::error::{InFile, StoreError};
@@ -121,7 +122,7 @@ fn load_checkpoint(
     let (sectors, limits) = (resolved.shape.logical_sectors, options.limits);
     let room_bytes = journal::room_bytes(sectors, contents.disk.is_some());
     let [file, seal] = [files.journal(), &files.superblock].map(Arc::clone);
-    let journal = Journal::new(file, seal, superblock.seed(), superblock.journal, room_bytes);
+    let mut journal = Journal::new(file, seal, superblock.seed(), superblock.journal, room_bytes);
     if !options.read_only {
         // What is read may be in the page cache only: it must not be lost once something has been built on it.
         journal.file().sync().in_file(JOURNAL)?;
@@ -136,6 +137,7 @@ fn load_checkpoint(
     // Blocks that were erased in the last events of the checkpoint keep their slots until those of the next commit, as ever.
     media.begin_commit();
     let first_sequence = media.sequence();
+    journal.begin_after(first_sequence);
     let journal_limit = limits.journal_limit(sectors);
     let engine = Engine {
         sectors,
@@ -145,7 +147,7 @@ fn load_checkpoint(
         limits,
         is_full: false,
         pending: Vec::with_capacity(limits.events),
-        overlap: 0,
+        releases: Vec::with_capacity(FLIGHTS_MAX),
         first_event,
         first_sequence,
         changed: first_event,
@@ -174,7 +176,8 @@ fn load_checkpoint(
         room_bytes: 2 * journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
         opened: Instant::now(),
         unfinished: None,
-        spare: Vec::with_capacity(limits.events),
+        flights: VecDeque::with_capacity(FLIGHTS_MAX),
+        spare: Spare::new(limits.events),
         syncs: Syncs::new(Arc::clone(&clocks)),
         clocks,
     };
@@ -240,13 +243,15 @@ fn replay(
     let journal = &mut committer.journal;
     while let Some(header) = journal.read_next().map_err(in_journal)? {
         let damaged = |what| StoreError::Damaged { file: JOURNAL.into(), what };
-        engine.replay(&header, journal, read_only).map_err(damaged)?;
+        engine.replay(journal.record(), read_only).map_err(damaged)?;
         recovery.batches += 1;
         recovery.events += u64::from(header.events);
         recovery.disk_sectors += u64::from(header.sectors);
     }
-    // The last commit is durable, too.
-    engine.media.left();
+    // All that is in the journal is durable by now.
+    while engine.media.is_leaving() {
+        engine.left();
+    }
     committer.note_journal(engine);
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! there. Slots are given out in an order that depends on nothing but the operations, so that replaying them gives the
 //! same map, and none is ever written down between checkpoints.
 
+use std::collections::VecDeque;
 use std::io;
 
 use bimetal_core::save::Table;
@@ -20,9 +21,9 @@ pub struct Slots {
     /// Free ones, as a stack; the lowest `punched` of them have been given back to the file system.
     free: Vec<u32>,
     punched: u32,
-    /// Those whose block was erased since the last commit, and the first of them that a commit under way will free.
+    /// Those whose block was erased since the last durable commit, and how many of them each commit under way will free, oldest first.
     parked: Vec<u32>,
-    leaving: u32,
+    leaving: VecDeque<u32>,
     /// Slots that were ever in use.
     total: u32,
     /// Those after them for which room was taken since the store was opened.
@@ -38,7 +39,7 @@ impl Slots {
             free: Vec::with_capacity(room),
             punched: 0,
             parked: Vec::with_capacity(room),
-            leaving: 0,
+            leaving: VecDeque::new(),
             total: 0,
             ahead: 0,
         }
@@ -77,14 +78,15 @@ impl Slots {
 
     /// A commit begins: what is parked is free once that is durable.
     pub fn leave(&mut self) {
-        self.leaving = self.parked.len() as u32;
+        let before: u32 = self.leaving.iter().sum();
+        self.leaving.push_back(self.parked() - before);
     }
 
-    /// A commit is durable: what was parked when it began is free. Calls `punch` with slots that are not needed soon, all but the last
-    /// `kept` that were freed.
+    /// The oldest commit under way is durable: what was parked when it began is free. Calls `punch` with slots that are not needed soon,
+    /// all but the last `kept` that were freed.
     pub fn release(&mut self, kept: u32, mut punch: impl FnMut(u32)) {
-        self.free.extend(self.parked.drain(..self.leaving as usize));
-        self.leaving = 0;
+        let freed = self.leaving.pop_front().unwrap_or(0);
+        self.free.extend(self.parked.drain(..freed as usize));
         while self.free.len() as u32 - self.punched > kept {
             punch(self.free[self.punched as usize]);
             self.punched += 1;
@@ -184,6 +186,29 @@ mod tests {
         assert_eq!((slots.attach(0), slots.total, slots.parked()), (0, 3, 1));
         assert_eq!(slots.attach(3), 3, "slot 1 waits for the next commit");
         slots.check(4).unwrap();
+    }
+
+    #[test]
+    fn commits_under_way_free_their_slots_one_after_the_other() {
+        let mut slots = Slots::new(4);
+        let release = |slots: &mut Slots| slots.release(9, |_| panic!("nothing is to be punched"));
+        (0..3).for_each(|block| assert_eq!(slots.attach(block), block as u32));
+        for block in 0..3 {
+            slots.detach(block);
+            slots.leave();
+        }
+        assert_eq!(slots.attach(3), 3);
+        release(&mut slots);
+        assert_eq!((slots.attach(0), slots.attach(1), slots.parked()), (0, 4, 2));
+        release(&mut slots);
+        release(&mut slots);
+        assert_eq!((slots.attach(2), slots.parked()), (2, 0));
+        slots.check(4).unwrap();
+        slots.detach(0);
+        slots.leave();
+        release(&mut slots);
+        release(&mut slots);
+        assert_eq!((slots.attach(0), slots.leaving.len()), (0, 0));
     }
 
     #[test]

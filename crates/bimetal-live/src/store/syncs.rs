@@ -93,6 +93,11 @@ impl Syncs {
         others.fold(done, |done, helper| done.and(helper.synced.recv().unwrap_or_else(|_| Err(ended()))))
     }
 
+    /// A file was synced elsewhere, which took so long.
+    pub fn note(&mut self, took: Duration) {
+        self.last = took;
+    }
+
     /// How long it is worth waiting for others that want something to be durable, too.
     pub fn worth_waiting(&self) -> Option<Duration> {
         (self.last >= WORTH_A_THREAD).then_some(self.last / WAITING_PART)

@@ -199,7 +199,7 @@ impl Committer {
         if self.underway.as_ref().is_none_or(|underway| underway.journal != Some(end)) {
             self.abandon_checkpoint(engine);
             self.begin_checkpoint(engine);
-            self.note_checkpoint_start();
+            self.note_checkpoint_start(end);
         }
         self.underway.iter_mut().for_each(Underway::hurry);
         while let Some(mut upkeep) = self.take_upkeep() {

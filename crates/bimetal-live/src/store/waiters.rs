@@ -1,21 +1,47 @@
-//! Threads that wait for a commit. One of them leads it, for all events before it begins.
+//! Threads that wait for a commit. One of them at a time leads: it takes a batch of all events so far and writes it. The others wait
+//! for the batch that has their events, or that will have them. While its sync goes on, the next one may be led.
 //!
-//! Clients that write synchronously come back together when a commit has ended. A commit that began with the first of them would make
-//! the others wait for a second one. So a commit begins when as many threads wait as at the end of the commit before, or after a
-//! quarter of the time of a sync.
+//! Clients that write synchronously come back together when a batch has landed. A batch of the first of them would leave the others
+//! to the next one. So a batch is taken when as many threads wait for it as waited for the one that landed last, or after a small part
+//! of the time of a sync.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::commit::FLIGHTS_MAX;
+
+/// Batches that somebody may wait for: those under way, and the next one.
+const BATCHES: usize = FLIGHTS_MAX + 1;
+
+/// A batch that was taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// One past its last event.
+    end: u64,
+    /// Threads that waited for it then.
+    count: usize,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    /// Threads that wait.
-    count: usize,
-    /// Threads that waited when the last commit had ended.
-    expected: usize,
     is_led: bool,
-    /// One past the last event that the last commit made durable.
+    /// One past the last event that is durable.
     durable: u64,
+    /// Number of the oldest batch that has not landed, and of the next one.
+    oldest: usize,
+    next: usize,
+    /// Batches by their numbers, modulo [`BATCHES`].
+    taken: [Taken; BATCHES],
+    /// Threads that wait for the next one, and those that waited for the one that landed last.
+    count: usize,
+    expected: usize,
+}
+
+impl State {
+    /// The batch that has the event before `events`, or will have it.
+    fn batch_of(&self, events: u64) -> usize {
+        (self.oldest..self.next).find(|&batch| self.taken[batch % BATCHES].end >= events).unwrap_or(self.next)
+    }
 }
 
 /// The threads that wait for a commit of one store.
@@ -23,11 +49,9 @@ struct State {
 pub struct Waiters {
     state: Mutex<State>,
     arrival: Condvar,
-    end: Condvar,
+    /// What is told to those who wait for a batch: that it has landed, that it will not, or that one of them may lead it.
+    ends: [Condvar; BATCHES],
 }
-
-/// A thread that waits, until this is dropped.
-pub struct Waiter<'a>(&'a Waiters);
 
 /// The lead of a commit, until this is dropped.
 pub struct Lead<'a>(&'a Waiters);
@@ -37,36 +61,53 @@ impl Waiters {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the calling thread.
-    pub fn enter(&self) -> Waiter<'_> {
+    /// Waits until all events before `events` are durable (`None`), or until the calling thread is to lead the next commit.
+    pub fn turn(&self, events: u64) -> Option<Lead<'_>> {
+        let mut state = self.lock();
+        let mut is_counted = false;
+        while state.durable < events {
+            let batch = state.batch_of(events);
+            if batch == state.next && !std::mem::replace(&mut is_counted, true) {
+                state.count += 1;
+                if state.count == state.expected {
+                    self.arrival.notify_one();
+                }
+            }
+            if batch == state.next && !state.is_led {
+                state.is_led = true;
+                return Some(Lead(self));
+            }
+            state = self.ends[batch % BATCHES].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Leads the next commit, unless another thread does.
+    #[cfg(feature = "soak")]
+    pub fn try_lead(&self) -> Option<Lead<'_>> {
         let mut state = self.lock();
         state.count += 1;
-        if state.count >= state.expected {
-            self.arrival.notify_one();
-        }
-        Waiter(self)
+        (!std::mem::replace(&mut state.is_led, true)).then_some(Lead(self))
     }
-}
 
-impl<'a> Waiter<'a> {
-    /// Waits until all events before `events` are durable (`None`), or until this thread is to lead the next commit.
-    pub fn turn(&self, events: u64) -> Option<Lead<'a>> {
-        let waiters = self.0;
-        let mut state = waiters.lock();
-        while state.is_led && state.durable < events {
-            state = waiters.end.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.durable >= events {
-            return None;
-        }
-        state.is_led = true;
-        Some(Lead(waiters))
+    /// The oldest batch has landed: all events before `durable` are durable.
+    pub fn landed(&self, durable: u64) {
+        let mut state = self.lock();
+        state.durable = durable;
+        let place = state.oldest % BATCHES;
+        state.expected = state.taken[place].count;
+        state.oldest += 1;
+        drop(state);
+        self.ends[place].notify_all();
     }
-}
 
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        self.0.lock().count -= 1;
+    /// No batch that was taken lands any more: who waits for one leads another.
+    pub fn failed(&self) {
+        let mut state = self.lock();
+        state.oldest = state.next;
+        state.count = 0;
+        drop(state);
+        self.ends.iter().for_each(Condvar::notify_all);
     }
 }
 
@@ -80,18 +121,43 @@ impl Lead<'_> {
         }
     }
 
-    /// The commit has ended: all events before `durable` are durable.
-    pub fn has_ended(&self, durable: u64) {
+    /// A batch was taken: all events before `end` that are not in those before.
+    pub fn took(&self, end: u64) {
+        let mut state = self.0.lock();
+        let (count, place) = (std::mem::take(&mut state.count), state.next % BATCHES);
+        state.taken[place] = Taken { end, count };
+        state.next += 1;
+    }
+
+    /// The batch that was taken could not be written: it comes next again. Who waits for it leads it.
+    pub fn gave_back(&self) {
+        let mut state = self.0.lock();
+        state.next -= 1;
+        state.count = 0;
+        let place = state.next % BATCHES;
+        drop(state);
+        // Those who came since wait for the one after it.
+        [place, (place + 1) % BATCHES].iter().for_each(|&place| self.0.ends[place].notify_all());
+    }
+
+    /// There was nothing to take: all events before `durable` are durable.
+    pub fn found_nothing(&self, durable: u64) {
         let mut state = self.0.lock();
         state.durable = durable;
-        state.expected = state.count;
+        state.count = 0;
+        let place = state.next % BATCHES;
+        drop(state);
+        self.0.ends[place].notify_all();
     }
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_led = false;
-        self.0.end.notify_all();
+        let mut state = self.0.lock();
+        state.is_led = false;
+        let place = state.next % BATCHES;
+        drop(state);
+        self.0.ends[place].notify_one();
     }
 }
 
@@ -104,39 +170,74 @@ mod tests {
     #[test]
     fn one_leads_and_the_others_are_told() {
         let waiters = Waiters::default();
-        let first = waiters.enter();
-        let lead = first.turn(1).unwrap();
+        let lead = waiters.turn(1).unwrap();
         lead.gather(Duration::MAX);
         thread::scope(|scope| {
-            let served = scope.spawn(|| waiters.enter().turn(1).is_none());
-            let next = scope.spawn(|| waiters.enter().turn(2).is_some());
-            while waiters.lock().count < 3 {
+            let served = scope.spawn(|| waiters.turn(1).is_none());
+            while waiters.lock().count < 2 {
+                thread::yield_now();
+            }
+            lead.took(1);
+            let next = scope.spawn(|| waiters.turn(2).map(|lead| lead.took(2)).is_some());
+            while waiters.lock().count < 1 {
                 thread::yield_now();
             }
             assert!(!served.is_finished() && !next.is_finished());
-            lead.has_ended(1);
-            assert_eq!(waiters.lock().expected, 3);
             drop(lead);
-            assert!(served.join().unwrap() && next.join().unwrap());
+            assert!(next.join().unwrap(), "the next batch is taken before the first one has landed");
+            let third = scope.spawn(|| waiters.turn(2).is_none());
+            assert!(!served.is_finished());
+            waiters.landed(1);
+            assert!(served.join().unwrap());
+            assert!(!third.is_finished() && waiters.lock().expected == 2);
+            waiters.landed(2);
+            assert!(third.join().unwrap());
         });
-        assert!(first.turn(1).is_none());
+        assert!(waiters.turn(1).is_none());
+    }
+
+    #[test]
+    fn whoever_waits_for_a_batch_that_fails_leads_another() {
+        let waiters = Waiters::default();
+        waiters.turn(1).unwrap().took(1);
+        thread::scope(|scope| {
+            let leads = scope.spawn(|| waiters.turn(1).is_some());
+            waiters.failed();
+            assert!(leads.join().unwrap());
+        });
+        let lead = waiters.turn(1).unwrap();
+        lead.took(1);
+        thread::scope(|scope| {
+            let leads = scope.spawn(|| waiters.turn(2).is_some());
+            lead.gave_back();
+            assert!(!leads.is_finished(), "there is one who leads");
+            drop(lead);
+            assert!(leads.join().unwrap());
+        });
+        waiters.turn(2).unwrap().found_nothing(2);
+        assert!(waiters.turn(2).is_none());
     }
 
     #[test]
     fn whoever_leads_waits_for_those_who_are_expected() {
         let waiters = Waiters::default();
         waiters.lock().expected = 3;
-        let first = waiters.enter();
-        let lead = first.turn(1).unwrap();
+        let lead = waiters.turn(1).unwrap();
         lead.gather(Duration::ZERO);
         thread::scope(|scope| {
             let gathered = scope.spawn(|| lead.gather(Duration::MAX));
-            let second = waiters.enter();
+            let wait = || {
+                waiters.turn(1);
+            };
+            scope.spawn(wait);
+            while waiters.lock().count < 2 {
+                thread::yield_now();
+            }
             assert!(!gathered.is_finished(), "two are not three");
-            let third = waiters.enter();
+            scope.spawn(wait);
             gathered.join().unwrap();
-            drop((second, third));
+            lead.took(1);
+            waiters.landed(1);
         });
-        assert_eq!(waiters.lock().count, 1);
     }
 }

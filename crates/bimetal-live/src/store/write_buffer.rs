@@ -4,6 +4,7 @@
 //! programmed counts before the next commit, so they may wait here until there are enough of them for one large write. A commit
 //! takes what waits and writes it while other frames come; until it has ended the frames are read from memory.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ const RUN_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct WriteBuffer {
     runs: Vec<Run>,
-    /// What a commit under way writes.
-    leaving: Vec<Arc<Run>>,
+    /// What commits under way write, oldest first, and how many runs each.
+    leaving: VecDeque<Arc<Run>>,
+    counts: VecDeque<usize>,
     spare: Vec<Run>,
     run_bytes: usize,
     /// The run that was begun longest ago, if all are in use.
@@ -83,7 +85,8 @@ impl WriteBuffer {
     pub fn new(stride: usize, in_a_row: usize) -> Self {
         let run_bytes = (RUN_BYTES / stride).clamp(1, in_a_row) * stride;
         let runs = (0..RUNS).map(|_| Run::default()).collect();
-        Self { runs, leaving: Vec::with_capacity(RUNS), spare: Vec::with_capacity(RUNS), run_bytes, oldest: 0 }
+        let (leaving, spare) = (VecDeque::with_capacity(RUNS), Vec::with_capacity(RUNS));
+        Self { runs, leaving, counts: VecDeque::new(), spare, run_bytes, oldest: 0 }
     }
 
     /// Takes a frame for that place in the file, which `compose` writes. What has waited long enough is written; returns whether
@@ -157,15 +160,17 @@ impl WriteBuffer {
 
     /// Hands all that waits to a commit, which writes it.
     pub fn leave(&mut self) -> Vec<Arc<Run>> {
+        let before = self.leaving.len();
         for run in self.runs.iter_mut().filter(|run| run.filled > 0) {
-            self.leaving.push(Arc::new(std::mem::replace(run, self.spare.pop().unwrap_or_default())));
+            self.leaving.push_back(Arc::new(std::mem::replace(run, self.spare.pop().unwrap_or_default())));
         }
-        self.leaving.clone()
+        self.counts.push_back(self.leaving.len() - before);
+        self.leaving.range(before..).cloned().collect()
     }
 
-    /// What left is in the file.
+    /// What the oldest commit under way writes is in the file.
     pub fn left(&mut self) {
-        for run in self.leaving.drain(..) {
+        for run in self.leaving.drain(..self.counts.pop_front().unwrap_or(0)) {
             if let Some(run) = Arc::into_inner(run) {
                 self.spare.push(Run { filled: 0, ..run });
             }
@@ -301,6 +306,22 @@ mod tests {
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
         assert!(buffer.leave()[0].write(&file).is_err());
         assert_eq!(buffer.get(0, STRIDE), Some(&[1; STRIDE][..]));
-        assert_eq!(buffer.leave().len(), 1, "a commit that is tried again has it, too");
+    }
+
+    #[test]
+    fn commits_under_way_leave_one_after_the_other() {
+        let (file, mut buffer) = (Notes::default(), WriteBuffer::new(STRIDE, 4));
+        let held = |buffer: &WriteBuffer| [0, 1, 2].map(|block| buffer.get(block << 20, STRIDE).is_some());
+        for block in 0..2 {
+            put(&mut buffer, &file, block << 20, 1).unwrap();
+            assert_eq!(buffer.leave().len(), 1, "each has its own");
+        }
+        assert!(buffer.leave().is_empty());
+        put(&mut buffer, &file, 2 << 20, 1).unwrap();
+        buffer.left();
+        assert_eq!(held(&buffer), [false, true, true]);
+        buffer.left();
+        buffer.left();
+        assert_eq!((held(&buffer), buffer.spare.len()), ([false, false, true], 2));
     }
 }

@@ -2,8 +2,8 @@
 //! of sectors says; again and again on the same device.
 //!
 //! After a crash a device must be exactly as some commit left it, none older than the last one that was acknowledged: not
-//! one sector may be older, newer or mixed. Crashes come while a store is made, in requests, in commits and checkpoints,
-//! and in recovery itself.
+//! one sector may be older, newer or mixed. Crashes come while a store is made, in requests, in commits and checkpoints, in several
+//! commits at the same time, and in recovery itself.
 
 mod exhaustive;
 mod faults;
@@ -42,6 +42,8 @@ pub struct Tally {
     pub flushes: u64,
     /// Requests among them that were served while a flush was under way.
     pub overlapping: u64,
+    /// Crashes that came while a commit was under way and others behind it.
+    pub in_flight: u64,
     /// Sectors compared after a crash.
     pub sectors: u64,
 }
@@ -53,6 +55,7 @@ impl std::ops::AddAssign for Tally {
         self.requests += other.requests;
         self.flushes += other.flushes;
         self.overlapping += other.overlapping;
+        self.in_flight += other.in_flight;
         self.sectors += other.sectors;
     }
 }

@@ -1,16 +1,19 @@
 //! Requests that are served while a flush is under way: what comes meanwhile is not part of it, and shares slots and sectors of the
-//! home disk with what is.
+//! home disk with what is. It is committed at times, while the flush goes on: then several commits are under way.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Run, below};
 use crate::block_device::BlockDevice;
 use crate::store::arena::HostData;
+use crate::store::crash_backing::{CrashStorage, Fault};
 use crate::store::device::{Store, Took};
 use crate::store::engine::Engine;
 
 /// Requests that may come during one flush.
-const REQUESTS_MAX: u64 = 6;
+const REQUESTS_MAX: u64 = 10;
+/// Commits that may come during one flush.
+const COMMITS_MAX: u64 = 5;
 /// Blocks whose erase may wait for a commit, at most: a region has slots for some more, and no commit can come meanwhile.
 const PARKED_MAX: u32 = 10;
 
@@ -29,6 +32,63 @@ struct Served {
     /// What was read.
     bytes: Vec<u8>,
     failure: Option<String>,
+}
+
+/// What happens while a flush is under way.
+struct Meanwhile {
+    store: Arc<Store>,
+    storage: Arc<CrashStorage>,
+    plan: Mutex<Plan>,
+}
+
+/// What is to come, and what has come of it.
+struct Plan {
+    /// Syncs before the first request comes.
+    before: u64,
+    coming: Vec<Request>,
+    served: Vec<Served>,
+    /// For each commit that is to come, oldest last: operations before a crash, if there is to be one.
+    commits: Vec<Option<u64>>,
+    /// Batches under way when the machine crashed.
+    at_crash: usize,
+}
+
+impl Meanwhile {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file is about to be synced.
+    fn at_sync(&self) {
+        if std::mem::replace(&mut self.plan().before, 0) > 0 {
+            return;
+        }
+        // During a checkpoint nothing is served.
+        while self.store.try_look(has_leeway) == Some(true) {
+            let Some(request) = self.plan().coming.pop() else { break };
+            let served = serve(&self.store, request);
+            self.plan().served.push(served);
+            if self.plan().coming.len().is_multiple_of(2) {
+                self.commit();
+            }
+        }
+    }
+
+    /// Commits what has come. The sync of that comes back here, so that more commits may begin before it ends.
+    fn commit(&self) {
+        let Some(crash) = self.plan().commits.pop().filter(|_| !self.storage.is_crashed()) else { return };
+        let mut under_way = 0;
+        self.store.try_commit(|batches| {
+            under_way = batches;
+            if let Some(operations) = crash.filter(|_| batches > 1) {
+                self.storage.set_fault(self.storage.changes() + operations, Fault::Crash);
+            }
+        });
+        if self.storage.is_crashed() {
+            let mut plan = self.plan();
+            plan.at_crash = plan.at_crash.max(under_way);
+        }
+    }
 }
 
 /// Whether the engine can serve a request.
@@ -50,24 +110,21 @@ fn serve(store: &Store, request: Request) -> Served {
 }
 
 impl Run {
-    /// Flushes, with requests of others at one of its syncs.
+    /// Flushes, with requests and commits of others at one of its syncs.
     pub(super) fn flush(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let last = self.model.last_event();
-        let served: Arc<Mutex<Vec<Served>>> = Arc::default();
-        let mut coming: Vec<Request> = (0..self.draw(REQUESTS_MAX)).map(|_| self.coming()).collect();
-        let (mut before, theirs, log) = (self.draw(2), Arc::clone(store), Arc::clone(&served));
-        self.storage.set_meanwhile(Some(Box::new(move || {
-            let is_due = before == 0;
-            before = before.saturating_sub(1);
-            // During a checkpoint nothing is served.
-            while is_due && theirs.try_look(has_leeway) == Some(true) {
-                let Some(request) = coming.pop() else { break };
-                log.lock().unwrap_or_else(PoisonError::into_inner).push(serve(&theirs, request));
-            }
-        })));
+        let before = self.draw(2);
+        let coming = (0..self.draw(REQUESTS_MAX)).map(|_| self.coming()).collect();
+        let commits = (0..self.draw(COMMITS_MAX)).map(|_| self.crash_after()).collect();
+        let plan = Mutex::new(Plan { before, coming, served: Vec::new(), commits, at_crash: 0 });
+        let (theirs, storage) = (Arc::clone(store), Arc::clone(&self.storage));
+        let meanwhile = Arc::new(Meanwhile { store: theirs, storage, plan });
+        let others = Arc::clone(&meanwhile);
+        self.storage.set_meanwhile(Some(Arc::new(move || others.at_sync())));
         let flushed = store.flush();
         self.storage.set_meanwhile(None);
-        let served = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
+        let served = std::mem::take(&mut meanwhile.plan().served);
+        self.tally.in_flight += u64::from(meanwhile.plan().at_crash > 1);
         for Served { events, request, bytes, failure } in served {
             self.tally.requests += 1;
             self.tally.overlapping += 1;
@@ -86,6 +143,11 @@ impl Run {
             self.model.flushed_to(last);
         }
         self.tell(flushed)
+    }
+
+    /// Whether a crash comes while several commits are under way, and after how many operations.
+    fn crash_after(&mut self) -> Option<u64> {
+        (self.draw(8) == 0).then(|| 1 + self.draw(6))
     }
 
     /// A request of one event.
