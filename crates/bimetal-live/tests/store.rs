@@ -369,17 +369,24 @@ fn holes_are_known_and_read_as_zeros() {
 
 #[test]
 fn what_the_device_knows_of_itself_is_small() {
-    let text = "name = \"d\"\nscheme = \"pagemap\"\nlogical = \"1GiB\"\n[[region]]\nname = \"mlc\"\nchip = { base = \"chang-mlc\", page_bytes = 4096, pages_per_block = 128 }\ncapacity = \"107%\"\n";
-    let device = Device::from_toml(text).unwrap();
-    let storage = in_memory(&device);
-    let store = open(&storage, OpenOptions::default());
-    store.write(0, &[1; 4096], true).unwrap();
-    store.close().unwrap();
-    drop(store);
-    // A checkpoint is the whole state, its tables as they are in memory.
-    let bytes = open(&storage, OpenOptions::default()).recovery().checkpoint_bytes;
-    let blocks = device.logical.0 / 4096;
-    assert!((8 * blocks..=12 * blocks).contains(&bytes), "{bytes} bytes for {blocks} blocks of 4 KiB");
+    let checkpoint_bytes = |logical: u64, written: u64| {
+        let text = format!(
+            "name = \"d\"\nscheme = \"pagemap\"\nlogical = {logical}\n[[region]]\nname = \"mlc\"\nchip = {{ base = \"chang-mlc\", \
+             page_bytes = 4096, pages_per_block = 128 }}\ncapacity = \"107%\"\n"
+        );
+        let storage = in_memory(&Device::from_toml(&text).unwrap());
+        let store = open(&storage, OpenOptions::default());
+        (0..written / 4096).for_each(|block| store.write(8 * block, &[1; 4096], false).unwrap());
+        store.close().unwrap();
+        drop(store);
+        open(&storage, OpenOptions::default()).recovery().checkpoint_bytes
+    };
+    // A checkpoint is the whole state, its tables as they are in memory, without those parts of them that nothing was written to.
+    let blocks = 16 << 10;
+    let bytes = checkpoint_bytes(blocks * 4096, blocks * 4096);
+    assert!((7 * blocks..=12 * blocks).contains(&bytes), "{bytes} bytes for {blocks} blocks of 4 KiB");
+    let bytes = checkpoint_bytes(16 * blocks * 4096, 4096);
+    assert!(bytes < 4 * blocks, "{bytes} bytes for a device of {} blocks", 16 * blocks);
 }
 
 #[test]
