@@ -91,7 +91,7 @@ fn nobody_waits_for_the_sync_of_another() {
 }
 
 /// Commits that are under way at the same time, at most.
-const COMMITS: u64 = 8;
+const COMMITS: u64 = 32;
 
 #[test]
 fn those_who_wait_together_are_served_by_one_commit() {

@@ -29,9 +29,9 @@ use super::syncs::{self, Syncs};
 use super::times::Clocks;
 use crate::block_device::IoError;
 
-/// Batches that are written and not durable, at most: as many syncs of one file are worth having at the same time. With more,
-/// commits of many clients would be of one client each.
-pub const FLIGHTS_MAX: usize = 8;
+/// Batches that are written and not durable, at most: enough for 32 clients, of which each waits for its own. With 8, syncs of 5 ms and
+/// 32 clients, a client waited as much as an eighth of a sync more, for a batch to land before its own could begin.
+pub const FLIGHTS_MAX: usize = 32;
 /// Their bytes, from which on no other batch is written: they are in memory until they are durable.
 const FLIGHT_BYTES: u64 = 4 << 20;
 

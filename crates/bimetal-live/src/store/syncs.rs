@@ -12,8 +12,9 @@ use super::times::Clocks;
 /// A sync that takes longer than this is worth waking a thread for.
 const WORTH_A_THREAD: Duration = Duration::from_micros(200);
 
-/// Part of a sync for which the next one waits until those are back who were there for the last one.
-const WAITING_PART: u32 = 4;
+/// Part of a sync for which the next one waits until those are back who were there for the last one: little, as whoever comes later
+/// need not wait for the end of a sync.
+const WAITING_PART: u32 = 32;
 
 /// A thread that syncs files; it ends with its owner.
 struct Helper {

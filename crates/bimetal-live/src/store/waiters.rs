@@ -22,7 +22,7 @@ struct Taken {
     count: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     is_led: bool,
     /// One past the last event that is durable.
@@ -45,12 +45,20 @@ impl State {
 }
 
 /// The threads that wait for a commit of one store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Waiters {
     state: Mutex<State>,
     arrival: Condvar,
     /// What is told to those who wait for a batch: that it has landed, that it will not, or that one of them may lead it.
     ends: [Condvar; BATCHES],
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        let taken = [Taken::default(); BATCHES];
+        let state = State { is_led: false, durable: 0, oldest: 0, next: 0, taken, count: 0, expected: 0 };
+        Self { state: Mutex::new(state), arrival: Condvar::new(), ends: std::array::from_fn(|_| Condvar::new()) }
+    }
 }
 
 /// The lead of a commit, until this is dropped.

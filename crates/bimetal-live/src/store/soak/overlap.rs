@@ -147,7 +147,7 @@ impl Run {
 
     /// Whether a crash comes while several commits are under way, and after how many operations.
     fn crash_after(&mut self) -> Option<u64> {
-        (self.draw(8) == 0).then(|| 1 + self.draw(6))
+        (self.draw(3) == 0).then(|| 1 + self.draw(6))
     }
 
     /// A request of one event.
