@@ -1,6 +1,7 @@
 //! Stores of every scheme as this version leaves them: what programs made before must be readable for good.
 //!
 //! `tests/fixtures/SCHEME.zst` has two stores of a tiny device: one that was closed, and one that was killed with a journal to replay.
+//! `SCHEME.fN.zst` has the same of format N of the store, and `SCHEME.vN.zst` of version N of the scheme.
 //! `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` writes all of them anew.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -209,6 +210,24 @@ fn stores_that_were_made_before_are_read() {
         faults.join("\n")
     );
     assert!(total < 300 << 10, "{total} bytes of fixtures are too many");
+}
+
+/// `SCHEME.fN.zst` was made in an earlier format of the store, with the scheme as it is.
+#[test]
+fn stores_of_formats_that_have_changed_are_read() {
+    let mut count = 0;
+    for entry in path(SCHEMES[0]).parent().unwrap().read_dir().unwrap() {
+        let file = entry.unwrap().path();
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        let Some((name, _)) = stem.split_once(".f") else { continue };
+        let stores = unpack(&zstd::decode_all(&std::fs::read(&file).unwrap()[..]).unwrap());
+        for (storage, left) in stores.iter().zip(LEFT) {
+            let (_, content) = generate(find(name).unwrap(), left);
+            assert_eq!(fault(storage, left, &content), None, "{stem} {left:?}");
+        }
+        count += 1;
+    }
+    assert!(count > 0);
 }
 
 /// `SCHEME.vN.zst` was made by an earlier version of a scheme, whose state can be restored no longer: a store that was closed is read by

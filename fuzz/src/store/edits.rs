@@ -7,7 +7,7 @@ use bimetal_core::part::random::{below, split_mix};
 
 use super::files::{Bytes, Files};
 use super::prepared::{Prepared, SECTOR};
-use super::seal::{self, CHECKPOINT_HEAD, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
+use super::seal::{self, CHECKPOINT_ENTRY, CHECKPOINT_HEAD, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
 
 /// Edits of an input; more than that tell nothing new.
 const EDITS_MAX: usize = 12;
@@ -194,11 +194,11 @@ fn edit_text(files: &Files, copy: usize, at: usize, input: &mut Input<'_>) {
     });
 }
 
-/// The piece of a checkpoint that is its large tables.
+/// The piece of a checkpoint that is its tables, and where they are.
 const TABLES: usize = 4;
 
 /// Edits a piece of a checkpoint: 0 what the store has of it, 1 what the host asked for, 2 the simulated media, 3 the
-/// scheme, 4 the large tables of all these; all of it if the pieces cannot be found any more.
+/// scheme, 4 the tables of all these, with their directory; all of it if the pieces cannot be found any more.
 fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at: usize, input: &mut Input<'_>) {
     files.with(&format!("checkpoint.{checkpoint}"), |file| {
         let mut bytes = file.get(0, file.length());
@@ -213,11 +213,18 @@ fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at
         if is_section {
             bytes[range.start - 8..range.start].copy_from_slice(&(inside.len() as u64).to_le_bytes());
         }
+        let moved = |number: usize| number.wrapping_add(inside.len()).wrapping_sub(range.len()) as u64;
+        let directory = number(&bytes, 32, 8);
         if is_in_state {
-            let state = number(&bytes, 8, 8) + inside.len() - range.len();
-            bytes[8..16].copy_from_slice(&(state as u64).to_le_bytes());
+            let state = moved(number(&bytes, 8, 8));
+            bytes[8..16].copy_from_slice(&state.to_le_bytes());
+            for entry in bytes[directory..].chunks_exact_mut(CHECKPOINT_ENTRY).filter(|entry| number(entry, 0, 8) > 0) {
+                let at = moved(number(entry, 0, 8));
+                entry[..8].copy_from_slice(&at.to_le_bytes());
+            }
         }
-        bytes.splice(range, inside);
+        bytes[32..40].copy_from_slice(&moved(directory).to_le_bytes());
+        bytes.splice(range.clone(), inside);
         replace(file, &bytes);
     });
 }
@@ -232,14 +239,15 @@ fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; TABLES + 1]> {
     let mut at = table_end(CHECKPOINT_HEAD + 4 * 8, 1)?;
     for _ in 0..regions {
         // Slots, free and parked ones, two numbers, programmed pages, first programs.
-        at = table_end(table_end(table_end(at, 4)?, 4)?, 4)? + 2 * 4;
-        at = table_end(table_end(at, 4)?, 8)?;
+        at = table_end(table_end(table_end(at, 1)?, 4)?, 4)? + 2 * 4;
+        at = table_end(table_end(at, 1)?, 1)?;
     }
     let host = at + 8..table_end(at, 1)?;
     let sim = host.end + 8..table_end(host.end, 1)?;
     let scheme = sim.end + 8..table_end(sim.end, 1)?;
     let tables = scheme.end..bytes.len();
-    Some([CHECKPOINT_HEAD..at, host, sim, scheme, tables])
+    let is_directory_there = (scheme.end..=bytes.len()).contains(&number(bytes, 32, 8));
+    is_directory_there.then_some([CHECKPOINT_HEAD..at, host, sim, scheme, tables])
 }
 
 /// Changes bytes in one of the ways that lead somewhere, at `at` or what is left of it.

@@ -14,7 +14,9 @@ pub const LABEL_BYTES: usize = 4096;
 pub const LABEL_USED: usize = 64;
 const BATCH_HEADER: usize = 64;
 /// Bytes of a checkpoint in front of its state.
-pub const CHECKPOINT_HEAD: usize = 24;
+pub const CHECKPOINT_HEAD: usize = 40;
+/// Bytes of an entry of its directory.
+pub const CHECKPOINT_ENTRY: usize = 16;
 const SUM_BYTES: usize = 16;
 
 /// The little-endian number in so many bytes from there on.
@@ -35,13 +37,7 @@ pub fn seed(store: u64) -> u32 {
 
 /// Both copies of the superblock, which name the checkpoints as they are if these were changed, and the journal's seal.
 pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
-    let sums = [0, 1].map(|file| {
-        files.with(&format!("checkpoint.{file}"), |bytes| {
-            checkpoint(bytes, seed);
-            let all = bytes.get(0, bytes.length());
-            (crc32c::crc32c_append(seed, &all), all.len() as u64)
-        })
-    });
+    let sums = [0, 1].map(|file| files.with(&format!("checkpoint.{file}"), |bytes| checkpoint(bytes, seed)));
     files.with("superblock", |file| {
         for at in [0, COPY_BYTES] {
             let mut head = file.get(at, HEAD_BYTES);
@@ -64,16 +60,31 @@ pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     });
 }
 
-/// The head of a checkpoint, and the state behind it. Both copies of the superblock have the checksum of all of it.
-fn checkpoint(file: &mut Bytes, seed: u32) {
-    let mut head = file.get(0, CHECKPOINT_HEAD);
-    if file.length() < CHECKPOINT_HEAD || head[4..8] != *b"BMCP" {
-        return;
+/// A checkpoint: its chunks, their directory, its state, its head. Returns what both copies of the superblock have of it: the checksum
+/// of the head, and the end of the directory.
+fn checkpoint(file: &mut Bytes, seed: u32) -> (u32, u64) {
+    let mut all = file.get(0, file.length());
+    let sum = |bytes: &[u8]| crc32c::crc32c_append(seed, bytes).to_le_bytes();
+    if all.len() < CHECKPOINT_HEAD || all[4..8] != *b"BMCC" {
+        return (crc32c::crc32c_append(seed, &all), all.len() as u64);
     }
-    let state = file.get(CHECKPOINT_HEAD, number(&head, 8, 8).min(file.length() - CHECKPOINT_HEAD));
-    head[16..20].copy_from_slice(&crc32c::crc32c_append(seed, &state).to_le_bytes());
-    put_sum(&mut head, 0, 4, seed);
-    file.write(0, &head);
+    let within = |at: usize, bytes: usize| at.min(all.len())..at.saturating_add(bytes).min(all.len());
+    let state = within(CHECKPOINT_HEAD, number(&all, 8, 8));
+    let directory = within(number(&all, 32, 8), number(&all, 24, 8).saturating_mul(CHECKPOINT_ENTRY));
+    let mut entries = all[directory.clone()].to_vec();
+    for entry in entries.chunks_exact_mut(CHECKPOINT_ENTRY).filter(|entry| number(entry, 0, 8) > 0) {
+        let chunk = within(number(entry, 0, 8), number(entry, 8, 4));
+        entry[12..].copy_from_slice(&sum(&all[chunk]));
+    }
+    all[directory.clone()].copy_from_slice(&entries);
+    let [state_sum, directory_sum] = [state, directory.clone()].map(|range| sum(&all[range]));
+    all[16..20].copy_from_slice(&state_sum);
+    all[20..24].copy_from_slice(&directory_sum);
+    let head = &mut all[..CHECKPOINT_HEAD];
+    put_sum(head, 0, 4, seed);
+    let head_sum = crc32c::crc32c_append(seed, head);
+    file.write(0, &all);
+    (head_sum, directory.end as u64)
 }
 
 /// The label that is there in a file.
