@@ -31,7 +31,7 @@ const CHUNK_WORDS: usize = 1 << 12;
 /// Bytes of the place of a word in its chunk.
 const PLACE_BYTES: usize = 2;
 /// What it takes to look at a byte of a table, of what it takes to hand it over.
-const LOOK_PART: usize = 4;
+const LOOK_PART: usize = 2;
 
 /// A chunk of a table that is not blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -303,7 +303,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// So many, those that are not blank from these pieces.
+    /// `count` chunks: those in `pieces`, and blank ones.
     pub fn new(count: u64, pieces: Vec<Piece>) -> Self {
         let mut chunks = vec![Vec::new(); count as usize];
         for Piece { chunk, bytes } in pieces {

@@ -44,13 +44,26 @@ impl ser::Error for Never {
     }
 }
 
-macro_rules! pass_over {
-    ($($method:ident: $type:ty),+ $(,)?) => {$(
-        fn $method(self, _: $type) -> Result<(), Never> {
-            Ok(())
+/// The methods of a serializer for numbers, which it passes over. `$body` is that of each.
+macro_rules! pass_over_numbers {
+    ($self:ident, $body:expr) => {
+        pass_over_numbers! {
+            $self, $body;
+            serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+            serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
+            serialize_u128: u128, serialize_f32: f32, serialize_f64: f64, serialize_char: char
         }
-    )+};
+    };
+    ($self:ident, $body:expr; $($method:ident: $type:ty),+) => {
+        $(
+            #[inline]
+            fn $method($self, _: $type) -> Result<(), Never> {
+                $body
+            }
+        )+
+    };
 }
+pub(super) use pass_over_numbers;
 
 impl Serializer for &mut Outline {
     type Ok = ();
@@ -63,11 +76,18 @@ impl Serializer for &mut Outline {
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
 
-    pass_over! {
-        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
-        serialize_u128: u128, serialize_f32: f32, serialize_f64: f64, serialize_char: char, serialize_str: &str,
-        serialize_bytes: &[u8], serialize_unit_struct: &'static str,
+    pass_over_numbers!(self, Ok(()));
+
+    fn serialize_str(self, _: &str) -> Result<(), Never> {
+        Ok(())
+    }
+
+    fn serialize_bytes(self, _: &[u8]) -> Result<(), Never> {
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Never> {
+        Ok(())
     }
 
     fn serialize_none(self) -> Result<(), Never> {

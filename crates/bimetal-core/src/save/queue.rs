@@ -18,7 +18,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty queue for so many numbers.
+    /// An empty queue with room for `capacity` numbers.
     pub fn with_capacity(capacity: usize) -> Self {
         Self { ring: vec![0; capacity.next_power_of_two()].into(), first: 0, len: 0 }
     }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
-use super::outline::Never;
+use super::outline::{Never, pass_over_numbers};
 use super::{fixed, table};
 
 /// Lets all tables of a state be visited.
@@ -19,16 +19,6 @@ pub(super) fn walk<T: Serialize + ?Sized>(state: &T) {
 struct Walker {
     /// Whether the last thing was a number: of a list that begins with one, the rest are numbers, too.
     was_number: bool,
-}
-
-macro_rules! numbers {
-    ($($method:ident: $type:ty),+ $(,)?) => {$(
-        #[inline]
-        fn $method(self, _: $type) -> Result<(), Never> {
-            self.was_number = true;
-            Ok(())
-        }
-    )+};
 }
 
 macro_rules! others {
@@ -59,11 +49,10 @@ impl<'a> Serializer for &'a mut Walker {
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
 
-    numbers! {
-        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
-        serialize_u128: u128, serialize_f32: f32, serialize_f64: f64, serialize_char: char,
-    }
+    pass_over_numbers!(self, {
+        self.was_number = true;
+        Ok(())
+    });
 
     others! {
         serialize_str(&str), serialize_bytes(&[u8]), serialize_none(), serialize_unit(),
