@@ -22,7 +22,8 @@ use super::engine::Engine;
 use super::event::Event;
 use super::files::Files;
 use super::home_disk::Image;
-use super::journal::{Journal, Record};
+use super::journal::Journal;
+use super::record::Record;
 use super::region::Leaving;
 use super::superblock::{Start, Superblock};
 use super::syncs::{self, Syncs};
@@ -56,7 +57,7 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Room for so many events.
+    /// With memory for `events` events.
     pub fn new(events: usize) -> Self {
         Self { events: Vec::with_capacity(events), releases: Vec::with_capacity(FLIGHTS_MAX) }
     }

@@ -1,8 +1,8 @@
 //! A store as a block device.
 
+mod commits;
 mod status;
 
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bimetal_core::device::Resolved;
 
 use super::arena::HostData;
-use super::backing::{File, Storage};
+use super::backing::Storage;
 use super::commit::Committer;
 use super::engine::Engine;
 use super::error::StoreError;
@@ -21,9 +21,8 @@ use super::limits::Limits;
 use super::open::{self, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
-use super::syncs;
 use super::times::Clocks;
-use super::waiters::{Lead, Waiters};
+use super::waiters::Waiters;
 use crate::block_device::{BlockDevice, Extent, IoError, Payload};
 
 pub use status::Status;
@@ -152,16 +151,6 @@ impl Store {
     }
 }
 
-/// The upkeep that a thread has. If the thread panics, nobody waits for it.
-struct Kept<'a>(&'a Store);
-
-impl Drop for Kept<'_> {
-    fn drop(&mut self) {
-        self.0.committer().is_kept_up = false;
-        self.0.upkeep.notify_all();
-    }
-}
-
 impl Store {
     fn lock(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,34 +158,6 @@ impl Store {
 
     fn readings(&self) -> MutexGuard<'_, Vec<Reading>> {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn committer(&self) -> MutexGuard<'_, Committer> {
-        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The committer, with nobody at work on the upkeep.
-    fn settled_committer(&self) -> MutexGuard<'_, Committer> {
-        let waited = self.upkeep.wait_while(self.committer(), |committer| committer.is_kept_up);
-        waited.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The committer, with nobody at work on the upkeep and no batch under way.
-    fn quiet_committer(&self) -> MutexGuard<'_, Committer> {
-        let mut committer = self.settled_committer();
-        while !committer.flights.is_empty() || committer.is_kept_up {
-            let landed = self.landing.wait_while(committer, |committer| !committer.flights.is_empty());
-            let committed = landed.unwrap_or_else(PoisonError::into_inner);
-            let kept_up = self.upkeep.wait_while(committed, |committer| committer.is_kept_up);
-            committer = kept_up.unwrap_or_else(PoisonError::into_inner);
-        }
-        committer
-    }
-
-    /// The committer, with room for another batch under way.
-    fn uncrowded_committer(&self) -> MutexGuard<'_, Committer> {
-        let free = self.landing.wait_while(self.committer(), |committer| committer.is_crowded());
-        free.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at what is inside.
@@ -208,22 +169,6 @@ impl Store {
     #[cfg(feature = "soak")]
     pub(super) fn try_look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.engine.try_lock().ok().map(|engine| look(&engine))
-    }
-
-    /// Commits, unless this thread would have to wait for another: batches before this one may still be under way then. Tells `begins`
-    /// how many will be.
-    #[cfg(feature = "soak")]
-    pub(super) fn try_commit(&self, begins: impl FnOnce(usize)) {
-        let Ok(committer) = self.committer.try_lock() else { return };
-        if committer.is_crowded() || committer.is_kept_up {
-            return;
-        }
-        begins(committer.flights.len() + 1);
-        drop(committer);
-        if let Some(lead) = self.waiters.try_lead() {
-            // The next request that needs the files is told of a failure.
-            self.commit(lead).ok();
-        }
     }
 
     fn note_failure(&self, engine: &Engine) {
@@ -287,112 +232,6 @@ impl Store {
         let made = if engine.lacks_room() { committer.make_room(&mut engine) } else { Ok(()) };
         self.note_failure(&engine);
         made
-    }
-
-    /// Makes durable all events before this one. Those that wait meanwhile are served by the next commit together.
-    fn make_durable(&self, events: u64) -> Result<(), IoError> {
-        while let Some(lead) = self.waiters.turn(events) {
-            self.commit(lead)?;
-        }
-        Ok(())
-    }
-
-    /// Commits what has happened so far and is in no batch yet: writes the batch, and syncs it while others may lead. It may still be
-    /// under way afterwards, as one before it is.
-    fn commit(&self, lead: Lead<'_>) -> Result<(), IoError> {
-        let Some((end, journal)) = self.write_batch(lead)? else { return Ok(()) };
-        let start = Instant::now();
-        let synced = syncs::sync(&journal, &self.clocks);
-        self.land(end, start.elapsed(), synced)
-    }
-
-    /// Writes a batch of what has happened so far, if anything has. Returns one past its last event, and the file that is to be synced.
-    fn write_batch(&self, lead: Lead<'_>) -> Result<Option<(u64, File)>, IoError> {
-        let mut committer = self.uncrowded_committer();
-        if let Some(at_most) = committer.syncs.worth_waiting() {
-            drop(committer);
-            lead.gather(at_most);
-            committer = self.uncrowded_committer();
-        }
-        let mut engine = self.lock();
-        engine.check_writable(false)?;
-        let batch = committer.next_batch(&mut engine);
-        self.note_failure(&engine);
-        let Some(batch) = batch? else {
-            lead.found_nothing(engine.durable);
-            return Ok(None);
-        };
-        drop(engine);
-        let end = batch.end();
-        lead.took(end);
-        let written = committer.write(&batch);
-        let mut engine = self.lock();
-        let launched = committer.launch(&mut engine, batch, written);
-        self.note_failure(&engine);
-        if committer.unfinished.is_some() {
-            lead.gave_back();
-        } else if launched.is_err() {
-            self.waiters.failed();
-            self.landing.notify_all();
-        }
-        launched.map(|journal| Some((end, journal)))
-    }
-
-    /// The sync for the batch that ends before that event has ended. It lands, and those behind it that are synced, if all before it have.
-    fn land(&self, end: u64, took: Duration, synced: io::Result<()>) -> Result<(), IoError> {
-        let mut committer = self.committer();
-        committer.syncs.note(took);
-        committer.note_synced(end);
-        let mut done = synced.map_err(|error| committer.fail(&mut self.lock(), error));
-        while let Some(flight) = committer.next_landing() {
-            let landed = committer.land(&flight);
-            let mut engine = self.lock();
-            done = committer.finish(&mut engine, flight, landed);
-            if done.is_ok() {
-                self.waiters.landed(engine.durable);
-            }
-        }
-        let engine = self.lock();
-        self.note_failure(&engine);
-        if done.is_err() {
-            self.waiters.failed();
-        }
-        let is_upkeep_late = committer.is_upkeep_late(&engine);
-        drop(engine);
-        self.landing.notify_all();
-        if committer.needs_upkeep() {
-            self.upkeep.notify_one();
-        }
-        drop(committer);
-        done?;
-        if is_upkeep_late { self.catch_up() } else { Ok(()) }
-    }
-
-    /// Does a step of the upkeep, if there is any to do. Returns whether there was.
-    fn do_upkeep(&self, mut committer: MutexGuard<'_, Committer>) -> Result<bool, IoError> {
-        let Some(mut upkeep) = committer.take_upkeep() else { return Ok(false) };
-        drop(committer);
-        let kept = Kept(self);
-        let collected = upkeep.collect(&mut self.lock());
-        let performed = collected.and_then(|()| upkeep.perform());
-        let mut committer = self.committer();
-        let concluded = performed.and_then(|()| committer.conclude(&upkeep));
-        let mut engine = self.lock();
-        let finished = committer.finish_upkeep(&mut engine, upkeep, concluded);
-        self.note_failure(&engine);
-        std::mem::forget(kept);
-        self.upkeep.notify_all();
-        finished.map(|()| true)
-    }
-
-    /// Helps with the upkeep until commits need not wait for it.
-    fn catch_up(&self) -> Result<(), IoError> {
-        loop {
-            let committer = self.settled_committer();
-            if !committer.is_upkeep_late(&self.lock()) || !self.do_upkeep(committer)? {
-                return Ok(());
-            }
-        }
     }
 
     /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it

@@ -20,10 +20,10 @@ use super::backing::is_full;
 use super::event::Event;
 use super::frame::SECTOR;
 use super::home_disk::HomeDisk;
-use super::journal::Record;
 use super::limits::{Limits, NUMBER_MAX};
 use super::media::FileMedia;
 use super::reading::{Misread, Reading};
+use super::record::Record;
 use crate::block_device::IoError;
 
 /// Events for which there is no room in the journal, as a multiple of those that force a commit, that are too many to wait.

@@ -202,7 +202,7 @@ pub struct HomeDisk {
     fresh: Written,
     /// Of commits under way, oldest first.
     leaving: VecDeque<Arc<Written>>,
-    spare: Vec<Written>,
+    spare: Option<Written>,
     entries: Vec<u8>,
     /// Sectors that are durable in the journal only.
     waiting: BTreeMap<u64, Waiting>,
@@ -216,7 +216,7 @@ impl HomeDisk {
             is_dirty: false,
             fresh: Written::new(),
             leaving: VecDeque::new(),
-            spare: Vec::new(),
+            spare: None,
             entries: Vec::new(),
             waiting: BTreeMap::new(),
         }
@@ -277,7 +277,7 @@ impl HomeDisk {
 
     /// A commit begins: what it is to make durable.
     pub fn leave(&mut self) -> Arc<Written> {
-        let fresh = self.spare.pop().unwrap_or_else(Written::new);
+        let fresh = self.spare.take().unwrap_or_else(Written::new);
         let leaving = Arc::new(std::mem::replace(&mut self.fresh, fresh));
         self.leaving.push_back(Arc::clone(&leaving));
         leaving
@@ -300,7 +300,7 @@ impl HomeDisk {
         }
         if let Some(mut written) = self.leaving.pop_front().and_then(Arc::into_inner) {
             written.clear();
-            self.spare.push(written);
+            self.spare = Some(written);
         }
     }
 

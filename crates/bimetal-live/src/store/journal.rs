@@ -1,27 +1,6 @@
 //! The journal: what happened since the last checkpoint, in batches of which each is a commit.
 //!
-//! ```text
-//! 0    u32   CRC-32C of bytes 4 to 64, seeded with the store's number
-//! 4    u32   magic `BMJB`
-//! 8    u64   number of the batch, one more than that of the batch before
-//! 16   u64   number of its first event
-//! 24   u64   last sequence number in use before its first event
-//! 32   u32   events
-//! 36   u32   sectors of the home disk
-//! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
-//! 44   u32   batches that became durable while its events happened
-//! 48   u32   runs of pages that it has
-//! 52   u32   bytes of them
-//! 56   u32   batches right before it that were not durable when it was written
-//! 60   u32   1; in formats before 6 zero, and byte 44 has the events of it that happened before the batch before it was durable
-//! 64         events, 16 bytes each
-//!            index of the runs, 16 bytes each: u64 first byte in the file of the region, u32 bytes, u8 region, 3 zeros
-//!            index of the sectors, 16 bytes each, in ascending order
-//!            for each batch that became durable meanwhile, oldest first: u32 events of this batch that had happened by then
-//!            zeros up to a multiple of 512
-//!            the sectors, 512 bytes each
-//!            the runs
-//! ```
+//! [`record`](super::record) has the form of a batch.
 //!
 //! The file begins with a label; batches follow from byte 4,096 on, each a multiple of 512 bytes. The superblock says where the first
 //! one is that is needed. A batch lies behind the one before it, or, where there is no room for it, at the beginning of the file, if what
@@ -44,27 +23,21 @@
 //! being made.
 
 use std::io;
-use std::ops::Range;
 
-use super::backing::{ATOMIC_BYTES, File, is_full};
+use super::backing::{ATOMIC_BYTES, File};
 use super::batch::Batch;
-use super::bytes::{Buffer, put_u32, put_u64, u32_at, u64_at};
-use super::crc32c::crc32c_append;
+use super::bytes::Buffer;
 use super::error::JournalError;
 use super::event::EVENT_BYTES;
 use super::frame::SECTOR;
 use super::home_disk::INDEX_BYTES;
 use super::limits::{FEW_BYTES, Limits};
+use super::record::{Header, Record};
 use super::superblock::{FIRST_BATCH_AT, SEAL_AT, Start};
 
-const BATCH: u32 = u32::from_le_bytes(*b"BMJB");
-const SEAL: u32 = u32::from_le_bytes(*b"BMJS");
-const HEADER_BYTES: usize = 64;
-const RUN_INDEX_BYTES: usize = 16;
-const RELEASE_BYTES: usize = 4;
 const BLOCK: usize = ATOMIC_BYTES as usize;
-/// What byte 60 of a batch has.
-const FORM: u32 = 1;
+/// Memory that is kept for the next batches, unless one of them takes more.
+const SPARE_BYTES: usize = 4 << 20;
 
 /// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
 /// that is collected during that commit.
@@ -78,188 +51,6 @@ pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
     let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;
     (exact + exact / 4).next_multiple_of(1 << 16)
-}
-
-/// What a batch says of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// Its number.
-    pub batch: u64,
-    /// Number of its first event.
-    pub first_event: u64,
-    /// Last sequence number in use before it.
-    pub sequence: u64,
-    /// How many events.
-    pub events: u32,
-    /// How many sectors of the home disk.
-    pub sectors: u32,
-    /// Batches that became durable while its events happened: only then were slots free again that wait for them. In a batch without
-    /// form, which knows of one batch only, the events that happened before.
-    releases: u32,
-    /// Runs of pages that it has, and their bytes.
-    pub runs: u32,
-    /// See there.
-    pub run_bytes: u32,
-    /// Batches right before it that were not durable when it was written.
-    under_way: u32,
-    form: u32,
-    body_sum: u32,
-    is_seal: bool,
-}
-
-impl Header {
-    fn encode(&self, bytes: &mut [u8], seed: u32) {
-        bytes[..HEADER_BYTES].fill(0);
-        put_u32(bytes, 4, if self.is_seal { SEAL } else { BATCH });
-        put_u64(bytes, 8, self.batch);
-        put_u64(bytes, 16, self.first_event);
-        put_u64(bytes, 24, self.sequence);
-        put_u32(bytes, 32, self.events);
-        put_u32(bytes, 36, self.sectors);
-        put_u32(bytes, 40, self.body_sum);
-        put_u32(bytes, 44, self.releases);
-        put_u32(bytes, 48, self.runs);
-        put_u32(bytes, 52, self.run_bytes);
-        put_u32(bytes, 56, self.under_way);
-        put_u32(bytes, 60, self.form);
-        let sum = crc32c_append(seed, &bytes[4..HEADER_BYTES]);
-        put_u32(bytes, 0, sum);
-    }
-
-    fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
-        let magic = u32_at(bytes, 4);
-        if magic != BATCH && magic != SEAL || u32_at(bytes, 0) != crc32c_append(seed, &bytes[4..HEADER_BYTES]) {
-            return None;
-        }
-        Some(Self {
-            batch: u64_at(bytes, 8),
-            first_event: u64_at(bytes, 16),
-            sequence: u64_at(bytes, 24),
-            events: u32_at(bytes, 32),
-            sectors: u32_at(bytes, 36),
-            releases: u32_at(bytes, 44),
-            runs: u32_at(bytes, 48),
-            run_bytes: u32_at(bytes, 52),
-            under_way: u32_at(bytes, 56),
-            form: u32_at(bytes, 60),
-            body_sum: u32_at(bytes, 40),
-            is_seal: magic == SEAL,
-        })
-    }
-
-    fn run_index_at(&self) -> usize {
-        HEADER_BYTES + self.events as usize * EVENT_BYTES
-    }
-
-    fn index_at(&self) -> usize {
-        self.run_index_at() + self.runs as usize * RUN_INDEX_BYTES
-    }
-
-    fn releases_at(&self) -> usize {
-        self.index_at() + self.sectors as usize * INDEX_BYTES
-    }
-
-    fn data_at(&self) -> usize {
-        let releases = if self.form == 0 { 0 } else { self.releases as usize };
-        (self.releases_at() + releases * RELEASE_BYTES).next_multiple_of(BLOCK)
-    }
-
-    /// Its length in bytes.
-    pub fn bytes(&self) -> u64 {
-        (self.runs_at() + self.run_bytes as usize) as u64
-    }
-
-    fn runs_at(&self) -> usize {
-        self.data_at() + self.sectors as usize * SECTOR
-    }
-}
-
-/// A batch as it is in the file.
-#[derive(Default)]
-pub struct Record {
-    header: Header,
-    bytes: Buffer,
-}
-
-impl Record {
-    /// What it says of itself.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// A part of it; nothing of one that was not read.
-    fn part(&self, range: Range<usize>) -> &[u8] {
-        self.bytes.bytes().get(range).unwrap_or_default()
-    }
-
-    /// The 16 bytes of each event.
-    pub fn events(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.part(HEADER_BYTES..self.header.run_index_at()).chunks_exact(EVENT_BYTES)
-    }
-
-    /// For each batch that became durable meanwhile, in their order, the events of this one that had happened by then.
-    pub fn releases(&self) -> impl Iterator<Item = u32> {
-        let of_one_before = (self.header.form == 0).then_some(self.header.releases);
-        let listed = if self.header.form == 0 { 0 } else { self.header.releases as usize };
-        let from = self.header.releases_at();
-        let list = self.part(from..from + listed * RELEASE_BYTES).chunks_exact(RELEASE_BYTES);
-        of_one_before.into_iter().chain(list.map(|entry| u32_at(entry, 0)))
-    }
-
-    /// Index and data of the home disk.
-    pub fn sectors(&self) -> (&[u8], &[u8]) {
-        let index = self.part(self.header.index_at()..self.header.releases_at());
-        (index, self.part(self.header.data_at()..self.header.runs_at()))
-    }
-
-    /// Runs of pages: region, first byte in its file, frames.
-    pub fn runs(&self) -> impl Iterator<Item = (u8, u64, &[u8])> {
-        let index = self.part(self.header.run_index_at()..self.header.index_at());
-        let mut frames = self.part(self.header.runs_at()..self.bytes.bytes().len());
-        index.chunks_exact(RUN_INDEX_BYTES).map_while(move |entry| {
-            let (run, rest) = frames.split_at_checked(u32_at(entry, 8) as usize)?;
-            frames = rest;
-            Some((entry[12], u64_at(entry, 0), run))
-        })
-    }
-
-    /// Bytes of memory that it takes.
-    pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    /// Writes a batch to it, of which the header has the numbers.
-    fn encode(&mut self, batch: &Batch, seed: u32) {
-        let header = &mut self.header;
-        self.bytes.resize(header.bytes() as usize);
-        let bytes = self.bytes.bytes_mut();
-        for (event, bytes) in batch.events.iter().zip(bytes[HEADER_BYTES..].chunks_exact_mut(EVENT_BYTES)) {
-            event.encode(bytes);
-        }
-        for ((region, run), bytes) in batch.runs().zip(bytes[header.run_index_at()..].chunks_exact_mut(RUN_INDEX_BYTES))
-        {
-            put_u64(bytes, 0, run.offset());
-            put_u32(bytes, 8, run.frames().len() as u32);
-            put_u32(bytes, 12, region.into());
-        }
-        let mut runs = &mut bytes[header.runs_at()..];
-        for (_, run) in batch.runs() {
-            let (place, rest) = runs.split_at_mut(run.frames().len());
-            place.copy_from_slice(run.frames());
-            runs = rest;
-        }
-        let (head, data) = bytes.split_at_mut(header.data_at());
-        let (index, releases) = head[header.index_at()..].split_at_mut(header.sectors as usize * INDEX_BYTES);
-        releases.fill(0);
-        for (&events, entry) in batch.releases.iter().zip(releases.chunks_exact_mut(RELEASE_BYTES)) {
-            put_u32(entry, 0, events);
-        }
-        if let Some(disk) = &batch.disk {
-            disk.encode(index, data);
-        }
-        header.body_sum = crc32c_append(seed, &bytes[HEADER_BYTES..]);
-        header.encode(bytes, seed);
-    }
 }
 
 /// The journal.
@@ -367,23 +158,10 @@ impl Journal {
     /// It may not have been written. After one that [`is_full`] it can be written again.
     pub fn write(&mut self, batch: &Batch, under_way: usize) -> io::Result<Record> {
         let mut record = self.spare.pop().unwrap_or_default();
-        record.header = Header {
-            batch: self.next,
-            first_event: batch.first_event,
-            sequence: batch.first_sequence,
-            events: batch.events.len() as u32,
-            sectors: batch.disk.as_ref().map_or(0, |disk| disk.len()) as u32,
-            releases: batch.releases.len() as u32,
-            runs: batch.runs().count() as u32,
-            run_bytes: batch.runs().map(|(_, run)| run.frames().len()).sum::<usize>() as u32,
-            under_way: under_way as u32,
-            form: FORM,
-            body_sum: 0,
-            is_seal: false,
-        };
-        record.encode(batch, self.seed);
-        let (at, bytes) = (self.place(record.header.bytes()), record.header.bytes());
-        match self.file.write_at(at, record.bytes.bytes()) {
+        record.encode(batch, self.next, under_way, self.seed);
+        let bytes = record.header().bytes();
+        let at = self.place(bytes);
+        match self.file.write_at(at, record.bytes()) {
             Ok(()) => {
                 self.passed(at, bytes);
                 Ok(record)
@@ -395,9 +173,11 @@ impl Journal {
         }
     }
 
-    /// The memory of a batch is needed no more.
+    /// The memory of a batch is needed no more. It serves the next batches, unless there is much of it already.
     pub fn recycle(&mut self, record: Record) {
-        self.spare.push(record);
+        if self.spare.is_empty() || self.memory_bytes() + record.memory_bytes() <= SPARE_BYTES {
+            self.spare.push(record);
+        }
     }
 
     /// A batch lies there.
@@ -417,11 +197,8 @@ impl Journal {
     /// That it was cannot be written down.
     pub fn seal(&mut self, record: &Record) -> io::Result<()> {
         let mut seal = [0; BLOCK];
-        Header { is_seal: true, ..record.header }.encode(&mut seal, self.seed);
-        // To append it again would be to let its events happen twice.
-        self.seal
-            .write_at(SEAL_AT, &seal)
-            .map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
+        record.header().encode_seal(&mut seal, self.seed);
+        self.seal.write_at(SEAL_AT, &seal)
     }
 
     /// The batch that was read last.
@@ -437,7 +214,7 @@ impl Journal {
     /// Whether a header is that of the batch that comes next, and the file is so long.
     fn is_next(&self, header: &Header, at: u64, length: u64) -> bool {
         header.batch == self.next
-            && !header.is_seal
+            && !header.is_seal()
             && header.sequence >= self.sequence
             && header.bytes() <= length.saturating_sub(at)
     }
@@ -473,11 +250,8 @@ impl Journal {
 
     /// Reads a batch with that header. Returns whether it is whole.
     fn read_whole(&mut self, header: &Header, at: u64) -> io::Result<bool> {
-        let Record { header: read, bytes } = &mut self.record;
-        *read = *header;
-        bytes.resize(header.bytes() as usize);
-        self.file.read_at(at, bytes.bytes_mut())?;
-        Ok(header.body_sum == crc32c_append(self.seed, &bytes.bytes()[HEADER_BYTES..]))
+        self.file.read_at(at, self.record.begin(header))?;
+        Ok(self.record.is_whole(self.seed))
     }
 
     /// Looks for the next batch elsewhere, whole, and for what could not be there if it had never been durable: a seal of it or of a
@@ -491,7 +265,7 @@ impl Journal {
             let seed = self.seed;
             let headers = chunk.bytes().chunks_exact(BLOCK).map(|block| Header::decode(block, seed));
             for (header, at) in headers.zip((at..).step_by(BLOCK)).filter_map(|(header, at)| Some((header?, at))) {
-                is_damaged |= header.batch.saturating_sub(header.under_way.into()) > self.next;
+                is_damaged |= header.durable_before() > self.next;
                 if at != self.offset && self.is_next(&header, at, length) && self.read_whole(&header, at)? {
                     return Ok(Some(at));
                 }
@@ -500,7 +274,7 @@ impl Journal {
         }
         let mut seal = [0; BLOCK];
         self.seal.read_at(SEAL_AT, &mut seal)?;
-        is_damaged |= Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal && seal.batch >= self.next);
+        is_damaged |= Header::decode(&seal, self.seed).is_some_and(|seal| seal.is_seal() && seal.batch >= self.next);
         if is_damaged { Err(JournalError::Damaged { batch: self.next, offset: self.offset }) } else { Ok(None) }
     }
 
@@ -534,6 +308,7 @@ mod tests {
     use crate::store::backing::{Access, Storage};
     use crate::store::crash_backing::CrashStorage;
     use crate::store::event::Event;
+    use crate::store::record::HEADER_BYTES;
     use bimetal_core::part::random::below;
 
     const ROOM: u64 = FIRST_BATCH_AT + 12 * 512;
@@ -560,7 +335,7 @@ mod tests {
         (numbers, journal)
     }
 
-    /// Appends a batch of one event, while so many before it are not durable.
+    /// Appends a batch of one event, of which `under_way` before it are not durable.
     fn append_in_flight(journal: &mut Journal, sequence: u64, under_way: usize) {
         let mut batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }]);
         batch.first_sequence = sequence;
@@ -592,24 +367,6 @@ mod tests {
             matches!(damaged, Err(JournalError::Damaged { batch: 2, .. })),
             "the last one was written when it was durable"
         );
-    }
-
-    #[test]
-    fn batches_of_before_have_one_release() {
-        let storage = CrashStorage::new();
-        let files =
-            ["journal", "superblock"].map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
-        let mut journal = open(&files, Start::of_file(1));
-        let mut batch = Batch::of_events(1, vec![Event::Idle { pages: 1 }]);
-        batch.releases = vec![0, 0, 1];
-        let record = journal.write(&batch, 0).unwrap();
-        assert_eq!(record.releases().collect::<Vec<_>>(), [0, 0, 1]);
-        let mut bytes = record.bytes.bytes().to_vec();
-        Header { form: 0, releases: 1, ..record.header }.encode(&mut bytes, 7);
-        files[0].write_at(FIRST_BATCH_AT, &bytes).unwrap();
-        let mut journal = open(&files, Start::of_file(1));
-        assert_eq!(journal.read_next().unwrap().map(|header| header.events), Some(1));
-        assert_eq!(journal.record().releases().collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -106,14 +106,12 @@ pub struct FileMedia {
     held: BTreeMap<(u8, u64), Vec<u8>>,
     held_bytes: usize,
     releases: u64,
-    /// Commits that have begun and are not durable.
-    leaving: usize,
     failure: Option<Failure>,
     media_errors: u64,
     host: HostCounts,
     /// Whether the event that happens has done anything.
     is_busy: bool,
-    /// Nothing is moved nor counted any more: what is noted of where it would come from.
+    /// The notes of a survey. With it no data are moved and nothing is counted.
     survey: Option<Box<Survey>>,
 }
 
@@ -142,7 +140,6 @@ impl FileMedia {
             held: BTreeMap::new(),
             held_bytes: 0,
             releases: 0,
-            leaving: 0,
             failure: None,
             media_errors: 0,
             host: HostCounts::default(),
@@ -156,17 +153,17 @@ impl FileMedia {
         self.io = io;
     }
 
-    /// From now on nothing is moved, and no request begins or ends: only where everything comes from is noted.
+    /// Begins a survey: from now on no data are moved and nothing is counted, and the media note where sectors lie in the files.
     pub fn begin_survey(&mut self) {
         self.survey = Some(Box::default());
     }
 
-    /// What is noted of it.
+    /// The notes of the survey that was begun.
     pub fn survey(&self) -> Option<&Survey> {
         self.survey.as_deref()
     }
 
-    /// The same, to be begun anew.
+    /// The notes of the survey, for the next request.
     pub fn survey_mut(&mut self) -> Option<&mut Survey> {
         self.survey.as_deref_mut()
     }
@@ -362,7 +359,6 @@ impl FileMedia {
 
     /// A commit begins whose pages are in the files already: events are replayed.
     pub fn begin_commit(&mut self) {
-        self.leaving += 1;
         self.regions.iter_mut().for_each(Region::pass);
     }
 
@@ -373,7 +369,6 @@ impl FileMedia {
     /// The files cannot be written. After one that [`is_full`](super::backing::is_full) it can be done again.
     pub fn leave(&mut self) -> io::Result<(Vec<Leaving>, bool)> {
         self.place_held()?;
-        self.leaving += 1;
         let waiting = self.regions.iter().try_fold(0, |sum, region| Some(sum + region.waiting_bytes()?));
         let are_few = waiting.is_some_and(|bytes| bytes <= FEW_BYTES);
         Ok((self.regions.iter_mut().filter_map(Region::leave).collect(), are_few))
@@ -406,13 +401,12 @@ impl FileMedia {
 
     /// Whether a commit has begun that is not durable.
     pub fn is_leaving(&self) -> bool {
-        self.leaving > 0
+        self.regions.iter().any(Region::is_leaving)
     }
 
     /// The oldest of the commits that have begun is durable: what it made superfluous is free.
     pub fn left(&mut self) {
         self.releases += 1;
-        self.leaving = self.leaving.saturating_sub(1);
         let punches = self.io == Io::Files;
         self.regions.iter_mut().for_each(|region| region.left(punches));
     }

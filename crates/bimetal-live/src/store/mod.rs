@@ -14,7 +14,7 @@
 //! | the forms of things | `event`, `frame`, `arena`, `label`, `write_buffer`; `limits`: how large they become; `state`, `bitmap`, `slots` |
 //! | whose files they are | `superblock`, `files`; `existing`: what was there before; `directory`, the usual backing |
 //! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `places`, `media` |
-//! | what survives | `batch`, `journal` |
+//! | what survives | `batch`, `record`, `journal` |
 //! | order of things | `engine`, `checkpoint`, `commit`, `upkeep` |
 //! | reading without the scheme | `extract`, `map`, `scheme_entry` |
 //! | a store | `create`, `open`, `waiters`, `device` |
@@ -56,6 +56,7 @@ mod names;
 mod open;
 mod places;
 mod reading;
+mod record;
 mod region;
 mod rescue;
 mod scheme_entry;

@@ -66,7 +66,7 @@ impl Survey {
     /// The first note of what the host sends.
     pub const HOST: u32 = 0;
 
-    /// A request begins, for so many sectors.
+    /// A request of `sectors` sectors begins.
     pub(super) fn begin(&mut self, sectors: usize) {
         self.notes.clear();
         self.notes.resize(REQUEST_SECTORS as usize, Place::Nowhere);

@@ -335,6 +335,11 @@ impl Region {
         (!self.is_ahead).then(|| self.waiting.bytes())
     }
 
+    /// Whether a commit has begun that is not durable.
+    pub fn is_leaving(&self) -> bool {
+        self.slots.is_leaving()
+    }
+
     /// A commit begins that has nothing to write: events are replayed.
     pub fn pass(&mut self) {
         self.slots.leave();

@@ -82,6 +82,11 @@ impl Slots {
         self.leaving.push_back(self.parked() - before);
     }
 
+    /// Whether a commit has begun that is not durable.
+    pub fn is_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
     /// The oldest commit under way is durable: what was parked when it began is free. Calls `punch` with slots that are not needed soon,
     /// all but the last `kept` that were freed.
     pub fn release(&mut self, kept: u32, mut punch: impl FnMut(u32)) {

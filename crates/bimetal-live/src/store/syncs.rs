@@ -12,8 +12,8 @@ use super::times::Clocks;
 /// A sync that takes longer than this is worth waking a thread for.
 const WORTH_A_THREAD: Duration = Duration::from_micros(200);
 
-/// Part of a sync for which the next one waits until those are back who were there for the last one: little, as whoever comes later
-/// need not wait for the end of a sync.
+/// The longest that a commit waits for the clients of the last one, as a part of the duration of a sync. It is short: a client that
+/// misses this commit takes part in the next one, which begins before this one is durable.
 const WAITING_PART: u32 = 32;
 
 /// A thread that syncs files; it ends with its owner.

@@ -171,7 +171,7 @@ impl WriteBuffer {
     /// What the oldest commit under way writes is in the file.
     pub fn left(&mut self) {
         for run in self.leaving.drain(..self.counts.pop_front().unwrap_or(0)) {
-            if let Some(run) = Arc::into_inner(run) {
+            if let Some(run) = Arc::into_inner(run).filter(|_| self.spare.len() < RUNS) {
                 self.spare.push(Run { filled: 0, ..run });
             }
         }
