@@ -367,14 +367,39 @@ fn holes_are_known_and_read_as_zeros() {
     }
 }
 
+/// A device of so many bytes, mapped by pages.
+fn page_mapped(logical: u64) -> Device {
+    let text = format!(
+        "name = \"d\"\nscheme = \"pagemap\"\nlogical = {logical}\n[[region]]\nname = \"mlc\"\nchip = {{ base = \"chang-mlc\", \
+         page_bytes = 4096, pages_per_block = 128 }}\ncapacity = \"107%\"\n"
+    );
+    Device::from_toml(&text).unwrap()
+}
+
+/// 4 GiB have 10 MiB of tables.
+#[test]
+fn a_close_has_no_second_copy_of_the_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(Directory::new(folder.path()));
+    let options = CreateOptions { sparse: true, ..CreateOptions::default() };
+    create(storage.as_ref(), &page_mapped(4 << 30), &options).unwrap();
+    let open = || Store::open(Arc::clone(&storage), OpenOptions::default()).unwrap();
+    let store = open();
+    for sector in (0..store.sectors()).step_by(1 << 14) {
+        store.write(sector, &[1; 4096], false).unwrap();
+    }
+    let closing = allocation_counter::measure(|| store.close().unwrap());
+    assert!(closing.bytes_max < 4 << 20, "{closing:?}");
+    drop(store);
+    let store = open();
+    let closing = allocation_counter::measure(|| store.close().unwrap());
+    assert!(closing.bytes_max < 1 << 20, "{closing:?}");
+}
+
 #[test]
 fn what_the_device_knows_of_itself_is_small() {
     let checkpoint_bytes = |logical: u64, written: u64| {
-        let text = format!(
-            "name = \"d\"\nscheme = \"pagemap\"\nlogical = {logical}\n[[region]]\nname = \"mlc\"\nchip = {{ base = \"chang-mlc\", \
-             page_bytes = 4096, pages_per_block = 128 }}\ncapacity = \"107%\"\n"
-        );
-        let storage = in_memory(&Device::from_toml(&text).unwrap());
+        let storage = in_memory(&page_mapped(logical));
         let store = open(&storage, OpenOptions::default());
         (0..written / 4096).for_each(|block| store.write(8 * block, &[1; 4096], false).unwrap());
         store.close().unwrap();

@@ -25,7 +25,7 @@
 //! |---|---|
 //! | the order of things | `service` |
 //! | where clients connect, and the URI that they are given | `socket` |
-//! | answers to `bimetal stat` and to collectors of metrics | `questions`; [`figures`] has the measurements of the service itself |
+//! | answers to `bimetal stat` and to collectors of metrics | `questions`; `health::figures` has the measurements of the service itself |
 //! | backups while it is served | `backups` |
 //! | background work in idle time, observation of the store for the log | `housekeeping` |
 //! | signals, open files | `signals`, `open_files` |
