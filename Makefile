@@ -32,11 +32,11 @@ browser:
 # Tests talk to the NBD server with real clients, run databases on it, and a Linux guest, whose kernel is only unpacked: they are
 # installed where that can be done.
 CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3 \
-	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio
+	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus
 GUEST = target/guest
 clients:
 	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio curl fusermount3 mkfs.ext4 \
-			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 nbd-client busybox cpio; do \
+			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 nbd-client busybox cpio promtool; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
 	done; \
 	find $(GUEST)/lib/modules /lib/modules -name nbd.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \

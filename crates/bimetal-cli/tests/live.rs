@@ -132,9 +132,11 @@ fn the_benchmark_runs() {
         return;
     }
     let bench = Bench::new();
-    let rows = bench.json(&["bench", "nbd", "--size", "4MiB", "--rounds", "1", "--seconds", "0.05"]);
+    let short = ["--size", "4MiB", "--rounds", "1", "--seconds", "0.05"];
+    let rows = bench.json(&[&["bench", "nbd", "--schemes", "pagemap,hyssd"], &short[..]].concat());
     let rows = rows.as_array().unwrap();
-    assert_eq!(rows.len(), 20);
+    let of = |backing: &str| rows.iter().filter(|row| row["backing"] == backing).count();
+    assert_eq!((rows.len(), of("memory, no store"), of("hyssd")), (30, 4, 2));
     for row in rows {
         let (ours, theirs) = (row["bimetal"][0].as_f64().unwrap(), row["nbdkit"][0].as_f64().unwrap());
         assert!(ours > 0.0 && (row["ratio"].as_f64().unwrap() / (ours / theirs) - 1.0).abs() < 1e-9, "{row}");
@@ -146,6 +148,7 @@ fn the_benchmark_runs() {
         );
     }
     bench.fail(&["bench", "nbd", "--scheme", "none"], 2, &["there is no scheme `none`"]);
+    bench.fail(&["bench", "nbd", "--schemes", "pagemap,none"], 2, &["there is no scheme `none`"]);
     bench.fail(&["bench", "nbd", "--dir", "nowhere"], 1, &["directory for the store"]);
 }
 

@@ -201,6 +201,9 @@ pub struct BenchNbdArgs {
     /// Scheme of the stores
     #[arg(long, value_name = "NAME", default_value = "pagemap")]
     pub scheme: String,
+    /// Also measures a full store of each of these schemes, after random writes; `all` for every scheme
+    #[arg(long, value_name = "A,B,...|all", value_delimiter = ',')]
+    pub schemes: Vec<String>,
     /// Rounds in which servers take turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: u16,

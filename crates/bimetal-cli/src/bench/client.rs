@@ -33,6 +33,10 @@ impl Workload {
         Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
     }
 
+    pub(super) const fn connected(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
+        Self { clients: 4, ..Self::new(name, rw, bytes, depth) }
+    }
+
     pub(super) const fn synchronous(name: &'static str, clients: u32) -> Self {
         Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
     }
@@ -108,10 +112,16 @@ impl Fio<'_> {
             let job = &value["jobs"][0];
             Some(job["read"][figure].as_f64()? + job["write"][figure].as_f64()?)
         };
-        let requests = parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?)));
+        // A workload only reads or only writes.
+        let p99_us = |value: &Value| {
+            let of = |kind: &str| value["jobs"][0][kind]["clat_ns"]["percentile"]["99.000000"].as_f64();
+            Some(of("read").unwrap_or(0.0).max(of("write").unwrap_or(0.0)) / 1e3)
+        };
+        let requests =
+            parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?, p99_us(value)?)));
         match requests {
-            Some((per_second, count)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
-                Ok(Requests { per_second, count })
+            Some((per_second, count, p99_us)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
+                Ok(Requests { per_second, count, p99_us })
             }
             _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
         }
@@ -122,6 +132,8 @@ impl Fio<'_> {
 pub(super) struct Requests {
     pub(super) per_second: f64,
     pub(super) count: f64,
+    /// Microseconds that 99 of 100 take at most.
+    pub(super) p99_us: f64,
 }
 
 pub(super) fn missing(command: &Command, error: &io::Error) -> Failure {

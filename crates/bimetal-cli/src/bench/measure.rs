@@ -1,0 +1,130 @@
+//! Two servers measured in turns with the same client.
+
+use std::io;
+use std::sync::Arc;
+
+use bimetal_live::health::Health;
+use bimetal_live::store::Store;
+use serde::Serialize;
+
+use super::client::{Fio, Requests, Workload};
+use super::servers::{Ours, Theirs};
+use crate::failure::Failure;
+use crate::progress::StepBar;
+
+/// A workload on two servers in turns.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) backing: String,
+    pub(super) workload: &'static str,
+    /// Requests per second in each round.
+    pub(super) bimetal: Vec<f64>,
+    pub(super) nbdkit: Vec<f64>,
+    /// Median of the rounds' ratios.
+    pub(super) ratio: f64,
+    /// Microseconds from a request to its reply that 99 of 100 requests take at most, in each round.
+    pub(super) bimetal_p99_us: Vec<f64>,
+    pub(super) nbdkit_p99_us: Vec<f64>,
+    /// Microseconds of processor time for each request in each round, of the server alone.
+    pub(super) bimetal_cpu_us: Vec<f64>,
+    pub(super) nbdkit_cpu_us: Vec<f64>,
+    /// Median of the rounds' ratios: how many times what `bimetal` takes `nbdkit` does.
+    pub(super) cpu_ratio: Option<f64>,
+    /// Pages programmed per page that the host wrote.
+    pub(super) write_amplification: Option<f64>,
+}
+
+/// Servers on equivalent backing.
+pub(super) struct Pair<'a> {
+    pub(super) backing: String,
+    pub(super) ours: &'a Ours,
+    pub(super) theirs: &'a Theirs,
+    /// The store behind ours, if there is one.
+    pub(super) store: Option<&'a Arc<Store>>,
+}
+
+impl Pair<'_> {
+    /// Runs a workload on both in turns.
+    pub(super) fn measure(&self, fio: &Fio<'_>, workload: &Workload, bar: &StepBar) -> Result<Row, Failure> {
+        let written = || self.store.map(|store| programmed(store)).unwrap_or_default();
+        let before = written();
+        let (mut bimetal, mut nbdkit) = (Measured::default(), Measured::default());
+        for round in 0..fio.args.rounds {
+            bar.at(&format!("{}: {}", self.backing, workload.name));
+            let mut turn = |ours: bool| -> Result<(), Failure> {
+                if ours {
+                    bimetal.add(std::process::id(), || fio.run(&self.ours.socket, workload))
+                } else {
+                    nbdkit.add(self.theirs.process.id(), || fio.run(&self.theirs.socket, workload))
+                }
+            };
+            turn(round % 2 == 0)?;
+            turn(round % 2 == 1)?;
+            bar.step();
+        }
+        let after = written();
+        let host = after.1 - before.1;
+        let write_amplification = (host > 0.0).then(|| (after.0 - before.0) / host);
+        let ratio =
+            |over: &[f64], under: &[f64]| median(over.iter().zip(under).map(|(over, under)| over / under).collect());
+        Ok(Row {
+            backing: self.backing.clone(),
+            workload: workload.name,
+            ratio: ratio(&bimetal.speeds, &nbdkit.speeds),
+            // The other client's requests take time, too, and a time below one tick of the system's clock counts as none.
+            cpu_ratio: Some(ratio(&nbdkit.cpu_us, &bimetal.cpu_us))
+                .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
+            bimetal: bimetal.speeds,
+            nbdkit: nbdkit.speeds,
+            bimetal_p99_us: bimetal.p99_us,
+            nbdkit_p99_us: nbdkit.p99_us,
+            bimetal_cpu_us: bimetal.cpu_us,
+            nbdkit_cpu_us: nbdkit.cpu_us,
+            write_amplification,
+        })
+    }
+}
+
+/// What was measured of a server, by round.
+#[derive(Default)]
+struct Measured {
+    /// Requests per second.
+    speeds: Vec<f64>,
+    /// 99th percentile of their durations, in microseconds.
+    p99_us: Vec<f64>,
+    /// Processor time for each, in microseconds.
+    cpu_us: Vec<f64>,
+}
+
+impl Measured {
+    fn add(&mut self, process: u32, run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
+        let before = cpu_seconds(process)?;
+        let Requests { per_second, count, p99_us } = run()?;
+        self.speeds.push(per_second);
+        self.p99_us.push(p99_us);
+        self.cpu_us.push((cpu_seconds(process)? - before) * 1e6 / count);
+        Ok(())
+    }
+}
+
+/// Processor time that a process has had, without its children.
+fn cpu_seconds(process: u32) -> io::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in front, in brackets, may have anything in it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Bytes that a store has programmed, and those that the host wrote.
+fn programmed(store: &Store) -> (f64, f64) {
+    let health = Health::of(store);
+    let host = health.host_write_bytes as f64;
+    // Whole bytes again.
+    ((health.device.write_amplification.unwrap_or(0.0) * host).round(), host)
+}
+
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

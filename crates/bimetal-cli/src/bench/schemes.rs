@@ -1,0 +1,44 @@
+//! A store of each scheme beside `nbdkit file`: what a scheme's state costs when it is as scattered as random writes leave it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bimetal_core::scheme::SchemeSpec;
+
+use super::client::{Fio, Workload};
+use super::measure::{Pair, Row};
+use super::servers::{Ours, Theirs};
+use super::{REQUEST_BYTES, stores};
+use crate::failure::Failure;
+use crate::progress::StepBar;
+
+/// The reads come first: large writes put the pages of a store in order.
+pub(super) const WORKLOADS: [Workload; 2] = [
+    Workload::new("read 4K, depth 32", "randread", REQUEST_BYTES, 32),
+    Workload::new("write 1M in order", "write", 1 << 20, 4),
+];
+
+/// Rows of stores that are full and were written to at random.
+pub(super) fn rows(
+    fio: &Fio<'_>,
+    schemes: &[&'static SchemeSpec],
+    folder: &Path,
+    bytes: u64,
+    theirs: &Theirs,
+    bar: &StepBar,
+) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for scheme in schemes {
+        let path = folder.join("scheme");
+        let store = stores::preconditioned(scheme, &path, bytes, bytes, (fio.interrupted, bar))?;
+        let ours = Ours::serve(Arc::clone(&store) as _, &folder.join("scheme.sock"))?;
+        let pair = Pair { backing: scheme.name.to_owned(), ours: &ours, theirs, store: Some(&store) };
+        for workload in &WORKLOADS {
+            rows.push(pair.measure(fio, workload, bar)?);
+        }
+        drop(ours);
+        drop(store);
+        std::fs::remove_dir_all(&path)?;
+    }
+    Ok(rows)
+}

@@ -1,0 +1,96 @@
+//! The tables of a benchmark.
+
+use bimetal_study::number::{NOTHING, SIZES, significant, thousands, with_unit};
+
+use super::measure::{Row, median};
+use super::schemes;
+use crate::args::BenchNbdArgs;
+use crate::table::{Align, bold, plain, remark};
+
+/// Tables of the rows by backing, and of the schemes.
+pub(super) fn text(args: &BenchNbdArgs, bytes: u64, by_backing: &[Row], by_scheme: &[Row]) -> String {
+    let mut text = String::new();
+    for group in by_backing.chunk_by(|one, next| one.backing == next.backing) {
+        text += &format!("\n{}\n", bold(&format!("In {}", group[0].backing)));
+        text += &backing(group);
+    }
+    if !by_scheme.is_empty() {
+        text += &format!("\n{}\n", bold("A full store of each scheme, after random writes"));
+        text += &of_schemes(by_scheme);
+    }
+    let size = with_unit(SIZES, bytes as f64);
+    text += &format!(
+        "\n{}",
+        remark(&format!(
+            "requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the \
+             rounds' ratios. `CPU` is that of processor time for each request: above 1, `bimetal` takes less. Stores are of `{}`; \
+             `written` is its write amplification. Beside memory stands `nbdkit memory`, beside files `nbdkit file` in the same \
+             directory. Each flush costs what the file system in `--dir` takes for it.",
+            args.rounds, args.seconds, args.scheme
+        ))
+    );
+    text
+}
+
+fn speed(rounds: &[f64]) -> String {
+    thousands(median(rounds.to_vec()).round() as u64)
+}
+
+fn amplification(row: &Row) -> String {
+    row.write_amplification.map_or_else(|| NOTHING.to_owned(), |value| format!("{} x", significant(value)))
+}
+
+fn backing(rows: &[Row]) -> String {
+    let heads = [
+        ("", Align::Left),
+        ("bimetal", Align::Right),
+        ("nbdkit", Align::Right),
+        ("ratio", Align::Right),
+        ("CPU", Align::Right),
+        ("p99 (µs)", Align::Right),
+        ("nbdkit's", Align::Right),
+        ("written", Align::Right),
+    ];
+    let line = |row: &Row| {
+        vec![
+            row.workload.to_owned(),
+            speed(&row.bimetal),
+            speed(&row.nbdkit),
+            format!("{:.2}", row.ratio),
+            row.cpu_ratio.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2}")),
+            speed(&row.bimetal_p99_us),
+            speed(&row.nbdkit_p99_us),
+            amplification(row),
+        ]
+    };
+    plain(&heads, rows.iter().map(line).collect())
+}
+
+/// Reads beside those of a page map; writes with what a scheme moves taken out.
+fn of_schemes(rows: &[Row]) -> String {
+    let heads = [
+        ("", Align::Left),
+        ("4K reads", Align::Right),
+        ("of pagemap's", Align::Right),
+        ("1M writes", Align::Right),
+        ("of nbdkit's", Align::Right),
+        ("written", Align::Right),
+        ("ratio x written", Align::Right),
+    ];
+    let page_map = rows.iter().find(|row| row.backing == "pagemap").map(|row| median(row.bimetal.clone()));
+    let line = |rows: &[Row]| {
+        let (reads, writes) = (&rows[0], &rows[1]);
+        let of_page_map = page_map.map(|page_map| format!("{:.2}", median(reads.bimetal.clone()) / page_map));
+        let without_moves = writes.write_amplification.map(|written| format!("{:.2}", writes.ratio * written));
+        vec![
+            reads.backing.clone(),
+            speed(&reads.bimetal),
+            of_page_map.unwrap_or_else(|| NOTHING.to_owned()),
+            speed(&writes.bimetal),
+            format!("{:.2}", writes.ratio),
+            amplification(writes),
+            without_moves.unwrap_or_else(|| NOTHING.to_owned()),
+        ]
+    };
+    plain(&heads, rows.chunks_exact(schemes::WORKLOADS.len()).map(line).collect())
+}
