@@ -19,12 +19,14 @@
 //! Requests begin and end at multiples of 4 KiB, as in the rows, and data lie in extents, scattered over the address
 //! space.
 
-use super::Requests;
-use super::sample::{Bursts, Gaps, Permutation, Zipf, choose};
-use super::target::{Goal, Target, share};
-use crate::part::random;
-use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::ByteSize;
+use bimetal_core::part::random;
+use bimetal_core::part::real::whole;
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Goal, Permutation, Requests, Target, Zipf, choose};
+
+use super::bursts::{Bursts, Gaps};
+use super::{sectors, share};
 
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -99,7 +101,7 @@ macro_rules! server {
         locality = $locality:expr;
         interval_us = $interval_us:expr;
     ) => {
-        $crate::parameters! {
+        bimetal_core::parameters! {
             SPEC.name;
             /// Parameters of a server.
             pub struct Parameters {
@@ -124,7 +126,7 @@ macro_rules! server {
         ///
         /// # Errors
         /// An address space or a working set that is too small.
-        pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<$crate::workload::Requests, String> {
+        pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<bimetal_core::workload::Requests, String> {
             let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
             let locality = $crate::workload::server::Locality { recency, popular_share, popularity };
             let settings = $crate::workload::server::Settings { requests, span, used, interval_us, locality };
@@ -134,7 +136,7 @@ macro_rules! server {
         /// The row, of as many requests and as large a working set as there are.
         fn targets(
             settings: &[(String, String)],
-        ) -> Result<Vec<$crate::workload::Target>, $crate::scheme::ParameterError> {
+        ) -> Result<Vec<bimetal_core::workload::Target>, bimetal_core::scheme::ParameterError> {
             let (row, here) = (Parameters::default(), Parameters::parse(settings)?);
             let part = |here: u64, row: u64| here as f64 / row as f64;
             Ok(ROW.targets(part(here.requests, row.requests), part(here.used.0, row.used.0)))
@@ -296,7 +298,7 @@ impl Row {
             if present(gib) {
                 left -= 1;
                 let most = extents - first - left;
-                let share = (gib / self.set_gib * extents as f64).round() as u64;
+                let share = whole((gib / self.set_gib * extents as f64).round());
                 length = if left == 0 { most } else { share.clamp(1, most) };
             }
             let part = Part { gib, first: first * self.extent, pages: length * self.extent, both: index == 1 };
@@ -364,7 +366,7 @@ impl Iterator for Server {
             self.running = continued.then_some(index);
         }
         let place = self.places.of((stream.first + page) / self.extent) * self.extent + in_extent;
-        let sectors = (pages * PAGE_SECTORS) as u32;
+        let sectors = sectors(pages * PAGE_BYTES);
         Some(Request { arrival_ns, sector: place * PAGE_SECTORS, sectors, op: stream.op, handle: 0 })
     }
 }
@@ -373,9 +375,9 @@ impl Iterator for Server {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::part::reuse_stack::ReuseStacks;
-    use crate::profile::{CurvePlan, Profile};
-    use crate::workload;
+    use crate::workload::{financial, home};
+    use bimetal_core::part::reuse_stack::ReuseStacks;
+    use bimetal_core::profile::{CurvePlan, Profile};
 
     fn close(found: f64, expected: f64, tolerance: f64, what: &str) {
         assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} is not {expected} within {tolerance}");
@@ -402,7 +404,7 @@ pub(super) mod tests {
         for request in requests.iter().filter(|request| request.op == op) {
             for page in request.sector / PAGE_SECTORS..request.end() / PAGE_SECTORS {
                 accesses += 1;
-                if let Some(position) = stack.touch(page as u32) {
+                if let Some(position) = stack.touch(u32::try_from(page).unwrap()) {
                     *counts.last_mut().unwrap() += 1;
                     for (count, _) in counts.iter_mut().zip(stacks).filter(|(_, pages)| position < **pages) {
                         *count += 1;
@@ -415,7 +417,7 @@ pub(super) mod tests {
 
     fn financial(settings: &[(&str, &str)]) -> Vec<Request> {
         let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
-        workload::build("financial", &settings, 1).unwrap().collect()
+        financial::generate(&financial::Parameters::parse(&settings).unwrap(), 1).unwrap().collect()
     }
 
     /// The first 50,000 requests of the real trace: 51,908 pages written, 78,913 read.
@@ -463,9 +465,14 @@ pub(super) mod tests {
 
     #[test]
     fn too_little_space_is_refused() {
-        let error =
-            |key: &str, value: &str| workload::build("home", &[(key.into(), value.into())], 1).map(|_| ()).unwrap_err();
-        assert!(error("span", "1GiB").to_string().contains("smaller `used`"));
-        assert!(error("used", "2MiB").to_string().contains("larger `used`"));
+        let error = |settings: home::Parameters| home::generate(&settings, 1).map(|_| ()).unwrap_err();
+        assert!(
+            error(home::Parameters { span: ByteSize(1 << 30), ..home::Parameters::default() })
+                .contains("smaller `used`")
+        );
+        assert!(
+            error(home::Parameters { used: ByteSize(2 << 20), ..home::Parameters::default() })
+                .contains("larger `used`")
+        );
     }
 }

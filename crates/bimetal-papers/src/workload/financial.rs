@@ -18,10 +18,11 @@
 //! depends on it. Gaps between arrivals vary as there (coefficient of variation 2.4 and 3.2 in two excerpts; 2.9
 //! here); their mean is that of the whole trace, 12.1 hours as remembered.
 
-use super::WorkloadSpec;
-use super::sample::Bursts;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::WorkloadSpec;
+
+use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
