@@ -67,4 +67,11 @@ mod tests {
         let prefix = generate(&Parameters { requests: 100_000, ..defaults }, 1).unwrap();
         assert_row(&ROW, requests, prefix, 0.09);
     }
+
+    #[test]
+    fn too_little_space_is_refused() {
+        let error = |settings: Parameters| generate(&settings, 1).map(|_| ()).unwrap_err();
+        assert!(error(Parameters { span: ByteSize(1 << 30), ..Parameters::default() }).contains("smaller `used`"));
+        assert!(error(Parameters { used: ByteSize(2 << 20), ..Parameters::default() }).contains("larger `used`"));
+    }
 }

@@ -375,7 +375,6 @@ impl Iterator for Server {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::workload::{financial, home};
     use bimetal_core::part::reuse_stack::ReuseStacks;
     use bimetal_core::profile::{CurvePlan, Profile};
 
@@ -397,7 +396,7 @@ pub(super) mod tests {
     }
 
     /// Shares of page accesses of one kind that an LRU stack of so many pages has, and last those of an endless one.
-    fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
+    pub(in crate::workload) fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
         let mut stack = ReuseStacks::<1>::new(1 << 20);
         let mut counts = vec![0u64; stacks.len() + 1];
         let mut accesses = 0;
@@ -413,66 +412,5 @@ pub(super) mod tests {
             }
         }
         counts.iter().map(|&count| count as f64 / accesses as f64).collect()
-    }
-
-    fn financial(settings: &[(&str, &str)]) -> Vec<Request> {
-        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
-        financial::generate(&financial::Parameters::parse(&settings).unwrap(), 1).unwrap().collect()
-    }
-
-    /// The first 50,000 requests of the real trace: 51,908 pages written, 78,913 read.
-    #[test]
-    fn locality_is_that_of_the_real_trace() {
-        let requests = financial(&[("requests", "50000")]);
-        let stacks = [16, 64, 256, 1024, 4096, 16_384];
-        let written = hits(&requests, Op::Write, &stacks);
-        let read = hits(&requests, Op::Read, &stacks);
-        println!("written {written:.3?}\nread {read:.3?}");
-        for (found, real) in written.iter().zip([0.294, 0.495, 0.619, 0.652, 0.824, 0.829]) {
-            assert!((found - real).abs() < 0.05, "{found} {real}");
-        }
-        // Further on the trace has fewer: 0.60, 0.61, 0.65. A third of its first reads are new, of the row's a sixth.
-        for (found, real) in read.iter().zip([0.281, 0.516, 0.589]) {
-            assert!((found - real).abs() < 0.13, "{found} {real}");
-        }
-    }
-
-    /// A prefix misses an endless cache as often as the whole, and so does the whole in small.
-    #[test]
-    fn a_prefix_is_like_the_whole() {
-        let whole = financial(&[("requests", "1333747"), ("used", "950MiB"), ("span", "4GiB")]);
-        let prefix = &whole[..whole.len() / 16];
-        let small = financial(&[("requests", "83359"), ("used", "60MiB"), ("span", "1GiB")]);
-        for op in [Op::Read, Op::Write] {
-            let [whole, prefix, small] = [&whole, prefix, &small].map(|requests| hits(requests, op, &[]).remove(0));
-            println!("{op:?}: {whole:.3} {prefix:.3} {small:.3}");
-            assert!((prefix - whole).abs() < 0.02 && (small - whole).abs() < 0.02);
-        }
-    }
-
-    /// After as many requests as the row has, everything is touched and nothing is touched for the first time.
-    #[test]
-    fn the_working_set_is_gone_through_again() {
-        let settings = [("used", "60MiB"), ("span", "96MiB")];
-        let touched = |requests| {
-            let settings = [&[("requests", requests)], &settings[..]].concat();
-            Profile::of(&financial(&settings), &CurvePlan::default()).footprint.touched_bytes
-        };
-        let once = touched("90000");
-        assert!(once > 59 << 20 && once <= 60 << 20, "{once}");
-        assert!(touched("300000") <= 60 << 20);
-    }
-
-    #[test]
-    fn too_little_space_is_refused() {
-        let error = |settings: home::Parameters| home::generate(&settings, 1).map(|_| ()).unwrap_err();
-        assert!(
-            error(home::Parameters { span: ByteSize(1 << 30), ..home::Parameters::default() })
-                .contains("smaller `used`")
-        );
-        assert!(
-            error(home::Parameters { used: ByteSize(2 << 20), ..home::Parameters::default() })
-                .contains("larger `used`")
-        );
     }
 }
