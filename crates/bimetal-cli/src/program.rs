@@ -27,7 +27,6 @@ use crate::{run, say};
 /// # fn generate(_: &Parameters, _: u64) -> Result<Requests, String> { Err(String::new()) }
 /// let status = Program::new().workload(&SPEC, generate).run();
 /// ```
-#[derive(Default)]
 #[must_use = "nothing happens before it is run"]
 pub struct Program {
     schemes: Vec<scheme::Entry>,
@@ -35,10 +34,16 @@ pub struct Program {
     workloads: Vec<workload::Entry>,
 }
 
+impl Default for Program {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Program {
-    /// `bimetal` as it is.
+    /// `bimetal` as it is: with the workloads that stand in for the papers' traces.
     pub fn new() -> Self {
-        Self::default()
+        Self { schemes: Vec::new(), formats: Vec::new(), workloads: bimetal_papers::workload::entries() }
     }
 
     /// Adds a scheme, to be simulated and to be served: its line of the registry, and what makes it of a device and its parameters.

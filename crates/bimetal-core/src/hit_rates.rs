@@ -16,8 +16,7 @@ use serde::Serialize;
 
 use crate::compact::Extents;
 use crate::part::reuse_tracker::{ReuseTracker, Touch};
-use crate::profile::{PAGE_BYTES, data, pages};
-use crate::request::{Op, Request};
+use crate::request::{Op, PAGE_BYTES, Request, data};
 
 /// Traces of at most so many references to pages are not sampled by default.
 const EXACT_REFERENCES: u64 = 1 << 22;
@@ -72,7 +71,7 @@ impl HitRates {
         let mut caches = Caches::new(sizes, ReuseTracker::sampled(largest, rate));
         let mut batch = Vec::with_capacity(BATCH);
         for request in data(&requests) {
-            let (first, end) = pages(request);
+            let (first, end) = request.pages();
             let is_write = request.op == Op::Write;
             caches.references[usize::from(is_write)] += end - first;
             for page in first as u32..end as u32 {
@@ -112,8 +111,8 @@ pub fn default_rate(requests: &[Request], pages: u64) -> f64 {
 
 /// References to pages of all reads and writes.
 pub(crate) fn references(requests: &[Request]) -> u64 {
-    let of = |request| {
-        let (first, end) = pages(request);
+    let of = |request: &Request| {
+        let (first, end) = request.pages();
         end - first
     };
     data(requests).map(of).fold(0, u64::saturating_add)
@@ -121,7 +120,7 @@ pub(crate) fn references(requests: &[Request]) -> u64 {
 
 /// The requests with page numbers of 32 bits: where there are larger ones, touched addresses move together.
 pub(crate) fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
-    let fits = |requests: &[Request]| data(requests).all(|request| pages(request).1 <= u64::from(u32::MAX));
+    let fits = |requests: &[Request]| data(requests).all(|request| request.pages().1 <= u64::from(u32::MAX));
     if fits(requests) {
         return Some(Cow::Borrowed(requests));
     }
@@ -298,7 +297,7 @@ mod tests {
             for request in data(&requests) {
                 let is_write = request.op == Op::Write;
                 let kind = usize::from(is_write);
-                let (first, end) = pages(request);
+                let (first, end) = request.pages();
                 for page in first..end {
                     references[kind] += 1.0;
                     hits[kind] += f64::from(use_in(&mut all, size as usize, page, true));
@@ -340,7 +339,7 @@ mod tests {
                 let mut misses = vec![0.0; 1 << 18];
                 let mut tracker: ReuseTracker = ReuseTracker::exact(size);
                 for request in &requests {
-                    let page = pages(request).0 as u32;
+                    let page = request.pages().0 as u32;
                     misses[page as usize] += f64::from(tracker.touch(page) == Touch::First);
                 }
                 let squares: f64 = misses.iter().map(|misses| misses * misses).sum();

@@ -21,7 +21,7 @@ use crate::model::chang::operation_uj;
 use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Outcome, Responses};
-use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::request::{Op, PAGE_BYTES, Request, SECTOR_BYTES};
 use crate::scheme::Metrics;
 use crate::units::Geometry;
 use wear::{WearGroup, wear_groups};
@@ -96,7 +96,7 @@ impl TraceFacts {
             trims: count(Op::Trim),
             read_bytes: bytes(Op::Read),
             write_bytes: bytes(Op::Write),
-            footprint_bytes: profile::distinct_pages(touched) * profile::PAGE_BYTES,
+            footprint_bytes: profile::distinct_pages(touched) * PAGE_BYTES,
             duration_s: (last_ns - first_ns) as f64 / 1e9,
         }
     }

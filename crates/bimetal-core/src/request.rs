@@ -3,6 +3,12 @@
 /// Bytes of a host sector, the unit of every host address.
 pub const SECTOR_BYTES: u64 = 512;
 
+/// Bytes of the aligned pages in which it is counted what requests touch, whatever the pages of a device.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Sectors of such a page.
+pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
 /// What the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -41,4 +47,14 @@ impl Request {
     pub fn bytes(&self) -> u64 {
         u64::from(self.sectors) * SECTOR_BYTES
     }
+
+    /// First and one past the last aligned page of [`PAGE_BYTES`] that it touches.
+    pub(crate) fn pages(&self) -> (u64, u64) {
+        (self.sector / PAGE_SECTORS, self.end().div_ceil(PAGE_SECTORS))
+    }
+}
+
+/// The requests that carry data: reads and writes.
+pub(crate) fn data(requests: &[Request]) -> impl Iterator<Item = &Request> {
+    requests.iter().filter(|request| request.op != Op::Trim)
 }

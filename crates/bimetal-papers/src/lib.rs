@@ -16,6 +16,7 @@ mod opfcl;
 mod page;
 mod reading;
 mod wlaftl;
+pub mod workload;
 
 use std::collections::BTreeMap;
 

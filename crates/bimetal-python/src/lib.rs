@@ -16,11 +16,14 @@ mod stop;
 mod sweep;
 mod trace;
 
+use bimetal_core::workload;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// What `python/bimetal` is built over. Not for use by itself.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    workload::add(bimetal_papers::workload::entries()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     trace::register(module)?;
     device::register(module)?;

@@ -11,6 +11,7 @@ mod checked;
 mod clocks;
 mod disk;
 mod faults;
+mod page_merge;
 mod sim;
 
 pub use crate::chip::CellMode;
@@ -18,6 +19,7 @@ pub use crate::operation::{Cause, DiskOp, FlashOp, Stream};
 pub use checked::Checked;
 pub use disk::Volume;
 pub use faults::Faults;
+pub use page_merge::PageMerge;
 pub use sim::{SimMedia, SimRegion};
 
 use crate::ledger::{Ledger, Server};

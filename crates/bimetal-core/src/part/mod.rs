@@ -5,7 +5,6 @@ pub mod hit_curve;
 pub mod live_slots;
 pub mod lru;
 pub mod page_index;
-pub mod page_merge;
 pub mod probed_hash;
 pub mod random;
 pub mod real;

@@ -42,6 +42,12 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
+/// The whole part of a number from 0 on; the largest there is for a larger one.
+pub fn whole(x: f64) -> u64 {
+    debug_assert!(x >= 0.0);
+    x as u64
+}
+
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "libm is what the tests compare with")]
 mod tests {

@@ -8,13 +8,8 @@ mod spans;
 use serde::Serialize;
 
 use crate::hit_rates::{self, HitRates};
-use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::request::{Op, PAGE_BYTES, PAGE_SECTORS, Request, SECTOR_BYTES};
 use spans::{Hits, Spans};
-
-/// Bytes of the aligned pages in which footprints and hot sets are counted.
-pub const PAGE_BYTES: u64 = 4096;
-
-const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
 /// Size classes: 1, 2, 4, … 1024 sectors; each reaches up to the next, the last is open.
 const SIZE_CLASSES: usize = 11;
@@ -286,18 +281,8 @@ pub fn distinct_pages<'a>(requests: impl Iterator<Item = &'a Request>) -> u64 {
     Spans::of(requests).distinct::<PAGE_SECTORS>()
 }
 
-/// The requests that carry data: reads and writes.
-pub(crate) fn data(requests: &[Request]) -> impl Iterator<Item = &Request> {
-    requests.iter().filter(|request| request.op != Op::Trim)
-}
-
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
-}
-
-/// First and one past the last aligned 4-KiB page that a request touches.
-pub(crate) fn pages(request: &Request) -> (u64, u64) {
-    (request.sector / PAGE_SECTORS, request.end().div_ceil(PAGE_SECTORS))
 }
 
 /// All size classes, without requests.
@@ -384,7 +369,6 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload;
 
     fn request(arrival_us: u64, op: Op, sector: u64, sectors: u32) -> Request {
         Request { arrival_ns: arrival_us * 1000, sector, sectors, op, handle: 0 }
@@ -434,18 +418,5 @@ mod tests {
         let profile = Profile::of(&[], &CurvePlan::default());
         assert_eq!((profile.update_ratio, profile.sequential_share, profile.arrivals), (None, None, None));
         assert_eq!((profile.hot_set, profile.aligned_share, profile.footprint), (None, None, Footprint::default()));
-    }
-
-    /// The generated NTFS workload has what Chang's figure 7 shows of the real one.
-    #[test]
-    fn the_papers_workload_has_the_papers_profile() {
-        let settings = [("requests".to_string(), "1000000".to_string())];
-        let requests: Vec<Request> = workload::build("bimodal-ntfs", &settings, 1).unwrap().collect();
-        let profile = Profile::of(&requests, &CurvePlan::default());
-        let update_ratio = |class: usize| profile.sizes[class].update_ratio.unwrap();
-        assert!(update_ratio(3) > 10.0 && update_ratio(7) < 2.0, "{:?}", profile.sizes);
-        assert!(profile.write_hits.last().unwrap().hits >= 16_384, "{:?}", profile.write_hits);
-        assert!(profile.read_hits.last().unwrap().hits <= 128, "{:?}", profile.read_hits);
-        assert!(profile.footprint.span_bytes > 19 << 30);
     }
 }

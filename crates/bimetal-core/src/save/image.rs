@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Word;
-use super::table::bytes_of;
+use super::word::bytes_of;
 
 /// Words of a chunk.
 const CHUNK_WORDS: usize = 1 << 12;

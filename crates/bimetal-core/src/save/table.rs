@@ -20,6 +20,7 @@ use serde::ser::{SerializeTuple, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::image::{self, Frozen};
+use super::word::bytes_of;
 use super::{Word, fixed};
 
 /// By this name the outline knows the bytes that it passes over.
@@ -221,15 +222,6 @@ impl<W: Word> Serialize for Words<'_, W> {
 
         serializer.serialize_newtype_struct(NAME, &AsBytes(self.0))
     }
-}
-
-/// The bytes of words.
-pub(super) fn bytes_of<W: Word>(words: &[W]) -> Vec<u8> {
-    let mut bytes = vec![0; words.len() * W::BYTES];
-    for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
-        word.put(bytes);
-    }
-    bytes
 }
 
 /// Words read from their bytes.

@@ -165,3 +165,11 @@ macro_rules! words {
     };
 }
 pub(crate) use words;
+/// The bytes of words.
+pub(super) fn bytes_of<W: Word>(words: &[W]) -> Vec<u8> {
+    let mut bytes = vec![0; words.len() * W::BYTES];
+    for (word, bytes) in words.iter().zip(bytes.chunks_exact_mut(W::BYTES)) {
+        word.put(bytes);
+    }
+    bytes
+}

@@ -171,11 +171,6 @@ impl Fault {
 }
 
 impl super::Input<'_> {
-    /// The unit of the time stamps: the one asked for, or the format's.
-    pub fn time_unit(&self) -> super::TimeUnit {
-        self.options.time_unit.or(self.format.time_unit).unwrap_or(super::TimeUnit::Nanoseconds)
-    }
-
     /// A fault of a record, with its file, place and the format's layout.
     #[cold]
     pub fn fault(&self, place: Place, fault: Fault) -> TraceError {

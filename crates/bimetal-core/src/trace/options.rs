@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Format;
 use super::error::{ErrorKind, TraceError};
+use super::{Format, Input};
 
 /// How to read a trace. The default detects the format and takes every device.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,13 @@ impl Options {
             return refuse("--action", "which has one record a request");
         }
         Ok(())
+    }
+}
+
+impl Input<'_> {
+    /// The unit of the time stamps: the one asked for, or the format's.
+    pub fn time_unit(&self) -> TimeUnit {
+        self.options.time_unit.or(self.format.time_unit).unwrap_or(TimeUnit::Nanoseconds)
     }
 }
 

@@ -26,7 +26,7 @@ crate::parameters! {
         /// Number of requests.
         pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
         /// The workloads in the order of their turns, separated by commas; one may appear several times.
-        pub of: Names = Names(vec!["financial", "search", "zipf"]);
+        pub of: Names = Names(vec!["zipf", "sequential", "uniform"]);
         /// Requests of a turn.
         pub phase_requests: u64 = 50_000, in 1..=1_000_000_000;
         /// Bytes of the address space of every workload.
@@ -164,7 +164,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(Names::parse("zipf,phases"), None);
         assert_eq!(Names::parse(""), None);
-        let error = generate(&Parameters { used: ByteSize(8 << 30), ..Parameters::default() }, 1).map(|_| ());
-        assert!(error.unwrap_err().contains("`financial` cannot be generated"));
+        let error = generate(&Parameters { span: ByteSize(4096), ..Parameters::default() }, 1).map(|_| ());
+        assert!(error.unwrap_err().contains("`sequential` cannot be generated"));
     }
 }

@@ -5,58 +5,29 @@ use crate::part::real::{exp, ln};
 
 /// Poisson arrivals: independent, exponentially distributed gaps.
 #[derive(Clone, Debug)]
-pub(super) struct Arrivals {
+pub struct Arrivals {
     now_ns: u64,
     mean_ns: f64,
 }
 
 impl Arrivals {
-    pub(super) fn new(mean_us: f64) -> Self {
+    /// Gaps of so many microseconds on average.
+    pub fn new(mean_us: f64) -> Self {
         Self { now_ns: 0, mean_ns: mean_us * 1e3 }
     }
 
     /// The moment of the next request; the first one is at 0.
-    pub(super) fn next(&mut self, state: &mut u64) -> u64 {
+    pub fn next(&mut self, state: &mut u64) -> u64 {
         self.next_after(1.0, state)
     }
 
     /// The same, with a gap to the one behind it that is so many times as long.
-    fn next_after(&mut self, longer: f64, state: &mut u64) -> u64 {
+    pub fn next_after(&mut self, longer: f64, state: &mut u64) -> u64 {
         let arrival_ns = self.now_ns;
         // 1 - unit is above 0, so its logarithm is finite.
         let gap_ns = -ln(1.0 - random::unit(state)) * self.mean_ns * longer;
         self.now_ns = arrival_ns.saturating_add(gap_ns as u64);
         arrival_ns
-    }
-}
-
-/// How gaps between arrivals differ.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bursts {
-    /// Share of the gaps that are short.
-    pub(super) share: f64,
-    /// Mean of the short ones by the mean of all, below 1.
-    pub(super) short: f64,
-}
-
-/// Arrivals in bursts: independent gaps from one of two exponential distributions.
-#[derive(Clone, Debug)]
-pub(super) struct Gaps {
-    short: Arrivals,
-    long_by_short: f64,
-    share: f64,
-}
-
-impl Gaps {
-    pub(super) fn new(mean_us: f64, Bursts { share, short }: Bursts) -> Self {
-        let long = (1.0 - share * short) / (1.0 - share);
-        Self { short: Arrivals::new(mean_us * short), long_by_short: long / short, share }
-    }
-
-    /// The moment of the next request; the first one is at 0.
-    pub(super) fn next(&mut self, state: &mut u64) -> u64 {
-        let longer = if random::unit(state) < self.share { 1.0 } else { self.long_by_short };
-        self.short.next_after(longer, state)
     }
 }
 
@@ -161,7 +132,7 @@ impl Permutation {
 }
 
 /// One of several values, by weights that add up to 1; the last takes what is missing.
-pub(super) fn choose<T: Copy>(state: &mut u64, choices: &[(T, f64)]) -> Option<T> {
+pub fn choose<T: Copy>(state: &mut u64, choices: &[(T, f64)]) -> Option<T> {
     let mut left = random::unit(state);
     for &(value, weight) in choices {
         if left < weight {
@@ -222,18 +193,5 @@ mod tests {
         let mut state = 1;
         let last = (0..100_001).map(|_| arrivals.next(&mut state)).last().unwrap();
         assert!((last as f64 / 100_000.0 / 250_000.0 - 1.0).abs() < 0.02);
-    }
-
-    #[test]
-    fn bursts_keep_the_mean_and_vary_more() {
-        let mut gaps = Gaps::new(250.0, Bursts { share: 0.9, short: 0.35 });
-        let mut state = 1;
-        let arrivals: Vec<u64> = (0..200_001).map(|_| gaps.next(&mut state)).collect();
-        let gaps: Vec<f64> = arrivals.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 250_000.0).collect();
-        let mean = gaps.iter().sum::<f64>() / 200_000.0;
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 200_000.0;
-        assert!((mean - 1.0).abs() < 0.02, "{mean}");
-        // 2 (0.9 0.35^2 + 0.1 6.85^2) - 1
-        assert!((variance / 8.605 - 1.0).abs() < 0.05, "{variance}");
     }
 }

@@ -97,17 +97,6 @@ pub fn none(_: &[(String, String)]) -> Result<Vec<Target>, crate::scheme::Parame
     Ok(Vec::new())
 }
 
-/// A target that is a share of a whole, `None` of nothing.
-pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// Writes of so many sectors, of this profile: their number and their bytes.
-pub(super) fn writes_of(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> (u64, u64) {
-    let classes = profile.sizes.iter().filter(|class| sectors.contains(&class.sectors));
-    classes.fold((0, 0), |(writes, bytes), class| (writes + class.writes, bytes + class.write_bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What must hold of WLAFTL and its baselines on whole devices: the threshold and the oldest data go where the relative wear
-//! says, every parameter acts, the baselines differ in what they are said to differ in. Last, those of the paper's claims
-//! that hold, on a small scale; `docs/papers/wlaftl-2018.md` has them all.
+//! says, every parameter acts, the baselines differ in what they are said to differ in. Those of the paper's claims that hold are in
+//! the tests of `bimetal-papers`, on its traces; `docs/papers/wlaftl-2018.md` has them all.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,6 @@ use bimetal_core::part::random::below;
 use bimetal_core::replay::{self, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
-use bimetal_core::workload;
 
 /// 24 SLC blocks in front of 64 logical MLC blocks and 16 spare ones. 48 SLC erases are as much wear as 80 MLC erases.
 fn small() -> [SimRegion; 2] {
@@ -214,75 +213,4 @@ fn the_rival_gives_data_one_chance_and_takes_large_updates_out() {
     let (rival, own) = (run("cftl", &fixed, &both), run("wlaftl-static", &once, &both));
     let updated = |outcome: &Outcome| outcome.metrics.get("updated_sectors").unwrap();
     assert!(updated(&own) > 1.2 * updated(&rival), "{} {}", updated(&own), updated(&rival));
-}
-
-/// The paper's device, and its traces, divided by this.
-const SCALE: u32 = 32;
-
-/// The paper's traces with the length of their stand-ins.
-const TRACES: [(&str, u64); 6] = [
-    ("fin1", 5_334_987),
-    ("sys", 3_756_389),
-    ("test1", 3_181_345),
-    ("test2", 2_879_205),
-    ("iotrace1", 2_916_474),
-    ("iotrace2", 9_033_809),
-];
-
-fn trace((name, requests): (&str, u64), theta: &str) -> Vec<Request> {
-    let (scale, requests) = (SCALE.to_string(), (requests / u64::from(SCALE)).to_string());
-    let settings = [("trace", name), ("scale", &scale), ("requests", &requests), ("theta", theta)];
-    let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    workload::build("wlaftl", &settings, 1).unwrap().collect()
-}
-
-/// A replay on the paper's device with this much SLC, in MiB before the division.
-fn on_the_device(slc_mib: u32, name: &str, requests: &[Request]) -> Outcome {
-    let regions = [region("wlaftl-slc", 64, slc_mib * 8 / SCALE, 1), region("wlaftl-mlc", 128, 4096 / SCALE, 1)];
-    let logical_sectors = 3828 / u64::from(SCALE) * 1024;
-    let mut media = SimMedia::new(&regions, 1).serial();
-    let mut scheme = scheme::build::<SimMedia>(name, &shape(&regions, logical_sectors), &[]).unwrap();
-    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end)
-}
-
-fn metric(outcome: &Outcome, name: &str) -> f64 {
-    outcome.metrics.get(name).unwrap()
-}
-
-/// Table 3 and section 4.3: the regions wear more evenly than with a static threshold of 4 KB and than under CFTL, which
-/// erases MLC much more often. Test1 has no large writes.
-#[test]
-fn both_regions_wear_in_step() {
-    for named in TRACES {
-        let requests = trace(named, "0.99");
-        let run = |scheme| on_the_device(512, scheme, &requests);
-        let (own, still, rival) = (run("wlaftl"), run("wlaftl-static"), run("cftl"));
-        let [phi, still_phi, rival_phi] = [&own, &still, &rival].map(|outcome| metric(outcome, "phi"));
-        println!("{}: {phi:.2}, static {still_phi:.2}, cftl {rival_phi:.2}", named.0);
-        assert!(phi < if named.0 == "test1" { 2.0 } else { 1.4 });
-        assert!(phi < still_phi || named.0 == "test1");
-        assert!(phi < rival_phi);
-        assert!(metric(&own, "mlc_erases") < 0.65 * metric(&rival, "mlc_erases"), "35 % fewer");
-    }
-}
-
-/// Table 3, Test1: where neither region has worn by a whole cycle the threshold does not move.
-#[test]
-fn below_a_cycle_of_wear_the_threshold_is_static() {
-    let requests = trace(TRACES[2], "1.5");
-    let (own, still) = (on_the_device(512, "wlaftl", &requests), on_the_device(512, "wlaftl-static", &requests));
-    assert!(metric(&own, "relative_wear_slc") > 0.5 && metric(&own, "relative_wear_slc") < 1.0);
-    assert!(metric(&own, "relative_wear_mlc") < 1.0);
-    assert_eq!(counts(&own.ledger), counts(&still.ledger));
-}
-
-/// Fig. 5b: the more SLC, the fewer erases of MLC.
-#[test]
-fn more_slc_saves_mlc() {
-    for named in [TRACES[1], TRACES[4]] {
-        let requests = trace(named, "0.99");
-        let erases = [32, 64, 128, 256, 512].map(|mib| metric(&on_the_device(mib, "wlaftl", &requests), "mlc_erases"));
-        println!("{}: {erases:?}", named.0);
-        assert!(erases.is_sorted_by(|less, more| *less > 1.1 * *more), "{erases:?}");
-    }
 }

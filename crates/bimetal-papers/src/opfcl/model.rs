@@ -3,7 +3,7 @@
 use bimetal_core::chip;
 use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use bimetal_core::model::opfcl::{CacheCost, CacheLoad, DiskCosts, Partition};
-use bimetal_core::part::real::pow;
+use bimetal_core::part::real::{pow, whole};
 
 use super::super::Drawn;
 use super::super::finding::{Finding, lowest};
@@ -18,8 +18,7 @@ pub(crate) fn zipf_hits(exponent: f64, pages: usize) -> impl Fn(f64) -> f64 {
         sums.push(sums[rank - 1] + pow(rank as f64, -exponent));
     }
     move |cached| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole pages, of at least none")]
-        let whole = (cached as usize).min(pages);
+        let whole = usize::try_from(whole(cached)).map_or(pages, |whole| whole.min(pages));
         let next = sums[(whole + 1).min(pages)];
         (sums[whole] + (next - sums[whole]) * cached.fract()) / sums[pages]
     }

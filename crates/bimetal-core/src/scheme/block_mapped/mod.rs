@@ -23,11 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, ratio};
 use crate::chip::Chip;
-use crate::media::{Cause, CellMode, Media, Part, Stream};
+use crate::media::{Cause, CellMode, Media, PageMerge, Part, Stream};
 use crate::model::chang::{self as model, ChainFactors};
 use crate::part::dual_pool::{DualPool, Pool};
 use crate::part::lru::LruCache;
-use crate::part::page_merge::PageMerge;
 use crate::region::chains::{Chains, Victims};
 use crate::request::Request;
 use crate::scheme::RegionShape;

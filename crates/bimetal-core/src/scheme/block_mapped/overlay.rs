@@ -1,7 +1,6 @@
 //! What may hold newer data than the block-mapped region under it.
 
-use crate::media::Media;
-use crate::part::page_merge::PageMerge;
+use crate::media::{Media, PageMerge};
 
 /// What lies over the block-mapped region and may hold newer sectors than it.
 pub trait Overlay {

@@ -6,8 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{Key, Parameters};
-use crate::media::{Cause, Media};
-use crate::part::page_merge::PageMerge;
+use crate::media::{Cause, Media, PageMerge};
 use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
 use crate::region::ring::Ring;
 use crate::region::slot_table::{LastRead, SlotTable};

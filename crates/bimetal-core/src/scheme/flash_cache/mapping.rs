@@ -6,8 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
-use crate::media::{Cause, Media, Part};
-use crate::part::page_merge::PageMerge;
+use crate::media::{Cause, Media, PageMerge, Part};
 use crate::region::Space;
 use crate::region::log::{Collection, Log};
 use crate::save::Table;

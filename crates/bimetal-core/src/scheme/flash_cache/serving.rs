@@ -3,8 +3,7 @@
 use super::mapping::{Place, Sectors, merge_held, span};
 use super::replacer::Kind;
 use super::{Capacity, FlashCache};
-use crate::media::{Cause, Media, Part};
-use crate::part::page_merge::PageMerge;
+use crate::media::{Cause, Media, PageMerge, Part};
 use crate::request::Request;
 
 /// Pages that are fetched with one access to the disk at most: 256 KiB of pages of 4 KiB.

@@ -4,10 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::space::Slots;
 use super::super::tiered::UnitSpan;
-use crate::media::{Cause, Media, Part};
+use crate::media::{Cause, Media, PageMerge, Part};
 use crate::model::hyssd::remaining_life;
 use crate::part::lru::Lists;
-use crate::part::page_merge::PageMerge;
 use crate::region::Space;
 use crate::region::log::{Capacity, Collection, HostAndCopied, Log};
 use crate::request::SECTOR_BYTES;

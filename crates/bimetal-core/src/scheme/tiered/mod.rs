@@ -26,8 +26,7 @@ pub use fast::FastTier;
 pub use run::{Run, UnitSpan, units_of};
 pub use survivors::Survivors;
 
-use crate::media::{Cause, Media, Part, Stream};
-use crate::part::page_merge::PageMerge;
+use crate::media::{Cause, Media, PageMerge, Part, Stream};
 use crate::region::slot_index::SlotIndex;
 use crate::region::slot_table::LastRead;
 use crate::request::{Request, SECTOR_BYTES};

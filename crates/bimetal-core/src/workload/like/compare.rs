@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::{FitError, Model};
 use crate::compact;
 use crate::hit_rates::{self, HitRatePoint, HitRates, references};
-use crate::profile::{CurvePlan, OpProfile, PAGE_BYTES, Profile, data, distinct_pages};
-use crate::request::Request;
+use crate::profile::{CurvePlan, OpProfile, Profile, distinct_pages};
+use crate::request::{PAGE_BYTES, Request, data};
 
 /// Sizes of the caches by the pages that the trace touches.
 const CACHES: [f64; 5] = [0.01, 0.03, 0.1, 0.3, 1.0];

@@ -13,8 +13,8 @@ use super::{
 use crate::hit_rates::{references, with_short_addresses};
 use crate::part::random;
 use crate::part::real::{ln, pow};
-use crate::profile::{data, distinct_pages, pages};
-use crate::request::{Op, Request};
+use crate::profile::distinct_pages;
+use crate::request::{Op, Request, data};
 
 /// Shapes of one table that are kept as they are; others keep their first three binary digits.
 const SHAPES_MAX: usize = 128;
@@ -158,7 +158,7 @@ impl Extents {
 
     /// Marks those of a request; calls `fresh` with each that was not marked.
     pub(super) fn touch(&mut self, request: &Request, mut fresh: impl FnMut(u64)) {
-        let (first, end) = pages(request);
+        let (first, end) = request.pages();
         for extent in first / EXTENT_PAGES..end.div_ceil(EXTENT_PAGES) {
             if let Some(bits) = self.0.get_mut((extent / 64) as usize) {
                 if *bits >> (extent % 64) & 1 == 0 {
@@ -179,7 +179,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         _ => return Err(FitError::TooLong),
     }
     let requests: Cow<'_, [Request]> = with_short_addresses(requests).ok_or(FitError::TooLarge)?;
-    let span_pages = requests.iter().map(|request| pages(request).1).max().unwrap_or(0).min(u64::from(u32::MAX));
+    let span_pages = requests.iter().map(|request| request.pages().1).max().unwrap_or(0).min(u64::from(u32::MAX));
     let touched_pages = distinct_pages(data(&requests));
     let mut touched = Pages::new(touched_pages as u32);
     let mut extents = Extents::new(span_pages);
@@ -191,7 +191,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     for request in requests.iter() {
         let op = request.op as usize;
         add(&mut kinds[before], op as u8);
-        let (first, end) = pages(request);
+        let (first, end) = request.pages();
         let shape = Shape::of(request);
         let (of_kind, streams) = (&mut counts[op], &mut streams[op]);
         let from = streams.find(request.sector);

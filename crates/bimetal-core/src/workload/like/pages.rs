@@ -3,7 +3,6 @@
 use super::Shape;
 use crate::part::page_index::PageIndex;
 use crate::part::reuse_stack::ReuseStacks;
-use crate::profile::pages;
 use crate::request::{Op, Request};
 
 /// Kinds of pages by the request that last began there: none, as one went through the page since; then those of up to 1,
@@ -147,7 +146,7 @@ impl Pages {
 
     /// A read or a write touches its pages. Without room for new ones, only those there are.
     pub(super) fn touch(&mut self, request: &Request) {
-        let (first, end) = pages(request);
+        let (first, end) = request.pages();
         let shape = Shape::of(request);
         let begins = request.sectors.min(SECTORS_MAX) << 5 | u32::from(shape.offset) << 2;
         for page in first..end {

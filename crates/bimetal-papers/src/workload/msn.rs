@@ -12,10 +12,11 @@
 //! [`financial`](super::financial), which were measured. The trace is of six hours, hence 780 requests in a second.
 //! Three disks of 128 GiB.
 
-use super::WorkloadSpec;
-use super::sample::Bursts;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::WorkloadSpec;
+
+use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {

@@ -25,11 +25,12 @@
 
 use std::collections::VecDeque;
 
-use super::sample::Arrivals;
-use super::{Requests, Target, WorkloadSpec, request_sectors, rewrites};
-use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
+use super::{rewrites, sectors};
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::Arrivals;
+use bimetal_core::workload::{Requests, Target, WorkloadSpec, request_sectors};
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -41,7 +42,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[],
 };
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `iozone`.
     pub struct Parameters {
@@ -95,7 +96,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
         Request {
             arrival_ns: arrivals.next(&mut state),
             sector: byte / SECTOR_BYTES,
-            sectors: (bytes / SECTOR_BYTES) as u32,
+            sectors: sectors(bytes),
             op: Op::Write,
             handle: 0,
         }

@@ -12,10 +12,11 @@
 //! [`financial`](super::financial), which were measured. The trace is of three weeks, hence ten requests in a second.
 //! The address space is 64 GiB.
 
-use super::WorkloadSpec;
-use super::sample::Bursts;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::WorkloadSpec;
+
+use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -65,5 +66,12 @@ mod tests {
         let requests = defaults.requests;
         let prefix = generate(&Parameters { requests: 100_000, ..defaults }, 1).unwrap();
         assert_row(&ROW, requests, prefix, 0.09);
+    }
+
+    #[test]
+    fn too_little_space_is_refused() {
+        let error = |settings: Parameters| generate(&settings, 1).map(|_| ()).unwrap_err();
+        assert!(error(Parameters { span: ByteSize(1 << 30), ..Parameters::default() }).contains("smaller `used`"));
+        assert!(error(Parameters { used: ByteSize(2 << 20), ..Parameters::default() }).contains("larger `used`"));
     }
 }

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::media::Part;
+use super::Part;
 
 /// Sectors of the largest page (64 KiB).
 const PAGE_SECTORS_MAX: usize = 128;

@@ -41,12 +41,14 @@
 //! - FlashSim is open loop. At 10 ms between arrivals even the largest mean write, 11.4 KB of Test2, all to MLC (table 1:
 //!   800 µs for 4 KB), would take a ninth of the time, half of the requests being reads.
 
+use bimetal_core::part::real::whole;
+use bimetal_core::profile::Profile;
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Goal, Measure, Requests, Target, WorkloadSpec};
+
 use super::rewrites::{self, Class, Order, Rewrites};
-use super::target::{Goal, Measure, Target, share, writes_of};
-use super::{Requests, WorkloadSpec};
-use crate::profile::Profile;
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
+use super::{share, writes_of};
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -58,7 +60,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[("requests", "120000")],
 };
 
-crate::choices! {
+bimetal_core::choices! {
     /// A trace of the paper.
     pub enum Name {
         /// OLTP of UMass, Financial1.
@@ -76,7 +78,7 @@ crate::choices! {
     }
 }
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `wlaftl`.
     pub struct Parameters {
@@ -178,7 +180,7 @@ impl Known {
             Row::Legible { requests, .. } => requests,
             Row::Like(_) => {
                 let writes: f64 = self.writes().iter().map(|&(_, writes)| writes).sum();
-                (writes / self.write_share()).round() as u64
+                whole((writes / self.write_share()).round())
             }
         }
     }
@@ -246,9 +248,9 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::CurvePlan;
-    use crate::request::Request;
     use crate::workload::rewrites::tests::by_size;
+    use bimetal_core::profile::CurvePlan;
+    use bimetal_core::request::Request;
 
     const NAMES: [Name; 6] = [Name::Fin1, Name::Sys, Name::Test1, Name::Test2, Name::Iotrace1, Name::Iotrace2];
 

@@ -1,12 +1,13 @@
 //! What `bimodal-ntfs` and `bimodal-ext3` share: small writes to a small hot set, large writes to cold runs, and reads
 //! without temporal locality (Chang 2010, section 5.2, figures 7 and 10).
 
-use super::sample::{Arrivals, Permutation, Zipf, choose};
-use super::target::{Goal, Target, share, writes_of};
-use crate::part::random;
-use crate::part::real::ln;
-use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::ByteSize;
+use bimetal_core::part::random;
+use bimetal_core::part::real::{ln, whole};
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Arrivals, Goal, Permutation, Target, Zipf, choose};
+
+use super::{share, writes_of};
 
 const PAGE_SECTORS: u64 = 8;
 
@@ -109,7 +110,7 @@ impl Published {
 }
 
 /// The size of a write that is common, more common than all but so many, in KiB.
-fn common_size_kib(profile: &crate::profile::Profile, but: usize) -> Option<f64> {
+fn common_size_kib(profile: &bimetal_core::profile::Profile, but: usize) -> Option<f64> {
     let mut classes: Vec<_> = profile.sizes.iter().filter(|class| class.writes > 0).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.writes));
     classes.get(but).map(|class| f64::from(class.sectors) * SECTOR_BYTES as f64 / 1024.0)
@@ -185,7 +186,7 @@ impl Bimodal {
     }
 
     fn size(&mut self, sizes: Sizes) -> u32 {
-        choose(&mut self.state, sizes).unwrap_or(PAGE_SECTORS as u32)
+        choose(&mut self.state, sizes).unwrap_or(8)
     }
 
     /// A page-aligned place for `sectors` anywhere in the used part.
@@ -211,7 +212,7 @@ impl Bimodal {
         if self.run.1 < u64::from(sectors) {
             let mean_sectors = (self.profile.run.0 / SECTOR_BYTES) as f64;
             let drawn = -ln(1.0 - random::unit(&mut self.state)) * mean_sectors;
-            let length = (drawn as u64).clamp(u64::from(sectors), self.used_sectors);
+            let length = whole(drawn).clamp(u64::from(sectors), self.used_sectors);
             self.run = (self.anywhere(length), length);
         }
         let sector = self.run.0;

@@ -11,11 +11,12 @@
 //! conventional device of table 3: `p2` = 0.028 folds per page write, 0.031 here. The same extent and hot share fit
 //! `bimodal-ext3`.
 
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Goal, Requests, Target, WorkloadSpec};
+
 use super::bimodal::{Bimodal, Published, Sizes, profile};
-use super::target::{Goal, Target, share, writes_of};
-use super::{Requests, WorkloadSpec};
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
+use super::{share, writes_of};
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -27,7 +28,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[],
 };
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `bimodal-ntfs`.
     pub struct Parameters {
@@ -112,8 +113,8 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Op, Request};
     use crate::workload::bimodal::tests::shares;
+    use bimetal_core::request::{Op, Request};
 
     #[test]
     fn it_has_the_papers_profile() {

@@ -8,11 +8,12 @@
 //! requests are small, with 0.18 of the bytes (there 0.17), and none is above 64 KiB. 3.1 GB pass between two writes of
 //! the same large data.
 
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Requests, Target, WorkloadSpec};
+
 use super::phone::figure_9;
 use super::rewrites::{self, Profile, Rewrites};
-use super::{Requests, Target, WorkloadSpec};
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -24,7 +25,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[],
 };
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `pc`.
     pub struct Parameters {
@@ -65,8 +66,8 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Op, Request};
     use crate::workload::rewrites::tests::{assert_figure_9, by_size};
+    use bimetal_core::request::{Op, Request};
 
     #[test]
     fn it_has_the_papers_profile() {

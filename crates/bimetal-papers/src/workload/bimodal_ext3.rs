@@ -8,10 +8,11 @@
 //! (they give 0.23), and `hot_share`, `hot_extent` and `run`, fitted to the conventional device of table 3: `p2` = 0.011
 //! folds per page write, 0.012 here.
 
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Requests, Target, WorkloadSpec};
+
 use super::bimodal::{Bimodal, Published, Sizes, profile};
-use super::{Requests, Target, WorkloadSpec};
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -23,7 +24,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[],
 };
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `bimodal-ext3`.
     pub struct Parameters {
@@ -75,8 +76,8 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Request;
     use crate::workload::bimodal::tests::shares;
+    use bimetal_core::request::Request;
 
     #[test]
     fn it_has_the_papers_profile() {

@@ -13,10 +13,11 @@
 //! of the requests continue where the last one of their unit ended; here one in nine continues the last. Three units
 //! of up to 16.7 GB are read alike (WebSearch2; gist.github.com/prtitrz/2706994), which makes the address space.
 
-use super::WorkloadSpec;
-use super::sample::Bursts;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::WorkloadSpec;
+
+use super::bursts::Bursts;
 use super::server::{Locality, Row, Traffic, server};
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {

@@ -19,12 +19,14 @@
 //! Requests begin and end at multiples of 4 KiB, as in the rows, and data lie in extents, scattered over the address
 //! space.
 
-use super::Requests;
-use super::sample::{Bursts, Gaps, Permutation, Zipf, choose};
-use super::target::{Goal, Target, share};
-use crate::part::random;
-use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::ByteSize;
+use bimetal_core::part::random;
+use bimetal_core::part::real::whole;
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Goal, Permutation, Requests, Target, Zipf, choose};
+
+use super::bursts::{Bursts, Gaps};
+use super::{sectors, share};
 
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -99,7 +101,7 @@ macro_rules! server {
         locality = $locality:expr;
         interval_us = $interval_us:expr;
     ) => {
-        $crate::parameters! {
+        bimetal_core::parameters! {
             SPEC.name;
             /// Parameters of a server.
             pub struct Parameters {
@@ -124,7 +126,7 @@ macro_rules! server {
         ///
         /// # Errors
         /// An address space or a working set that is too small.
-        pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<$crate::workload::Requests, String> {
+        pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<bimetal_core::workload::Requests, String> {
             let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
             let locality = $crate::workload::server::Locality { recency, popular_share, popularity };
             let settings = $crate::workload::server::Settings { requests, span, used, interval_us, locality };
@@ -134,7 +136,7 @@ macro_rules! server {
         /// The row, of as many requests and as large a working set as there are.
         fn targets(
             settings: &[(String, String)],
-        ) -> Result<Vec<$crate::workload::Target>, $crate::scheme::ParameterError> {
+        ) -> Result<Vec<bimetal_core::workload::Target>, bimetal_core::scheme::ParameterError> {
             let (row, here) = (Parameters::default(), Parameters::parse(settings)?);
             let part = |here: u64, row: u64| here as f64 / row as f64;
             Ok(ROW.targets(part(here.requests, row.requests), part(here.used.0, row.used.0)))
@@ -296,7 +298,7 @@ impl Row {
             if present(gib) {
                 left -= 1;
                 let most = extents - first - left;
-                let share = (gib / self.set_gib * extents as f64).round() as u64;
+                let share = whole((gib / self.set_gib * extents as f64).round());
                 length = if left == 0 { most } else { share.clamp(1, most) };
             }
             let part = Part { gib, first: first * self.extent, pages: length * self.extent, both: index == 1 };
@@ -364,7 +366,7 @@ impl Iterator for Server {
             self.running = continued.then_some(index);
         }
         let place = self.places.of((stream.first + page) / self.extent) * self.extent + in_extent;
-        let sectors = (pages * PAGE_SECTORS) as u32;
+        let sectors = sectors(pages * PAGE_BYTES);
         Some(Request { arrival_ns, sector: place * PAGE_SECTORS, sectors, op: stream.op, handle: 0 })
     }
 }
@@ -373,9 +375,8 @@ impl Iterator for Server {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::part::reuse_stack::ReuseStacks;
-    use crate::profile::{CurvePlan, Profile};
-    use crate::workload;
+    use bimetal_core::part::reuse_stack::ReuseStacks;
+    use bimetal_core::profile::{CurvePlan, Profile};
 
     fn close(found: f64, expected: f64, tolerance: f64, what: &str) {
         assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} is not {expected} within {tolerance}");
@@ -395,14 +396,14 @@ pub(super) mod tests {
     }
 
     /// Shares of page accesses of one kind that an LRU stack of so many pages has, and last those of an endless one.
-    fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
+    pub(in crate::workload) fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
         let mut stack = ReuseStacks::<1>::new(1 << 20);
         let mut counts = vec![0u64; stacks.len() + 1];
         let mut accesses = 0;
         for request in requests.iter().filter(|request| request.op == op) {
             for page in request.sector / PAGE_SECTORS..request.end() / PAGE_SECTORS {
                 accesses += 1;
-                if let Some(position) = stack.touch(page as u32) {
+                if let Some(position) = stack.touch(u32::try_from(page).unwrap()) {
                     *counts.last_mut().unwrap() += 1;
                     for (count, _) in counts.iter_mut().zip(stacks).filter(|(_, pages)| position < **pages) {
                         *count += 1;
@@ -411,61 +412,5 @@ pub(super) mod tests {
             }
         }
         counts.iter().map(|&count| count as f64 / accesses as f64).collect()
-    }
-
-    fn financial(settings: &[(&str, &str)]) -> Vec<Request> {
-        let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
-        workload::build("financial", &settings, 1).unwrap().collect()
-    }
-
-    /// The first 50,000 requests of the real trace: 51,908 pages written, 78,913 read.
-    #[test]
-    fn locality_is_that_of_the_real_trace() {
-        let requests = financial(&[("requests", "50000")]);
-        let stacks = [16, 64, 256, 1024, 4096, 16_384];
-        let written = hits(&requests, Op::Write, &stacks);
-        let read = hits(&requests, Op::Read, &stacks);
-        println!("written {written:.3?}\nread {read:.3?}");
-        for (found, real) in written.iter().zip([0.294, 0.495, 0.619, 0.652, 0.824, 0.829]) {
-            assert!((found - real).abs() < 0.05, "{found} {real}");
-        }
-        // Further on the trace has fewer: 0.60, 0.61, 0.65. A third of its first reads are new, of the row's a sixth.
-        for (found, real) in read.iter().zip([0.281, 0.516, 0.589]) {
-            assert!((found - real).abs() < 0.13, "{found} {real}");
-        }
-    }
-
-    /// A prefix misses an endless cache as often as the whole, and so does the whole in small.
-    #[test]
-    fn a_prefix_is_like_the_whole() {
-        let whole = financial(&[("requests", "1333747"), ("used", "950MiB"), ("span", "4GiB")]);
-        let prefix = &whole[..whole.len() / 16];
-        let small = financial(&[("requests", "83359"), ("used", "60MiB"), ("span", "1GiB")]);
-        for op in [Op::Read, Op::Write] {
-            let [whole, prefix, small] = [&whole, prefix, &small].map(|requests| hits(requests, op, &[]).remove(0));
-            println!("{op:?}: {whole:.3} {prefix:.3} {small:.3}");
-            assert!((prefix - whole).abs() < 0.02 && (small - whole).abs() < 0.02);
-        }
-    }
-
-    /// After as many requests as the row has, everything is touched and nothing is touched for the first time.
-    #[test]
-    fn the_working_set_is_gone_through_again() {
-        let settings = [("used", "60MiB"), ("span", "96MiB")];
-        let touched = |requests| {
-            let settings = [&[("requests", requests)], &settings[..]].concat();
-            Profile::of(&financial(&settings), &CurvePlan::default()).footprint.touched_bytes
-        };
-        let once = touched("90000");
-        assert!(once > 59 << 20 && once <= 60 << 20, "{once}");
-        assert!(touched("300000") <= 60 << 20);
-    }
-
-    #[test]
-    fn too_little_space_is_refused() {
-        let error =
-            |key: &str, value: &str| workload::build("home", &[(key.into(), value.into())], 1).map(|_| ()).unwrap_err();
-        assert!(error("span", "1GiB").to_string().contains("smaller `used`"));
-        assert!(error("used", "2MiB").to_string().contains("larger `used`"));
     }
 }

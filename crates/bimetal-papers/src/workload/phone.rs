@@ -18,10 +18,11 @@
 //! - Arrivals are not published and the paper adds up times of operations: at 20 ms, writing the 3.7 pages of a mean
 //!   request to MLC (table 1: 994 µs each) takes a fifth of the time.
 
+use bimetal_core::scheme::ParameterError;
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Requests, Target, WorkloadSpec};
+
 use super::rewrites::{self, Class, Order, Profile, Rewrites};
-use super::{Requests, Target, WorkloadSpec};
-use crate::scheme::ParameterError;
-use crate::units::ByteSize;
 
 /// Registry line.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
@@ -33,7 +34,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     in_small: &[],
 };
 
-crate::parameters! {
+bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `phone`.
     pub struct Parameters {
@@ -90,8 +91,8 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Op, Request};
     use crate::workload::rewrites::tests::{assert_figure_9, by_size};
+    use bimetal_core::request::{Op, Request};
 
     #[test]
     fn it_has_the_papers_profile() {

@@ -10,11 +10,13 @@
 //! the first class, and a permutation says which of them are its own; those that are left are cut into extents of the
 //! second class, and so on. So no two classes overlap, nothing is lost and nothing need be remembered.
 
-use super::sample::{Arrivals, Permutation, Zipf, choose};
-use super::target::{Goal, Target};
-use crate::part::random;
-use crate::request::{Op, Request, SECTOR_BYTES};
-use crate::units::ByteSize;
+use bimetal_core::part::random;
+use bimetal_core::part::real::whole;
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::units::ByteSize;
+use bimetal_core::workload::{Arrivals, Goal, Permutation, Target, Zipf, choose};
+
+use super::sectors;
 
 /// Requests of one size and the data that they rewrite.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +68,7 @@ pub(super) fn figure_9(scale: u32) -> [Target; 2] {
 
 /// Mean MiB that the host writes between two writes of the same data, by the sectors of writes; only of data that were
 /// written twice on average, as a shorter trace does not tell.
-fn mtbws(profile: &crate::profile::Profile) -> impl Iterator<Item = (u32, f64)> {
+fn mtbws(profile: &bimetal_core::profile::Profile) -> impl Iterator<Item = (u32, f64)> {
     let told = profile
         .sizes
         .iter()
@@ -204,7 +206,7 @@ fn extents(classes: &[Class], span: u64) -> Result<Vec<u64>, String> {
     let sharing: f64 = classes.iter().filter(|class| class.mtbw.is_none()).map(bytes).sum();
     let set_bytes = |class: &Class| bounded(class).unwrap_or_else(|| left * bytes(class) / sharing);
     let mut counts: Vec<u64> =
-        classes.iter().map(|class| ((set_bytes(class) / class.extent as f64).round() as u64).max(1)).collect();
+        classes.iter().map(|class| whole((set_bytes(class) / class.extent as f64).round()).max(1)).collect();
     let first = classes.first().map_or(1, |class| class.extent);
     let of_others = classes.iter().zip(&counts).skip(1).rev().fold(0u64, |needed, (class, count)| {
         needed.next_multiple_of(class.extent).saturating_add(count * class.extent)
@@ -231,7 +233,7 @@ impl Iterator for Rewrites {
         let op = if random::unit(&mut self.state) < self.read_share { Op::Read } else { Op::Write };
         let class = choose(&mut self.state, &self.shares)?;
         let piece = self.sets[class].choose(op, &mut self.state);
-        let sectors = (self.sets[class].size / SECTOR_BYTES) as u32;
+        let sectors = sectors(self.sets[class].size);
         Some(Request { arrival_ns, sector: self.address(class, piece) / SECTOR_BYTES, sectors, op, handle: 0 })
     }
 }
@@ -276,7 +278,7 @@ pub(super) mod tests {
             written.requests += 1;
             written.bytes += request.bytes();
             for page in request.sector / PAGE_SECTORS..request.end().div_ceil(PAGE_SECTORS) {
-                let page = page as usize;
+                let page = usize::try_from(page).unwrap();
                 last.resize(last.len().max(page + 1), None);
                 match last[page].replace(host_bytes) {
                     Some(before) => written.intervals.push(host_bytes - before),
@@ -353,7 +355,7 @@ pub(super) mod tests {
         let left = f64::from(100 << 20) - 3.2 / 12.4 * f64::from(40 << 20) - 1.6 / 12.4 * f64::from(2 << 20);
         expect(sizes[&64].mtbw, left * 12.4 / 7.6);
         // In turn: every interval is nearly the mean.
-        assert_eq!(sizes[&64].share_below((0.9 * sizes[&64].mtbw) as u64), 0.0);
+        assert_eq!(sizes[&64].share_below(whole(0.9 * sizes[&64].mtbw)), 0.0);
         // At random: 1 - 1/e of the intervals are below the mean.
         expect(sizes[&16].share_below(40 << 20), 0.632);
     }
