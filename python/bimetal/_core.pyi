@@ -43,6 +43,7 @@ class Trace:
         paths: Sequence[str | os.PathLike[str]],
         format: str | None,
         time_unit: str | None,
+        columns: str | None,
         action: str | None,
         volumes: Sequence[int] | None,
         limit: int | None,

@@ -90,6 +90,7 @@ class Trace:
         *paths: str | os.PathLike[str],
         format: str | None = None,
         time_unit: str | None = None,
+        columns: str | None = None,
         action: str | None = None,
         volumes: Iterable[int] | None = None,
         limit: int | None = None,
@@ -97,15 +98,17 @@ class Trace:
         """Read trace files, compressed or not; several are put together as one.
 
         ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
-        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``action``
+        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns`` names
+        those of delimited text or JSON lines as ``--columns`` does, such as ``time:ms,op,offset:bytes,size``. ``action``
         (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes`` takes only the
         devices of these numbers, ``limit`` only the first requests.
         """
         # A file of that name: waiting for the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
-        core = _core.Trace.open(names, format, time_unit, action, chosen, _limit(limit))
-        options = {"format": format, "time_unit": time_unit, "action": action, "volumes": chosen, "limit": limit}
+        core = _core.Trace.open(names, format, time_unit, columns, action, chosen, _limit(limit))
+        options = {"format": format, "time_unit": time_unit, "columns": columns, "action": action}
+        options |= {"volumes": chosen, "limit": limit}
         trace = Trace._of(core, call("bimetal.Trace.open", *names, **options))
         for warning in core.warnings():
             _warnings.warn(warning, BimetalWarning, stacklevel=2)

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
-use bimetal_core::trace::{self, Action, Format, TimeUnit};
+use bimetal_core::trace::{self, Action, Columns, Format, TimeUnit};
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
 use bimetal_study::ranking::Sort;
@@ -103,6 +103,12 @@ pub struct TraceOptions {
     /// Unit of the time stamps, where the format leaves it open: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
+    /// The columns of delimited text or JSON lines, where a header or keys do not say: `time:ms,op,offset:bytes,size:bytes`
+    /// in their order, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of times as `--time-unit`;
+    /// of offset and size `bytes` (if none is given), `sectors`, `kib`, `4kib`; `op:0=read` or `op:1=read` for digits;
+    /// `device` for several disks; `-` for a field to leave out
+    #[arg(long, value_name = "LIST")]
+    pub columns: Option<Columns>,
     /// Which record of a request counts in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
     #[arg(long)]
     pub action: Option<Action>,

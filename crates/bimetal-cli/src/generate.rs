@@ -61,8 +61,9 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
 }
 
 fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Failure> {
-    let TraceOptions { format, time_unit, action, volumes, limit } = &args.options;
-    if format.is_some() || time_unit.is_some() || action.is_some() || volumes.is_some() || limit.is_some() {
+    let TraceOptions { format, time_unit, columns, action, volumes, limit } = &args.options;
+    let reads_otherwise = format.is_some() || time_unit.is_some() || columns.is_some() || action.is_some();
+    if reads_otherwise || volumes.is_some() || limit.is_some() {
         let what = "options on how to read a trace are given, and no trace; hint: `--like TRACE`, `--set requests=N`";
         return Err(Failure::usage(what));
     }

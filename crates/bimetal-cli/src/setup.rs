@@ -18,7 +18,13 @@ use crate::progress::ReadBar;
 /// How a trace is read.
 pub fn reading(options: &TraceOptions) -> Options {
     let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
-    Options { format: options.format, devices, time_unit: options.time_unit, action: options.action }
+    Options {
+        format: options.format,
+        devices,
+        time_unit: options.time_unit,
+        action: options.action,
+        columns: options.columns.clone(),
+    }
 }
 
 /// Reads traces, in the order given.
@@ -35,8 +41,8 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
 /// Reads the traces that are named, or the one inside the program.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     if args.traces.is_empty() {
-        let TraceOptions { format, time_unit, action, volumes, limit: _ } = &args.options;
-        if format.is_some() || time_unit.is_some() || action.is_some() || volumes.is_some() {
+        let TraceOptions { format, time_unit, columns, action, volumes, limit: _ } = &args.options;
+        if format.is_some() || time_unit.is_some() || columns.is_some() || action.is_some() || volumes.is_some() {
             let what = "options on how to read a trace are given, and no trace; hint: name a trace file";
             return Err(Failure::usage(what));
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::request::Request;
-use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
+use bimetal_core::trace::{self, Action, Columns, DeviceChoice, Options, TimeUnit, TraceError};
 use bimetal_study::columns::{self, Columns};
 use bimetal_study::prepare::Workload;
 use bimetal_study::sweep::source::TraceSource;
@@ -47,12 +47,14 @@ type Arrays<'py> =
 impl Trace {
     /// Reads files as one trace.
     #[staticmethod]
-    #[pyo3(signature = (paths, format, time_unit, action, volumes, limit))]
+    #[pyo3(signature = (paths, format, time_unit, columns, action, volumes, limit))]
+    #[expect(clippy::too_many_arguments, reason = "Python has names for them")]
     fn open(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         format: Option<&str>,
         time_unit: Option<&str>,
+        columns: Option<&str>,
         action: Option<&str>,
         volumes: Option<Vec<u64>>,
         limit: Option<usize>,
@@ -62,6 +64,7 @@ impl Trace {
                 format: format.map(trace::format).transpose()?,
                 devices: volumes.map_or(DeviceChoice::All, DeviceChoice::Only),
                 time_unit: time_unit.map(str::parse::<TimeUnit>).transpose()?,
+                columns: columns.map(str::parse::<Columns>).transpose()?,
                 action: action.map(str::parse::<Action>).transpose()?,
             })
         };

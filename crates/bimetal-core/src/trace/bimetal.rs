@@ -96,7 +96,7 @@ pub fn is_bimetal(start: &[u8]) -> bool {
 /// # Errors
 /// A failing source, and what [`super::decode`] gives.
 pub fn read_bimetal(name: &str, source: &mut dyn Read, length: u64, options: &Options) -> Result<Trace, ReadError> {
-    options.check(name, &FORMAT)?;
+    options.check(name, &FORMAT, false)?;
     read(&Input { name, bytes: &[], options, format: &FORMAT }, source, length)
 }
 

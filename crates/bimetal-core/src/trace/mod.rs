@@ -26,6 +26,7 @@ mod columns;
 mod concat;
 pub mod contract;
 mod detect;
+mod diskmon;
 mod disksim;
 mod encode;
 mod error;
@@ -36,11 +37,14 @@ mod msr;
 mod options;
 mod plausible;
 mod replayer;
+mod roles;
 mod spc;
 mod systor;
+mod table;
 mod tencent;
 #[cfg(test)]
 mod testing;
+mod time_unit;
 mod vscsi;
 
 pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
@@ -48,8 +52,10 @@ pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
 pub use msr::encode_msr;
-pub use options::{Action, DeviceChoice, Options, TimeUnit};
+pub use options::{Action, DeviceChoice, Options};
+pub use roles::Columns;
 pub use spc::encode_spc;
+pub use time_unit::TimeUnit;
 
 use crate::registry::{Named, Registry, RegistryError};
 use crate::request::{Op, Request, SECTOR_BYTES};
@@ -61,6 +67,7 @@ pub static FORMATS: &Registry<Format> = &REGISTRY;
 static REGISTRY: Registry<Format> = Registry::new(&[
     &spc::FORMAT,
     &msr::FORMAT,
+    &diskmon::FORMAT,
     &disksim::FORMAT,
     &disksim::FLASHSIM,
     &mqsim::FORMAT,
@@ -73,6 +80,8 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &fio::FORMAT,
     &blkparse::FORMAT,
     &blktrace::FORMAT,
+    &table::DELIMITED,
+    &table::JSON_LINES,
     &bimetal::FORMAT,
 ]);
 
@@ -267,9 +276,10 @@ pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, Trac
     }
     let format = match options.format {
         Some(format) => format,
+        None if options.columns.is_some() => table::format_of(bytes),
         None => detect(name, bytes)?,
     };
-    options.check(name, format)?;
+    options.check(name, format, table::is_table(format))?;
     (format.decode)(&Input { name, bytes, options, format })
 }
 

@@ -1,9 +1,10 @@
 //! How to read a trace where its bytes do not say.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::error::{ErrorKind, TraceError};
+use super::roles::Columns;
+use super::time_unit::TimeUnit;
 use super::{Format, Input};
 
 /// How to read a trace. The default detects the format and takes every device.
@@ -18,11 +19,13 @@ pub struct Options {
     /// Which record of a request's life counts, in formats that have several (blktrace and blkparse); `None` takes the
     /// queue record and falls back on a later one, with a warning, where there is none.
     pub action: Option<Action>,
+    /// The columns of a table: delimited text or JSON lines; `None` takes them from its header or keys.
+    pub columns: Option<Columns>,
 }
 
 impl Options {
-    /// Refuses options that a format does not take.
-    pub(super) fn check(&self, name: &str, format: &Format) -> Result<(), TraceError> {
+    /// Refuses options that a format does not take. A table is one whose columns can be named.
+    pub(super) fn check(&self, name: &str, format: &Format, is_table: bool) -> Result<(), TraceError> {
         let refuse = |option: &str, why: &str| {
             let what = format!("`{option}` does not apply to format `{}`, {why}", format.name);
             Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
@@ -32,6 +35,9 @@ impl Options {
         }
         if self.action.is_some() && !format.has_actions {
             return refuse("--action", "which has one record a request");
+        }
+        if self.columns.is_some() && !is_table {
+            return refuse("--columns", "whose columns are fixed");
         }
         Ok(())
     }
@@ -60,65 +66,6 @@ impl DeviceChoice {
             Self::All => true,
             Self::Only(ids) => ids.contains(&id),
         }
-    }
-}
-
-/// Unit of a time stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Picoseconds; the part below a nanosecond is cut off.
-    Picoseconds,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// 100 nanoseconds, the unit of a Windows FILETIME.
-    HundredNanoseconds,
-    /// Microseconds.
-    Microseconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// Seconds.
-    Seconds,
-}
-
-impl TimeUnit {
-    const NAMES: [(&'static str, Self); 6] = [
-        ("ps", Self::Picoseconds),
-        ("ns", Self::Nanoseconds),
-        ("100ns", Self::HundredNanoseconds),
-        ("us", Self::Microseconds),
-        ("ms", Self::Milliseconds),
-        ("s", Self::Seconds),
-    ];
-
-    /// The power of ten of nanoseconds that one unit is.
-    pub(super) fn exponent(self) -> i32 {
-        match self {
-            Self::Picoseconds => -3,
-            Self::Nanoseconds => 0,
-            Self::HundredNanoseconds => 2,
-            Self::Microseconds => 3,
-            Self::Milliseconds => 6,
-            Self::Seconds => 9,
-        }
-    }
-}
-
-impl fmt::Display for TimeUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(_, unit)| unit == self).map_or("", |(name, _)| name);
-        f.write_str(name)
-    }
-}
-
-impl FromStr for TimeUnit {
-    type Err = TraceError;
-
-    fn from_str(text: &str) -> Result<Self, TraceError> {
-        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|&(_, unit)| unit).ok_or_else(|| {
-            TraceError::new(ErrorKind::Option, "", format!("no time unit is named `{}`", text.escape_debug()))
-                .with_hint("the units are `ps`, `ns`, `100ns`, `us`, `ms`, `s`")
-        })
     }
 }
 
@@ -164,12 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_and_actions_parse_back() {
-        for (name, unit) in TimeUnit::NAMES {
-            assert_eq!(name.parse::<TimeUnit>().unwrap(), unit);
-            assert_eq!(unit.to_string(), name);
-        }
-        assert!("min".parse::<TimeUnit>().unwrap_err().to_string().contains("`us`"));
+    fn actions_parse_back() {
         for action in Action::ALL {
             assert_eq!(action.letter().to_string().parse::<Action>().unwrap(), action);
         }

@@ -75,6 +75,13 @@ fn excerpts() -> Vec<Excerpt> {
             us,
             [484, 16, 26021888, 229376, 26312704, 2178281000, 1]
         ),
+        excerpt!(
+            "diskmon_system-disk.txt",
+            "diskmon",
+            None,
+            None,
+            [224, 276, 9_105_920, 3_052_544, 11_124_736, 7_483_849_000, 1]
+        ),
         excerpt!("cloudphysics.vscsi", "vscsi", None, None, [0, 500, 0, 2980864, 1933312, 151615715000, 1]),
         excerpt!("systor17.csv", "systor", None, None, [277, 22, 13343744, 82432, 13631488, 738701000, 1]),
         excerpt!("tencent_cbs.csv", "tencent", None, None, [238, 262, 7276544, 11558400, 18952192, 1000000000, 109]),

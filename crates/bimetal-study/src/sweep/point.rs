@@ -267,8 +267,14 @@ mod tests {
         assert_eq!(large.kind, FailureKind::Refused, "{large:?}");
         let unknown = failure(|point| point.scheme = "nosuch".into());
         assert!(unknown.what.contains("pagemap"), "{unknown:?}");
-        let trace =
-            Origin::Files { paths: vec!["none".into()], format: None, time_unit: None, action: None, volumes: None };
+        let trace = Origin::Files {
+            paths: vec!["none".into()],
+            format: None,
+            time_unit: None,
+            columns: None,
+            action: None,
+            volumes: None,
+        };
         let mut point = point();
         point.trace.from = trace;
         assert_eq!(run(&point, Path::new("."), &mut to_the_end).failure.unwrap().kind, FailureKind::Trace);

@@ -43,6 +43,9 @@ pub enum Origin {
         /// Unit of the time stamps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_unit: Option<String>,
+        /// The columns of delimited text or JSON lines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        columns: Option<String>,
         /// Which record of a request counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<String>,
@@ -85,6 +88,7 @@ impl TraceSource {
             paths,
             format: options.format.map(|format| format.name.to_owned()),
             time_unit: options.time_unit.map(|unit| unit.to_string()),
+            columns: options.columns.as_ref().map(ToString::to_string),
             action: options.action.map(|action| action.letter().to_string()),
             volumes,
         };
@@ -157,13 +161,14 @@ impl TraceSource {
     /// # Errors
     /// A name that does not exist.
     pub fn options(&self) -> Result<Options, Failure> {
-        let Origin::Files { format, time_unit, action, volumes, .. } = &self.from else {
+        let Origin::Files { format, time_unit, columns, action, volumes, .. } = &self.from else {
             return Ok(Options::default());
         };
         Ok(Options {
             format: format.as_deref().map(trace::format).transpose().map_err(Failure::trace)?,
             devices: volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only),
             time_unit: time_unit.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
+            columns: columns.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             action: action.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
         })
     }
@@ -187,10 +192,12 @@ impl TraceSource {
             Origin::Memory => return None,
             Origin::Sample => {}
             Origin::Generated { .. } => words.push("-".to_owned()),
-            Origin::Files { paths, format, time_unit, action, volumes } => {
+            Origin::Files { paths, format, time_unit, columns, action, volumes } => {
                 let path = |path: &String| if path.starts_with('-') { format!("./{path}") } else { path.clone() };
                 words.extend(paths.iter().map(path));
-                for (option, value) in [("--format", format), ("--time-unit", time_unit), ("--action", action)] {
+                let options =
+                    [("--format", format), ("--time-unit", time_unit), ("--columns", columns), ("--action", action)];
+                for (option, value) in options {
                     words.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
                 }
                 if let Some(volumes) = volumes {
@@ -235,7 +242,7 @@ mod tests {
 
     fn files(paths: &[&str]) -> TraceSource {
         let paths = paths.iter().map(|&path| path.to_owned()).collect();
-        let from = Origin::Files { paths, format: None, time_unit: None, action: None, volumes: None };
+        let from = Origin::Files { paths, format: None, time_unit: None, columns: None, action: None, volumes: None };
         TraceSource { name: "t".into(), from, limit: None }
     }
 
@@ -249,10 +256,14 @@ mod tests {
             format: Some(trace::format("spc").unwrap()),
             devices: DeviceChoice::Only(vec![0, 2]),
             time_unit: Some("ms".parse().unwrap()),
+            columns: Some("time:ms,-,op:1=read,offset:sectors,size".parse().unwrap()),
             action: Some("D".parse().unwrap()),
         };
         let words = opened(&["a b", "-c"], &options).unwrap().join(" ");
-        assert_eq!(words, "a b ./-c --format spc --time-unit ms --action D --volumes 0,2 --limit 9");
+        assert_eq!(
+            words,
+            "a b ./-c --format spc --time-unit ms --columns time:ms,-,op:1=read,offset:sectors,size:bytes --action D --volumes 0,2 --limit 9"
+        );
         let plain = Options::default();
         assert_eq!(opened(&[], &plain).unwrap().join(" "), "--limit 9");
         assert_eq!(opened(&["a", "-"], &plain), None, "the standard input");

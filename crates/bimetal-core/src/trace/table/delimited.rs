@@ -1,0 +1,192 @@
+//! `csv`: text with commas, semicolons, tabs, bars or blanks between the fields of a line.
+//!
+//! The first line may be a header. Fields may be in double quotes, within which there is no delimiter. Numbers have a decimal point.
+
+use crate::trace::detect::{Likeness, Sample};
+use crate::trace::error::{ErrorKind, TraceError};
+use crate::trace::lines::{self, Lines};
+use crate::trace::roles::{self, Columns, Mapping};
+use crate::trace::time_unit::TimeUnit;
+use crate::trace::{Format, Input, Place, Shared, Trace};
+
+/// The format's entry in [`FORMATS`](crate::trace::FORMATS).
+pub static FORMAT: Format = Format {
+    name: "csv",
+    aliases: &["tsv", "delimited"],
+    summary: "any delimited text, its columns named by a header or by `--columns`",
+    layout: "fields between commas, semicolons, tabs, bars or blanks, in the order of the header or of `--columns`",
+    time_unit: Some(TimeUnit::Nanoseconds),
+    has_actions: false,
+    shared: Shared::Nothing,
+    probe,
+    decode,
+};
+
+/// Fields of a line that are looked at, at most.
+const FIELDS_MAX: usize = 64;
+
+/// The delimiter of a line: blanks if it has no other.
+fn delimiter(line: &[u8]) -> u8 {
+    [b'\t', b';', b',', b'|'].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b' ')
+}
+
+/// The fields of a line, without blanks and quotes around them.
+fn fields(line: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+    // Several blanks are one delimiter.
+    let is_field = move |field: &&[u8]| delimiter != b' ' || !field.is_empty();
+    line.split(move |&byte| byte == delimiter).filter(is_field).map(|field| {
+        let field = field.trim_ascii();
+        field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field)
+    })
+}
+
+/// Whether a line names columns: no field of it begins as a number does.
+fn is_header(line: &[u8], delimiter: u8) -> bool {
+    fields(line, delimiter).all(|field| !field.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-'))
+}
+
+/// The mapping that a header gives. `columns` have names.
+fn of_header(
+    line: &[u8],
+    delimiter: u8,
+    columns: Option<&Columns>,
+    unit: Option<TimeUnit>,
+) -> Result<Mapping<usize>, String> {
+    let header: Vec<String> = fields(line, delimiter).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let mapping = match columns {
+        Some(columns) => columns.by_name(unit, |name| header.iter().position(|other| other.eq_ignore_ascii_case(name))),
+        None => Mapping::of(header.iter().map(|name| roles::role(name)).zip(0..), unit),
+    };
+    mapping.map_err(|what| format!("{what}, in the header `{}`", header.join(",").escape_debug()))
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    let Some((_, first)) = sample.lines().next() else { return Likeness::No };
+    let delimiter = delimiter(first);
+    let names_all =
+        is_header(first, delimiter) && of_header(first, delimiter, None, Some(TimeUnit::Nanoseconds)).is_ok();
+    if names_all { Likeness::All } else { Likeness::No }
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let Some((number, first)) = Lines::new(input.bytes).next() else {
+        return Err(input.error(ErrorKind::NoRequests, "the file has no line"));
+    };
+    let (delimiter, columns, unit) = (delimiter(first), input.options.columns.as_ref(), input.options.time_unit);
+    let has_header = is_header(first, delimiter);
+    let mapping = match columns {
+        Some(columns) if !columns.are_named() => columns.by_position(unit),
+        None if !has_header => Err("the file has no header".to_owned()),
+        Some(_) if !has_header => Err("the columns have names and the file has no header".to_owned()),
+        columns => of_header(first, delimiter, columns, unit),
+    };
+    let mapping = mapping.map_err(|what| {
+        let hint = "name the columns with `--columns`, such as `time:ms,op,offset:bytes,size:bytes`";
+        input.error(ErrorKind::Field, what).at(Place::Line(number)).with_hint(hint)
+    })?;
+    let mut is_first = has_header;
+    let collector = lines::decode(input, "", |line| {
+        if std::mem::take(&mut is_first) {
+            return Ok(None);
+        }
+        let mut found = [None; FIELDS_MAX];
+        for (place, field) in found.iter_mut().zip(fields(line, delimiter)) {
+            *place = Some(field);
+        }
+        mapping.row(|&column| found.get(column).copied().flatten()).map(Some)
+    })?;
+    collector.finish(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Op;
+    use crate::trace::testing::fault_of;
+    use crate::trace::{self, Options};
+
+    fn read(text: &str, columns: &str) -> Result<Trace, TraceError> {
+        let columns = (!columns.is_empty()).then(|| columns.parse().unwrap());
+        trace::decode("t", text.as_bytes(), &Options { columns, ..Options::default() })
+    }
+
+    #[test]
+    fn a_header_whose_names_leave_nothing_open_needs_no_word() {
+        for text in [
+            "time_ms,op,offset,size\n0.5,r,4096,512\n0.75,W,8192,1024\n",
+            "Time (ms);Size;Type;LBA\r\n0.5;512;Read;8\r\n0.75;1024;write;16\r\n",
+            "\"arrival_ms\"\t\"rw\"\t\"latency_us\"\t\"lba\"\t\"sectors\"\n0.5\tr\t9\t8\t1\n0.75\tw\t\t16\t2\n",
+            "rw   sector  sectors ts_ms\nr 8 1   0.5\nw  16 2 0.75\n",
+        ] {
+            let trace = read(text, "").unwrap();
+            let request = |index: usize| {
+                let request = trace.requests[index];
+                (request.op, request.sector, request.sectors)
+            };
+            assert_eq!((request(0), request(1)), ((Op::Read, 8, 1), (Op::Write, 16, 2)), "{text}");
+            assert_eq!((trace.format, trace.duration_ns()), ("csv", 250_000), "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_by_position_and_by_name() {
+        let by_position =
+            read("7,0.5,1,8,4\n7,0.6,0,16,4\n", "device,time:s,op:1=read,offset:sectors,size:kib").unwrap();
+        assert_eq!((by_position.reads, by_position.writes, by_position.read_bytes), (1, 1, 4096));
+        assert_eq!((by_position.devices[0].id, by_position.requests[1].sector), (7, 16));
+        let text = "start,kind,where,len\n5,trim,0,4096\n6,read,1,512\n";
+        let by_name = read(text, "op=kind,offset=where:4kib,size=LEN,time=start:us").unwrap();
+        assert_eq!((by_name.trims, by_name.requests[1].sector, by_name.duration_ns()), (1, 8, 1000));
+        let untimed = read("r|0|512\nw|512|512\n", "op,offset,size").unwrap();
+        assert!(untimed.warnings[0].contains("all requests have one time stamp"), "{:?}", untimed.warnings);
+    }
+
+    #[test]
+    fn what_is_left_open_is_an_error_that_says_how_to_name_it() {
+        for (text, columns, what) in [
+            (
+                "timestamp,op,offset,size\n1,r,0,512\n",
+                "",
+                "the unit of the times is not known: name it with `--time-unit`",
+            ),
+            (
+                "time_ms,op,block,size\n1,r,0,512\n",
+                "",
+                "there is no column `offset`, in the header `time_ms,op,block,size`",
+            ),
+            ("1,r,0,512\n", "op=rw,offset=o,size=s", "the columns have names and the file has no header"),
+            ("rw,o,s\nr,0,512\n", "op=rw,offset=o,size=len", "there is no `len`, in the header `rw,o,s`"),
+        ] {
+            let options = Options { format: Some(&FORMAT), columns: None, ..Options::default() };
+            let columns = (!columns.is_empty()).then(|| columns.parse().unwrap());
+            let error = trace::decode("t", text.as_bytes(), &Options { columns, ..options }).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("t: line 1: {what}")), "{error}");
+            assert!(error.to_string().contains("hint: "), "{error}");
+        }
+        let seconds = Options { time_unit: Some(TimeUnit::Seconds), ..Options::default() };
+        assert!(trace::decode("t", b"timestamp,op,offset,size\n1,r,0,512\n2,r,0,512\n", &seconds).is_ok());
+    }
+
+    #[test]
+    fn faults_name_line_and_field() {
+        const LINES: &str = "time_ms,op,offset,size\n1,r,0,512\n";
+        for (line, field, what) in [
+            ("2,0,0,512", "op", "name the column `op:0=read`"),
+            ("2,x,0,512", "op", "is neither read nor write nor trim"),
+            ("2,r,0", "size", "is missing"),
+            ("2,r,-1,512", "offset", "is negative"),
+            ("2,r,1.5,512", "offset", "is not a whole number"),
+            ("soon,r,0,512", "time", "is not a decimal number"),
+        ] {
+            fault_of(&FORMAT, LINES, line, field, what);
+        }
+    }
+
+    #[test]
+    fn columns_are_of_tables_alone() {
+        let columns = Some("op,offset,size".parse().unwrap());
+        let options = Options { columns, format: Some(trace::format("spc").unwrap()), ..Options::default() };
+        let error = trace::decode("t", b"0,8,4096,r,0.5\n", &options).unwrap_err();
+        assert!(error.to_string().contains("`--columns` does not apply to format `spc`"), "{error}");
+    }
+}

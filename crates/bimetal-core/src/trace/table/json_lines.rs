@@ -1,0 +1,107 @@
+//! `jsonl`: a JSON object on each line.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::trace::collect::Row;
+use crate::trace::detect::{self, Likeness, Sample};
+use crate::trace::error::{ErrorKind, Fault, Parsed, TraceError};
+use crate::trace::lines;
+use crate::trace::roles::{self, Columns, Mapping};
+use crate::trace::time_unit::TimeUnit;
+use crate::trace::{Format, Input, Shared, Trace};
+
+/// The format's entry in [`FORMATS`](crate::trace::FORMATS).
+pub static FORMAT: Format = Format {
+    name: "jsonl",
+    aliases: &["ndjson"],
+    summary: "JSON lines: an object for each request, its keys known or named by `--columns`",
+    layout: "{\"time_ms\": 0.5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}: keys as those of a header of `csv`",
+    time_unit: Some(TimeUnit::Nanoseconds),
+    has_actions: false,
+    shared: Shared::Nothing,
+    probe,
+    decode,
+};
+
+/// The values of a line by their keys. Numbers stay text, so that times are exact.
+type Object<'a> = BTreeMap<&'a str, &'a RawValue>;
+
+/// A value as text, without quotes.
+fn text(value: &RawValue) -> &[u8] {
+    let text = value.get().as_bytes();
+    text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text)
+}
+
+/// Where the fields are in objects with those keys.
+fn mapping(object: &Object<'_>, columns: Option<&Columns>, unit: Option<TimeUnit>) -> Result<Mapping<String>, String> {
+    let key = |name: &str| object.contains_key(name).then(|| name.to_owned());
+    match columns {
+        Some(columns) if columns.are_named() => columns.by_name(unit, key),
+        Some(_) => Err("columns of JSON lines need names, such as `offset=lba:sectors`".to_owned()),
+        None => Mapping::of(object.keys().map(|name| (roles::role(name), (*name).to_owned())), unit),
+    }
+}
+
+fn row(
+    line: &[u8],
+    of_first: &mut Option<Mapping<String>>,
+    columns: Option<&Columns>,
+    unit: Option<TimeUnit>,
+) -> Parsed<Option<Row>> {
+    let fault = |what, line: &[u8]| Fault::field(ErrorKind::Field, "", what, line);
+    let object: Object<'_> = serde_json::from_slice(line).map_err(|_| fault("the line is no JSON object", line))?;
+    if of_first.is_none() {
+        *of_first = mapping(&object, columns, unit).ok();
+    }
+    let Some(mapping) = of_first else {
+        return Err(fault("the keys do not say what they hold: name them with `--columns` or `--time-unit`", line));
+    };
+    mapping.row(|key| object.get(key.as_str()).map(|value| text(value))).map(Some)
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    let mut mapping = None;
+    detect::probe(sample, "", |line| row(line, &mut mapping, None, Some(TimeUnit::Nanoseconds)))
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let (columns, unit, mut mapping) = (input.options.columns.as_ref(), input.options.time_unit, None);
+    lines::decode(input, "", |line| row(line, &mut mapping, columns, unit))?.finish(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::testing::fault_of;
+    use crate::trace::{self, Options};
+
+    const LINES: &str = "{\"ts_ms\": 0.5, \"rw\": \"r\", \"lba\": 8, \"bytes\": 512, \"who\": {\"pid\": 7}}\n\
+                         {\"lba\": 16, \"bytes\": 1024, \"rw\": \"write\", \"ts_ms\": 0.75}\n";
+
+    #[test]
+    fn objects_with_keys_that_are_known_or_named() {
+        let trace = trace::decode("t", LINES.as_bytes(), &Options::default()).unwrap();
+        assert_eq!((trace.format, trace.reads, trace.write_bytes, trace.duration_ns()), ("jsonl", 1, 1024, 250_000));
+        assert_eq!(trace.requests[1].sector, 16);
+        let columns = Some("op=rw,offset=lba:4kib,size=bytes".parse().unwrap());
+        let named = trace::decode("t", LINES.as_bytes(), &Options { columns, ..Options::default() }).unwrap();
+        assert_eq!(named.requests[1].sector, 128);
+    }
+
+    #[test]
+    fn faults_name_line_and_field() {
+        for (line, field, what) in [
+            ("[1]", "", "the line is no JSON object"),
+            ("{\"ts_ms\": 1, \"rw\": \"r\", \"lba\": 8}", "size", "is missing"),
+            ("{\"ts_ms\": 1, \"rw\": \"r\", \"lba\": -8, \"bytes\": 512}", "offset", "is negative"),
+            ("{\"ts_ms\": 1, \"rw\": 3, \"lba\": 8, \"bytes\": 512}", "op", "is neither read nor write nor trim"),
+        ] {
+            fault_of(&FORMAT, LINES, line, field, what);
+        }
+        let unnamed =
+            trace::decode("t", b"{\"ts\": 1, \"rw\": \"r\", \"lba\": 8, \"bytes\": 512}\n", &Options::default());
+        assert!(unnamed.unwrap_err().to_string().contains("`--time-unit`"));
+    }
+}

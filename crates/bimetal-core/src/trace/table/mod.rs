@@ -1,0 +1,72 @@
+//! Tables of one's own: text with delimiters and JSON lines, whose columns are named by a header, by keys, or by the user.
+//!
+//! Without a word of the user, names decide that leave nothing open: `timestamp_us`, `lba`, `length`. A name whose unit is not
+//! known is an error that says how to name it, as a wrong unit makes another trace of the same digits.
+
+mod delimited;
+mod json_lines;
+
+pub use delimited::FORMAT as DELIMITED;
+pub use json_lines::FORMAT as JSON_LINES;
+
+use super::Format;
+use super::collect::{MAX_BYTES, Row};
+use super::error::{ErrorKind, Fault, Parsed};
+use super::lines::{time, whole};
+use super::roles::{Mapping, OpCode};
+use crate::request::Op;
+
+impl<T> Mapping<T> {
+    /// The record whose fields `field` has.
+    fn row<'a>(&self, mut field: impl FnMut(&T) -> Option<&'a [u8]>) -> Parsed<Row> {
+        let mut get = |place: &T, name: &'static str| field(place).ok_or_else(|| Fault::missing(name));
+        let time_ns = match &self.time {
+            Some((place, unit)) => time(get(place, "time")?, "time", *unit)?,
+            None => 0,
+        };
+        let op = operation(get(&self.op.0, "op")?, self.op.1)?;
+        let offset = bytes(get(&self.offset.0, "offset")?, "offset", self.offset.1)?;
+        let bytes = bytes(get(&self.size.0, "size")?, "size", self.size.1)?;
+        let device = match &self.device {
+            Some(place) => whole(get(place, "device")?, "device")?,
+            None => 0,
+        };
+        Ok(Row { time_ns, device, offset, bytes, op })
+    }
+}
+
+/// A number of units of so many bytes, in bytes.
+fn bytes(text: &[u8], field: &'static str, unit_bytes: u64) -> Parsed<u64> {
+    let number = whole(text, field)?;
+    let bytes = number.checked_mul(unit_bytes).filter(|&bytes| bytes <= MAX_BYTES);
+    bytes.ok_or_else(|| Fault::field(ErrorKind::Range, field, "lies beyond 2^63 bytes", text))
+}
+
+fn operation(text: &[u8], code: OpCode) -> Parsed<Op> {
+    let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+    match code {
+        OpCode::Word if is(&["r", "read", "rd"]) => Ok(Op::Read),
+        OpCode::Word if is(&["w", "write", "wr"]) => Ok(Op::Write),
+        OpCode::Word if is(&["t", "trim", "d", "discard", "unmap"]) => Ok(Op::Trim),
+        OpCode::Word if is(&["0", "1"]) => {
+            let what = "says read or write with 0 and 1: name the column `op:0=read` or `op:1=read`";
+            Err(Fault::field(ErrorKind::Field, "op", what, text))
+        }
+        OpCode::Word => Err(Fault::field(ErrorKind::Field, "op", "is neither read nor write nor trim", text)),
+        OpCode::Digit { read } => match text {
+            [digit @ (b'0' | b'1')] => Ok(if *digit == read { Op::Read } else { Op::Write }),
+            _ => Err(Fault::field(ErrorKind::Field, "op", "is neither `0` nor `1`", text)),
+        },
+    }
+}
+
+/// The format of a file whose columns the user has named.
+pub(super) fn format_of(bytes: &[u8]) -> &'static Format {
+    let begins_json = bytes.trim_ascii_start().first() == Some(&b'{');
+    if begins_json { &JSON_LINES } else { &DELIMITED }
+}
+
+/// Whether a format has columns that can be named.
+pub(super) fn is_table(format: &Format) -> bool {
+    *format == DELIMITED || *format == JSON_LINES
+}
