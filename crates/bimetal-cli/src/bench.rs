@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bimetal_core::device::Template;
 use bimetal_core::part::random::{below, split_mix};
+use bimetal_core::part::real::whole;
 use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::scheme;
 use bimetal_live::health::Health;
@@ -187,7 +188,7 @@ fn store(
         Store::open(Arc::new(directory), OpenOptions::default()).map_err(|error| Failure::store(path, error))?;
     let failed = |error: IoError| Failure::failed(format!("{}: {error}", path.display()));
     let sectors = REQUEST_BYTES / SECTOR_BYTES;
-    let data: Vec<u8> = (0..REQUEST_BYTES).map(|byte| byte as u8 | 1).collect();
+    let data: Vec<u8> = (0..=u8::MAX).cycle().zip(0..REQUEST_BYTES).map(|(byte, _)| byte | 1).collect();
     let mut random = 1;
     let pages = used / REQUEST_BYTES;
     for page in 0..pages {
@@ -300,7 +301,7 @@ fn text(args: &BenchNbdArgs, bytes: u64, rows: &[Row]) -> String {
     let mut text = String::new();
     for group in rows.chunk_by(|one, next| one.backing == next.backing) {
         let line = |row: &Row| {
-            let speed = |rounds: &[f64]| thousands(median(rounds.to_vec()).round() as u64);
+            let speed = |rounds: &[f64]| thousands(whole(median(rounds.to_vec()).round()));
             let amplification =
                 row.write_amplification.map_or_else(|| NOTHING.to_owned(), |value| format!("{} x", significant(value)));
             vec![
