@@ -70,7 +70,7 @@ pub fn store(data: &[u8]) {
     let mut input = Input(edits);
     let is_sealed = how & SEALED != 0;
     let edits = if is_sealed { edits::seal(prepared, &files, &mut input) } else { edits::damage(&files, &mut input) };
-    let run = Run { prepared, is_sealed, edits, random: u64::from(*how) };
+    let run = Expected { prepared, is_sealed, edits, random: u64::from(*how) };
     let (asked, mut answer) = (ASKED[usize::from(how >> 1) % ASKED.len()], Ok(()));
     // A measurement has to come to its end.
     let memory = allocation_counter::measure(|| answer = catch_unwind(AssertUnwindSafe(|| run.ask(&files, asked))));
@@ -81,14 +81,14 @@ pub fn store(data: &[u8]) {
 }
 
 /// What is expected of a store.
-struct Run<'a> {
+struct Expected<'a> {
     prepared: &'a Prepared,
     is_sealed: bool,
     edits: usize,
     random: u64,
 }
 
-impl Run<'_> {
+impl Expected<'_> {
     fn ask(mut self, files: &Files, asked: Asked) {
         let shared = Arc::new(files.share());
         match asked {

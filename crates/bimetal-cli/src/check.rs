@@ -28,13 +28,13 @@ struct Checked<'a> {
     disk_sectors: u64,
     disk_sectors_damaged: u64,
     sectors: u64,
-    lost: Vec<Run>,
+    lost: Vec<SectorRun>,
     findings: &'a [String],
 }
 
 /// A run of sectors.
 #[derive(Debug, Serialize)]
-struct Run {
+struct SectorRun {
     sector: u64,
     sectors: u64,
 }
@@ -48,11 +48,11 @@ struct Saved<'a> {
     sectors: u64,
     pages_read: u64,
     pages_sound: u64,
-    lost: Vec<Run>,
+    lost: Vec<SectorRun>,
 }
 
-fn runs(runs: &[(u64, u64)]) -> Vec<Run> {
-    runs.iter().map(|&(sector, sectors)| Run { sector, sectors }).collect()
+fn runs(runs: &[(u64, u64)]) -> Vec<SectorRun> {
+    runs.iter().map(|&(sector, sectors)| SectorRun { sector, sectors }).collect()
 }
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {

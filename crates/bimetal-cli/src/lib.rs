@@ -4,6 +4,8 @@
 //! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
 //! the work failed and 2 if what was asked for cannot be.
 
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 mod advise;
 mod args;
 mod bench;

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
+use bimetal_core::part::real::whole;
 use bimetal_papers::lab::LabProgress;
 use bimetal_study::compare::Progress;
 use bimetal_study::drives;
@@ -96,7 +97,7 @@ const POINT_PARTS: f64 = 1e6;
 impl SweepBar {
     /// Hidden off a terminal.
     pub fn new(points: usize) -> Self {
-        let count = (points as f64 * POINT_PARTS) as u64;
+        let count = whole(points as f64 * POINT_PARTS);
         let bar = if std::io::stderr().is_terminal() { ProgressBar::new(count) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:40} {percent:>3} % of {msg}, {elapsed}, {eta} left");
         bar.set_message(format!("{points} points"));
@@ -106,13 +107,13 @@ impl SweepBar {
 
 impl schedule::Progress for SweepBar {
     fn resumed(&self, points: usize) {
-        self.bar.inc((points as f64 * POINT_PARTS) as u64);
+        self.bar.inc(whole(points as f64 * POINT_PARTS));
         // They took no time, which says nothing of the others.
         self.bar.reset_eta();
     }
 
     fn advanced(&self, share: f64) -> ControlFlow<()> {
-        self.bar.inc((share * POINT_PARTS) as u64);
+        self.bar.inc(whole(share * POINT_PARTS));
         ControlFlow::Continue(())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bimetal_live::nbd::{Address, ListenError, Options, Remote, TlsServer};
-use bimetal_live::runtime::{Listen, ServeError, Service, Settings, raise_open_files, systemd};
+use bimetal_live::runtime::{Listen, ServeError, Service, ServiceSettings, raise_open_files, systemd};
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_study::number::thousands;
 use tracing_subscriber::filter::LevelFilter;
@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         OpenOptions { read_only: args.read_only, direct: args.direct, moved: args.moved, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), open);
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);
-    let settings = Settings {
+    let settings = ServiceSettings {
         listen: passed.map(Listen::Passed).or(args.listen.clone().map(Listen::At)).unwrap_or_default(),
         export: args.export.clone(),
         nbd: options,

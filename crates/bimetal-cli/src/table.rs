@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::Style;
+use bimetal_core::part::real::whole;
 pub use bimetal_study::listing::broken;
 use bimetal_study::listing::{Line, Sheet, chars};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -66,7 +67,7 @@ enum Row {
 }
 
 /// Spaces between columns.
-const GAP: usize = 2;
+const GAP: u16 = 2;
 
 impl Grid {
     /// A grid with these column heads.
@@ -96,10 +97,10 @@ impl Grid {
         let mut text = String::new();
         let mut from = 0;
         while from < self.columns.len() {
-            let mut used = label + GAP + widths[from];
+            let mut used = label + usize::from(GAP) + widths[from];
             let mut to = from + 1;
-            while to < self.columns.len() && used + GAP + widths[to] <= width {
-                used += GAP + widths[to];
+            while to < self.columns.len() && used + usize::from(GAP) + widths[to] <= width {
+                used += usize::from(GAP) + widths[to];
                 to += 1;
             }
             if from > 0 {
@@ -187,7 +188,7 @@ fn align(table: &mut Table, right: impl Fn(usize) -> bool) {
     for (index, column) in table.column_iter_mut().enumerate() {
         let alignment = if right(index) { CellAlignment::Right } else { CellAlignment::Left };
         column.set_cell_alignment(alignment);
-        column.set_padding((0, GAP as u16));
+        column.set_padding((0, GAP));
     }
 }
 
@@ -201,9 +202,8 @@ fn push_trimmed(table: &Table, text: &mut String) {
 pub fn sparkline(values: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(0.0, f64::max);
-    let bar =
-        |value: &f64| if most > 0.0 { BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1] } else { BARS[0] };
-    values.iter().map(bar).collect()
+    let step = |value: f64| if most > 0.0 { whole((value / most * 8.0).ceil()) } else { 0 };
+    values.iter().map(|&value| BARS[usize::try_from(step(value)).map_or(7, |step| step.clamp(1, 8) - 1)]).collect()
 }
 
 #[cfg(test)]

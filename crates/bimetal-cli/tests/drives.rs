@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bimetal_core::chip;
-use bimetal_core::controller::Settings;
+use bimetal_core::controller::ControllerSettings;
 use bimetal_core::device::preset;
 use bimetal_study::drives::{Figure, Mark, Review, Role, reviews};
 use bimetal_study::number::plain;
@@ -227,7 +227,7 @@ fn titles(role: Role, takes: impl Fn(&Review) -> bool) -> String {
     if titles.is_empty() { "–".into() } else { titles.join(", ") }
 }
 
-fn constants(settings: &Settings) -> [f64; 6] {
+fn constants(settings: &ControllerSettings) -> [f64; 6] {
     [
         settings.link_mb_per_s,
         settings.command_us,

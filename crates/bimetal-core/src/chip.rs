@@ -257,7 +257,7 @@ pub fn is_of_paper(name: &str) -> bool {
 /// Where a source gives no supply and current, those of Chang (2010, section 5.1) stand in: 3.3 V and 15 mA during every
 /// operation. Prices are those of the list of [`prices`], each of a year that suits the part: override them.
 pub fn catalogue() -> Vec<Chip> {
-    parts::PARTS.iter().map(parts::Part::chip).chain(dies::DIES.iter().map(dies::Die::chip)).collect()
+    parts::PARTS.iter().map(parts::CatalogueRow::chip).chain(dies::DIES.iter().map(dies::Die::chip)).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const EXTENT_SECTORS: u64 = EXTENT_BYTES / SECTOR_BYTES;
 
 /// A run of touched extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ExtentRun {
     /// First extent, and one past the last.
     from: u64,
     to: u64,
@@ -24,7 +24,7 @@ struct Run {
 /// The extents that reads and writes touch. Trims touch none: they only concern data that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extents {
-    runs: Vec<Run>,
+    runs: Vec<ExtentRun>,
     span_bytes: u64,
 }
 
@@ -34,13 +34,16 @@ const MERGE_AT: usize = 1 << 20;
 impl Extents {
     /// The extents of these requests.
     pub fn of(requests: &[Request]) -> Self {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<ExtentRun> = Vec::new();
         let mut merge_at = MERGE_AT;
         let mut end = 0;
         for request in requests.iter().filter(|request| request.op != Op::Trim) {
             end = end.max(request.end());
-            let run =
-                Run { from: request.sector / EXTENT_SECTORS, to: (request.end() - 1) / EXTENT_SECTORS + 1, base: 0 };
+            let run = ExtentRun {
+                from: request.sector / EXTENT_SECTORS,
+                to: (request.end() - 1) / EXTENT_SECTORS + 1,
+                base: 0,
+            };
             match runs.last_mut() {
                 Some(last) if last.from <= run.from && run.from <= last.to => last.to = last.to.max(run.to),
                 _ => runs.push(run),
@@ -96,7 +99,7 @@ impl Extents {
     #[inline]
     fn place(&self, sector: u64, latest: &mut usize) -> u64 {
         let extent = sector / EXTENT_SECTORS;
-        let within = |run: &Run| run.from <= extent && extent < run.to;
+        let within = |run: &ExtentRun| run.from <= extent && extent < run.to;
         if !self.runs.get(*latest).is_some_and(within) {
             *latest = self.runs.partition_point(|run| run.to <= extent);
         }
@@ -111,7 +114,7 @@ impl Extents {
 }
 
 /// Sorts runs and joins those that overlap or touch.
-fn merge(runs: &mut Vec<Run>) {
+fn merge(runs: &mut Vec<ExtentRun>) {
     runs.sort_unstable_by_key(|run| run.from);
     runs.dedup_by(|next, last| {
         let joined = next.from <= last.to;

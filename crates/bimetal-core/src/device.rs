@@ -21,7 +21,7 @@
 //! ```toml
 //! [controller]
 //! link_mb_per_s = 3500                                   # host link, protocol included
-//! buffer = "8MiB"                                        # write buffer; all fields: `controller::Settings`
+//! buffer = "8MiB"                                        # write buffer; all fields: `controller::ControllerSettings`
 //!
 //! [[region]]
 //! name = "tlc"
@@ -91,7 +91,7 @@ pub struct Device {
     pub fit_to_trace: bool,
     /// Host link, write buffer and firmware of a drive of today; the papers' devices have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub controller: Option<controller::Settings>,
+    pub controller: Option<controller::ControllerSettings>,
     /// The fast region first, the slow one last.
     #[serde(rename = "region")]
     pub regions: Vec<Region>,

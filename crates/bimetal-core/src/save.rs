@@ -11,6 +11,12 @@
 //! save::Table                       its length: numbers, whose count never changes
 //! ```
 //!
+//! Neither a checksum over the bytes nor a name of the device in front of them does as well. A checksum finds what a disk did to them; it
+//! takes what was edited and summed again, as the fuzzer does it. `wlaftl` collects its log while fewer than `free_blocks` are erased.
+//! On a new device all are, so that `check()` finds no fault with a state that says `free_blocks` is all of them; and the first write
+//! collects for ever. The constructor refuses that number since it sees the device; `check()` sees the state alone, and would need the
+//! device and a comparison for each field in the place of its mark. The outline is that comparison, written once.
+//!
 //! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts. Of
 //! those, `save::list` has numbers as a table has them, however many. What follows from other fields, an index above all, is
 //! not saved but made again; since nothing is known of the bytes by then, it may take memory in proportion to them only.

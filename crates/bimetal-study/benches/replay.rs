@@ -98,7 +98,7 @@ fn regions(case: &Case, spec: &SchemeSpec) -> Vec<SimRegion> {
     }
 }
 
-struct Run {
+struct Measured {
     outcome: Outcome,
     seconds: f64,
     /// Memory of the simulator: medium and scheme.
@@ -128,7 +128,7 @@ fn device(case: &Case, spec: &SchemeSpec) -> (Vec<SimRegion>, Shape) {
     (regions, shape)
 }
 
-fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
+fn simulate(case: &Case, spec: &SchemeSpec) -> Measured {
     let (regions, shape) = device(case, spec);
     let volumes = volumes(case, spec);
     let mut device = None;
@@ -149,7 +149,7 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Run {
         &Plan { fill: false, ..Plan::default() },
         &mut replay::to_the_end,
     );
-    Run { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }
+    Measured { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }
 }
 
 /// A page map without policy: what reads, writes and copies must touch. New pages and pages to copy come one after the
@@ -394,7 +394,7 @@ const ROUNDS: usize = 5;
 
 /// A controller of today on a device of this shape.
 fn controller(shape: &Shape) -> controller::Spec {
-    let settings = controller::Settings {
+    let settings = controller::ControllerSettings {
         link_mb_per_s: 7100.0,
         half_duplex: false,
         command_us: 1.0,
@@ -522,7 +522,7 @@ fn main() {
     );
     for case in &cases {
         for spec in &schemes {
-            let Run { outcome, seconds, bytes } = simulate(case, spec);
+            let Measured { outcome, seconds, bytes } = simulate(case, spec);
             let bare_seconds = bare(case, &outcome);
             let page_ops = outcome.ledger.page_ops() as f64;
             let programs: u64 = outcome.ledger.rows.iter().map(|row| row.counts.total(FlashOp::Program)).sum();

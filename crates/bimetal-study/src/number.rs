@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use bimetal_core::part::real::whole;
+
 /// What a figure that is not defined is shown as.
 pub const NOTHING: &str = "–";
 /// What a figure of the responses of an overloaded device is shown as: it would say how long the trace is.
@@ -63,7 +65,7 @@ fn thousands_signed(value: f64) -> String {
         return format!("{value:.2e}");
     }
     let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}", thousands(value.abs().round() as u64))
+    format!("{sign}{}", thousands(whole(value.abs().round())))
 }
 
 /// Units from small to large, with what one is in the base unit.

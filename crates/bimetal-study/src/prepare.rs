@@ -302,7 +302,8 @@ fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, Stud
 fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
     let end = logical_bytes / SECTOR_BYTES;
     requests.retain_mut(|request| {
-        request.sectors = u64::from(request.sectors).min(end.saturating_sub(request.sector)) as u32;
+        request.sectors =
+            u32::try_from(end.saturating_sub(request.sector)).map_or(request.sectors, |left| left.min(request.sectors));
         request.sectors > 0
     });
 }

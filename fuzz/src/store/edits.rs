@@ -38,7 +38,7 @@ impl Input<'_> {
 
 /// What is edited.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum Edited {
     /// Head of a copy of the superblock, or the seal of the journal behind them, or the text of a copy.
     Head(usize),
     Text(usize),
@@ -52,31 +52,31 @@ enum Part {
     Sums,
 }
 
-const PARTS: [Part; 24] = [
-    Part::Head(2),
-    Part::Checkpoint(3),
-    Part::Checkpoint(2),
-    Part::Checkpoint(0),
-    Part::Journal,
-    Part::Checkpoint(4),
-    Part::Checkpoint(1),
-    Part::Head(0),
-    Part::Head(1),
-    Part::Text(0),
-    Part::Text(1),
-    Part::Checkpoint(4),
-    Part::OtherCheckpoint,
-    Part::Label(0),
-    Part::Label(1),
-    Part::Frame(0),
-    Part::Frame(1),
-    Part::Sums,
-    Part::Image,
-    Part::Journal,
-    Part::Checkpoint(3),
-    Part::Label(2),
-    Part::Label(3),
-    Part::Label(4),
+const PARTS: [Edited; 24] = [
+    Edited::Head(2),
+    Edited::Checkpoint(3),
+    Edited::Checkpoint(2),
+    Edited::Checkpoint(0),
+    Edited::Journal,
+    Edited::Checkpoint(4),
+    Edited::Checkpoint(1),
+    Edited::Head(0),
+    Edited::Head(1),
+    Edited::Text(0),
+    Edited::Text(1),
+    Edited::Checkpoint(4),
+    Edited::OtherCheckpoint,
+    Edited::Label(0),
+    Edited::Label(1),
+    Edited::Frame(0),
+    Edited::Frame(1),
+    Edited::Sums,
+    Edited::Image,
+    Edited::Journal,
+    Edited::Checkpoint(3),
+    Edited::Label(2),
+    Edited::Label(3),
+    Edited::Label(4),
 ];
 
 /// Edits files as an author would who makes all checksums right again. Returns how many edits.
@@ -87,30 +87,30 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
         let part = PARTS[usize::from(input.byte()) % PARTS.len()];
         let at = input.number(3);
         match part {
-            Part::Head(copy) => {
+            Edited::Head(copy) => {
                 edit(files, "superblock", |_| copy * COPY_BYTES..copy * COPY_BYTES + HEAD_BYTES, at, input)
             }
-            Part::Text(copy) => edit_text(files, copy * COPY_BYTES, at, input),
-            Part::Journal => {
+            Edited::Text(copy) => edit_text(files, copy * COPY_BYTES, at, input),
+            Edited::Journal => {
                 journal_changed = true;
                 edit_whole(files, "journal", at, input);
             }
-            Part::Checkpoint(piece) => {
+            Edited::Checkpoint(piece) => {
                 checkpoints_changed = true;
                 edit_piece(files, prepared.checkpoint, prepared.regions.len(), piece, at, input);
             }
-            Part::OtherCheckpoint => {
+            Edited::OtherCheckpoint => {
                 checkpoints_changed = true;
                 edit_whole(files, &format!("checkpoint.{}", 1 - prepared.checkpoint), at, input);
             }
-            Part::Label(file) => {
+            Edited::Label(file) => {
                 let name = labelled_file(prepared, file);
                 let label_at =
                     if name == "disk.image" { files.with(&name, |file| seal::disk_label_at(file)) } else { 0 };
                 edit(files, &name, |_| label_at..label_at + LABEL_USED, at, input);
                 files.with(&name, |file| seal::label(file, label_at));
             }
-            Part::Frame(region) => {
+            Edited::Frame(region) => {
                 let name = region_file(prepared, region);
                 let page_bytes = prepared.regions[region % prepared.regions.len()];
                 let stride = seal::stride(page_bytes);
@@ -119,14 +119,14 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
                 edit(files, &name, |_| start..start + stride, at % stride, input);
                 files.with(&name, |file| seal::frames(file, page_bytes, start, start + stride, seed));
             }
-            Part::Image | Part::Sums if !prepared.has_disk => {}
-            Part::Image => {
+            Edited::Image | Edited::Sums if !prepared.has_disk => {}
+            Edited::Image => {
                 let sectors = files.with("disk.image", |file| seal::disk_label_at(file) / SECTOR).max(1);
                 let sector = at / SECTOR % sectors;
                 edit(files, "disk.image", |_| sector * SECTOR..(sector + 1) * SECTOR, at % SECTOR, input);
                 seal::disk(files, sector, sector + 1, seed);
             }
-            Part::Sums => {
+            Edited::Sums => {
                 let sectors = files.with("disk.sums", |file| file.length().saturating_sub(LABEL_BYTES) / 16).max(1);
                 let sector = at / 16 % sectors;
                 let entry = LABEL_BYTES + sector * 16;

@@ -35,7 +35,7 @@ pub(super) fn preconditioned(
         Store::open(Arc::new(directory), OpenOptions::default()).map_err(|error| Failure::store(path, error))?;
     let failed = |error: IoError| Failure::failed(format!("{}: {error}", path.display()));
     let sectors = REQUEST_BYTES / SECTOR_BYTES;
-    let data: Vec<u8> = (0..REQUEST_BYTES).map(|byte| byte as u8 | 1).collect();
+    let data: Vec<u8> = (0..=u8::MAX).cycle().zip(0..REQUEST_BYTES).map(|(byte, _)| byte | 1).collect();
     let mut random = 1;
     let pages = used / REQUEST_BYTES;
     for page in 0..pages {

@@ -1,5 +1,6 @@
 //! The tables of a benchmark.
 
+use bimetal_core::part::real::whole;
 use bimetal_study::number::{NOTHING, SIZES, significant, thousands, with_unit};
 
 use super::measure::{Row, median};
@@ -33,7 +34,7 @@ pub(super) fn text(args: &BenchNbdArgs, bytes: u64, by_backing: &[Row], by_schem
 }
 
 fn speed(rounds: &[f64]) -> String {
-    thousands(median(rounds.to_vec()).round() as u64)
+    thousands(whole(median(rounds.to_vec()).round()))
 }
 
 fn amplification(row: &Row) -> String {

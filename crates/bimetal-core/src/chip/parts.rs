@@ -3,7 +3,7 @@
 use super::{Cell, Chip, SlcMode, prices};
 
 /// A row of the catalogue.
-pub(super) struct Part {
+pub(super) struct CatalogueRow {
     pub(super) name: &'static str,
     /// Whether a paper has it, and not a data sheet or a conference of chip makers.
     pub(super) is_of_paper: bool,
@@ -21,7 +21,7 @@ pub(super) struct Part {
     pub(super) source: &'static str,
 }
 
-impl Part {
+impl CatalogueRow {
     pub(super) fn chip(&self) -> Chip {
         let [page_bytes, spare_bytes, pages_per_block] = self.geometry;
         let [read_us, program_us, erase_us] = self.us;
@@ -61,8 +61,8 @@ const fn pslc(pages_per_block: u32, endurance: u32) -> SlcMode {
     SlcMode { pages_per_block, read_us: 25.0, program_us: 200.0, erase_us: 3500.0, endurance }
 }
 
-pub(super) static PARTS: &[Part] = &[
-    Part {
+pub(super) static PARTS: &[CatalogueRow] = &[
+    CatalogueRow {
         name: "chang-slc",
         is_of_paper: true,
         cell: Cell::Slc,
@@ -76,7 +76,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "Chang, IEEE TC 2010, table 1, sections 4.2 and 5; times and endurance, illegible in copies, from table 1 \
                  of WLAFTL 2018, which has the same parts and agrees with every ratio in Chang's text; price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "chang-mlc",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -90,7 +90,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "Chang, IEEE TC 2010, configuration C2 (endurance ratio 10:1); 800 us is in its energy example, the rest \
                  as for chang-slc; SLC mode: its baseline of dynamic density control (1.2 x read, 2 x write); price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "chang-mlc-5k",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -103,7 +103,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: Some(CHANG_SLC_MODE),
         source: "Chang, IEEE TC 2010, configuration C3: chang-mlc with an endurance ratio of 20:1, 5,000 derived from it",
     },
-    Part {
+    CatalogueRow {
         name: "chang-mlc-c1",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -117,7 +117,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "Chang, IEEE TC 2010, configuration C1: MLC with the geometry of chang-slc; the text's fourfold write time \
                  fixes 800 us; read time as chang-mlc and endurance ratio 10:1 are assumed",
     },
-    Part {
+    CatalogueRow {
         name: "comboftl-slc",
         is_of_paper: true,
         cell: Cell::Slc,
@@ -131,7 +131,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "ComboFTL, JSA 2010, table 1, SLC chip, measured end to end; endurance: five times MLC (section 1), with \
                  10,000 assumed for MLC; price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "comboftl-mlc",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -151,7 +151,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "ComboFTL, JSA 2010, table 1, MLC chip in MLC and in SLC mode, measured end to end; endurance: SLC five times \
                  MLC (section 1), 10,000 assumed for MLC; price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "comboftl-mlc-slc-mode",
         is_of_paper: true,
         cell: Cell::Pslc,
@@ -165,7 +165,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "ComboFTL, JSA 2010, table 1, blocks of the MLC chip that stay in SLC mode: half the capacity, so twice the \
                  price of comboftl-mlc; endurance as there",
     },
-    Part {
+    CatalogueRow {
         name: "hyssd-slc",
         is_of_paper: true,
         cell: Cell::Slc,
@@ -180,7 +180,7 @@ pub(super) static PARTS: &[Part] = &[
                  the channel here; its copyback of 385 us is one transfer above what read and program take without their \
                  transfers, 285 us, which is how those of MLC and TLC are made up: as printed; price 2013",
     },
-    Part {
+    CatalogueRow {
         name: "hyssd-mlc",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -194,7 +194,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "HySSD, MSST 2013, table II: read 175, program 1400 us with the transfer of 100 us per 4 KiB, which is on \
                  the channel here; price 2013",
     },
-    Part {
+    CatalogueRow {
         name: "hyssd-tlc",
         is_of_paper: true,
         cell: Cell::Tlc,
@@ -208,7 +208,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "HySSD, MSST 2013, table II: read 350, program 2500 us with the transfer of 200 us per 8 KiB, which is on \
                  the channel here; price 2013",
     },
-    Part {
+    CatalogueRow {
         name: "opfcl-slc",
         is_of_paper: true,
         cell: Cell::Slc,
@@ -222,7 +222,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "OP-FCL, FAST 2012, table 2: read 125, program 300 us with the transfer of 100 us per 4 KiB, which is on \
                  the channel here; endurance not given, that of SLC of its time taken; price 2011",
     },
-    Part {
+    CatalogueRow {
         name: "wlaftl-slc",
         is_of_paper: true,
         cell: Cell::Slc,
@@ -235,7 +235,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: None,
         source: "WLAFTL, Chinese Journal of Computers 2018, table 1; price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "wlaftl-mlc",
         is_of_paper: true,
         cell: Cell::Mlc,
@@ -248,7 +248,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: None,
         source: "WLAFTL, Chinese Journal of Computers 2018, table 1; price 2009",
     },
-    Part {
+    CatalogueRow {
         name: "slc-2006",
         is_of_paper: false,
         cell: Cell::Slc,
@@ -261,7 +261,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: None,
         source: "data sheet Micron MT29F2G08AAC, typical times; asynchronous bus of 40 MB/s; price 2009; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "mlc-2008",
         is_of_paper: false,
         cell: Cell::Mlc,
@@ -274,7 +274,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: None,
         source: "data sheet Micron MT29F16G08MAA, typical times; asynchronous bus of 40 MB/s; price 2009; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "slc-2011",
         is_of_paper: false,
         cell: Cell::Slc,
@@ -288,7 +288,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "data sheet Micron MT29F16G08ABACA, read maximum, program and erase typical; ONFI 2.2, 200 MT/s; price 2011; \
                  power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "mlc-2014",
         is_of_paper: false,
         cell: Cell::Mlc,
@@ -302,7 +302,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "data sheet Micron MT29F128G08CBECB, read maximum, program and erase typical; ONFI 3.2, 166 MT/s; price: \
                  3/2 of TLC in 2026; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "mlc-l95b",
         is_of_paper: false,
         cell: Cell::Mlc,
@@ -316,7 +316,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "FEMU, nand.h: Micron L95B in a CNEX open-channel drive, measured: read 48/64, program 850/2300 us for lower \
                  and upper pages, their means here; geometry, bus and endurance as mlc-2014; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "mlc-mqsim",
         is_of_paper: false,
         cell: Cell::Mlc,
@@ -330,7 +330,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "MQSim, ssdconfig.xml, the default part (FAST 2018), for comparisons with it; bus rate assumed; price: 3/2 of TLC in 2026; power \
                  as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "tlc-2014",
         is_of_paper: false,
         cell: Cell::Tlc,
@@ -345,7 +345,7 @@ pub(super) static PARTS: &[Part] = &[
                  means here; endurance 1,000 (HP white paper on flash); geometry and bus assumed as mlc-2014 with half as many \
                  pages again; SLC mode: a third of the pages, generic SLC times, ten times the endurance; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "tlc-3d-2018",
         is_of_paper: false,
         cell: Cell::Tlc,
@@ -360,7 +360,7 @@ pub(super) static PARTS: &[Part] = &[
                  here is one of two planes, so a page takes its share 2 x 16 KiB / 57 MB/s; erase 3.5 ms (ConZone); endurance \
                  and SLC mode after Swissbit (3,000 and 30,000), generic SLC times; spare and bus assumed; power as chang-slc",
     },
-    Part {
+    CatalogueRow {
         name: "tlc-3d-2019",
         is_of_paper: false,
         cell: Cell::Tlc,
@@ -374,7 +374,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "Toshiba 128 layers, ISSCC 2019 (AnandTech, table of ISSCC 2021): read 56 us, 132 MB/s, blocks of 24 MB; a die \
                  here is one of four planes, so a page takes its share 4 x 16 KiB / 132 MB/s; the rest as tlc-3d-2018",
     },
-    Part {
+    CatalogueRow {
         name: "tlc-3d-2021",
         is_of_paper: false,
         cell: Cell::Tlc,
@@ -389,7 +389,7 @@ pub(super) static PARTS: &[Part] = &[
                  planes, so a page takes its share 4 x 16 KiB / 184 MB/s; blocks as tlc-3d-2019, bus ONFI 5, 2400 MT/s, both \
                  assumed; the rest as tlc-3d-2018",
     },
-    Part {
+    CatalogueRow {
         name: "qlc-3d-2020",
         is_of_paper: false,
         cell: Cell::Qlc,
@@ -404,7 +404,7 @@ pub(super) static PARTS: &[Part] = &[
                  4 x 16 KiB / 30 MB/s; read: mean of FEMU's 59/85/127/170 us; blocks 96 layers x 4 strings x 4 bits; endurance \
                  1,000 (AnandTech 2018 on Intel/Micron); SLC mode: ten times that, generic SLC times; the rest as tlc-3d-2018",
     },
-    Part {
+    CatalogueRow {
         name: "pslc-tlc-2019",
         is_of_paper: false,
         cell: Cell::Pslc,
@@ -418,7 +418,7 @@ pub(super) static PARTS: &[Part] = &[
         source: "blocks of tlc-3d-2019 that stay in SLC mode: a third of the capacity, three times the price; 30,000 cycles \
                  (Swissbit); array times of generic SLC (HP white paper on flash: 25 us, 200 to 300 us)",
     },
-    Part {
+    CatalogueRow {
         name: "pslc-tlc-2021",
         is_of_paper: false,
         cell: Cell::Pslc,
@@ -431,7 +431,7 @@ pub(super) static PARTS: &[Part] = &[
         slc_mode: None,
         source: "blocks of tlc-3d-2021 that stay in SLC mode; derived as pslc-tlc-2019",
     },
-    Part {
+    CatalogueRow {
         name: "pslc-qlc-2020",
         is_of_paper: false,
         cell: Cell::Pslc,

@@ -31,7 +31,7 @@ use crate::units::ByteSize;
 /// A controller, as a device file has it: `[controller]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct ControllerSettings {
     /// Rate of the host link in each direction, in MB/s (10^6 bytes), protocol included.
     pub link_mb_per_s: f64,
     /// Whether the link moves data in one direction at a time, as SATA does.
@@ -77,7 +77,7 @@ const TIME_MAX_US: f64 = 1e6;
 /// More than any drive has, and what its tables can number.
 const BUFFER_MAX: u64 = 64 << 30;
 
-impl Settings {
+impl ControllerSettings {
     /// Checks each figure.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Its figures.
-    pub settings: Settings,
+    pub settings: ControllerSettings,
     /// Sectors of a wordline of the slow cells: what is written out of the buffer at once.
     pub wordline_sectors: u32,
     /// Sectors that an entry of the map is about.

@@ -49,11 +49,11 @@ impl Scheme<SimMedia> for Recorder {
 }
 
 /// 200 µs to program a page of 2 KiB and 25 µs to read one, the link apart.
-fn parts(change: impl FnOnce(&mut Settings)) -> (SimMedia, Recorder, Controller) {
+fn parts(change: impl FnOnce(&mut ControllerSettings)) -> (SimMedia, Recorder, Controller) {
     let chip = chip::find("chang-slc").unwrap();
     let geometry = Geometry::new(2048, 64, 64, 1).unwrap();
     let media = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
-    let mut settings = Settings {
+    let mut settings = ControllerSettings {
         link_mb_per_s: 512.0,
         half_duplex: false,
         command_us: 1.0,
@@ -206,7 +206,7 @@ fn a_changed_page_of_the_map_is_programmed_when_it_makes_room() {
 
 #[test]
 fn figures_that_cannot_be_are_refused_by_name() {
-    let settings = |text: &str| toml::from_str::<Settings>(text).unwrap().check();
+    let settings = |text: &str| toml::from_str::<ControllerSettings>(text).unwrap().check();
     assert_eq!(settings("link_mb_per_s = 3500\nbuffer = \"8MiB\""), Ok(()));
     for (text, field) in [
         ("link_mb_per_s = 0", "link_mb_per_s"),

@@ -111,7 +111,7 @@ impl Device {
             None => return Err(Refused::Value("it has no controller; set controller.link_mb_per_s first".into())),
         };
         table.insert(field.into(), toml_value(value));
-        let controller: controller::Settings = Value::Table(table).try_into().map_err(refused)?;
+        let controller: controller::ControllerSettings = Value::Table(table).try_into().map_err(refused)?;
         controller.check().map_err(|(_, what)| Refused::Value(what))?;
         self.controller = Some(controller);
         Ok(())

@@ -42,9 +42,8 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
-/// The whole part of a number from 0 on; the largest there is for a larger one.
+/// The whole part of a number: 0 of a negative one or of none, and the largest there is of a larger one.
 pub fn whole(x: f64) -> u64 {
-    debug_assert!(x >= 0.0);
     x as u64
 }
 

@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::fifo_log::{Admission, FifoLog, Settings};
+use super::fifo_log::{Admission, FifoLog, FifoLogSettings};
 use super::{Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
 use crate::part::two_means::{Search, SizeHistogram};
@@ -77,7 +77,7 @@ impl Cftl {
             parameters.histogram_halving,
         );
         // No page goes round: wear does not matter.
-        let settings = Settings {
+        let settings = FifoLogSettings {
             free_blocks: parameters.free_blocks,
             max_cycle_time: 0,
             wear_compare: WearCompare::Integer,

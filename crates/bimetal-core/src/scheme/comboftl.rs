@@ -1,14 +1,16 @@
 //! `comboftl`: a little of an MLC chip in SLC mode in front of the rest (Im and Shin, *`ComboFTL`: Improving performance and
 //! lifespan of MLC flash memory using SLC flash buffer*, Journal of Systems Architecture 56, 2010). See [`super::combo`].
 //!
-//! Each technique of the paper can be switched off by itself (§6.3, Fig. 12).
+//! Each technique of the paper can be switched off by itself (§6.3, Fig. 12). The paper's baselines, `combo-static` and `2q-gclock`, are
+//! presets.
 
 use super::combo::chances::CHANCES_MAX;
 use super::combo::detection::Granularity;
 use super::combo::threshold::{Mode, Threshold};
-use super::combo::{self, Combo, HotTail, StayingTime, WarmBit};
+use super::combo::{self, Combo, ComboSettings, HotTail, StayingTime, WarmBit};
+use super::presets::presets;
 use super::space::{Map, SlowRegion};
-use super::{Regions, SchemeSpec, Shape};
+use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -27,7 +29,7 @@ crate::parameters! {
     pub struct Parameters {
         /// Whether the threshold follows the traffic from SLC to MLC (section 3.2).
         pub threshold_mode: Mode = Mode::Dynamic;
-        /// Largest write that goes to SLC, at the start: 8, 16, 32 or 64 KiB, any size if fixed (section 3.2).
+        /// Largest write that goes to SLC: 8, 16, 32 or 64 KiB at the start if it follows the traffic, any size if fixed (sections 3.2, 6.1).
         pub threshold: ByteSize = ByteSize(16 << 10);
         /// Data moved down in a period over the size of SLC: what the threshold aims at, phi (section 3.2).
         pub migration_target: f64 = 0.1, in 0.0..=1.0;
@@ -85,34 +87,79 @@ impl ComboFtl {
                 Threshold::dynamic(parameters.threshold, parameters.migration_target, parameters.migration_tolerance)?
             }
         };
-        let (hot_tail, hot_percent) = match (parameters.chances, parameters.chances_mode) {
-            (0, Mode::Dynamic) => return Err("without chances there are none to adapt: set chances_mode=fixed".into()),
-            (0, Mode::Fixed) => (HotTail::Leaves, 100),
-            _ => (HotTail::Stays, parameters.hot_percent),
-        };
-        let settings = combo::Settings {
+        let settings = ComboSettings {
             threshold,
-            hot_tail,
-            hot_percent,
-            chances: combo::chances::Settings {
-                mode: parameters.chances_mode,
-                start: parameters.chances,
-                window: parameters.observation_window,
-                low: parameters.update_low,
-                high: parameters.update_high,
-                early_migration: parameters.early_migration,
-            },
             warm_bit: parameters.warm_bit,
-            boundary_shift: parameters.boundary_shift,
-            detection: combo::detection::Settings {
+            detection: combo::detection::DetectionSettings {
                 granularity: parameters.detection,
                 low: parameters.hot_hits_low,
                 high: parameters.hot_hits_high,
             },
             staying_time: parameters.staying_time,
+            ..parameters.partitions(HotTail::Stays)?
         };
-        let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
-        let slow = SlowRegion::of(shape, map, unit_blocks, reserve_blocks)?;
-        Combo::new(shape, &slow, &settings)
+        parameters.over(shape, &settings)
     }
+}
+
+impl Parameters {
+    /// Every write to the log, in two partitions.
+    fn partitions(&self, hot_tail: HotTail) -> Result<ComboSettings, String> {
+        let (hot_tail, hot_percent) = match (self.chances, self.chances_mode) {
+            (0, Mode::Dynamic) => return Err("without chances there are none to adapt: set chances_mode=fixed".into()),
+            (0, Mode::Fixed) => (HotTail::Leaves, 100),
+            _ => (hot_tail, self.hot_percent),
+        };
+        let chances = combo::chances::ChanceSettings {
+            mode: self.chances_mode,
+            start: self.chances,
+            window: self.observation_window,
+            low: self.update_low,
+            high: self.update_high,
+            early_migration: self.early_migration,
+        };
+        let boundary_shift = self.boundary_shift;
+        Ok(ComboSettings {
+            hot_tail,
+            hot_percent,
+            chances,
+            boundary_shift,
+            ..ComboSettings::clock(Threshold::UNBOUNDED)
+        })
+    }
+
+    fn over(&self, shape: &Shape, settings: &ComboSettings) -> Result<Combo, String> {
+        let slow = SlowRegion::of(shape, self.slow_map, self.unit_blocks, self.reserve_blocks)?;
+        Combo::new(shape, &slow, settings)
+    }
+}
+
+presets! {
+    super::Parameters, super::SPEC;
+
+    /// The baseline (section 6.1, table 4): a fixed size decides which writes go to the log, and what its tail reaches goes down. The paper
+    /// has it with 8 KB, the default, and with 64 KB.
+    pub mod combo_static::ComboStatic {
+        name: "combo-static",
+        summary: "writes up to a fixed size to a log of SLC whose tail goes down to MLC, the rest to MLC",
+        source: "baseline of ComboFTL, JSA 2010"
+    }
+    with ["threshold", "slow_map", "unit_blocks", "reserve_blocks"] default ["threshold" = "8KiB"],
+    |shape, parameters| -> Combo {
+        parameters.over(shape, &ComboSettings::clock(Threshold::fixed(parameters.threshold)))
+    }
+
+    /// The 2Q/GCLOCK of section 4.1, Fig. 6b and table 4: every write to the log; what is updated while it is in the hot partition gets
+    /// chances in the warm one, all else goes down. As every write goes to SLC, there is no threshold and nothing to be detected in MLC.
+    /// Early migration is an addition of `ComboFTL` to GCLOCK and is left out; the number of chances adapts as there.
+    pub mod two_queue_gclock::TwoQueueGclock {
+        name: "2q-gclock",
+        summary: "every write to a log of SLC with a queue for new data and one for data written again, the rest down to MLC",
+        source: "rival in ComboFTL, JSA 2010"
+    }
+    with [
+        "chances_mode", "chances", "observation_window", "update_low", "update_high", "hot_percent", "boundary_shift", "slow_map",
+        "unit_blocks", "reserve_blocks"
+    ] default ["early_migration" = "false"],
+    |shape, parameters| -> Combo { parameters.over(shape, &parameters.partitions(HotTail::StaysIfUpdated)?) }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block_mapped::{Bare, BlockMapped, Settings};
+use super::block_mapped::{Bare, BlockMapSettings, BlockMapped};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::Media;
 use crate::region::chains::Victims;
@@ -54,7 +54,7 @@ impl Conventional {
     /// Too few spare blocks.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let index = shape.regions.len().checked_sub(1).ok_or("it has no region")?;
-        let settings = Settings {
+        let settings = BlockMapSettings {
             spare_low: parameters.spare_low,
             map_cache_chains: parameters.map_cache_chains,
             scan_data_block: parameters.scan_data_block,

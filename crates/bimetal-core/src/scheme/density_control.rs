@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block_mapped::{Bare, BlockMapped, Settings};
+use super::block_mapped::{Bare, BlockMapSettings, BlockMapped};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::chains::Victims;
@@ -107,7 +107,7 @@ impl DensityControl {
             bytes => bytes / geometry.block_bytes(),
         };
         let budget = budget.min(u64::from(u32::MAX)) as u32;
-        let settings = Settings {
+        let settings = BlockMapSettings {
             spare_low,
             map_cache_chains: parameters.map_cache_chains,
             scan_data_block: parameters.scan_data_block,

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hybrid_ssd::{Classifier, ClassifierSettings, HybridSsd, Pair, Reading, Settings, Steering};
+use super::hybrid_ssd::{Classifier, ClassifierSettings, HybridSettings, HybridSsd, Pair, Reading, Steering};
 use super::{Metrics, RegionShape, Regions, SchemeSpec, Shape};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use crate::model::hyssd::{HybridCost, HybridLoad, HybridOptimum};
@@ -225,7 +225,7 @@ impl HySsd {
             Curve::Exact => 1.0,
             Curve::Sampled => parameters.sample_rate,
         };
-        let settings = Settings {
+        let settings = HybridSettings {
             reading: parameters.reading,
             utilisation: parameters.initial_utilisation_percent / 100.0,
             excess_pages: parameters.excess_pages,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hybrid_ssd::{ClassifierSettings, HybridSsd, Reading, Settings, Steering};
+use super::hybrid_ssd::{ClassifierSettings, HybridSettings, HybridSsd, Reading, Steering};
 use super::{Regions, SchemeSpec, Shape};
 
 /// Registry line.
@@ -44,7 +44,7 @@ impl HySsdStatic {
     /// # Errors
     /// Regions that cannot hold the data together.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let settings = Settings {
+        let settings = HybridSettings {
             reading: parameters.reading,
             utilisation: parameters.utilisation_percent / 100.0,
             // The target never falls.

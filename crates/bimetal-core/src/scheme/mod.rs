@@ -9,7 +9,6 @@ mod block_mapped;
 mod cftl;
 mod chang;
 mod combo;
-mod combo_static;
 mod comboftl;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -34,7 +33,6 @@ mod sepbit;
 mod slc_cached;
 mod space;
 mod tiered;
-mod two_queue_gclock;
 mod unitmap;
 mod wlaftl;
 
@@ -43,6 +41,7 @@ pub use entry::{Constructor, Entry, add};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};
 
+use comboftl::{combo_static, two_queue_gclock};
 use flash_cache::family::{fpfcl, opfcl, rwfcl};
 use slc_cached::family::{pslc_dynamic, pslc_static};
 use wlaftl::wlaftl_static;

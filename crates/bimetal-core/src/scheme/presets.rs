@@ -1,4 +1,5 @@
-//! Presets: schemes of one family. The family declares all parameters once; a preset has them but for those that it fixes.
+//! Presets: schemes of one family. The family declares all parameters once; a preset has some of them, or all but some, and may have
+//! defaults of its own.
 
 use super::{ParameterError, ParameterSet, ParameterSpec, SchemeSpec};
 
@@ -8,8 +9,10 @@ pub trait Preset: 'static {
     type Family: ParameterSet;
     /// Its line of the registry.
     const SPEC: &'static SchemeSpec;
-    /// Parameters of the family that it does not have: they keep their defaults.
-    const FIXED: &'static [&'static str];
+    /// Its own values in the place of the family's defaults.
+    const DEFAULTS: &'static [(&'static str, &'static str)];
+    /// Whether it has this parameter of the family. Others keep their defaults.
+    fn has(parameter: &str) -> bool;
 }
 
 /// The family's parameters as a preset has them.
@@ -17,31 +20,47 @@ pub struct Of<P: Preset>(pub P::Family);
 
 impl<P: Preset> ParameterSet for Of<P> {
     fn specs() -> Vec<ParameterSpec> {
-        P::Family::specs().into_iter().filter(|spec| !P::FIXED.contains(&spec.name)).collect()
+        let mut specs = P::Family::specs();
+        specs.retain(|spec| P::has(spec.name));
+        for spec in &mut specs {
+            if let Some((_, value)) = P::DEFAULTS.iter().find(|(name, _)| *name == spec.name) {
+                (*value).clone_into(&mut spec.default);
+            }
+        }
+        specs
     }
 
     fn parse(settings: &[(String, String)]) -> Result<Self, ParameterError> {
-        let known: Vec<_> = Self::specs().iter().map(|spec| spec.name).collect();
-        if let Some((name, _)) = settings.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            return Err(ParameterError::Unknown { scheme: P::SPEC.name, name: name.clone(), known: known.join(", ") });
+        if let Some((name, _)) = settings.iter().find(|(name, _)| !P::has(name)) {
+            let known = Self::specs().iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+            return Err(ParameterError::Unknown { scheme: P::SPEC.name, name: name.clone(), known });
         }
-        P::Family::parse(settings).map(Self).map_err(|error| error.of(P::SPEC.name))
+        let own = P::DEFAULTS.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let settings: Vec<_> = own.chain(settings.iter().cloned()).collect();
+        P::Family::parse(&settings).map(Self).map_err(|error| error.of(P::SPEC.name))
     }
 
     fn settings(&self) -> Vec<(String, String)> {
-        self.0.settings().into_iter().filter(|(name, _)| !P::FIXED.contains(&name.as_str())).collect()
+        self.0.settings().into_iter().filter(|(name, _)| P::has(name)).collect()
     }
 }
 
 /// Declares presets of a family: for each a module as the registry takes it. What a preset does not name it has from a
-/// [`SchemeSpec`](super::SchemeSpec) that all share. Paths are as seen from that module.
+/// [`SchemeSpec`](super::SchemeSpec) that all share. It is `with` some of the parameters or `without` some. Paths are as seen from
+/// that module.
 macro_rules! presets {
+    (@has $name:ident, with $names:expr) => {
+        <[&str]>::contains(&$names, &$name)
+    };
+    (@has $name:ident, without $names:expr) => {
+        !<[&str]>::contains(&$names, &$name)
+    };
     (
         $family:ty, $shared:expr;
         $(
             $(#[doc = $doc:literal])+
             pub mod $module:ident::$type:ident { $($field:ident: $value:expr),+ }
-            without [$($fixed:literal),*],
+            $has:ident [$($name:literal),*] $(default [$($key:literal = $default:literal),+])?,
             |$shape:ident, $parameters:ident| -> $state:ty $new:block
         )+
     ) => {$(
@@ -63,7 +82,11 @@ macro_rules! presets {
             impl Preset for $type {
                 type Family = $family;
                 const SPEC: &'static SchemeSpec = &SPEC;
-                const FIXED: &'static [&'static str] = &[$($fixed),*];
+                const DEFAULTS: &'static [(&'static str, &'static str)] = &[$($(($key, $default)),+)?];
+
+                fn has(parameter: &str) -> bool {
+                    presets!(@has parameter, $has [$($name),*])
+                }
             }
 
             impl $type {
@@ -109,7 +132,11 @@ mod tests {
     impl Preset for Static {
         type Family = Family;
         const SPEC: &'static SchemeSpec = &SPEC;
-        const FIXED: &'static [&'static str] = &["adapts"];
+        const DEFAULTS: &'static [(&'static str, &'static str)] = &[("size", "4")];
+
+        fn has(parameter: &str) -> bool {
+            parameter != "adapts"
+        }
     }
 
     fn parse(name: &str, value: &str) -> Result<Of<Static>, String> {
@@ -118,7 +145,9 @@ mod tests {
 
     #[test]
     fn a_preset_has_the_parameters_of_its_family_but_for_those_that_it_fixes() {
-        assert_eq!(Of::<Static>::specs(), Family::specs()[..1]);
+        let size = ParameterSpec { default: "4".into(), ..Family::specs().remove(0) };
+        assert_eq!(Of::<Static>::specs(), [size]);
+        assert_eq!(Of::<Static>::parse(&[]).unwrap().settings(), [("size".to_string(), "4".to_string())]);
         assert_eq!(parse("size", "5").unwrap().settings(), [("size".to_string(), "5".to_string())]);
         assert!(parse("size", "5").unwrap().0.adapts);
         assert_eq!(parse("adapts", "false").err().unwrap(), "`static` has no parameter `adapts`; it has: size");

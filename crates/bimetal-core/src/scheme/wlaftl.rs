@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, FifoLog, Settings};
+use super::fifo_log::{Admission, FifoLog, FifoLogSettings};
 use super::presets::presets;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
@@ -114,8 +114,8 @@ impl Wlaftl {
 }
 
 impl Parameters {
-    fn settings_of(&self) -> Settings {
-        Settings {
+    fn settings_of(&self) -> FifoLogSettings {
+        FifoLogSettings {
             free_blocks: self.free_blocks,
             max_cycle_time: self.max_cycle_time as u8,
             wear_compare: self.wear_compare,

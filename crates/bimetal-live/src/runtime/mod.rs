@@ -8,12 +8,12 @@
 //! use std::path::Path;
 //! use std::sync::Arc;
 //!
-//! use bimetal_live::runtime::{Service, Settings, at_signals};
+//! use bimetal_live::runtime::{Service, ServiceSettings, at_signals};
 //! use bimetal_live::store::{Directory, OpenOptions, Store};
 //!
 //! let path = Path::new("disk.store");
 //! let store = Store::open(Arc::new(Directory::new(path)), OpenOptions::default())?;
-//! let service = Service::start(path, Arc::new(store), Settings::default())?;
+//! let service = Service::start(path, Arc::new(store), ServiceSettings::default())?;
 //! println!("{}", service.uri());
 //! let stop = service.stop();
 //! at_signals(move || stop.stop())?;
@@ -45,6 +45,6 @@ pub use backups::BACKUP_SOCKET;
 pub use error::{ServeError, Warning};
 pub use open_files::raise_open_files;
 pub use questions::{Answer, STAT_SOCKET};
-pub use service::{Service, Settings};
+pub use service::{Service, ServiceSettings};
 pub use signals::at_signals;
 pub use socket::{Listen, NBD_SOCKET, uri};

@@ -27,7 +27,7 @@ const WATCH_PAUSE: Duration = Duration::from_secs(5);
 
 /// How a store is served.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct ServiceSettings {
     /// Where clients connect.
     pub listen: Listen,
     /// Name that clients may ask for.
@@ -70,8 +70,8 @@ impl Service {
     ///
     /// # Errors
     /// Nothing can listen at one of the addresses, or this process may have too few files open.
-    pub fn start(directory: &Path, store: Arc<Store>, settings: Settings) -> Result<Self, ServeError> {
-        let Settings { listen, export, nbd: mut options, stats, pace, systemd, answer, backups: has_backups } =
+    pub fn start(directory: &Path, store: Arc<Store>, settings: ServiceSettings) -> Result<Self, ServeError> {
+        let ServiceSettings { listen, export, nbd: mut options, stats, pace, systemd, answer, backups: has_backups } =
             settings;
         log_opening(&store);
         let read_only = store.read_only();
@@ -269,10 +269,10 @@ mod tests {
     fn a_program_serves_a_store_of_its_own() {
         let folder = made();
         let path = folder.path();
-        let settings = Settings {
+        let settings = ServiceSettings {
             stats: Some(Address::Unix(path.join("figures"))),
             answer: Some(|health, question| format!("{} is {}", question, health.scheme)),
-            ..Settings::default()
+            ..ServiceSettings::default()
         };
         let store = open(path);
         let service = Service::start(path, Arc::clone(&store), settings).unwrap();
@@ -301,9 +301,9 @@ mod tests {
         let folder = made();
         let path = folder.path();
         let store = open(path);
-        let first = Service::start(path, Arc::clone(&store), Settings::default()).unwrap();
+        let first = Service::start(path, Arc::clone(&store), ServiceSettings::default()).unwrap();
         assert!(first.stats_address().is_none() && !path.join(STAT_SOCKET).exists(), "nobody answers there");
-        let error = Service::start(path, store, Settings::default()).err().unwrap();
+        let error = Service::start(path, store, ServiceSettings::default()).err().unwrap();
         assert!(error.to_string().contains("another server listens"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::event::Event;
 use super::home_disk::{Image, Written};
 use super::region::Leaving;
-use super::write_buffer::Run;
+use super::write_buffer::FrameRun;
 
 /// What a commit makes durable.
 pub struct Batch {
@@ -39,7 +39,7 @@ impl Batch {
     }
 
     /// Runs of pages that it has itself, with their regions.
-    pub fn runs(&self) -> impl Iterator<Item = (u8, &Run)> {
+    pub fn runs(&self) -> impl Iterator<Item = (u8, &FrameRun)> {
         let pages = self.pages.iter().filter(|_| self.has_pages);
         pages.flat_map(|leaving| leaving.runs.iter().map(|run| (leaving.region, run.as_ref())))
     }

@@ -13,7 +13,7 @@ use super::files;
 use super::frame::{SECTOR, SECTORS_MAX};
 use super::home_disk::SUM_BYTES;
 use super::journal;
-use super::label::{Label, Part};
+use super::label::{FileRole, Label};
 use super::limits::checkpoint_room_bytes;
 use super::media::FileMedia;
 use super::names::{CHECKPOINTS, DISK, MAP, region_file};
@@ -131,7 +131,7 @@ fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, St
 struct Planned {
     name: String,
     /// What it is, but for superblock and checkpoints, which have no label.
-    part: Option<Part>,
+    part: Option<FileRole>,
     /// Bytes that it takes when all of the store is in use, and whether it takes them at once in any case.
     bytes: u64,
     is_kept_ready: bool,
@@ -144,12 +144,12 @@ fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreE
     let mut planned = vec![ready(SUPERBLOCK, None, superblock::FILE_BYTES)];
     for (name, part) in files::parts(contents, resolved)? {
         let bytes = match part {
-            Part::Region { .. } => region::file_bytes(part),
-            Part::Disk { sectors } => sectors * SECTOR as u64 + Label::BYTES as u64,
-            Part::Sums => Label::BYTES as u64 + sectors * SUM_BYTES as u64,
-            Part::Journal => journal::room_bytes(sectors, contents.disk.is_some()),
+            FileRole::Region { .. } => region::file_bytes(part),
+            FileRole::Disk { sectors } => sectors * SECTOR as u64 + Label::BYTES as u64,
+            FileRole::Sums => Label::BYTES as u64 + sectors * SUM_BYTES as u64,
+            FileRole::Journal => journal::room_bytes(sectors, contents.disk.is_some()),
         };
-        let is_kept_ready = part == Part::Journal || !contents.sparse;
+        let is_kept_ready = part == FileRole::Journal || !contents.sparse;
         planned.push(Planned { name, part: Some(part), bytes, is_kept_ready });
     }
     planned.extend(CHECKPOINTS.map(|name| ready(name, None, checkpoint_room_bytes(sectors))));
@@ -269,7 +269,7 @@ fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, St
 }
 
 /// Whether a file that was given was already a part of a store that was cut short.
-fn is_labelled(file: &dyn Backing, name: &str, part: Option<Part>, store: u64) -> Result<bool, StoreError> {
+fn is_labelled(file: &dyn Backing, name: &str, part: Option<FileRole>, store: u64) -> Result<bool, StoreError> {
     let Some(part) = part else { return Ok(false) };
     let label = Label::read(file, part.label_at()).in_file(name)?;
     Ok(label.is_some_and(|label| label.store == store && label.part == part))

@@ -7,7 +7,7 @@ use super::bytes::Buffer;
 use super::error::{InFile, StoreError};
 use super::frame::Layout;
 use super::journal::Journal;
-use super::label::{Label, Part};
+use super::label::{FileRole, Label};
 use super::names::JOURNAL;
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
@@ -104,7 +104,7 @@ fn dump_region(
     show: &mut dyn FnMut(&str),
 ) -> Result<(), StoreError> {
     let backing = storage.open(file, Access::Read, false).in_file(file)?;
-    let Some(Label { store, opening, part: part @ Part::Region { page_bytes, .. } }) =
+    let Some(Label { store, opening, part: part @ FileRole::Region { page_bytes, .. } }) =
         Label::read(backing.as_ref(), 0).in_file(file)?
     else {
         show(&format!("`{file}`: no label of a region\n"));

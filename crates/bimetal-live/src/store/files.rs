@@ -5,7 +5,7 @@
 
 use super::backing::{Access, Backing, File, Storage};
 use super::error::{InFile, StoreError};
-use super::label::{Label, Part};
+use super::label::{FileRole, Label};
 use super::limits::Limits;
 use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
@@ -33,7 +33,7 @@ pub struct OpenOptions {
 /// A file with a label.
 struct Labelled {
     name: String,
-    part: Part,
+    part: FileRole,
     file: File,
 }
 
@@ -84,7 +84,7 @@ impl Files {
         let resolved = contents.device.resolve()?;
         let mut labelled = Vec::new();
         for (name, part) in parts(&contents, &resolved)? {
-            let is_direct = direct && matches!(part, Part::Region { .. } | Part::Disk { .. });
+            let is_direct = direct && matches!(part, FileRole::Region { .. } | FileRole::Disk { .. });
             let file = open(&name, is_direct)?;
             check_label(file.as_ref(), &name, part, &superblock)?;
             labelled.push(Labelled { name, part, file });
@@ -167,24 +167,24 @@ pub fn home(superblock: &dyn Backing) -> Result<u64, StoreError> {
 ///
 /// # Errors
 /// The superblock names other files than such a device has.
-pub fn parts(contents: &Contents, resolved: &Resolved) -> Result<Vec<(String, Part)>, StoreError> {
+pub fn parts(contents: &Contents, resolved: &Resolved) -> Result<Vec<(String, FileRole)>, StoreError> {
     if contents.regions.len() != resolved.regions.len() || contents.disk.is_none() != resolved.volumes.is_empty() {
         let what = "it does not name the files that the device has".into();
         return Err(StoreError::Damaged { file: SUPERBLOCK.into(), what });
     }
     let regions = resolved.regions.iter().zip(&contents.regions).zip(0..);
     let mut parts: Vec<_> =
-        regions.map(|((region, file), id)| (file.clone(), Part::region(id, &region.geometry))).collect();
+        regions.map(|((region, file), id)| (file.clone(), FileRole::region(id, &region.geometry))).collect();
     if let Some(disk) = &contents.disk {
-        parts.push((disk.clone(), Part::Disk { sectors: resolved.shape.logical_sectors }));
-        parts.push((SUMS.into(), Part::Sums));
+        parts.push((disk.clone(), FileRole::Disk { sectors: resolved.shape.logical_sectors }));
+        parts.push((SUMS.into(), FileRole::Sums));
     }
-    parts.push((JOURNAL.into(), Part::Journal));
+    parts.push((JOURNAL.into(), FileRole::Journal));
     Ok(parts)
 }
 
 /// Whether a file is that part of the store, as of its latest opening.
-fn check_label(file: &dyn Backing, name: &str, part: Part, superblock: &Superblock) -> Result<(), StoreError> {
+fn check_label(file: &dyn Backing, name: &str, part: FileRole, superblock: &Superblock) -> Result<(), StoreError> {
     let foreign = |what: String| StoreError::Foreign { file: name.into(), what };
     let Some(label) = Label::read(file, part.label_at()).in_file(name)? else {
         let what = format!("it has no label of {part}, or a damaged one");

@@ -37,7 +37,7 @@ const SUMMED: std::ops::Range<usize> = 4..64;
 
 /// What a file is to its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum FileRole {
     /// A region of flash.
     Region {
         /// Position in the device.
@@ -60,7 +60,7 @@ pub enum Part {
     Journal,
 }
 
-impl Part {
+impl FileRole {
     /// A region of the device.
     pub fn region(region: u8, geometry: &Geometry) -> Self {
         let Geometry { page_bytes, pages_per_block, blocks, .. } = *geometry;
@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for FileRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Region { region, .. } => write!(f, "region {region}"),
@@ -95,7 +95,7 @@ pub struct Label {
     /// Number of the opening.
     pub opening: u64,
     /// What the file is.
-    pub part: Part,
+    pub part: FileRole,
 }
 
 impl Label {
@@ -111,7 +111,7 @@ impl Label {
         put_u64(bytes, 8, self.store);
         put_u64(bytes, 16, self.opening);
         let kind = match self.part {
-            Part::Region { region, page_bytes, pages_per_block, blocks } => {
+            FileRole::Region { region, page_bytes, pages_per_block, blocks } => {
                 put_u32(bytes, 28, u32::from(region));
                 put_u32(bytes, 32, page_bytes);
                 put_u32(bytes, 36, pages_per_block);
@@ -119,12 +119,12 @@ impl Label {
                 put_u32(bytes, 44, Layout::new(page_bytes).stride() as u32);
                 0
             }
-            Part::Disk { sectors } => {
+            FileRole::Disk { sectors } => {
                 put_u64(bytes, 48, sectors);
                 1
             }
-            Part::Sums => 2,
-            Part::Journal => 3,
+            FileRole::Sums => 2,
+            FileRole::Journal => 3,
         };
         put_u32(bytes, 24, kind);
         let sum = crc32c(&bytes[SUMMED]);
@@ -145,11 +145,11 @@ impl Label {
                     return None;
                 }
                 let region = u8::try_from(u32_at(bytes, 28)).ok()?;
-                Part::Region { region, page_bytes, pages_per_block, blocks }
+                FileRole::Region { region, page_bytes, pages_per_block, blocks }
             }
-            1 => Part::Disk { sectors: u64_at(bytes, 48) },
-            2 => Part::Sums,
-            3 => Part::Journal,
+            1 => FileRole::Disk { sectors: u64_at(bytes, 48) },
+            2 => FileRole::Sums,
+            3 => FileRole::Journal,
             _ => return None,
         };
         Some(Self { store: u64_at(bytes, 8), opening: u64_at(bytes, 16), part })
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn labels_come_back_and_damaged_ones_do_not() {
-        let region = Part::Region { region: 1, page_bytes: 4096, pages_per_block: 64, blocks: 12 };
-        for part in [region, Part::Disk { sectors: 99 }, Part::Sums, Part::Journal] {
+        let region = FileRole::Region { region: 1, page_bytes: 4096, pages_per_block: 64, blocks: 12 };
+        for part in [region, FileRole::Disk { sectors: 99 }, FileRole::Sums, FileRole::Journal] {
             let label = Label { store: 7, opening: 9, part };
             let mut bytes = label.encode().bytes().to_vec();
             assert_eq!(Label::decode(&bytes), Some(label));

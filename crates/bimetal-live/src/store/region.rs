@@ -14,10 +14,10 @@ use bimetal_core::units::{BlockId, Geometry, Ppa};
 use super::backing::{Backing, File};
 use super::bytes::Buffer;
 use super::frame::{FrameError, Layout, Place};
-use super::label::{Label, Part};
+use super::label::{FileRole, Label};
 use super::slots::Slots;
 use super::state::{self, Reader, Writer};
-use super::write_buffer::{Run, WriteBuffer};
+use super::write_buffer::{FrameRun, WriteBuffer};
 
 /// Where the first slot begins.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
@@ -29,8 +29,8 @@ const AHEAD_BYTES: u64 = 64 << 20;
 const AHEAD_MIN: u64 = 2;
 
 /// Bytes of a file that holds all blocks of a region, with the reserve.
-pub fn file_bytes(part: Part) -> u64 {
-    let Part::Region { page_bytes, pages_per_block, blocks, .. } = part else { return 0 };
+pub fn file_bytes(part: FileRole) -> u64 {
+    let FileRole::Region { page_bytes, pages_per_block, blocks, .. } = part else { return 0 };
     let slot_bytes = Layout::new(page_bytes).stride() as u64 * u64::from(pages_per_block);
     FIRST_SLOT + (u64::from(blocks) + u64::from(reserve(blocks))) * slot_bytes
 }
@@ -81,7 +81,7 @@ pub struct Leaving {
     /// Position of the region in the device.
     pub region: u8,
     /// Frames that waited.
-    pub runs: Vec<Arc<Run>>,
+    pub runs: Vec<Arc<FrameRun>>,
     file: File,
 }
 

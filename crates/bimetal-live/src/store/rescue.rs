@@ -16,7 +16,7 @@ use super::extract::read_range;
 use super::files::OpenOptions;
 use super::frame::{Layout, SECTOR, Tag};
 use super::home_disk::HomeDisk;
-use super::label::{Label, Part};
+use super::label::{FileRole, Label};
 use super::names::{DISK, JOURNAL, SUMS, region_file};
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
@@ -97,7 +97,7 @@ impl Search<'_> {
         for file in &parts.regions {
             let backing = self.open(file)?;
             match Label::read(backing.as_ref(), 0).in_file(file)? {
-                Some(label) if matches!(label.part, Part::Region { .. }) => regions.push((file, backing, label)),
+                Some(label) if matches!(label.part, FileRole::Region { .. }) => regions.push((file, backing, label)),
                 _ => {
                     self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` has no label"))
                 }
@@ -107,7 +107,7 @@ impl Search<'_> {
             return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
         };
         let room = |label: &Label| match label.part {
-            Part::Region { blocks, pages_per_block, page_bytes, .. } => {
+            FileRole::Region { blocks, pages_per_block, page_bytes, .. } => {
                 u64::from(blocks) * u64::from(pages_per_block) * u64::from(page_bytes)
             }
             _ => 0,
@@ -177,7 +177,7 @@ impl Search<'_> {
     }
 
     fn take_region(&mut self, backing: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
-        let Part::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
+        let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
         let layout = Layout::new(page_bytes);
         let mut frame = Buffer::new(layout.stride());
         let length = backing.length()?;
@@ -194,7 +194,7 @@ impl Search<'_> {
     /// Pages that batches of the journal have: those of the last commits may be there only. Batches are not read, as one that is
     /// damaged hides those behind it.
     fn take_journal(&mut self, journal: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
-        let Part::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
+        let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
         let layout = Layout::new(page_bytes);
         let mut bytes = Buffer::new(CHUNK_BYTES + layout.stride());
         for offset in (0..journal.length()?).step_by(CHUNK_BYTES) {
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_label_that_boasts_costs_nothing() {
         let storage = CrashStorage::new();
-        let part = Part::Region { region: 0, page_bytes: 64 << 10, pages_per_block: 1 << 15, blocks: 1 << 16 };
+        let part = FileRole::Region { region: 0, page_bytes: 64 << 10, pages_per_block: 1 << 15, blocks: 1 << 16 };
         let label = Label { store: 1, opening: 2, part };
         for name in [SUPERBLOCK, &region_file(0)] {
             storage.open(name, Access::Create, false).unwrap().write_at(0, label.encode().bytes()).unwrap();

@@ -19,11 +19,11 @@ const RUN_BYTES: usize = 256 << 10;
 /// Frames that are to be written, in runs that follow one another in the file.
 #[derive(Debug)]
 pub struct WriteBuffer {
-    runs: Vec<Run>,
+    runs: Vec<FrameRun>,
     /// What commits under way write, oldest first, and how many runs each.
-    leaving: VecDeque<Arc<Run>>,
+    leaving: VecDeque<Arc<FrameRun>>,
     counts: VecDeque<usize>,
-    spare: Vec<Run>,
+    spare: Vec<FrameRun>,
     run_bytes: usize,
     /// The run that was begun longest ago, if all are in use.
     oldest: usize,
@@ -31,13 +31,13 @@ pub struct WriteBuffer {
 
 /// Frames that follow one another in the file.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct FrameRun {
     offset: u64,
     bytes: Buffer,
     filled: usize,
 }
 
-impl Run {
+impl FrameRun {
     fn end(&self) -> u64 {
         self.offset + self.filled as u64
     }
@@ -84,7 +84,7 @@ impl WriteBuffer {
     /// An empty one for frames of so many bytes, of which at most `in_a_row` follow one another.
     pub fn new(stride: usize, in_a_row: usize) -> Self {
         let run_bytes = (RUN_BYTES / stride).clamp(1, in_a_row) * stride;
-        let runs = (0..RUNS).map(|_| Run::default()).collect();
+        let runs = (0..RUNS).map(|_| FrameRun::default()).collect();
         let (leaving, spare) = (VecDeque::with_capacity(RUNS), Vec::with_capacity(RUNS));
         Self { runs, leaving, counts: VecDeque::new(), spare, run_bytes, oldest: 0 }
     }
@@ -129,8 +129,8 @@ impl WriteBuffer {
 
     /// The run that takes a frame for that place in the file, and whether anything was written to make room for it.
     fn run_for(&mut self, file: &dyn Backing, offset: u64, frame_bytes: usize) -> io::Result<(usize, bool)> {
-        let follows = |run: &Run| run.filled > 0 && run.end() == offset;
-        let has_room = |run: &Run| run.filled + frame_bytes <= self.run_bytes;
+        let follows = |run: &FrameRun| run.filled > 0 && run.end() == offset;
+        let has_room = |run: &FrameRun| run.filled + frame_bytes <= self.run_bytes;
         let found = self.runs.iter().position(follows);
         if let Some(at) = found.filter(|&at| has_room(&self.runs[at])) {
             return Ok((at, false));
@@ -159,7 +159,7 @@ impl WriteBuffer {
     }
 
     /// Hands all that waits to a commit, which writes it.
-    pub fn leave(&mut self) -> Vec<Arc<Run>> {
+    pub fn leave(&mut self) -> Vec<Arc<FrameRun>> {
         let before = self.leaving.len();
         for run in self.runs.iter_mut().filter(|run| run.filled > 0) {
             self.leaving.push_back(Arc::new(std::mem::replace(run, self.spare.pop().unwrap_or_default())));
@@ -172,7 +172,7 @@ impl WriteBuffer {
     pub fn left(&mut self) {
         for run in self.leaving.drain(..self.counts.pop_front().unwrap_or(0)) {
             if let Some(run) = Arc::into_inner(run).filter(|_| self.spare.len() < RUNS) {
-                self.spare.push(Run { filled: 0, ..run });
+                self.spare.push(FrameRun { filled: 0, ..run });
             }
         }
     }

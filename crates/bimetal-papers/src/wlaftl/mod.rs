@@ -96,14 +96,14 @@ impl Before {
 
 /// A scheme with settings, on a device in some state.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct Trial {
     name: &'static str,
     scheme: &'static str,
     settings: &'static [(&'static str, &'static str)],
     before: Before,
 }
 
-impl Run {
+impl Trial {
     const fn new(name: &'static str, scheme: &'static str, settings: &'static [(&'static str, &'static str)]) -> Self {
         Self { name, scheme, settings, before: Before::Filled }
     }
@@ -134,10 +134,10 @@ impl Run {
     }
 }
 
-const WLAFTL: Run = Run::new("WLAFTL", "wlaftl", &[]);
+const WLAFTL: Trial = Trial::new("WLAFTL", "wlaftl", &[]);
 
 /// Every run on every trace: for each run an entry for each trace.
-fn on_all_traces(lab: &Lab<'_>, runs: &[Run]) -> Result<Vec<Vec<Arc<Entry>>>, StudyError> {
+fn on_all_traces(lab: &Lab<'_>, runs: &[Trial]) -> Result<Vec<Vec<Arc<Entry>>>, StudyError> {
     let experiments: Vec<Experiment> = runs.iter().flat_map(|run| SOURCES.map(|source| run.of(lab, source))).collect();
     Ok(lab.run(&experiments)?.chunks(TRACES).map(<[_]>::to_vec).collect())
 }
@@ -234,12 +234,12 @@ const LAPS: [u32; 5] = [1, 2, 3, 4, 5];
 
 /// Fig. 4: mean response over Max_Cycle_Time.
 fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let laps = |run: Run, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
+    let laps = |run: Trial, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
     // What a write to MLC costs on Fin1, from dear to cheap: more spare area, and at last an empty device.
     let prices = [
-        Run::new("4 % spare", "wlaftl", &[("mlc.spare", "4%")]),
-        Run::new("15 % spare", "wlaftl", &[("mlc.spare", "15%")]),
-        Run { name: "new", ..WLAFTL.on(Before::New) },
+        Trial::new("4 % spare", "wlaftl", &[("mlc.spare", "4%")]),
+        Trial::new("15 % spare", "wlaftl", &[("mlc.spare", "15%")]),
+        Trial { name: "new", ..WLAFTL.on(Before::New) },
     ];
     let mut experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| laps(WLAFTL, source)).collect();
     experiments.extend(prices.iter().flat_map(|&run| laps(run, &FIN1)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Before, Measure, Run, TRACES, WLAFTL, by_trace, each, mlc_erases, on_all_traces, phi, response_ms, slc_erases,
+    Before, Measure, TRACES, Trial, WLAFTL, by_trace, each, mlc_erases, on_all_traces, phi, response_ms, slc_erases,
 };
 use crate::Drawn;
 use crate::finding::{Finding, row};
@@ -13,14 +13,14 @@ use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
 /// What runs on a filled device; the first [`RIVALS`] on a new one, too. The others show which assumption decides.
-const RUNS: [Run; 6] = [
+const RUNS: [Trial; 6] = [
     WLAFTL,
     // "Under the same address mapping scheme": MLC has a page map here, too.
-    Run::new("ComboFTL", "comboftl", &[("slow_map", "page")]),
-    Run::new("CFTL", "cftl", &[]),
-    Run::new("CFTL, 4 KB", "cftl", &[("threshold_mode", "fixed")]),
-    Run::new("WLAFTL, no laps", "wlaftl", &[("max_cycle_time", "0")]),
-    Run::new("WLAFTL, up to 16 KB", "wlaftl", &[("threshold_max", "16KiB")]),
+    Trial::new("ComboFTL", "comboftl", &[("slow_map", "page")]),
+    Trial::new("CFTL", "cftl", &[]),
+    Trial::new("CFTL, 4 KB", "cftl", &[("threshold_mode", "fixed")]),
+    Trial::new("WLAFTL, no laps", "wlaftl", &[("max_cycle_time", "0")]),
+    Trial::new("WLAFTL, up to 16 KB", "wlaftl", &[("threshold_max", "16KiB")]),
 ];
 
 // Places in `RUNS`.
@@ -139,7 +139,7 @@ impl Headline {
 /// The abstract's claims, and what the end of section 4 says of migrations.
 pub(super) fn rivals(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let on_new = RUNS[..RIVALS].iter().map(|run| run.on(Before::New));
-    let runs: Vec<Run> = RUNS.into_iter().chain(on_new).collect();
+    let runs: Vec<Trial> = RUNS.into_iter().chain(on_new).collect();
     let entries = on_all_traces(lab, &runs)?;
     let (filled, new) = entries.split_at(RUNS.len());
     let states = [(filled, Before::Filled), (new, Before::New)];

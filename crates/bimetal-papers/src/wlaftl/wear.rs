@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bimetal_core::model::wear_balance::{self, RelativeWear, WearCompare};
 
 use super::{
-    AT_FIN1, AT_TEST1, Before, Measure, Run, TRACES, WLAFTL, by_trace, each, erases, mlc_erases, on_all_traces, phi,
+    AT_FIN1, AT_TEST1, Before, Measure, TRACES, Trial, WLAFTL, by_trace, each, erases, mlc_erases, on_all_traces, phi,
     slc_erases,
 };
 use crate::Drawn;
@@ -39,10 +39,10 @@ pub(super) const TABLE_3: [[Cell; 4]; TRACES] = [
 ];
 
 /// The columns of table 3.
-const COLUMNS: [Run; 4] = [
-    Run::new("static 4 KB", "wlaftl-static", &[("threshold", "4KiB")]),
-    Run::new("static 8 KB", "wlaftl-static", &[("threshold", "8KiB")]),
-    Run::new("static 16 KB", "wlaftl-static", &[("threshold", "16KiB")]),
+const COLUMNS: [Trial; 4] = [
+    Trial::new("static 4 KB", "wlaftl-static", &[("threshold", "4KiB")]),
+    Trial::new("static 8 KB", "wlaftl-static", &[("threshold", "8KiB")]),
+    Trial::new("static 16 KB", "wlaftl-static", &[("threshold", "16KiB")]),
     WLAFTL,
 ];
 

@@ -67,7 +67,7 @@ pub(super) struct Row {
 
 /// What the user may change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub(super) struct ServerSettings {
     pub(super) requests: u64,
     /// Bytes of the address space.
     pub(super) span: ByteSize,
@@ -129,7 +129,7 @@ macro_rules! server {
         pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<bimetal_core::workload::Requests, String> {
             let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
             let locality = $crate::workload::server::Locality { recency, popular_share, popularity };
-            let settings = $crate::workload::server::Settings { requests, span, used, interval_us, locality };
+            let settings = $crate::workload::server::ServerSettings { requests, span, used, interval_us, locality };
             ROW.generate(settings, seed)
         }
 
@@ -209,7 +209,7 @@ impl Row {
     ///
     /// # Errors
     /// An address space or a working set that is too small.
-    pub(super) fn generate(&self, settings: Settings, seed: u64) -> Result<Requests, String> {
+    pub(super) fn generate(&self, settings: ServerSettings, seed: u64) -> Result<Requests, String> {
         let [span, used] = [settings.span, settings.used].map(|size| size.0 / PAGE_BYTES / self.extent);
         if used > span {
             return Err(format!(
@@ -223,7 +223,7 @@ impl Row {
         let mut streams = Vec::new();
         let mut shares = Vec::new();
         for (op, traffic, parts) in [(Op::Read, &self.reads, &parts[..2]), (Op::Write, &self.writes, &parts[1..])] {
-            for &Part { gib, first, pages, both } in parts.iter().filter(|part| part.pages > 0) {
+            for &PageShare { gib, first, pages, both } in parts.iter().filter(|part| part.pages > 0) {
                 let repeated_gib = (traffic.gib - traffic.set_gib) * gib / traffic.set_gib;
                 let start = if both && op == Op::Read { pages / 2 } else { 0 };
                 let [ages, ranks] =
@@ -281,7 +281,7 @@ impl Row {
 
     /// The parts, of so many extents together: at least one each where the row has the part. The last one takes what
     /// rounding leaves.
-    fn parts(&self, extents: u64) -> Result<[Part; 3], String> {
+    fn parts(&self, extents: u64) -> Result<[PageShare; 3], String> {
         let sizes = self.parts_gib();
         let present = |gib: f64| gib > 1e-9;
         let mut left = sizes.iter().filter(|&&gib| present(gib)).count() as u64;
@@ -301,7 +301,7 @@ impl Row {
                 let share = whole((gib / self.set_gib * extents as f64).round());
                 length = if left == 0 { most } else { share.clamp(1, most) };
             }
-            let part = Part { gib, first: first * self.extent, pages: length * self.extent, both: index == 1 };
+            let part = PageShare { gib, first: first * self.extent, pages: length * self.extent, both: index == 1 };
             first += length;
             part
         }))
@@ -310,7 +310,7 @@ impl Row {
 
 /// Pages of one kind.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct PageShare {
     /// Their size in the row.
     gib: f64,
     first: u64,

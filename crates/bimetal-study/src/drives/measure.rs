@@ -10,6 +10,7 @@ use bimetal_core::device::{Device, DeviceError, Resolved};
 use bimetal_core::ledger::Row;
 use bimetal_core::media::{FlashOp, SimMedia};
 use bimetal_core::part::random;
+use bimetal_core::part::real::whole;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Regions, Scheme};
@@ -289,7 +290,7 @@ fn amplification(device: &Device, review: &Review, figure: Figure, measured: &mu
     if let Some(controller) = &mut device.controller {
         // As it is, it would keep a larger share of the popular pages than that of the drive does.
         let share = OVERWRITTEN.0 as f64 / device.logical.0 as f64;
-        controller.buffer.0 = (controller.buffer.0 as f64 * share.min(1.0)) as u64;
+        controller.buffer.0 = whole(controller.buffer.0 as f64 * share.min(1.0));
     }
     let mut bench = Bench::new(&device, OVERWRITTEN)?;
     let fill = bench.run(&Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS), 1, 0);

@@ -34,7 +34,7 @@ use crate::units::{BlockId, Ppa, RegionId};
 
 /// Choices for the region.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct BlockMapSettings {
     /// Erased blocks kept when a log block is taken.
     pub spare_low: u32,
     /// Chains whose second-level map is cached.
@@ -76,7 +76,7 @@ pub struct BlockMapped {
     map_cache: LruCache,
     pool: DualPool,
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: BlockMapSettings,
     /// Blocks that only chains in SLC mode may use, for what they need more.
     #[serde(with = "crate::save::fixed")]
     slc_budget: u32,
@@ -94,7 +94,7 @@ impl BlockMapped {
         region: RegionId,
         shape: &RegionShape,
         logical_sectors: u64,
-        settings: Settings,
+        settings: BlockMapSettings,
         slc_budget: u32,
     ) -> Result<Self, String> {
         let geometry = shape.geometry;
@@ -484,7 +484,7 @@ mod tests {
     use crate::request::Op;
     use crate::units::Geometry;
 
-    const SETTINGS: Settings = Settings {
+    const SETTINGS: BlockMapSettings = BlockMapSettings {
         spare_low: 1,
         map_cache_chains: 2,
         scan_data_block: false,
@@ -500,7 +500,7 @@ mod tests {
 
     impl Device {
         /// 4 logical blocks of 8 pages over `blocks` blocks.
-        fn new(blocks: u32, settings: Settings) -> Self {
+        fn new(blocks: u32, settings: BlockMapSettings) -> Self {
             let mut chip = chip::find("chang-mlc").unwrap();
             chip.pages_per_block = 8;
             let geometry = Geometry::new(4096, 8, blocks, 1).unwrap();
@@ -510,7 +510,7 @@ mod tests {
             Self { media, blocks: BlockMapped::new(RegionId(0), &shape, 4 * 64, settings, 0).unwrap() }
         }
 
-        fn filled(blocks: u32, settings: Settings) -> Self {
+        fn filled(blocks: u32, settings: BlockMapSettings) -> Self {
             let mut device = Self::new(blocks, settings);
             device.serve(Op::Write, 0, 0);
             device.blocks.fill(&mut device.media);
@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn a_map_cache_miss_scans_the_log_and_one_page_of_the_data_block() {
         for (scan_data_block, scanned) in [(false, 1 + 3), (true, 8 + 3)] {
-            let mut device = Device::filled(7, Settings { scan_data_block, ..SETTINGS });
+            let mut device = Device::filled(7, BlockMapSettings { scan_data_block, ..SETTINGS });
             (0..3).for_each(|_| device.serve(Op::Write, 16, 8));
             device.serve(Op::Read, 64, 8);
             device.serve(Op::Read, 128, 8);
@@ -622,7 +622,7 @@ mod tests {
 
     #[test]
     fn cold_data_move_into_worn_blocks() {
-        let settings = Settings { wear_levelling: true, ..SETTINGS };
+        let settings = BlockMapSettings { wear_levelling: true, ..SETTINGS };
         let mut device = Device::filled(6, settings);
         (0..400).for_each(|step| device.serve(Op::Write, step % 2 * 8, 8));
         let erases = &device.media.ledger().erases[0];

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use parameters::Parameters;
 
-use super::block_mapped::{BlockMapped, Overlay, Settings, Span};
+use super::block_mapped::{BlockMapSettings, BlockMapped, Overlay, Span};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, PageMerge, Part, Stream};
@@ -100,7 +100,7 @@ impl Chang {
     /// Too few blocks in either, or a parameter that does not suit the device.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
-        let settings = Settings {
+        let settings = BlockMapSettings {
             spare_low: parameters.spare_low,
             map_cache_chains: parameters.map_cache_chains,
             scan_data_block: parameters.scan_data_block,

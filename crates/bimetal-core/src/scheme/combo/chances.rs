@@ -66,7 +66,7 @@ impl State {
 
 /// How the number of chances is set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ChanceSettings {
     /// Whether it follows the workload.
     pub mode: Mode,
     /// Where it starts (N).
@@ -85,7 +85,7 @@ pub struct Settings {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chances {
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: ChanceSettings,
     chances: u32,
     /// Units that entered each warm set in this period, and units updated while they were in it.
     entered: [u32; SETS],
@@ -100,7 +100,7 @@ pub struct Chances {
 
 impl Chances {
     /// Sets without units.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ChanceSettings) -> Self {
         Self {
             settings,
             chances: settings.start,
@@ -183,7 +183,7 @@ fn sum(counts: &[u32]) -> u64 {
 }
 
 /// The number of chances after a period with these update ratios (§4.2, conditions 1 and 2).
-fn next_chances(chances: u32, ratios: &[Option<f64>], settings: &Settings) -> u32 {
+fn next_chances(chances: u32, ratios: &[Option<f64>], settings: &ChanceSettings) -> u32 {
     let last = chances as usize;
     if ratios[last].is_some_and(|ratio| ratio > settings.high) {
         return (chances + 1).min(CHANCES_MAX);
@@ -200,8 +200,8 @@ fn next_chances(chances: u32, ratios: &[Option<f64>], settings: &Settings) -> u3
 mod tests {
     use super::*;
 
-    const SETTINGS: Settings =
-        Settings { mode: Mode::Dynamic, start: 2, window: 2, low: 0.3, high: 0.7, early_migration: true };
+    const SETTINGS: ChanceSettings =
+        ChanceSettings { mode: Mode::Dynamic, start: 2, window: 2, low: 0.3, high: 0.7, early_migration: true };
 
     fn next(ratios: &[f64]) -> u32 {
         let ratios: Vec<_> = ratios.iter().copied().map(Some).collect();
@@ -246,8 +246,9 @@ mod tests {
 
     #[test]
     fn cold_units_leave_half_way_and_all_others_with_their_last_chance() {
-        let fixed =
-            |start, early_migration| Chances::new(Settings { mode: Mode::Fixed, start, early_migration, ..SETTINGS });
+        let fixed = |start, early_migration| {
+            Chances::new(ChanceSettings { mode: Mode::Fixed, start, early_migration, ..SETTINGS })
+        };
         let laps = |chances: &Chances, warm| {
             let mut state = State::hot(warm, true).after_lap();
             let mut laps = 0;

@@ -22,7 +22,7 @@ crate::choices! {
 
 /// How the detection works.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct DetectionSettings {
     /// What is found to be hot.
     pub granularity: Granularity,
     /// Hit ratio below which fewer units are taken for hot.
@@ -57,7 +57,7 @@ struct Unit {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Detection {
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: DetectionSettings,
     /// Mapping units that share a decision.
     #[serde(with = "crate::save::fixed")]
     group: u32,
@@ -80,7 +80,7 @@ pub struct Detection {
 impl Detection {
     /// Nothing is hot. Units are `unit_pages` pages of the slow region, which has `pages` of them, with
     /// `page_units` mapping units each.
-    pub fn new(settings: Settings, unit_pages: u32, pages: u32, page_units: u32) -> Self {
+    pub fn new(settings: DetectionSettings, unit_pages: u32, pages: u32, page_units: u32) -> Self {
         let (group_pages, units, words) = match settings.granularity {
             Granularity::Unit => (unit_pages, pages.div_ceil(unit_pages), 0),
             Granularity::Page => (1, 0, pages.div_ceil(PAGES_PER_WORD)),
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn detection(granularity: Granularity) -> Detection {
-        Detection::new(Settings { granularity, low: 0.3, high: 0.7 }, 8, 80, 2)
+        Detection::new(DetectionSettings { granularity, low: 0.3, high: 0.7 }, 8, 80, 2)
     }
 
     #[test]

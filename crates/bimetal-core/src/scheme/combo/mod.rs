@@ -53,13 +53,13 @@ crate::choices! {
 
 /// How a scheme uses the log.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ComboSettings {
     /// Which writes are small.
     pub threshold: Threshold,
     /// What happens at the hot partition's tail.
     pub hot_tail: HotTail,
     /// Chances in the warm partition.
-    pub chances: chances::Settings,
+    pub chances: chances::ChanceSettings,
     /// What happens to the warm bit of data updated in the hot partition.
     pub warm_bit: WarmBit,
     /// Blocks of the hot partition, in percent of the fast region; 100 where there is no warm one.
@@ -67,18 +67,18 @@ pub struct Settings {
     /// Whether the partitions exchange blocks to even out their wear.
     pub boundary_shift: bool,
     /// Hot data in the slow region.
-    pub detection: detection::Settings,
+    pub detection: detection::DetectionSettings,
     /// How long a cold page is taken to stay in the log.
     pub staying_time: StayingTime,
 }
 
-impl Settings {
+impl ComboSettings {
     /// One ring whose tail goes down, for writes up to `threshold`, and no detection (CLOCK: table 4, "Baseline").
     pub fn clock(threshold: Threshold) -> Self {
         Self {
             threshold,
             hot_tail: HotTail::Leaves,
-            chances: chances::Settings {
+            chances: chances::ChanceSettings {
                 mode: Mode::Fixed,
                 start: 0,
                 window: 0,
@@ -89,7 +89,7 @@ impl Settings {
             warm_bit: WarmBit::Keep,
             hot_percent: 100,
             boundary_shift: false,
-            detection: detection::Settings { granularity: Granularity::None, low: 0.0, high: 1.0 },
+            detection: detection::DetectionSettings { granularity: Granularity::None, low: 0.0, high: 1.0 },
             staying_time: StayingTime::Corrected,
         }
     }
@@ -152,7 +152,7 @@ impl Combo {
     ///
     /// # Errors
     /// Too few blocks in either.
-    pub fn new(shape: &Shape, slow: &SlowRegion, settings: &Settings) -> Result<Self, String> {
+    pub fn new(shape: &Shape, slow: &SlowRegion, settings: &ComboSettings) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let unit_blocks = slow.unit_blocks();
         let slow = slow.space()?;

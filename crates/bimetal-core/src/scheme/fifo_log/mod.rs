@@ -9,7 +9,7 @@
 //! Which data go to the log is the scheme's [`Admission`]; to WLAFTL's, a write whose data are all there is an update and
 //! stays, whatever its size. When erased blocks are short, the oldest block is collected (WLAFTL's
 //! Algorithm 2): while the fast region is worn more than the slow one, its valid pages go down at once; else a page goes
-//! round until it has done so [`Settings::max_cycle_time`] times. That bounds the copying: no page goes round for ever.
+//! round until it has done so [`FifoLogSettings::max_cycle_time`] times. That bounds the copying: no page goes round for ever.
 //!
 //! Readings: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
 //! `Cycle_Time` 0; half a slow page that goes down is completed from its old copy. `docs/papers/wlaftl-2018.md` has all.
@@ -48,7 +48,7 @@ pub trait Admission: std::fmt::Debug + Send + Serialize {
 
 /// What the schemes have in common to set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct FifoLogSettings {
     /// Erased blocks of the log below which its oldest block is collected.
     pub free_blocks: u32,
     /// How often a page goes round before it goes down.
@@ -97,7 +97,7 @@ pub struct FifoLog<A> {
     #[serde(with = "crate::save::fixed")]
     wear: RelativeWear,
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: FifoLogSettings,
     admission: A,
     /// `Cycle_Time`: by slot, how often it has gone round.
     cycles: Table<u8>,
@@ -111,7 +111,7 @@ impl<A: Admission> FifoLog<A> {
     ///
     /// # Errors
     /// Too few blocks in either.
-    pub fn over(shape: &Shape, admission: A, settings: Settings) -> Result<Self, String> {
+    pub fn over(shape: &Shape, admission: A, settings: FifoLogSettings) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let (log, slow_geometry) = (fast.geometry, slow.geometry);
         let least = settings.free_blocks + 2;

@@ -1,6 +1,6 @@
 //! The family of flash caches: OP-FCL and its two rivals (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
-use super::{Curve, FlashCache, Partitioning, PeriodUnit, Settings};
+use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit};
 use crate::model::cleaning::VictimUtilisation;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -94,8 +94,8 @@ crate::parameters! {
 }
 
 impl Family {
-    fn settings_of(&self, cache_percent: f64, partition: Option<Partitioning>) -> Settings {
-        Settings {
+    fn settings_of(&self, cache_percent: f64, partition: Option<Partitioning>) -> CacheSettings {
+        CacheSettings {
             cache_percent,
             sequential_unit: self.sequential_unit,
             destage_group: self.destage_group,

@@ -35,7 +35,7 @@ use std::ops::RangeInclusive;
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
-pub use settings::{Partitioning, PeriodUnit, Settings};
+pub use settings::{CacheSettings, Partitioning, PeriodUnit};
 pub use tracker::Curve;
 
 use self::detector::SequentialDetector;
@@ -86,7 +86,7 @@ struct Counts {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FlashCache {
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: CacheSettings,
     detector: SequentialDetector,
     mapping: Mapping,
     replacer: Replacer,
@@ -137,7 +137,7 @@ impl FlashCache {
     ///
     /// # Errors
     /// No disk, or a region that is too small, or too large to follow hit rates exactly.
-    pub fn with(shape: &Shape, settings: Settings) -> Result<Self, String> {
+    pub fn with(shape: &Shape, settings: CacheSettings) -> Result<Self, String> {
         let region = shape.regions.first().ok_or("it has no region")?;
         let flash_pages = data_pages(&region.geometry, settings.summary_pages) as u32;
         if settings.partition.is_some_and(|choices| !WorkloadTracker::holds(flash_pages, choices.sample_rate)) {
@@ -435,7 +435,7 @@ impl<M: Media> Scheme<M> for FlashCache {
 }
 
 /// The cost model of a cache on a device. All disks are taken to be as the first.
-fn cost_model(shape: &Shape, settings: &Settings, victim: VictimUtilisation) -> Result<CacheCost, String> {
+fn cost_model(shape: &Shape, settings: &CacheSettings, victim: VictimUtilisation) -> Result<CacheCost, String> {
     let region = shape.regions.first().ok_or("it has no region")?;
     let disk = shape.disks.first().ok_or("it has no disk to be the home of its data")?;
     let Geometry { page_bytes, pages_per_block, .. } = region.geometry;

@@ -28,13 +28,13 @@ impl Piece {
 
 /// Sectors that follow each other on the disk and in the request.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct DiskRun {
     sector: u64,
     at: u32,
     sectors: u32,
 }
 
-impl Run {
+impl DiskRun {
     /// Sectors that follow it come to it.
     #[inline]
     fn extend(&mut self, sector: u64, at: u32, sectors: u32) {
@@ -54,7 +54,7 @@ impl Run {
 
 impl FlashCache {
     /// Reads pages from the disk for the host and stages them.
-    fn stage<M: Media>(&mut self, media: &mut M, run: Run) {
+    fn stage<M: Media>(&mut self, media: &mut M, run: DiskRun) {
         let (first, offset) = self.mapping.geometry().logical_page(run.sector);
         let (last, _) = self.mapping.geometry().logical_page(run.sector + u64::from(run.sectors) - 1);
         let (sector, _) = self.mapping.sectors_of(first);
@@ -74,7 +74,7 @@ impl FlashCache {
 
     pub(super) fn read<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
-        let mut missing = Run::default();
+        let mut missing = DiskRun::default();
         let fetch_sectors = (FETCH_PAGES_MAX - 1) * geometry.page_sectors();
         geometry.for_each_page(request, |page, offset, sectors, at| {
             if let Capacity::Partitioned(caches) = &mut self.capacity {
@@ -187,7 +187,7 @@ impl FlashCache {
     /// Reads past the cache: from it as far as it holds what is read, the rest from the disk.
     pub(super) fn read_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
-        let mut run = Run::default();
+        let mut run = DiskRun::default();
         geometry.for_each_page(request, |page, offset, sectors, at| {
             let piece = Piece { page, offset, sectors, at };
             let (held, data) = match self.mapping.find(page) {
@@ -226,7 +226,7 @@ impl FlashCache {
     /// Writes past the cache. Part of a page goes there all the same if the rest of it is dirty or nowhere.
     pub(super) fn write_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
-        let mut run = Run::default();
+        let mut run = DiskRun::default();
         geometry.for_each_page(request, |page, offset, sectors, at| {
             let piece = Piece { page, offset, sectors, at };
             let whole = sectors == self.mapping.sectors_of(page).1;
@@ -269,7 +269,7 @@ impl FlashCache {
 
 /// Reads a run from the disk for the host, if there is any.
 #[inline]
-fn read_run<M: Media>(media: &mut M, run: &mut Run) {
+fn read_run<M: Media>(media: &mut M, run: &mut DiskRun) {
     if let Some(run) = run.take() {
         media.disk_read(run.sector, run.at, run.sectors);
     }
@@ -277,7 +277,7 @@ fn read_run<M: Media>(media: &mut M, run: &mut Run) {
 
 /// Writes a run of the host's request to the disk, if there is any.
 #[inline]
-fn write_run<M: Media>(media: &mut M, run: &mut Run) {
+fn write_run<M: Media>(media: &mut M, run: &mut DiskRun) {
     if let Some(run) = run.take() {
         media.disk_write(run.sector, run.at, run.sectors);
     }

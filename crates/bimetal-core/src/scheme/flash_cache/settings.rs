@@ -17,7 +17,7 @@ crate::choices! {
 
 /// Choices for a cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct CacheSettings {
     /// Share of the flash that holds data, in percent; the first where the cost model chooses it.
     pub cache_percent: f64,
     /// Length from which on a stream of requests is sequential; 0: none is.

@@ -54,7 +54,7 @@ pub trait Steering: std::fmt::Debug + Send + Serialize {
 
 /// What the schemes have in common to set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct HybridSettings {
     /// Which writes go to the fast SSD.
     pub reading: Reading,
     /// Utilisation of the fast SSD at first, from 0 to 1.
@@ -86,7 +86,7 @@ pub struct HybridSsd<S> {
     classifier: Option<Classifier>,
     steering: S,
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: HybridSettings,
     /// Pages that the fast SSD is to hold.
     target: u32,
     /// Page writes until the period ends.
@@ -106,7 +106,7 @@ impl<S: Steering> HybridSsd<S> {
     ///
     /// # Errors
     /// Regions that cannot hold the data together.
-    pub fn over(shape: &Shape, settings: Settings, steering: impl FnOnce(&Pair) -> S) -> Result<Self, String> {
+    pub fn over(shape: &Shape, settings: HybridSettings, steering: impl FnOnce(&Pair) -> S) -> Result<Self, String> {
         if settings.reading == Reading::HotSet && settings.classifier.sample_rate < 1.0 {
             return Err("reading hot_set asks of every page whether it is hot; set curve to exact".into());
         }

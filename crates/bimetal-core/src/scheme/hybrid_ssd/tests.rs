@@ -27,7 +27,7 @@ impl Steering for Script {
     }
 }
 
-const SETTINGS: Settings = Settings {
+const SETTINGS: HybridSettings = HybridSettings {
     reading: Reading::WriteAllocate,
     utilisation: 0.5,
     excess_pages: 1,
@@ -52,7 +52,7 @@ fn media(shape: &Shape) -> Tested {
 }
 
 /// 4-KiB pages in front of 8-KiB pages: the fast SSD would hold 64 pages and has 52 slots.
-fn small(settings: Settings, steering: Script) -> (Tested, HybridSsd<Script>) {
+fn small(settings: HybridSettings, steering: Script) -> (Tested, HybridSsd<Script>) {
     let shape = shape((4096, 16), (8192, 24));
     (media(&shape), HybridSsd::over(&shape, settings, |_| steering).unwrap())
 }
@@ -61,7 +61,7 @@ fn still() -> Script {
     Script { period: 1, utilisations: Vec::new() }
 }
 
-fn filled(settings: Settings, steering: Script) -> (Tested, HybridSsd<Script>) {
+fn filled(settings: HybridSettings, steering: Script) -> (Tested, HybridSsd<Script>) {
     let (mut media, mut scheme) = small(settings, steering);
     media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
     scheme.fill(&mut media);
@@ -177,7 +177,7 @@ fn too_many_pages_go_down_with_the_next_misses() {
 
 #[test]
 fn idle_time_sends_down_what_is_too_many_and_old() {
-    let settings = Settings { excess_pages: 0, timeout: 10, ..SETTINGS };
+    let settings = HybridSettings { excess_pages: 0, timeout: 10, ..SETTINGS };
     let mut device = filled(settings, Script { period: 1, utilisations: vec![0.25] });
     serve(&mut device, (Op::Write, 0, 16), []);
     let idle = |device: &mut (Tested, HybridSsd<Script>), budget| {
@@ -196,7 +196,7 @@ fn idle_time_sends_down_what_is_too_many_and_old() {
 
 #[test]
 fn the_hot_set_is_what_was_written_last() {
-    let settings = Settings { reading: Reading::HotSet, ..SETTINGS };
+    let settings = HybridSettings { reading: Reading::HotSet, ..SETTINGS };
     let mut device = filled(settings, still());
     // Written for the first time, a page stays where it is; part of a flash page is completed there.
     assert_eq!(serve(&mut device, (Op::Write, 0, 8), ALL), [0, 0, 0, 0, 1, 0, 1, 0, 0]);
@@ -226,7 +226,7 @@ fn data_survive_where_there_is_hardly_room() {
     ] {
         let shape = shape(fast, slow);
         let steering = Script { period: 7, utilisations: (0..500).map(|n| f64::from(n * 37 % 100) / 100.0).collect() };
-        let settings = Settings { reading, excess_pages: 3, ..SETTINGS };
+        let settings = HybridSettings { reading, excess_pages: 3, ..SETTINGS };
         let mut device = (media(&shape), HybridSsd::over(&shape, settings, |_| steering).unwrap());
         device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         device.1.fill(&mut device.0);
@@ -266,7 +266,7 @@ fn too_little_room_for_the_data_is_refused() {
     assert!(error.contains("hold at most 115 of 128 logical pages of 8192 bytes"), "{error}");
     let error = over((4096, 3), (8192, 30));
     assert!(error.contains("enlarge the fast region"), "{error}");
-    let settings = Settings {
+    let settings = HybridSettings {
         reading: Reading::HotSet,
         classifier: ClassifierSettings { sample_rate: 0.1, ..SETTINGS.classifier },
         ..SETTINGS

@@ -85,13 +85,13 @@ const NOWHERE: u8 = 254;
 
 /// Sectors that follow one another, and lie so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct MapRun {
     sector: u64,
     sectors: u32,
     place: Place,
 }
 
-impl Run {
+impl MapRun {
     fn encode(&self, bytes: &mut [u8]) {
         let (slot, page, within, region) = match self.place {
             Place::Flash { region, slot, page, sector } => (slot, page, sector, region),
@@ -245,7 +245,7 @@ pub struct Writer<'a> {
     seed: u32,
     page_sectors: Vec<u32>,
     header: Header,
-    last: Option<Run>,
+    last: Option<MapRun>,
     /// Where the next sector lies if it belongs to that run.
     next: Option<Place>,
     chunk: Buffer,
@@ -300,11 +300,11 @@ impl<'a> Writer<'a> {
             let run = *run;
             self.put(&run)?;
         }
-        self.last = Some(Run { sector, sectors: 1, place });
+        self.last = Some(MapRun { sector, sectors: 1, place });
         Ok(())
     }
 
-    fn put(&mut self, run: &Run) -> io::Result<()> {
+    fn put(&mut self, run: &MapRun) -> io::Result<()> {
         if self.filled == 0 {
             self.chunk.bytes_mut().fill(0);
         }
@@ -355,7 +355,7 @@ fn each_run(
     file: &dyn Backing,
     header: &Header,
     seed: u32,
-    mut take: impl FnMut(&Run) -> io::Result<()>,
+    mut take: impl FnMut(&MapRun) -> io::Result<()>,
 ) -> io::Result<Result<(), String>> {
     let mut chunk = Buffer::new(CHUNK_BYTES);
     let (mut next, mut runs) = (0, 0);
@@ -375,7 +375,7 @@ fn each_run(
             return Ok(Err(format!("chunk {number} is damaged")));
         }
         for bytes in bytes[CHUNK_HEAD_BYTES..].chunks_exact(RUN_BYTES).take(filled) {
-            let run = Run::decode(bytes);
+            let run = MapRun::decode(bytes);
             let end = run.sector.checked_add(u64::from(run.sectors));
             match end.filter(|&end| run.sector >= next && run.sectors > 0 && end <= header.sectors) {
                 Some(end) => next = end,
@@ -414,7 +414,7 @@ mod tests {
         (file, header)
     }
 
-    fn read(file: &dyn Backing) -> Result<Vec<Run>, String> {
+    fn read(file: &dyn Backing) -> Result<Vec<MapRun>, String> {
         let seed = crc32c(&7_u64.to_le_bytes());
         let header = Header::read(file, seed).unwrap()?;
         let mut runs = Vec::new();
@@ -442,7 +442,7 @@ mod tests {
             (20, flash(0, 6, 0, 0)),
         ];
         let (file, header) = written(&storage, sectors);
-        let run = |sector, sectors, place| Run { sector, sectors, place };
+        let run = |sector, sectors, place| MapRun { sector, sectors, place };
         let expected = [
             run(10, 3, flash(0, 5, 1, 2)),
             run(13, 1, flash(1, 5, 2, 1)),

@@ -4,14 +4,14 @@ use std::io;
 
 use bimetal_core::device::Device;
 
-use super::{HOME_DISK, Header, Place, Run, each_run};
+use super::{HOME_DISK, Header, MapRun, Place, each_run};
 use crate::store::backing::{Access, Backing, Storage};
 use crate::store::bytes::Buffer;
 use crate::store::error::{InFile, StoreError};
 use crate::store::extract::{Read, Take, lose};
 use crate::store::frame::{Layout, SECTOR, Tag};
 use crate::store::home_disk::HomeDisk;
-use crate::store::label::{Label, Part};
+use crate::store::label::{FileRole, Label};
 use crate::store::names::{MAP, SUMS};
 use crate::store::region::FIRST_SLOT;
 use crate::store::superblock::{SUPERBLOCK, Superblock};
@@ -78,7 +78,7 @@ impl Mapped {
         for (name, number) in names.regions.iter().zip(0..HOME_DISK) {
             let file = open(storage, name)?;
             match label(file.as_ref(), name, 0, &superblock)? {
-                Part::Region { region, page_bytes, pages_per_block, .. } if region == number => {
+                FileRole::Region { region, page_bytes, pages_per_block, .. } if region == number => {
                     regions.push(Flash { name: name.clone(), file, layout: Layout::new(page_bytes), pages_per_block });
                 }
                 part => return Err(misplaced(name, part)),
@@ -86,8 +86,8 @@ impl Mapped {
         }
         let disk = names.disk.as_ref().map(|name| {
             let (image, sums) = (open(storage, name)?, open(storage, SUMS)?);
-            let part = Part::Disk { sectors: header.sectors };
-            for (file, name, expected) in [(&image, name.as_str(), part), (&sums, SUMS, Part::Sums)] {
+            let part = FileRole::Disk { sectors: header.sectors };
+            for (file, name, expected) in [(&image, name.as_str(), part), (&sums, SUMS, FileRole::Sums)] {
                 let found = label(file.as_ref(), name, expected.label_at(), &superblock)?;
                 if found != expected {
                     return Err(misplaced(name, found));
@@ -165,7 +165,7 @@ fn open(storage: &dyn Storage, name: &str) -> Result<Box<dyn Backing>, StoreErro
 }
 
 /// What a file is to the store, as of its latest opening.
-fn label(file: &dyn Backing, name: &str, at: u64, superblock: &Superblock) -> Result<Part, StoreError> {
+fn label(file: &dyn Backing, name: &str, at: u64, superblock: &Superblock) -> Result<FileRole, StoreError> {
     let found = Label::read(file, at).in_file(name)?;
     let is_own = |label: &Label| label.store == superblock.store && superblock.openings.contains(&label.opening);
     found.filter(is_own).map(|label| label.part).ok_or_else(|| StoreError::Foreign {
@@ -174,7 +174,7 @@ fn label(file: &dyn Backing, name: &str, at: u64, superblock: &Superblock) -> Re
     })
 }
 
-fn misplaced(name: &str, found: Part) -> StoreError {
+fn misplaced(name: &str, found: FileRole) -> StoreError {
     StoreError::Foreign { file: name.into(), what: format!("it is {found} of this store, which belongs elsewhere") }
 }
 
@@ -219,7 +219,13 @@ impl Handing<'_> {
     }
 }
 
-fn read_flash(region: &Flash, run: &Run, seed: u32, frames: &mut Buffer, handing: &mut Handing<'_>) -> io::Result<()> {
+fn read_flash(
+    region: &Flash,
+    run: &MapRun,
+    seed: u32,
+    frames: &mut Buffer,
+    handing: &mut Handing<'_>,
+) -> io::Result<()> {
     let Place::Flash { slot, page, sector: within, region: id } = run.place else { return Ok(()) };
     let (layout, of_page) = (region.layout, region.page_sectors());
     let stride = layout.stride();
@@ -250,7 +256,7 @@ fn read_flash(region: &Flash, run: &Run, seed: u32, frames: &mut Buffer, handing
     Ok(())
 }
 
-fn read_disk(disk: &mut HomeDisk, run: &Run, handing: &mut Handing<'_>) -> io::Result<()> {
+fn read_disk(disk: &mut HomeDisk, run: &MapRun, handing: &mut Handing<'_>) -> io::Result<()> {
     let mut bytes = Buffer::new(HANDED_SECTORS * SECTOR);
     let mut tags = vec![Tag::NONE; HANDED_SECTORS];
     let end = run.sector + u64::from(run.sectors);

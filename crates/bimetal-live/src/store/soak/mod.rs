@@ -71,7 +71,7 @@ const REQUESTS_MAX: u64 = 300;
 /// The first difference, with how to repeat it.
 pub fn crash_run(scheme: &str, seed: u64) -> Result<Tally, String> {
     let run = || {
-        let mut run = Run::new(scheme, seed)?;
+        let mut run = CrashTest::new(scheme, seed)?;
         for _ in 0..CYCLES {
             run.cycle()?;
         }
@@ -93,7 +93,7 @@ fn read_and_compare(store: &Store, model: &Model) -> Result<(), String> {
 }
 
 /// A device on its way from crash to crash.
-struct Run {
+struct CrashTest {
     storage: Arc<CrashStorage>,
     limits: Limits,
     model: Model,
@@ -101,7 +101,7 @@ struct Run {
     tally: Tally,
 }
 
-impl Run {
+impl CrashTest {
     fn new(scheme: &str, seed: u64) -> Result<Self, String> {
         let mut random = seed;
         split_mix(&mut random);

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Run, below};
+use super::{CrashTest, below};
 use crate::block_device::BlockDevice;
 use crate::store::arena::HostData;
 use crate::store::crash_backing::{CrashStorage, Fault};
@@ -109,7 +109,7 @@ fn serve(store: &Store, request: Request) -> Served {
     Served { events, request, bytes, failure: done.err().map(|error| error.to_string()) }
 }
 
-impl Run {
+impl CrashTest {
     /// Flushes, with requests and commits of others at one of its syncs.
     pub(super) fn flush(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let last = self.model.last_event();
