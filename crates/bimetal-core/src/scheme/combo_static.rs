@@ -16,7 +16,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "baseline of ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {
