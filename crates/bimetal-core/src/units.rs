@@ -103,6 +103,75 @@ impl Ppa {
     }
 }
 
+/// Host sectors divided into pages, or mapping units, of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    page_sectors: u32,
+    /// `ceil(2^63 / page_sectors)`: makes the division of an address a multiplication.
+    reciprocal: u64,
+}
+
+/// The part of a request that falls on one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The logical page, or mapping unit.
+    pub page: u32,
+    /// First sector within it.
+    pub first: u32,
+    /// Number of sectors.
+    pub sectors: u32,
+    /// First sector within the request.
+    pub at: u32,
+}
+
+/// Pages of a request for which memory is asked ahead, at most.
+const PAGES_AHEAD_MAX: u32 = 16;
+
+impl Division {
+    /// Into pages of that many sectors, at least 1.
+    pub fn by(page_sectors: u32) -> Self {
+        Self { page_sectors, reciprocal: (1u64 << 63).div_ceil(u64::from(page_sectors)) }
+    }
+
+    /// Sectors of a page.
+    #[inline]
+    pub fn page_sectors(&self) -> u32 {
+        self.page_sectors
+    }
+
+    /// The page that a sector lies in, and the sector's position within it. Exact below 2^56 sectors.
+    #[inline]
+    pub fn page_of(&self, sector: u64) -> (u32, u32) {
+        let page = ((u128::from(sector) * u128::from(self.reciprocal)) >> 63) as u64;
+        (page as u32, (sector - page * u64::from(self.page_sectors)) as u32)
+    }
+
+    /// The spans of a request, in order.
+    #[inline]
+    pub fn spans(&self, request: &Request) -> impl Iterator<Item = Span> + use<> {
+        let page_sectors = self.page_sectors;
+        let (mut page, mut first) = self.page_of(request.sector);
+        let (mut at, total) = (0, request.sectors);
+        std::iter::from_fn(move || {
+            if at >= total {
+                return None;
+            }
+            let sectors = (page_sectors - first).min(total - at);
+            let span = Span { page, first, sectors, at };
+            (page, first, at) = (page + 1, 0, at + sectors);
+            Some(span)
+        })
+    }
+
+    /// The first pages that a request touches, as many as are worth bringing into the processor's cache ahead.
+    #[inline]
+    pub fn pages_ahead(&self, request: &Request) -> RangeInclusive<u32> {
+        let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
+        let (first, last) = (self.page_of(request.sector).0, self.page_of(last_sector).0);
+        first..=last.min(first + PAGES_AHEAD_MAX - 1)
+    }
+}
+
 /// How the blocks and pages of a region lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
@@ -118,12 +187,8 @@ pub struct Geometry {
     /// reads them one by one.
     pub stripe_pages: u32,
     page_bits: u32,
-    /// `ceil(2^63 / page_sectors)`: makes the division of an address by the page size a multiplication.
     reciprocal: u64,
 }
-
-/// Pages of a request for which memory is asked ahead, at most.
-const PAGES_AHEAD_MAX: u32 = 16;
 
 impl Geometry {
     /// Checks that a page address fits into 32 bits.
@@ -143,13 +208,25 @@ impl Geometry {
         if blocks < dies {
             return Err(format!("{blocks} blocks cannot be spread over {dies} dies"));
         }
+        Self::addressed(page_bytes, pages_per_block, blocks, dies)
+    }
+
+    /// Lines of blocks across all dies, as the blocks of one die. Blocks that are left over are of no line.
+    ///
+    /// # Errors
+    /// Page addresses do not fit into 32 bits.
+    pub fn in_lines(&self) -> Result<Self, String> {
+        Self::addressed(self.page_bytes, self.pages_per_block * self.dies, self.blocks / self.dies, 1)
+    }
+
+    fn addressed(page_bytes: u32, pages_per_block: u32, blocks: u32, dies: u32) -> Result<Self, String> {
         let page_bits = pages_per_block.next_power_of_two().trailing_zeros();
         if u64::from(blocks) << page_bits >= u64::from(u32::MAX) {
             return Err(format!(
                 "{blocks} blocks of {pages_per_block} pages exceed the 2^32 pages that one region can address"
             ));
         }
-        let reciprocal = (1u64 << 63).div_ceil(u64::from(page_bytes / 512));
+        let Division { reciprocal, .. } = Division::by(page_bytes / 512);
         Ok(Self { page_bytes, pages_per_block, blocks, dies, stripe_pages: 1, page_bits, reciprocal })
     }
 
@@ -164,35 +241,22 @@ impl Geometry {
         self.page_bytes / 512
     }
 
+    /// Host sectors divided into logical pages.
+    #[inline]
+    pub fn division(&self) -> Division {
+        Division { page_sectors: self.page_sectors(), reciprocal: self.reciprocal }
+    }
+
     /// The logical page that a host sector lies in, and the sector's position within it. Exact below 2^56 sectors.
     #[inline]
     pub fn logical_page(&self, sector: u64) -> (u32, u32) {
-        let page = ((u128::from(sector) * u128::from(self.reciprocal)) >> 63) as u64;
-        (page as u32, (sector - page * u64::from(self.page_sectors())) as u32)
+        self.division().page_of(sector)
     }
 
-    /// Calls `each` with every logical page that a request touches: the page, the first sector within it, the number of
-    /// sectors, and their position in the request.
+    /// The parts of a request that fall on each logical page, in order.
     #[inline]
-    pub fn for_each_page(&self, request: &Request, mut each: impl FnMut(u32, u32, u32, u32)) {
-        let page_sectors = self.page_sectors();
-        let (mut page, mut offset) = self.logical_page(request.sector);
-        let mut done = 0;
-        while done < request.sectors {
-            let sectors = (page_sectors - offset).min(request.sectors - done);
-            each(page, offset, sectors, done);
-            done += sectors;
-            page += 1;
-            offset = 0;
-        }
-    }
-
-    /// The first logical pages that a request touches, as many as are worth bringing into the processor's cache ahead.
-    #[inline]
-    pub fn pages_ahead(&self, request: &Request) -> RangeInclusive<u32> {
-        let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
-        let (first, last) = (self.logical_page(request.sector).0, self.logical_page(last_sector).0);
-        first..=last.min(first + PAGES_AHEAD_MAX - 1)
+    pub fn spans(&self, request: &Request) -> impl Iterator<Item = Span> + use<> {
+        self.division().spans(request)
     }
 
     /// Bytes of a block.

@@ -13,6 +13,10 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("unitmap", &[("unit_blocks", "1")]),
     ("unitmap", &[("unit_blocks", "2"), ("reserve_blocks", "1"), ("idle_gc", "true")]),
     ("unitmap", &[("unit_blocks", "1000"), ("idle_gc", "true")]),
+    // Lines of blocks across all dies.
+    ("pagemap", &[("layout", "across")]),
+    ("pagemap", &[("layout", "across"), ("victim", "cost-benefit"), ("gc_free_blocks", "2"), ("idle_gc", "true")]),
+    ("pagemap", &[("idle_gc", "true"), ("gc_free_blocks", "2")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
     // The hash table never full: the log fills with valid data, tail data go round and are forced down.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),

@@ -11,7 +11,7 @@ use crate::save::Table;
 use serde::{Deserialize, Serialize};
 
 /// Set in the count of a block that is not sealed.
-const UNSEALED: u16 = 1 << 15;
+const UNSEALED: u32 = 1 << 31;
 
 /// Blocks whose minimum is kept together.
 pub const GROUP: usize = 64;
@@ -20,30 +20,25 @@ pub const GROUP: usize = 64;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ValidCounts {
     /// [`UNSEALED`] is added while a block is not sealed.
-    counts: Table<u16>,
+    counts: Table<u32>,
     /// A lower bound of each [`GROUP`] of `counts`, exact after [`ValidCounts::fewest`] looked at it.
-    group_minima: Table<u16>,
+    group_minima: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
 }
 
 impl ValidCounts {
     /// Empty blocks, none sealed.
-    ///
-    /// # Errors
-    /// Blocks with more pages than are counted.
-    pub fn new(entries: usize, pages_per_block: u32) -> Result<Self, String> {
-        if pages_per_block >= u32::from(UNSEALED) {
-            return Err(format!("a page map counts up to {} pages in a block, not {pages_per_block}", UNSEALED - 1));
-        }
+    pub fn new(entries: usize, pages_per_block: u32) -> Self {
+        debug_assert!(pages_per_block < UNSEALED);
         let group_minima = vec![UNSEALED; entries.div_ceil(GROUP)];
-        Ok(Self { counts: vec![UNSEALED; entries].into(), group_minima: group_minima.into(), pages_per_block })
+        Self { counts: vec![UNSEALED; entries].into(), group_minima: group_minima.into(), pages_per_block }
     }
 
     /// Valid pages of a block.
     #[inline]
     pub fn valid_pages(&self, entry: usize) -> u32 {
-        u32::from(self.counts[entry] & !UNSEALED)
+        self.counts[entry] & !UNSEALED
     }
 
     /// Pages of a block.
@@ -60,7 +55,7 @@ impl ValidCounts {
     /// Pages to be copied if a block were the victim; more than it can have while it is not sealed.
     #[inline]
     pub fn cost(&self, entry: usize) -> u32 {
-        u32::from(self.counts[entry])
+        self.counts[entry]
     }
 
     /// Brings a block's count into the processor's cache.
@@ -72,13 +67,13 @@ impl ValidCounts {
     /// Pages of a block that is not sealed became valid.
     #[inline(always)]
     pub fn add(&mut self, entry: usize, pages: usize) {
-        self.counts[entry] += pages as u16;
+        self.counts[entry] += pages as u32;
     }
 
     /// Pages of a block that is not sealed have moved away.
     #[inline]
     pub fn subtract(&mut self, entry: usize, pages: usize) {
-        self.counts[entry] -= pages as u16;
+        self.counts[entry] -= pages as u32;
     }
 
     /// A page of any block became invalid.
@@ -112,7 +107,7 @@ impl ValidCounts {
             let (group, bound) = first_minimum(&self.group_minima, groups)?;
             let counts = group * GROUP..((group + 1) * GROUP).min(entries.end);
             let (entry, valid) = first_minimum(&self.counts, counts)?;
-            if u32::from(bound.min(valid)) >= self.pages_per_block {
+            if bound.min(valid) >= self.pages_per_block {
                 return None;
             }
             if valid == bound {
@@ -120,6 +115,18 @@ impl ValidCounts {
             }
             self.group_minima[group] = valid;
         }
+    }
+
+    /// The sealed block with the highest score above 0, the first of equals; `score` is given its number and its valid pages.
+    pub fn best(
+        &self,
+        entries: impl Iterator<Item = usize>,
+        mut score: impl FnMut(usize, u32) -> f64,
+    ) -> Option<usize> {
+        let sealed = entries.filter(|&entry| self.is_sealed(entry));
+        let scored = sealed.map(|entry| (entry, score(entry, self.valid_pages(entry))));
+        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
+        best.filter(|&(_, score)| score > 0.0).map(|(entry, _)| entry)
     }
 
     /// Checks that no bound exceeds a count of its group.
@@ -137,7 +144,7 @@ impl ValidCounts {
 }
 
 /// Index and value of the first of the smallest values in a range: two passes, each of which the compiler vectorises.
-fn first_minimum(values: &[u16], range: Range<usize>) -> Option<(usize, u16)> {
+fn first_minimum(values: &[u32], range: Range<usize>) -> Option<(usize, u32)> {
     let start = range.start;
     let values = &values[range];
     let minimum = *values.iter().min()?;
@@ -151,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_fewest_are_found_among_sealed_blocks_only() {
-        let mut counts = ValidCounts::new(200, 8).unwrap();
+        let mut counts = ValidCounts::new(200, 8);
         for entry in 0..200 {
             counts.add(entry, 8);
         }
@@ -172,10 +179,5 @@ mod tests {
         counts.seal(199);
         assert_eq!((counts.fewest(0..200), counts.valid_pages(199)), (Some(199), 1));
         counts.check().unwrap();
-    }
-
-    #[test]
-    fn blocks_with_more_pages_than_are_counted_are_refused() {
-        assert!(ValidCounts::new(10, 1 << 15).is_err());
     }
 }

@@ -20,7 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {

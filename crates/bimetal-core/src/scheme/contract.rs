@@ -42,7 +42,7 @@
 //! use bimetal_core::save::Table;
 //! use bimetal_core::scheme::conformance::{DEVICES, Subject, returns_what_was_written};
 //! use bimetal_core::scheme::{self, Entry, Metrics, Regions, Scheme, SchemeSpec, Shape};
-//! use bimetal_core::units::{BlockId, Geometry, Ppa, RegionId};
+//! use bimetal_core::units::{BlockId, Geometry, Ppa, RegionId, Span};
 //! use serde::{Deserialize, Serialize};
 //!
 //! static SPEC: SchemeSpec = SchemeSpec {
@@ -123,18 +123,20 @@
 //!
 //!     fn serve(&mut self, media: &mut M, request: &Request) {
 //!         let geometry = self.geometry;
-//!         geometry.for_each_page(request, |page, offset, sectors, at| match (request.op, self.find(page)) {
-//!             (Op::Write, _) => {
-//!                 let data = media.host();
-//!                 self.write(media, page, Part { data, from: at, to: offset, sectors });
+//!         for Span { page, first, sectors, at } in geometry.spans(request) {
+//!             match (request.op, self.find(page)) {
+//!                 (Op::Write, _) => {
+//!                     let data = media.host();
+//!                     self.write(media, page, Part { data, from: at, to: first, sectors });
+//!                 }
+//!                 (Op::Read, Some(place)) => {
+//!                     let data = media.read(REGION, place, Cause::Host);
+//!                     media.deliver(data, first, at, sectors);
+//!                 }
+//!                 (Op::Read, None) => media.deliver_zeros(at, sectors),
+//!                 (Op::Trim, _) => {}
 //!             }
-//!             (Op::Read, Some(place)) => {
-//!                 let data = media.read(REGION, place, Cause::Host);
-//!                 media.deliver(data, offset, at, sectors);
-//!             }
-//!             (Op::Read, None) => media.deliver_zeros(at, sectors),
-//!             (Op::Trim, _) => {}
-//!         });
+//!         }
 //!     }
 //!
 //!     fn metrics(&self, _: &mut Metrics) {}

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::save::Table;
@@ -27,7 +27,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chiang, Lee, Chang, DAC, Software: Practice and Experience 1999",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -102,7 +102,7 @@ impl DacMapped {
             let blocks = blocks.entries();
             Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks].into() }
         };
-        Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
+        Log::pooled(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         dac.opened(1, 0, 5);
         assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));
         let table = PageTable::new(Geometry::new(4096, 4, 4, 1).unwrap(), 9);
-        let blocks = |blocks| Blocks::new((blocks, 1), 1, 4, 0).unwrap();
+        let blocks = |blocks| Blocks::new((blocks, 1), 1, 4, 0);
         dac.check(&table, &blocks(3)).unwrap();
         assert!(dac.check(&table, &blocks(4)).is_err());
     }

@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::request::Request;
 use crate::save::Table;
 use crate::units::RegionId;
 
@@ -30,7 +31,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "NVM Express TP4146, Flexible Data Placement, 2022",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::choices! {
@@ -94,8 +95,8 @@ impl Fdp {
 impl Separation<STREAMS> for Fdp {
     const POOLED: bool = true;
 
-    fn set_handle(&mut self, handle: u8) {
-        self.stream = if handle < self.handles { handle } else { 0 };
+    fn begin(&mut self, request: &Request) {
+        self.stream = if request.handle < self.handles { request.handle } else { 0 };
     }
 
     fn written(&mut self, _: u32, _: Option<usize>) -> usize {
@@ -144,13 +145,15 @@ impl FdpMapped {
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let streams = u64::from(parameters.handles) + u64::from(parameters.isolation == Isolation::Initial);
         let separation = |blocks: &Blocks<STREAMS>| Fdp::new(&parameters, blocks.entries());
-        Log::pooled_with(RegionId(0), geometry, pages, collection, streams, separation).map(Self)
+        Log::pooled_with(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, streams, separation)
+            .map(Self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Op;
     use crate::units::Geometry;
 
     fn fdp(isolation: Isolation) -> Fdp {
@@ -161,7 +164,7 @@ mod tests {
     fn writes_go_to_the_stream_of_their_handle_and_of_others_to_the_first() {
         let mut fdp = fdp(Isolation::Initial);
         let mut written = |handle| {
-            fdp.set_handle(handle);
+            fdp.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle });
             [fdp.written(7, None), fdp.written(8, Some(1))]
         };
         assert_eq!([0, 1, 2, 3, 255].map(&mut written), [[0, 0], [1, 1], [2, 2], [0, 0], [0, 0]]);
@@ -174,7 +177,7 @@ mod tests {
             fdp.opened(1, 0, 2);
             assert_eq!([1, 0].map(|block| fdp.copied(7, block)), streams);
             let table = PageTable::new(Geometry::new(4096, 4, 4, 1).unwrap(), 9);
-            let blocks = |blocks| Blocks::new((blocks, 1), 1, 4, 0).unwrap();
+            let blocks = |blocks| Blocks::new((blocks, 1), 1, 4, 0);
             fdp.check(&table, &blocks(4)).unwrap();
             assert!(fdp.check(&table, &blocks(5)).is_err());
             fdp.streams[2] = 9;

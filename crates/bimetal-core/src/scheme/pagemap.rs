@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Layout, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::units::RegionId;
@@ -21,7 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "baseline; greedy cleaning as in Desnoyers, SYSTOR 2012",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {
@@ -34,6 +34,8 @@ crate::parameters! {
         pub idle_gc: bool = false;
         /// How the block to be collected is chosen.
         pub victim: VictimPolicy = VictimPolicy::Greedy;
+        /// Whether each die has blocks of its own, or blocks lie in lines across all dies, which are written and collected together.
+        pub layout: Layout = Layout::Die;
     }
 }
 
@@ -73,10 +75,11 @@ impl PageMapped {
     /// Too little spare area.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
-        let Parameters { victim, gc_free_blocks, idle_gc } = parameters;
+        let Parameters { victim, gc_free_blocks, idle_gc, layout } = parameters;
         let collection = Collection { gc_free_blocks, idle_gc };
         let separation = |blocks| TwoStreams(Victims::new(victim, blocks));
-        Log::with(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
+        let capacity = Capacity { layout, ..Capacity::whole(&geometry, pages) };
+        Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy, Victims};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy, Victims};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::save::Table;
@@ -30,7 +30,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Wang et al., SepBIT, FAST 2022",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -204,7 +204,7 @@ impl SepBitMapped {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let separation = |blocks: &Blocks<CLASSES>| SepBit::new(parameters.victim, pages, blocks.entries());
-        Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
+        Log::pooled(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
 }
 

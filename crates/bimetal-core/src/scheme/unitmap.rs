@@ -20,7 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {

@@ -28,7 +28,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {

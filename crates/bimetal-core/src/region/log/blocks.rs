@@ -6,11 +6,18 @@
 //! A stream has an open block on each *lane*: a lane is a die. Many streams on many dies would have most of the spare area in open blocks.
 //! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened
 //! on dies where the stream has none open, and collected first on the die that has fewest erased ones, so that all dies are written to.
+//!
+//! A block is erased in a [`CellMode`]. One in SLC mode has fewer pages, so it takes of its die's room what it lacks, from when it is
+//! opened until it is erased.
+
+mod check;
+mod lent;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::media::CellMode;
 use crate::region::valid_counts::{GROUP, ValidCounts};
 use crate::save::{Queue, Table};
 use crate::units::BlockId;
@@ -22,8 +29,20 @@ const NONE: u32 = u32::MAX;
 pub struct Open {
     /// The block.
     pub block: u32,
-    /// Its next page; the number of data pages where a new block is needed.
+    /// Its next page.
     pub page: u32,
+    /// How many pages of it take data: where that is the next page, a new block is needed.
+    pub end: u32,
+}
+
+impl Open {
+    const NONE: Self = Self { block: NONE, page: 0, end: 0 };
+
+    /// Whether it has no page left.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.page == self.end
+    }
 }
 
 /// The open blocks of a lane with `N` streams.
@@ -36,9 +55,13 @@ struct Lane<const N: usize> {
 /// A die, or all of them where their blocks are one queue.
 #[derive(Debug, Serialize, Deserialize)]
 struct Die {
-    free: Queue,
+    /// Erased blocks, by the mode that they were erased in.
+    #[serde(with = "crate::save::tuple")]
+    free: [Queue; 2],
     /// The victim that is being collected, and the page to go on from.
     victim: Option<Open>,
+    /// Whether it was full of valid pages, in SLC mode.
+    victim_leaves: bool,
     valid_pages: u32,
     /// Valid pages may not exceed this.
     valid_limit: u32,
@@ -47,6 +70,14 @@ struct Die {
     first: usize,
     #[serde(with = "crate::save::fixed")]
     end: usize,
+}
+
+impl Die {
+    /// Its erased blocks.
+    #[inline]
+    fn erased(&self) -> u32 {
+        (self.free[0].len() + self.free[1].len()) as u32
+    }
 }
 
 /// Position of a block in the table of valid counts, and its die.
@@ -66,6 +97,9 @@ pub struct Blocks<const N: usize> {
     /// Pages of a block that take data, its first.
     #[serde(with = "crate::save::fixed")]
     data_pages: u32,
+    /// The same in SLC mode; as many where blocks have one mode.
+    #[serde(with = "crate::save::fixed")]
+    slc_pages: u32,
     /// In the order of dies.
     counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
@@ -78,19 +112,23 @@ pub struct Blocks<const N: usize> {
     next_die: u32,
     /// Pages that the die before it still takes: those of a stripe go to one die.
     stripe_left: u32,
+    /// By block: 1 from when it is opened in SLC mode until it is erased. Empty where blocks have one mode.
+    slc: Table<u8>,
+    /// How many these are, and at most.
+    slc_blocks: u32,
+    #[serde(with = "crate::save::fixed")]
+    slc_blocks_max: u32,
 }
 
 impl<const N: usize> Blocks<N> {
     /// `blocks` erased blocks of `dies` dies in turn, with data in their first `data_pages` pages. `reserved` blocks of each die hold no
     /// valid page at rest, none of dies that are pooled.
-    ///
-    /// # Errors
-    /// Blocks with more pages than are counted.
-    pub fn new((blocks, dies): (u32, u32), lanes: u32, data_pages: u32, reserved: u32) -> Result<Self, String> {
+    pub fn new((blocks, dies): (u32, u32), lanes: u32, data_pages: u32, reserved: u32) -> Self {
         let mut places = vec![Place { entry: 0, die: 0 }; blocks as usize];
         let mut end = 0usize;
         let dies = (0..dies).map(|die| {
             let free: Queue = (die..blocks).step_by(dies as usize).collect();
+            let in_slc = Queue::with_capacity(0);
             // No group holds blocks of two dies.
             let first = end.next_multiple_of(GROUP);
             end = first;
@@ -99,12 +137,58 @@ impl<const N: usize> Blocks<N> {
                 end += 1;
             }
             let valid_limit = (free.len() as u32).saturating_sub(reserved) * data_pages;
-            Die { free, victim: None, valid_pages: 0, valid_limit, first, end }
+            Die { free: [free, in_slc], victim: None, victim_leaves: false, valid_pages: 0, valid_limit, first, end }
         });
         let dies = dies.collect();
-        let lanes = vec![Lane { open: [Open { block: NONE, page: data_pages }; N] }; lanes as usize];
-        let counts = ValidCounts::new(end, data_pages)?;
-        Ok(Self { data_pages, counts, places: places.into(), dies, lanes, next_die: 0, stripe_left: 0 })
+        Self {
+            data_pages,
+            slc_pages: data_pages,
+            counts: ValidCounts::new(end, data_pages),
+            places: places.into(),
+            dies,
+            lanes: vec![Lane { open: [Open::NONE; N] }; lanes as usize],
+            next_die: 0,
+            stripe_left: 0,
+            slc: Vec::new().into(),
+            slc_blocks: 0,
+            slc_blocks_max: 0,
+        }
+    }
+
+    /// Lets blocks be opened in SLC mode, in which they have `slc_pages` pages: so many that together they take up to `room_pages` pages
+    /// of the room for valid ones.
+    pub fn allow_slc(&mut self, slc_pages: u32, room_pages: u64) {
+        debug_assert!(0 < slc_pages && slc_pages <= self.data_pages);
+        self.slc_pages = slc_pages;
+        self.slc = vec![0; self.places.len()].into();
+        // Queues that never grow while a device serves.
+        self.dies.iter_mut().for_each(|die| die.free[1] = Queue::with_capacity(die.end - die.first));
+        let lacking = u64::from((self.data_pages - slc_pages).max(1));
+        self.slc_blocks_max = (room_pages / lacking).min(self.places.len() as u64) as u32;
+    }
+
+    /// Whether a block of a die can be opened in SLC mode.
+    pub fn has_room_for_slc(&self, die: u32) -> bool {
+        let space = &self.dies[die as usize];
+        self.slc_blocks < self.slc_blocks_max && space.valid_pages + self.lacking() <= space.valid_limit
+    }
+
+    /// Pages that a block in SLC mode has fewer than others.
+    fn lacking(&self) -> u32 {
+        self.data_pages - self.slc_pages
+    }
+
+    /// Blocks that were opened in SLC mode and not erased since.
+    pub fn slc_blocks(&self) -> u32 {
+        self.slc_blocks
+    }
+
+    /// The mode of a block that holds data, or did.
+    pub fn mode(&self, block: BlockId) -> CellMode {
+        match self.slc.get(block.index()) {
+            Some(1) => CellMode::Slc,
+            _ => CellMode::Native,
+        }
     }
 
     /// Pages of a block that take data.
@@ -216,56 +300,66 @@ impl<const N: usize> Blocks<N> {
     /// Erased blocks of a die, open ones not counted.
     #[inline]
     pub fn free(&self, die: u32) -> u32 {
-        self.dies[die as usize].free.len() as u32
+        self.dies[die as usize].erased()
     }
 
     /// Erased blocks of all dies.
     #[inline]
     pub fn free_in_pool(&self) -> u32 {
-        self.dies.iter().map(|die| die.free.len() as u32).sum()
+        self.dies.iter().map(Die::erased).sum()
     }
 
     /// Whether the next page of a stream takes an erased block.
     #[inline]
     pub fn needs_block(&self, lane: u32, stream: usize) -> bool {
-        self.lanes[lane as usize].open[stream].page == self.data_pages
+        self.lanes[lane as usize].open[stream].is_full()
+    }
+
+    /// The die on which a block is opened for a lane of pooled dies: of those with an erased one, that with the fewest open blocks of the
+    /// stream, and among these with the fewest valid pages.
+    pub fn die_to_open(&self, stream: usize) -> u32 {
+        let is_open = |open: &Open, die: usize| !open.is_full() && self.places[open.block as usize].die as usize == die;
+        let opened = |die: usize| self.lanes.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
+        let with_erased = (0..self.dies.len()).filter(|&die| self.dies[die].erased() > 0);
+        match self.dies.len() {
+            1 => 0,
+            _ => with_erased.min_by_key(|&die| (opened(die), self.dies[die].valid_pages)).unwrap_or(0) as u32,
+        }
     }
 
     /// Gives a stream that [needs](Self::needs_block) one the block that has been erased for longest: a simple dynamic wear
-    /// levelling.
+    /// levelling. Of those erased in `mode` if there are any, else it has to be erased again: then `mode` is returned, too.
     #[inline]
-    pub fn open(&mut self, die: u32, stream: usize) -> BlockId {
-        self.open_from(die as usize, die, stream)
-    }
-
-    /// The same for a lane of pooled dies. The block is of the die, among those that have an erased one, with the fewest open blocks of
-    /// the stream, and among these with the fewest valid pages.
-    pub fn open_in_pool(&mut self, lane: u32, stream: usize) -> BlockId {
-        let is_open = |open: &Open, die: usize| {
-            open.page != self.data_pages && self.places[open.block as usize].die as usize == die
-        };
-        let opened = |die: usize| self.lanes.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
-        let with_erased = (0..self.dies.len()).filter(|&die| !self.dies[die].free.is_empty());
-        let die = match self.dies.len() {
-            1 => 0,
-            _ => with_erased.min_by_key(|&die| (opened(die), self.dies[die].valid_pages)).unwrap_or(0),
-        };
-        self.open_from(die, lane, stream)
-    }
-
-    #[inline]
-    fn open_from(&mut self, die: usize, lane: u32, stream: usize) -> BlockId {
-        let erased = self.dies[die].free.pop_front();
+    pub fn open(&mut self, die: u32, lane: u32, stream: usize, mode: CellMode) -> (BlockId, Option<CellMode>) {
+        let space = &mut self.dies[die as usize];
+        let fitting = space.free[mode as usize].pop_front();
+        let erased = fitting.or_else(|| space.free[1 - mode as usize].pop_front());
         let block = erased.unwrap_or_else(|| unreachable!("a log collects before it runs out of erased blocks"));
-        self.lanes[lane as usize].open[stream] = Open { block, page: 0 };
-        BlockId(block)
+        let end = match mode {
+            CellMode::Native => self.data_pages,
+            CellMode::Slc => self.slc_pages,
+        };
+        self.lanes[lane as usize].open[stream] = Open { block, page: 0, end };
+        if mode == CellMode::Slc {
+            space.valid_limit -= self.data_pages - self.slc_pages;
+            self.slc[block as usize] = 1;
+            self.slc_blocks += 1;
+        }
+        (BlockId(block), fitting.is_none().then_some(mode))
     }
 
     /// The next page of a stream's open block: the block, and the page's position in it.
     #[inline(always)]
     pub fn next_page(&self, lane: u32, stream: usize) -> (BlockId, u32) {
-        let Open { block, page } = self.lanes[lane as usize].open[stream];
+        let Open { block, page, .. } = self.lanes[lane as usize].open[stream];
         (BlockId(block), page)
+    }
+
+    /// How many pages a stream's open block has left.
+    #[inline]
+    pub fn pages_left(&self, lane: u32, stream: usize) -> u32 {
+        let Open { page, end, .. } = self.lanes[lane as usize].open[stream];
+        end - page
     }
 
     /// The next `pages` pages of a stream's open block are filled. Returns the block if it is full, and thus sealed.
@@ -273,7 +367,7 @@ impl<const N: usize> Blocks<N> {
     pub fn fill(&mut self, lane: u32, stream: usize, pages: u32) -> Option<BlockId> {
         let open = &mut self.lanes[lane as usize].open[stream];
         open.page += pages;
-        let (block, is_full) = (open.block, open.page == self.data_pages);
+        let (block, is_full) = (open.block, open.is_full());
         let entry = self.places[block as usize].entry as usize;
         self.counts.add(entry, pages as usize);
         is_full.then(|| self.seal(lane, stream, entry))
@@ -316,6 +410,12 @@ impl<const N: usize> Blocks<N> {
         self.dies[die as usize].victim
     }
 
+    /// Whether the victim of a die was full of valid pages, in SLC mode: only where blocks have more pages is there room to be gained.
+    #[inline]
+    pub fn victim_leaves(&self, die: u32) -> bool {
+        self.dies[die as usize].victim_leaves
+    }
+
     /// Takes the sealed block of a die that `choose` says out of the candidates: its pages are moved from now on. None if no block has
     /// an invalid page.
     pub fn begin_collecting(
@@ -329,7 +429,9 @@ impl<const N: usize> Blocks<N> {
         let entry = choose(&mut self.counts, space.first..space.end)?;
         self.counts.unseal(entry);
         let block = ((entry - space.first) * dies + die as usize) as u32;
-        space.victim = Some(Open { block, page: 0 });
+        space.victim = Some(Open { block, page: 0, end: self.data_pages });
+        let is_slc = self.slc.get(block as usize) == Some(&1);
+        space.victim_leaves = is_slc && self.counts.valid_pages(entry) == self.slc_pages;
         Some(BlockId(block))
     }
 
@@ -367,130 +469,23 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// The emptied victim of a die is erased.
-    pub fn end_collecting(&mut self, die: u32) {
-        if let Some(victim) = self.dies[die as usize].victim.take() {
-            self.dies[die as usize].free.push_back(victim.block);
-        }
-    }
-
-    /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
-    #[inline]
-    pub fn can_lend(&self, die: u32) -> bool {
-        let die = &self.dies[die as usize];
-        die.valid_pages + self.data_pages <= die.valid_limit
-    }
-
-    /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
-    pub fn lend(&mut self, die: u32) -> Option<BlockId> {
-        debug_assert!(self.can_lend(die));
+    /// The emptied victim of a die is erased in a mode.
+    pub fn end_collecting(&mut self, die: u32, mode: CellMode) {
+        let lacking = self.lacking();
         let space = &mut self.dies[die as usize];
-        let block = space.free.pop_front()?;
-        space.valid_limit -= self.data_pages;
-        Some(BlockId(block))
-    }
-
-    /// A block that was lent comes back, erased.
-    pub fn give_back(&mut self, block: BlockId) {
-        let die = &mut self.dies[self.places[block.index()].die as usize];
-        die.valid_limit += self.data_pages;
-        die.free.push_back(block.0);
-    }
-
-    /// Blocks that are lent: neither erased nor open nor sealed.
-    pub fn lent(&self) -> impl Iterator<Item = BlockId> {
-        let mut is_ours: Vec<bool> =
-            self.places.iter().map(|place| self.counts.is_sealed(place.entry as usize)).collect();
-        let open = self.open_blocks().map(|(_, open)| open.block);
-        let erased = self.dies.iter().flat_map(|die| die.free.iter().chain(die.victim.map(|victim| victim.block)));
-        for block in open.chain(erased) {
-            if let Some(is_ours) = is_ours.get_mut(block as usize) {
-                *is_ours = true;
-            }
+        let Some(victim) = space.victim.take() else { return };
+        space.free[mode as usize].push_back(victim.block);
+        if let Some(slc) = self.slc.get(victim.block as usize).copied() {
+            self.slc[victim.block as usize] = 0;
+            self.slc_blocks -= u32::from(slc);
+            space.valid_limit += lacking * u32::from(slc);
         }
-        (0..).zip(is_ours).filter(|&(_, is_ours)| !is_ours).map(|(block, _)| BlockId(block))
     }
 
     /// Lanes and their open blocks.
     pub fn open_blocks(&self) -> impl Iterator<Item = (u32, &Open)> {
         let lanes =
             (0..).zip(&self.lanes).flat_map(|(lane, streams)| streams.open.iter().map(move |open| (lane, open)));
-        lanes.filter(|(_, open)| open.page != self.data_pages)
-    }
-
-    /// Checks that counts agree with `valid`, the valid pages of each block, and that each block is erased, open, sealed, collected or
-    /// lent. `reserved` blocks of each die hold no valid page at rest; none says that the dies are pooled. `is_written_beyond` tells
-    /// whether a block has a valid page from a page on.
-    ///
-    /// # Errors
-    /// The first disagreement.
-    pub fn check(
-        &self,
-        valid: &[u32],
-        reserved: Option<u32>,
-        is_written_beyond: impl Fn(BlockId, u32) -> bool,
-    ) -> Result<(), String> {
-        for (block, &counted) in valid.iter().enumerate() {
-            let kept = self.valid_in(BlockId(block as u32));
-            if counted != kept {
-                return Err(format!("block {block} has {counted} valid pages and counts {kept}"));
-            }
-        }
-        self.counts.check()?;
-        self.check_unsealed(reserved.is_none(), is_written_beyond)?;
-        let lent: Vec<BlockId> = self.lent().collect();
-        for (die, space) in self.dies.iter().enumerate() {
-            let counted: u32 = valid.iter().skip(die).step_by(self.dies.len()).sum();
-            if counted != space.valid_pages || counted > space.valid_limit {
-                return Err(format!("die {die} has {counted} valid pages and counts {}", space.valid_pages));
-            }
-            let lent = lent.iter().filter(|&&block| self.places[block.index()].die as usize == die);
-            let (lent, held) = lent.fold((0, 0), |(lent, held), block| (lent + 1, held + valid[block.index()]));
-            let most = ((space.end - space.first) as u32).saturating_sub(reserved.unwrap_or(0)) * self.data_pages;
-            if held > 0 || lent * self.data_pages + space.valid_limit != most {
-                return Err(format!("{lent} blocks of die {die} are lent, with {held} valid pages, or not as many"));
-            }
-            if reserved.is_some() && space.free.is_empty() && space.victim.is_none() {
-                return Err(format!("die {die} has no erased block"));
-            }
-        }
-        if reserved.is_none() && self.free_in_pool() == 0 && self.victims() == 0 {
-            return Err("there is no erased block".into());
-        }
-        match self.lanes.get(self.next_die as usize) {
-            Some(_) => Ok(()),
-            None => Err(format!("lane {} is next of {}", self.next_die, self.lanes.len())),
-        }
-    }
-
-    /// Checks that blocks that are to be written, and victims, are not sealed, and that each is in one place, on its die unless the dies
-    /// are pooled.
-    fn check_unsealed(&self, is_pooled: bool, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
-        let mut is_used = vec![false; self.entries()];
-        let mut take = |block: u32, die: Option<u32>| {
-            let place = self.places.get(block as usize).filter(|place| die.is_none_or(|die| place.die == die));
-            let entry = place.map(|place| place.entry as usize).filter(|&entry| !self.counts.is_sealed(entry));
-            entry.is_some_and(|entry| !std::mem::replace(&mut is_used[entry], true))
-        };
-        for (die, space) in (0..).zip(&self.dies) {
-            if let Some(Open { block, page }) = space.victim
-                && (!take(block, Some(die)) || page > self.data_pages)
-            {
-                return Err(format!("block {block} of die {die} cannot be the one that is collected"));
-            }
-        }
-        let open = self.open_blocks().map(|(lane, open)| (*open, (!is_pooled).then_some(lane)));
-        let erased = (0..)
-            .zip(&self.dies)
-            .flat_map(|(die, space)| space.free.iter().map(move |block| (Open { block, page: 0 }, Some(die))));
-        for (Open { block, page }, die) in open.chain(erased) {
-            if !take(block, die) || page > self.data_pages {
-                return Err(format!("block {block} is not a block of its die to be written, or twice"));
-            }
-            if is_written_beyond(BlockId(block), page) {
-                return Err(format!("block {block} has a valid page that is not yet written"));
-            }
-        }
-        Ok(())
+        lanes.filter(|(_, open)| !open.is_full())
     }
 }

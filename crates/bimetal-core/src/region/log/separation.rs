@@ -7,8 +7,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Blocks;
+use crate::media::CellMode;
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
+use crate::request::Request;
 
 /// A policy with `N` streams. Each stream has an open block of its own on each lane: each die, or, where dies are pooled, one of some
 /// lanes. So its pages share blocks with each other only.
@@ -17,6 +19,12 @@ use crate::region::valid_counts::ValidCounts;
 pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
     /// Whether dies are pooled, and copies of collected pages go to several streams. Otherwise all copies go to the last.
     const POOLED: bool;
+
+    /// Whether a victim is emptied at once, even in idle time.
+    const AT_ONCE: bool = false;
+
+    /// Whether there are blocks in SLC mode, in a log that has [room](super::Capacity::slc_pages) for them.
+    const MODES: bool = false;
 
     /// The lane of a page on pooled dies; none if lanes take turns.
     fn lane(&self, _logical: u32) -> Option<u32> {
@@ -28,9 +36,20 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
         None
     }
 
-    /// Pages that are written from now on have this placement handle, 0 for none.
+    /// Pages that are written from now on belong to this request.
     #[inline(always)]
-    fn set_handle(&mut self, _handle: u8) {}
+    fn begin(&mut self, _request: &Request) {}
+
+    /// The mode in which blocks of a stream are opened. Only asked if [`Self::MODES`], and not for the last stream, which is native: what a
+    /// block in SLC mode that is full of valid pages holds goes there. So does what finds no room in SLC mode.
+    fn mode(&self, _stream: usize) -> CellMode {
+        CellMode::Native
+    }
+
+    /// The mode in which a block is erased whose pages have been copied. A stream takes blocks of its mode first; others are erased again.
+    fn erased(&mut self, _block: usize) -> CellMode {
+        CellMode::Native
+    }
 
     /// The stream of a page that is written now, and was valid in the block `old` until now, if anywhere. Called once for each page.
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize;

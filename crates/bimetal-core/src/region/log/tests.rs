@@ -1,7 +1,10 @@
+use std::ops::Range;
+
 use super::*;
 use crate::chip;
-use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use crate::media::{CellMode, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use crate::part::random::below;
+use crate::region::valid_counts::ValidCounts;
 use crate::request::{Op, Request};
 
 const REGION: RegionId = RegionId(0);
@@ -56,15 +59,15 @@ fn a_die_takes_a_stripe_before_the_next_one() {
 fn the_victim_has_the_fewest_valid_pages_and_its_pages_are_found_again() {
     let (mut media, mut log) = small();
     (0..16).for_each(|logical| write(&mut media, &mut log, logical));
-    assert!(!log.collect(&mut media, 0), "full blocks of valid pages cannot be collected");
+    assert!(!log.collect_victim(&mut media, 0), "full blocks of valid pages cannot be collected");
     // Die 0 has pages 0, 2, 4, 6 in block 0 and 8, 10, 12, 14 in block 2.
     [2, 8, 12].into_iter().for_each(|logical| log.invalidate(logical));
-    assert!(log.collect(&mut media, 0));
+    assert!(log.collect_victim(&mut media, 0));
     let moved: Vec<_> = [10, 14].map(|logical| place(&log, logical)).into();
     assert_eq!((moved, place(&log, 4), log.copied_pages()), (vec![(4, 0), (4, 1)], (0, 2), 2));
     assert_eq!((log.erases(), log.blocks.free(0), log.occupied()), (1, 3, 13));
     log.check().unwrap();
-    assert!(!log.collect(&mut media, 1));
+    assert!(!log.collect_victim(&mut media, 1));
 }
 
 #[test]
@@ -180,7 +183,7 @@ impl Separation<5> for Mixed {
 }
 
 fn pooled(geometry: Geometry, logical_pages: u64) -> Result<Log<Mixed, 5>, String> {
-    Log::pooled(REGION, geometry, logical_pages, COLLECTION, |_| Mixed::default())
+    Log::pooled(REGION, geometry, Capacity::whole(&geometry, logical_pages), COLLECTION, |_| Mixed::default())
 }
 
 #[test]
@@ -234,4 +237,192 @@ fn all_dies_are_written_to() {
     let mut pages = [0; 8];
     (0..1600).step_by(2).for_each(|logical| pages[place(&log, logical).0 as usize % 8] += 1);
     assert!(pages.iter().all(|pages| (80..=120).contains(pages)), "800 pages on 8 dies: {pages:?}");
+}
+
+#[test]
+fn lines_are_written_on_all_dies_and_erased_together() {
+    let geometry = Geometry::new(4096, 4, 32, 4).unwrap();
+    let capacity = Capacity { layout: Layout::Across, ..Capacity::whole(&geometry, 64) };
+    let (mut media, mut log) =
+        (media(geometry), Log::with(REGION, geometry, capacity, COLLECTION, |_| HostAndCopied).unwrap());
+    (0..64).for_each(|logical| write(&mut media, &mut log, logical));
+    let on_media = |log: &Log, logical| {
+        let page = log.lookup(logical).unwrap();
+        (geometry.block_of(page).0, geometry.page_of(page))
+    };
+    assert_eq!(
+        [0, 1, 3, 4, 15, 16].map(|logical| on_media(&log, logical)),
+        [(0, 0), (1, 0), (3, 0), (0, 1), (3, 3), (4, 0)]
+    );
+    let mut state = 5;
+    for _ in 0..2000 {
+        let before = log.copied_pages();
+        write(&mut media, &mut log, below(&mut state, 64) as u32);
+        assert!(log.copied_pages() - before <= 15, "no write waits for all pages of a line");
+        log.check().unwrap();
+    }
+    let erases = &media.ledger().erases[0];
+    assert!(
+        log.erases() > 100 && erases.chunks(4).all(|line| line.iter().all(|&erases| erases == line[0])),
+        "{erases:?}"
+    );
+}
+
+#[test]
+fn copies_are_made_within_the_budget_and_a_victim_is_taken_up_again() {
+    for dies in [1, 2] {
+        let geometry = Geometry::new(4096, 64, 20 * dies, dies).unwrap();
+        let pages = 16 * 64 * dies;
+        let (mut media, mut log) = (media(geometry), Log::new(REGION, geometry, u64::from(pages), COLLECTION).unwrap());
+        let mut state = 5;
+        (0..3 * pages).for_each(|_| write(&mut media, &mut log, below(&mut state, u64::from(pages)) as u32));
+        let (copied, erases) = (log.copied_pages(), log.erases());
+        for _ in 0..100 {
+            assert_eq!(log.collect(&mut media, 7), 7);
+            log.check().unwrap();
+        }
+        assert_eq!(log.copied_pages() - copied, 700);
+        assert!(log.erases() - erases >= 10, "{} blocks", log.erases() - erases);
+        while log.collect(&mut media, 1000) == 1000 {}
+        assert_eq!(log.collect(&mut media, 1000), 0, "no block has an invalid page");
+        log.check().unwrap();
+    }
+}
+
+/// Even pages go to blocks in SLC mode and odd ones to native ones; copies stay where they are, or are native. The victim is the one that
+/// was full first, as long as it has an invalid page.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct TwoModes<const POOLED: bool> {
+    wants_slc: bool,
+    sealed: u64,
+    sealed_at: Vec<u64>,
+    is_slc: Vec<bool>,
+}
+
+impl<const POOLED: bool> TwoModes<POOLED> {
+    fn new(blocks: usize) -> Self {
+        Self { wants_slc: true, sealed: 0, sealed_at: vec![0; blocks], is_slc: vec![false; blocks] }
+    }
+}
+
+impl<const POOLED: bool> Separation<3> for TwoModes<POOLED> {
+    const POOLED: bool = POOLED;
+    const MODES: bool = true;
+
+    fn mode(&self, stream: usize) -> CellMode {
+        if stream == 0 && self.wants_slc { CellMode::Slc } else { CellMode::Native }
+    }
+
+    fn erased(&mut self, block: usize) -> CellMode {
+        if self.is_slc[block] { CellMode::Slc } else { CellMode::Native }
+    }
+
+    fn written(&mut self, logical: u32, _: Option<usize>) -> usize {
+        logical as usize % 2
+    }
+
+    fn copied(&self, logical: u32, _: usize) -> usize {
+        if logical.is_multiple_of(2) { 0 } else { 2 }
+    }
+
+    fn opened(&mut self, block: usize, _: u32, stream: usize) {
+        self.is_slc[block] = stream == 0;
+    }
+
+    fn sealed(&mut self, block: usize) {
+        self.sealed += 1;
+        self.sealed_at[block] = self.sealed;
+    }
+
+    fn victim(&mut self, counts: &mut ValidCounts, entries: Range<usize>) -> Option<usize> {
+        let oldest = counts.best(
+            entries.clone(),
+            |block, valid| {
+                if valid < 8 { 1.0 / self.sealed_at[block] as f64 } else { 0.0 }
+            },
+        );
+        oldest.or_else(|| counts.fewest(entries))
+    }
+}
+
+/// Media of a chip with an SLC mode, for the log of a policy with both modes.
+fn in_two_modes<const POOLED: bool>(
+    geometry: Geometry,
+    logical_pages: u64,
+    layout: Layout,
+) -> Result<(Checked<SimMedia>, Log<TwoModes<POOLED>, 3>), String> {
+    let slc_pages = geometry.pages_per_block / 2;
+    let mut chip = chip::find("chang-mlc").unwrap();
+    chip.pages_per_block = geometry.pages_per_block;
+    let mode = chip.slc_mode.as_mut().unwrap();
+    mode.pages_per_block = slc_pages;
+    let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
+    let mut media = Checked::new(sim, &[(geometry, slc_pages)]);
+    media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 }, 0);
+    let capacity = Capacity { layout, slc_pages, ..Capacity::whole(&geometry, logical_pages) };
+    let log = if POOLED {
+        Log::pooled(REGION, geometry, capacity, COLLECTION, |blocks| TwoModes::new(blocks.entries()))
+    } else {
+        Log::with(REGION, geometry, capacity, COLLECTION, TwoModes::new)
+    };
+    Ok((media, log?))
+}
+
+fn modes_are_chosen_at_each_erase<const POOLED: bool>(stripe_pages: u32, dies: u32, layout: Layout) {
+    let geometry = Geometry::new(4096, 16, 40 * dies, dies).unwrap().striped(stripe_pages);
+    let pages = 16 * 28 * u64::from(dies);
+    let (mut media, mut log) = in_two_modes::<POOLED>(geometry, pages, layout).unwrap();
+    let case = format!("pooled {POOLED}, stripes of {stripe_pages}, {dies} dies, {layout:?}");
+    let (mut state, mut most) = (3, 0);
+    let mut random = |log: &mut Log<TwoModes<POOLED>, 3>, media: &mut Checked<SimMedia>| {
+        for number in 0..20_000 {
+            write(media, log, below(&mut state, pages) as u32);
+            most = most.max(log.blocks().slc_blocks());
+            if number % 50 == 0 {
+                log.check().unwrap_or_else(|error| panic!("{case}: {error}"));
+            }
+        }
+    };
+    random(&mut log, &mut media);
+    // Half of the pages are to be in SLC mode, as far as there is room.
+    let programs =
+        |media: &Checked<SimMedia>, row: usize| media.ledger().rows[row].counts.get(FlashOp::Program, Cause::Host);
+    let in_slc = media.ledger().rows.iter().position(|row| row.mode == CellMode::Slc).unwrap();
+    let share = programs(&media, in_slc) as f64 / 20_000.0;
+    assert!(share > 0.0 && share < 0.52, "{case}: {share}");
+    // Nobody wants that mode any longer: its blocks come back one by one.
+    log.separation_mut().wants_slc = false;
+    random(&mut log, &mut media);
+    let before = programs(&media, in_slc);
+    random(&mut log, &mut media);
+    assert_eq!((log.blocks().slc_blocks(), programs(&media, in_slc)), (0, before), "{case}");
+    assert!(most > 1, "{case}");
+}
+
+#[test]
+fn blocks_take_the_mode_of_the_stream_that_opens_them() {
+    for (stripe_pages, dies) in [(1, 1), (1, 3), (4, 2)] {
+        modes_are_chosen_at_each_erase::<false>(stripe_pages, dies, Layout::Die);
+        modes_are_chosen_at_each_erase::<true>(stripe_pages, dies, Layout::Die);
+    }
+    modes_are_chosen_at_each_erase::<false>(4, 2, Layout::Across);
+    modes_are_chosen_at_each_erase::<true>(1, 3, Layout::Across);
+}
+
+/// Without room for blocks in SLC mode beside those that have to be open and erased, all are native, and everything still works.
+#[test]
+fn with_the_least_spare_area_all_blocks_are_native() {
+    let geometry = Geometry::new(4096, 16, 20, 1).unwrap();
+    for spare_blocks in [4, 5, 6] {
+        let pages = 16 * (20 - spare_blocks);
+        let (mut media, mut log) = in_two_modes::<true>(geometry, pages, Layout::Die).unwrap();
+        (0..pages as u32).for_each(|logical| write(&mut media, &mut log, logical));
+        let (mut state, mut most) = (5, 0);
+        for _ in 0..20_000 {
+            write(&mut media, &mut log, below(&mut state, pages) as u32);
+            most = most.max(log.blocks().slc_blocks());
+        }
+        log.check().unwrap();
+        assert_eq!(most, 2 * (spare_blocks as u32 - 4), "a block in SLC mode lacks half of its pages");
+    }
 }

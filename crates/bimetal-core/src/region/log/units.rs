@@ -126,8 +126,9 @@ impl Log<Units, 1> {
         let blocks_max = (share as u64 + LIMIT_EXTRA).min(blocks) as u32;
         let units = logical_blocks.div_ceil(unit_blocks) as u32;
         // Erased blocks form one queue, which begins with the dies in turn.
-        let space = Blocks::new((geometry.blocks, 1), units, geometry.pages_per_block, 0)?;
-        check_pages(&geometry, &Capacity::whole(&geometry, logical_pages), space.room(), 0)?;
+        let space = Blocks::new((geometry.blocks, 1), units, geometry.pages_per_block, 0);
+        let capacity = Capacity::whole(&geometry, logical_pages);
+        check_pages(&geometry, &capacity, space.room(), 0)?;
         // Each unit has an open block. Were all blocks of the spare area to be erased, units would be copied for the sake of
         // a few invalid pages, again and again.
         let attainable = ((blocks - logical_blocks) as u32).saturating_sub(units);
@@ -140,17 +141,10 @@ impl Log<Units, 1> {
             blocks: vec![NONE; units as usize * blocks_max as usize].into(),
             holders: vec![Holder { unit: NONE, position: 0 }; geometry.blocks as usize],
         };
-        Ok(Self {
-            region,
-            table: PageTable::new(geometry, logical_pages),
-            blocks: space,
-            collection: Collection { gc_free_blocks: reserve_blocks, idle_gc },
-            idle_blocks: attainable.min(2 * reserve_blocks),
-            steps: Vec::new(),
-            erases: 0,
-            copied_pages: 0,
-            separation,
-        })
+        let collection = Collection { gc_free_blocks: reserve_blocks, idle_gc };
+        let idle_blocks = attainable.min(2 * reserve_blocks);
+        let log = Self::over(region, (geometry, None), &capacity, space, (collection, idle_blocks), separation);
+        Ok(Self { steps: Vec::new(), ..log })
     }
 }
 
@@ -184,6 +178,8 @@ impl Units {
 
 impl Separation<1> for Units {
     const POOLED: bool = true;
+    // The unit might fill the block that a victim's other pages need, and take more blocks than it may have.
+    const AT_ONCE: bool = true;
 
     #[inline(always)]
     fn lane(&self, logical: u32) -> Option<u32> {

@@ -28,18 +28,16 @@ impl VictimPolicy {
         age: impl Fn(usize) -> u64,
     ) -> Option<usize> {
         let pages = f64::from(counts.pages_per_block());
-        let scored = entries.filter(|&block| counts.is_sealed(block)).map(|block| {
-            let valid = f64::from(counts.valid_pages(block));
+        counts.best(entries, |block, valid| {
+            let valid = f64::from(valid);
             let weight = match self {
                 Self::Greedy => 1.0,
                 // A block that was full just now has some age.
                 Self::CostBenefit => (age(block) as f64 + 1.0).sqrt(),
             };
             // A block without valid pages costs nothing: the quotient is infinite.
-            (block, (pages - valid) / valid * weight)
-        });
-        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-        best.filter(|&(_, score)| score > 0.0).map(|(block, _)| block)
+            (pages - valid) / valid * weight
+        })
     }
 }
 
@@ -109,7 +107,7 @@ mod tests {
 
     /// Three blocks of 10 pages: an old one with 8 valid pages, a younger one with 6, and one that is just full with 5.
     fn choose(policy: VictimPolicy) -> Option<usize> {
-        let mut counts = ValidCounts::new(3, 10).unwrap();
+        let mut counts = ValidCounts::new(3, 10);
         let mut victims = Victims::new(policy, 3);
         for (block, valid, written) in [(0, 8, 9_000), (1, 6, 100), (2, 5, 0)] {
             counts.add(block, 10);
@@ -130,7 +128,7 @@ mod tests {
 
     #[test]
     fn full_blocks_are_no_victims_and_empty_ones_are_the_first() {
-        let mut counts = ValidCounts::new(2, 10).unwrap();
+        let mut counts = ValidCounts::new(2, 10);
         let mut victims = Victims::new(VictimPolicy::CostBenefit, 2);
         (0..2).for_each(|block| {
             counts.add(block, 10);

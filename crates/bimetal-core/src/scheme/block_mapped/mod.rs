@@ -15,7 +15,7 @@ mod span;
 mod wear;
 
 pub use overlay::{Bare, Overlay};
-pub use span::{Span, Spans};
+pub use span::Span;
 
 use std::ops::Range;
 
@@ -144,8 +144,8 @@ impl BlockMapped {
 
     /// The spans of a request.
     #[inline]
-    pub fn spans(&self, request: &Request) -> Spans {
-        Spans::new(&self.chains, request)
+    pub fn spans(&self, request: &Request) -> impl Iterator<Item = Span> + use<> {
+        span::spans(&self.chains, request)
     }
 
     /// Programs every page of every logical block's data block.

@@ -27,14 +27,14 @@ mod packed;
 use serde::{Deserialize, Serialize};
 
 use self::packed::{Batch, PackedLog};
-use super::tiered::{FastTier, Run, unit_bytes, units_of};
+use super::tiered::{FastTier, Run, unit_bytes};
 use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::media::{Cause, CellMode, Media, PageMerge, Stream};
 use crate::region::ring::Ring;
 use crate::region::slot_table::LastRead;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::save::Table;
-use crate::units::{BlockId, Geometry, Ppa, RegionId};
+use crate::units::{BlockId, Division, Ppa, RegionId};
 
 /// Registry line.
 pub static SPEC: SchemeSpec = SchemeSpec {
@@ -43,7 +43,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Zhang et al., CSAL, EuroSys 2024; SPDK FTL",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -120,9 +120,9 @@ pub struct Csal {
     fast: FastTier,
     ring: Ring,
     slow: PackedLog,
-    /// Mapping units, as pages of a geometry.
+    /// Divides addresses into mapping units.
     #[serde(with = "crate::save::fixed")]
-    units: Geometry,
+    units: Division,
     /// Full chunks from which on data are moved.
     #[serde(with = "crate::save::fixed")]
     compacted_from: u32,
@@ -161,8 +161,7 @@ impl Csal {
             fast,
             ring: Ring::new(0..cache.blocks, cache.blocks, cache.pages_per_block, width, cache.stripe_pages),
             slow,
-            // One "block" is enough: the geometry only divides addresses.
-            units: Geometry::new(unit, 1, 1, 1)?,
+            units: Division::by(unit_sectors),
             // With the last chunk open there is something to move.
             compacted_from: from.min(cache.blocks - width),
             cursor: 0,
@@ -294,8 +293,8 @@ impl Csal {
 
     fn read<M: Media>(&self, media: &mut M, request: &Request) {
         let mut last = LastReads::none();
-        for span in units_of(&self.units, request) {
-            match self.map.get(span.unit) {
+        for span in self.units.spans(request) {
+            match self.map.get(span.page) {
                 Some(place) => {
                     let (data, from) = self.read_place(media, place, Cause::Host, &mut last);
                     media.deliver(data, from + span.first, span.at, span.sectors);
@@ -308,13 +307,13 @@ impl Csal {
     /// Forgets whole units.
     fn trim(&mut self, request: &Request) {
         let unit_sectors = self.fast.unit_sectors();
-        for span in units_of(&self.units, request).filter(|span| span.sectors == unit_sectors) {
-            match self.map.get(span.unit) {
+        for span in self.units.spans(request).filter(|span| span.sectors == unit_sectors) {
+            match self.map.get(span.page) {
                 Some(Place::Fast(slot)) => self.fast.clear(slot),
                 Some(Place::Slow(slot)) => self.slow.forget(slot),
                 None => {}
             }
-            self.map.places[span.unit as usize] = 0;
+            self.map.places[span.page as usize] = 0;
         }
     }
 
@@ -365,7 +364,7 @@ impl<M: Media> Scheme<M> for Csal {
 
     #[inline]
     fn prefetch(&self, far: &Request, _near: &Request) {
-        prefetch_index::prefetch_index(&self.map.places, self.units.logical_page(far.sector).0 as usize);
+        prefetch_index::prefetch_index(&self.map.places, self.units.page_of(far.sector).0 as usize);
     }
 
     fn idle(&mut self, media: &mut M, budget_pages: u32) {

@@ -3,6 +3,7 @@ use crate::chip;
 use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
 use crate::part::random::below;
 use crate::scheme::RegionShape;
+use crate::units::Geometry;
 
 /// 256 units of 4 KiB behind a cache of 8 chunks of 16 units; slow pages of `slow_kib` KiB, blocks of 64 units.
 struct Device {

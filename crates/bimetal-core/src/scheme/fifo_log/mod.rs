@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes, units_of};
+use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
@@ -170,8 +170,8 @@ impl<A: Admission> FifoLog<A> {
     /// Updates what is in the log there, and writes the rest to the slow region.
     fn write_apart<M: Media>(&mut self, media: &mut M, request: &Request) {
         let mut open: Option<(Run, bool)> = None;
-        for span in units_of(self.tiers.units(), request) {
-            let is_known = self.tiers.is_in_log(span.unit);
+        for span in self.tiers.units().spans(request) {
+            let is_known = self.tiers.is_in_log(span.page);
             match &mut open {
                 Some((run, known)) if *known == is_known => run.push(span),
                 _ => {

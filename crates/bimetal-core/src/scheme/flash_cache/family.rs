@@ -13,7 +13,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     source: "Oh, Choi, Lee, Noh, FAST 2012",
     regions: Regions::FlashOverDisk,
     parameters: Family::specs,
-    version: 3,
+    version: 4,
 };
 
 presets! {

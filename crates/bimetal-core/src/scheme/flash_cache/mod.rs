@@ -355,13 +355,13 @@ impl<M: Media> Scheme<M> for FlashCache {
     fn prefetch(&self, far: &Request, near: &Request) {
         let geometry = self.mapping.geometry();
         // The pages of a request lie anywhere in the index.
-        for page in geometry.pages_ahead(far) {
+        for page in geometry.division().pages_ahead(far) {
             self.mapping.prefetch_entry(page);
             if let Capacity::Partitioned(caches) = &self.capacity {
                 caches.tracker.prefetch(page);
             }
         }
-        for page in geometry.pages_ahead(near) {
+        for page in geometry.division().pages_ahead(near) {
             self.mapping.prefetch_slot(page);
         }
     }

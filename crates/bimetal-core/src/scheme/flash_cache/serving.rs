@@ -1,30 +1,14 @@
 //! What a request does: from the cache, by way of it, or past it.
 
-use super::mapping::{Place, Sectors, merge_held, span};
+use super::mapping::{Place, merge_held, span};
 use super::replacer::Kind;
 use super::{Capacity, FlashCache};
 use crate::media::{Cause, Media, PageMerge, Part};
 use crate::request::Request;
+use crate::units::Span;
 
 /// Pages that are fetched with one access to the disk at most: 256 KiB of pages of 4 KiB.
 const FETCH_PAGES_MAX: u32 = 64;
-
-/// Sectors of a page that a request touches.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    page: u32,
-    offset: u32,
-    sectors: u32,
-    /// Their position in the request.
-    at: u32,
-}
-
-impl Piece {
-    #[inline]
-    fn span(&self) -> Sectors {
-        span(self.offset, self.sectors)
-    }
-}
 
 /// Sectors that follow each other on the disk and in the request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,12 +60,12 @@ impl FlashCache {
         let geometry = *self.mapping.geometry();
         let mut missing = DiskRun::default();
         let fetch_sectors = (FETCH_PAGES_MAX - 1) * geometry.page_sectors();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
+        for piece in geometry.spans(request) {
+            let Span { page, sectors, at, .. } = piece;
             if let Capacity::Partitioned(caches) = &mut self.capacity {
                 caches.tracker.read(page);
             }
             self.counts.reads += 1;
-            let piece = Piece { page, offset, sectors, at };
             let mut place = self.mapping.find(page);
             if missing.sectors > 0 && (missing.sectors > fetch_sectors || place != Place::Disk) {
                 missing.take().into_iter().for_each(|run| self.stage(media, run));
@@ -93,36 +77,36 @@ impl FlashCache {
                 Place::Disk => missing.extend(request.sector + u64::from(at), at, sectors),
                 Place::Absent => media.deliver_zeros(at, sectors),
             }
-        });
+        }
         missing.take().into_iter().for_each(|run| self.stage(media, run));
     }
 
     /// Reads sectors of a cached page. If any are missing, the page is completed from the disk.
     #[inline]
-    fn read_cached<M: Media>(&mut self, media: &mut M, slot: u32, piece: Piece) {
+    fn read_cached<M: Media>(&mut self, media: &mut M, slot: u32, piece: Span) {
         self.counts.read_hits[self.replacer.kind(slot) as usize] += 1;
         self.replacer.touch(slot);
         let held = self.mapping.held(slot);
         let data = self.mapping.read(media, slot, Cause::Host);
-        if piece.span() & !held == 0 {
-            media.deliver(data, piece.offset, piece.at, piece.sectors);
+        if span(piece.first, piece.sectors) & !held == 0 {
+            media.deliver(data, piece.first, piece.at, piece.sectors);
         } else {
             self.complete(media, slot, data, piece);
         }
     }
 
     /// Fetches what is missing of a cached page, which was read as `data`, delivers a piece of it and programs it again.
-    fn complete<M: Media>(&mut self, media: &mut M, slot: u32, data: M::Data, piece: Piece) {
+    fn complete<M: Media>(&mut self, media: &mut M, slot: u32, data: M::Data, piece: Span) {
         let (sector, sectors) = self.mapping.sectors_of(piece.page);
         let fetched = media.fetch(sector, sectors, Cause::MigrateUp);
         let mut merge = PageMerge::default();
         merge_held(&mut merge, data, self.mapping.held(slot));
         merge.fill(fetched, 0, 0, sectors);
         for part in merge.parts() {
-            let first = part.to.max(piece.offset);
-            let end = (part.to + part.sectors).min(piece.offset + piece.sectors);
+            let first = part.to.max(piece.first);
+            let end = (part.to + part.sectors).min(piece.first + piece.sectors);
             if first < end {
-                media.deliver(part.data, part.from + first - part.to, piece.at + first - piece.offset, end - first);
+                media.deliver(part.data, part.from + first - part.to, piece.at + first - piece.first, end - first);
             }
         }
         self.mapping.write(media, slot, merge.parts(), Cause::MigrateUp);
@@ -132,25 +116,25 @@ impl FlashCache {
 
     pub(super) fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
+        for piece in geometry.spans(request) {
             if let Capacity::Partitioned(caches) = &mut self.capacity {
-                caches.tracker.write(page);
+                caches.tracker.write(piece.page);
             }
-            self.write_page(media, Piece { page, offset, sectors, at });
-        });
+            self.write_page(media, piece);
+        }
     }
 
     /// Writes sectors of a page to the cache.
     #[inline]
-    fn write_page<M: Media>(&mut self, media: &mut M, piece: Piece) {
-        let host = Part { data: media.host(), from: piece.at, to: piece.offset, sectors: piece.sectors };
+    fn write_page<M: Media>(&mut self, media: &mut M, piece: Span) {
+        let host = Part { data: media.host(), from: piece.at, to: piece.first, sectors: piece.sectors };
         self.counts.writes += 1;
         match self.mapping.find(piece.page) {
             Place::Cached(slot) => self.update(media, slot, piece, host),
             place => {
                 // Of a page that is nowhere, nothing need ever be fetched: the rest of it is undefined from now on.
                 let (_, sectors) = self.mapping.sectors_of(piece.page);
-                let held = if place == Place::Absent { span(0, sectors) } else { piece.span() };
+                let held = if place == Place::Absent { span(0, sectors) } else { span(piece.first, piece.sectors) };
                 let slot = self.take(media, piece.page, Kind::Dirty, held);
                 self.mapping.write(media, slot, &[host], Cause::Host);
             }
@@ -159,10 +143,10 @@ impl FlashCache {
 
     /// Writes sectors of a cached page. What else the cache holds of it is read and programmed again.
     #[inline]
-    fn update<M: Media>(&mut self, media: &mut M, slot: u32, piece: Piece, host: Part<M::Data>) {
+    fn update<M: Media>(&mut self, media: &mut M, slot: u32, piece: Span, host: Part<M::Data>) {
         let mut merge = PageMerge::default();
         merge.fill(host.data, host.from, host.to, host.sectors);
-        let kept = self.mapping.held(slot) & !piece.span();
+        let kept = self.mapping.held(slot) & !span(piece.first, piece.sectors);
         if kept != 0 {
             let data = self.mapping.read(media, slot, Cause::Host);
             merge_held(&mut merge, data, kept);
@@ -180,7 +164,7 @@ impl FlashCache {
             }
             self.replacer.insert(slot, Kind::Dirty);
         }
-        self.mapping.hold(slot, piece.span());
+        self.mapping.hold(slot, span(piece.first, piece.sectors));
         self.mapping.write(media, slot, merge.parts(), Cause::Host);
     }
 
@@ -188,10 +172,10 @@ impl FlashCache {
     pub(super) fn read_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
         let mut run = DiskRun::default();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            let piece = Piece { page, offset, sectors, at };
+        for piece in geometry.spans(request) {
+            let Span { page, sectors, at, .. } = piece;
             let (held, data) = match self.mapping.find(page) {
-                Place::Cached(slot) => match self.mapping.held(slot) & piece.span() {
+                Place::Cached(slot) => match self.mapping.held(slot) & span(piece.first, piece.sectors) {
                     0 => (0, None),
                     held => (held, Some(self.mapping.read(media, slot, Cause::Host))),
                 },
@@ -199,13 +183,13 @@ impl FlashCache {
                 Place::Absent => {
                     read_run(media, &mut run);
                     media.deliver_zeros(at, sectors);
-                    return;
+                    continue;
                 }
             };
             // Runs of sectors that are held and of those that are not, in turn.
             let mut done = 0;
             while done < sectors {
-                let rest = held >> (offset + done);
+                let rest = held >> (piece.first + done);
                 let (in_flash, length) = match rest.trailing_ones() {
                     0 => (None, rest.trailing_zeros()),
                     ones => (data, ones),
@@ -213,13 +197,13 @@ impl FlashCache {
                 let length = length.min(sectors - done);
                 if let Some(data) = in_flash {
                     read_run(media, &mut run);
-                    media.deliver(data, offset + done, at + done, length);
+                    media.deliver(data, piece.first + done, at + done, length);
                 } else {
                     run.extend(request.sector + u64::from(at + done), at + done, length);
                 }
                 done += length;
             }
-        });
+        }
         read_run(media, &mut run);
     }
 
@@ -227,8 +211,8 @@ impl FlashCache {
     pub(super) fn write_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
         let mut run = DiskRun::default();
-        geometry.for_each_page(request, |page, offset, sectors, at| {
-            let piece = Piece { page, offset, sectors, at };
+        for piece in geometry.spans(request) {
+            let Span { page, sectors, at, .. } = piece;
             let whole = sectors == self.mapping.sectors_of(page).1;
             let place = self.mapping.find(page);
             let to_cache = match place {
@@ -240,7 +224,7 @@ impl FlashCache {
             if to_cache {
                 write_run(media, &mut run);
                 self.write_page(media, piece);
-                return;
+                continue;
             }
             if let Place::Cached(slot) = place {
                 self.replacer.remove(slot);
@@ -248,14 +232,14 @@ impl FlashCache {
             }
             self.mapping.set_present(page);
             run.extend(request.sector + u64::from(at), at, sectors);
-        });
+        }
         write_run(media, &mut run);
     }
 
     /// Forgets whole pages.
     pub(super) fn trim(&mut self, request: &Request) {
         let geometry = *self.mapping.geometry();
-        geometry.for_each_page(request, |page, _, sectors, _| {
+        for Span { page, sectors, .. } in geometry.spans(request) {
             if sectors == self.mapping.sectors_of(page).1 {
                 if let Place::Cached(slot) = self.mapping.find(page) {
                     self.replacer.remove(slot);
@@ -263,7 +247,7 @@ impl FlashCache {
                 }
                 self.mapping.set_absent(page);
             }
-        });
+        }
     }
 }
 

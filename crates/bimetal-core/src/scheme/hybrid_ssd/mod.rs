@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 pub use classifier::{Classifier, ClassifierSettings};
 pub use pair::Pair;
 
-use super::tiered::units_of;
 use super::{Metrics, Scheme, Shape, ratio};
 use crate::media::Media;
 use crate::model::hyssd::hybrid_life;
@@ -125,16 +124,16 @@ impl<S: Steering> HybridSsd<S> {
     }
 
     fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
-        for span in units_of(self.pair.pages(), request) {
+        for span in self.pair.pages().spans(request) {
             let now = self.counts.writes;
             self.counts.writes += 1;
-            let position = self.classifier.as_mut().and_then(|classifier| classifier.write(span.unit));
-            let slot = self.pair.slot(span.unit);
+            let position = self.classifier.as_mut().and_then(|classifier| classifier.write(span.page));
+            let slot = self.pair.slot(span.page);
             self.counts.write_hits += u64::from(slot.is_some());
             let goes_to_fast = match self.settings.reading {
                 Reading::WriteAllocate => true,
                 Reading::HotSet => {
-                    position.is_some_and(|position| position < self.target) || !self.pair.slow_takes(span.unit)
+                    position.is_some_and(|position| position < self.target) || !self.pair.slow_takes(span.page)
                 }
             };
             match (slot, goes_to_fast) {
@@ -193,22 +192,22 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
         match request.op {
             Op::Write => self.write(media, request),
             Op::Read => {
-                for span in units_of(self.pair.pages(), request) {
+                for span in self.pair.pages().spans(request) {
                     if let Some(classifier) = &mut self.classifier {
-                        classifier.read(span.unit);
+                        classifier.read(span.page);
                     }
                     self.counts.reads += 1;
-                    let slot = self.pair.slot(span.unit);
+                    let slot = self.pair.slot(span.page);
                     self.counts.read_hits += u64::from(slot.is_some());
                     self.pair.read(media, slot, &span);
                 }
             }
             Op::Trim => {
-                for span in units_of(self.pair.pages(), request) {
+                for span in self.pair.pages().spans(request) {
                     if self.pair.trim(&span)
                         && let Some(classifier) = &mut self.classifier
                     {
-                        classifier.forget(span.unit);
+                        classifier.forget(span.page);
                     }
                 }
             }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::space::Slots;
-use super::super::tiered::UnitSpan;
 use crate::media::{Cause, Media, PageMerge, Part};
 use crate::model::hyssd::remaining_life;
 use crate::part::lru::Lists;
@@ -12,7 +11,7 @@ use crate::region::log::{Capacity, Collection, HostAndCopied, Log};
 use crate::request::SECTOR_BYTES;
 use crate::save::Table;
 use crate::scheme::Shape;
-use crate::units::{Geometry, RegionId, greatest_common_divisor};
+use crate::units::{Division, Geometry, RegionId, Span, greatest_common_divisor};
 
 /// The only list of the fast SSD's slots: the page written longest ago first.
 const BY_RECENCY: usize = 0;
@@ -25,9 +24,9 @@ const BY_RECENCY: usize = 0;
 pub struct Pair {
     fast: Slots,
     slow: Log,
-    /// Pages, to divide addresses.
+    /// Divides addresses into pages.
     #[serde(with = "crate::save::fixed")]
-    pages: Geometry,
+    pages: Division,
     #[serde(with = "crate::save::fixed")]
     logical_pages: u32,
     /// Flash pages of a page in the fast SSD, and in the slow one.
@@ -51,7 +50,7 @@ pub struct Pair {
 }
 
 /// Part of what the host writes, as it falls on a stretch of its page.
-fn part_of<D>(span: &UnitSpan, data: D, start: u32, sectors: u32) -> Option<Part<D>> {
+fn part_of<D>(span: &Span, data: D, start: u32, sectors: u32) -> Option<Part<D>> {
     let (first, end) = (span.first.max(start), (span.first + span.sectors).min(start + sectors));
     (first < end).then(|| Part { data, from: span.at + (first - span.first), to: first - start, sectors: end - first })
 }
@@ -93,8 +92,6 @@ impl Pair {
         let endurance = (fast.chip.endurance, slow.chip.endurance);
         let (fast, slow) = (fast.geometry, slow.geometry);
         let page_bytes = fast.page_bytes / greatest_common_divisor(fast.page_bytes, slow.page_bytes) * slow.page_bytes;
-        // One "block" is enough: the geometry only divides addresses.
-        let pages = Geometry::new(page_bytes, 1, 1, 1)?;
         let logical_pages = shape.logical_sectors.div_ceil(u64::from(page_bytes) / SECTOR_BYTES);
         let (fast_per_page, slow_per_page) = (page_bytes / fast.page_bytes, page_bytes / slow.page_bytes);
         let slots = Slots::new(RegionId(0), fast, fast_per_page, settings)?;
@@ -115,7 +112,7 @@ impl Pair {
         let slow = Log::with(slow_id, slow, capacity, settings, |_| HostAndCopied)?;
         Ok(Self {
             slow,
-            pages,
+            pages: Division::by(page_bytes / SECTOR_BYTES as u32),
             logical_pages: logical_pages as u32,
             fast_per_page,
             slow_per_page,
@@ -130,9 +127,9 @@ impl Pair {
         })
     }
 
-    /// Pages, as pages of a geometry: it divides addresses.
+    /// Divides addresses into pages.
     #[inline]
-    pub fn pages(&self) -> &Geometry {
+    pub fn pages(&self) -> &Division {
         &self.pages
     }
 
@@ -155,7 +152,9 @@ impl Pair {
 
     /// What the SSDs would hold without spare area, in pages: the fast one, the slow one.
     pub fn sizes(&self) -> (f64, f64) {
-        let size = |geometry: &Geometry| geometry.capacity_bytes() as f64 / f64::from(self.pages.page_bytes);
+        let size = |geometry: &Geometry| {
+            (geometry.capacity_bytes() / SECTOR_BYTES) as f64 / f64::from(self.pages.page_sectors())
+        };
         (size(self.fast.geometry()), size(self.slow.geometry()))
     }
 
@@ -236,7 +235,7 @@ impl Pair {
     }
 
     /// Writes host data to a page that is in the fast SSD: the flash pages that they fall on, and no others.
-    pub fn write_hit<M: Media>(&mut self, media: &mut M, slot: u32, span: &UnitSpan, now: u64) {
+    pub fn write_hit<M: Media>(&mut self, media: &mut M, slot: u32, span: &Span, now: u64) {
         self.recency.remove(BY_RECENCY, slot);
         self.recency.push_back(BY_RECENCY, slot);
         self.written_at[slot as usize] = now;
@@ -257,10 +256,10 @@ impl Pair {
     }
 
     /// Writes host data to a page that is not in the fast SSD, and brings the rest of it up. There is a free slot.
-    pub fn write_miss<M: Media>(&mut self, media: &mut M, span: &UnitSpan, now: u64) {
-        let slot = self.take(span.unit, now);
+    pub fn write_miss<M: Media>(&mut self, media: &mut M, span: &Span, now: u64) {
+        let slot = self.take(span.page, now);
         let (page_sectors, slow_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
-        let base = span.unit * self.slow_per_page();
+        let base = span.page * self.slow_per_page();
         let mut last = None;
         for part in 0..self.fast_per_page() {
             let start = part * page_sectors;
@@ -278,7 +277,7 @@ impl Pair {
                 self.fast.write(media, slot, part, merge.parts(), cause);
             }
         }
-        self.promoted_pages += u64::from(self.forget_slow(span.unit));
+        self.promoted_pages += u64::from(self.forget_slow(span.page));
     }
 
     /// Forgets what the slow SSD has of a page; returns whether it had any.
@@ -293,9 +292,9 @@ impl Pair {
     }
 
     /// Writes host data to a page of the slow SSD, which has room for it.
-    pub fn write_slow<M: Media>(&mut self, media: &mut M, span: &UnitSpan) {
+    pub fn write_slow<M: Media>(&mut self, media: &mut M, span: &Span) {
         let page_sectors = self.slow.geometry().page_sectors();
-        let base = span.unit * self.slow_per_page();
+        let base = span.page * self.slow_per_page();
         for part in span.first / page_sectors..(span.first + span.sectors).div_ceil(page_sectors) {
             let Some(host) = part_of(span, media.host(), part * page_sectors, page_sectors) else { continue };
             let mut merge = PageMerge::default();
@@ -311,7 +310,7 @@ impl Pair {
     }
 
     /// Moves a page of the fast SSD to the slow one, which has room for it; `host` is what the host writes of it meanwhile.
-    pub fn move_down<M: Media>(&mut self, media: &mut M, slot: u32, host: Option<&UnitSpan>) {
+    pub fn move_down<M: Media>(&mut self, media: &mut M, slot: u32, host: Option<&Span>) {
         let page = self.fast.page_of(slot);
         let (fast_sectors, page_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
         let base = page * self.slow_per_page();
@@ -341,7 +340,7 @@ impl Pair {
     }
 
     /// Reads part of a page for the host; `slot` is where the fast SSD has it, if it does.
-    pub fn read<M: Media>(&self, media: &mut M, slot: Option<u32>, span: &UnitSpan) {
+    pub fn read<M: Media>(&self, media: &mut M, slot: Option<u32>, span: &Span) {
         let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
         let (mut first, end) = (span.first, span.first + span.sectors);
         while first < end {
@@ -351,7 +350,7 @@ impl Pair {
             let data = match slot {
                 Some(slot) => self.fast.read(media, slot, part, Cause::Host),
                 None => {
-                    let ppa = self.slow.lookup(span.unit * self.slow_per_page() + part);
+                    let ppa = self.slow.lookup(span.page * self.slow_per_page() + part);
                     ppa.map(|ppa| media.read(self.slow.region(), ppa, Cause::Host))
                 }
             };
@@ -364,16 +363,16 @@ impl Pair {
     }
 
     /// Forgets the flash pages that a trim covers wholly. Returns whether nothing of the page is left.
-    pub fn trim(&mut self, span: &UnitSpan) -> bool {
+    pub fn trim(&mut self, span: &Span) -> bool {
         let whole = span.sectors == self.pages.page_sectors();
-        let slot = self.slot(span.unit);
+        let slot = self.slot(span.page);
         let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
         let covered = span.first.div_ceil(page_sectors)..(span.first + span.sectors) / page_sectors;
         match slot {
             Some(slot) if whole => self.release(slot),
             Some(slot) => covered.for_each(|part| self.fast.invalidate(slot, part)),
             None => {
-                let base = span.unit * self.slow_per_page();
+                let base = span.page * self.slow_per_page();
                 covered.for_each(|part| self.slow.invalidate(base + part));
             }
         }

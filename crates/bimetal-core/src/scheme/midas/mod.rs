@@ -33,7 +33,7 @@ use self::intervals::Intervals;
 use self::model::{Configuration, GROUPS, Known, Model};
 use super::space::{OneRegion, logical_pages};
 use super::{Regions, SchemeSpec, Shape};
-use crate::region::log::{Blocks, Collection, Log, Separation, VictimPolicy};
+use crate::region::log::{Blocks, Capacity, Collection, Log, Separation, VictimPolicy};
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
 use crate::save::Table;
@@ -46,7 +46,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Oh et al., MiDAS, FAST 2024",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -456,7 +456,7 @@ impl MidasMapped {
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let separation =
             |blocks: &Blocks<GROUPS>| Midas::new(&geometry, pages, &parameters, blocks.entries(), blocks.lanes());
-        Log::pooled(RegionId(0), geometry, pages, collection, separation).map(Self)
+        Log::pooled(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
 }
 

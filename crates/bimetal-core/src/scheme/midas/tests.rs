@@ -12,7 +12,7 @@ fn midas() -> Midas {
 /// Checks the policy for a log of `logical_pages` pages and `blocks` blocks.
 fn check(midas: &Midas, logical_pages: u64, blocks: u32) -> Result<(), String> {
     let table = PageTable::new(Geometry::new(4096, PAGES, 20, 1)?, logical_pages);
-    midas.check(&table, &Blocks::new((blocks, 1), 1, PAGES, 0)?)
+    midas.check(&table, &Blocks::new((blocks, 1), 1, PAGES, 0))
 }
 
 /// Fills a block of a group; of its pages `valid` are.
@@ -28,7 +28,7 @@ fn fill(midas: &mut Midas, counts: &mut ValidCounts, block: usize, group: usize,
 /// Groups 0 to 3, of which all but the last are queues of one block.
 fn grouped() -> (Midas, ValidCounts) {
     let mut midas = midas();
-    let counts = ValidCounts::new(20, PAGES).unwrap();
+    let counts = ValidCounts::new(20, PAGES);
     let found = Configuration {
         blocks: [2, 3, 2, 13, 0, 0, 0],
         last: 3,
@@ -43,7 +43,7 @@ fn grouped() -> (Midas, ValidCounts) {
 #[test]
 fn it_begins_with_merged_groups_and_chains_of_copies() {
     let mut midas = midas();
-    let mut counts = ValidCounts::new(20, PAGES).unwrap();
+    let mut counts = ValidCounts::new(20, PAGES);
     for (block, group, valid) in [(0, 0, 7), (1, 1, 5), (2, 4, 6)] {
         fill(&mut midas, &mut counts, block, group, valid);
     }

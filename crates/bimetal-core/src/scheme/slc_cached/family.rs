@@ -13,7 +13,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     source: "drives with an SLC cache",
     regions: Regions::DualMode,
     parameters: Family::specs,
-    version: 4,
+    version: 5,
 };
 
 presets! {

@@ -161,11 +161,8 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
 
     /// Pages of a request that are not mapped.
     fn unmapped_pages(&self, request: &Request) -> u32 {
-        let mut pages = 0;
-        self.tiers.slow.geometry().for_each_page(request, |logical, _, _, _| {
-            pages += u32::from(!self.is_mapped(logical));
-        });
-        pages
+        let spans = self.tiers.slow.geometry().spans(request);
+        spans.map(|span| u32::from(!self.is_mapped(span.page))).sum()
     }
 
     fn trim(&mut self, request: &Request) {
@@ -257,7 +254,7 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
 
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
-        let unit = |request: &Request| self.tiers.units().logical_page(request.sector).0;
+        let unit = |request: &Request| self.tiers.units().page_of(request.sector).0;
         let (far_unit, near_unit) = (unit(far), unit(near));
         self.tiers.prefetch_slots(far_unit, near_unit);
         // Other than for its slot, a small write does not look at the main area's map, unless it may be the first to its

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::media::{Cause, Media, Part};
 use crate::region::Space;
 use crate::region::log::{Collection, Log, UnitSettings, Units, default_unit_blocks};
+use crate::region::page_table::PageTable;
 use crate::scheme::Shape;
 use crate::units::{Geometry, Ppa, RegionId};
 
@@ -96,12 +97,8 @@ impl Space for MappedSpace {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        either!(self, space => space.geometry())
-    }
-
-    fn logical_pages(&self) -> u32 {
-        either!(self, space => space.logical_pages())
+    fn table(&self) -> &PageTable {
+        either!(self, space => space.table())
     }
 
     #[inline(always)]
@@ -112,15 +109,6 @@ impl Space for MappedSpace {
     #[inline(always)]
     fn invalidate(&mut self, logical: u32) {
         either!(self, space => space.invalidate(logical));
-    }
-
-    #[inline(always)]
-    fn elsewhere(&self, logical: u32) -> Option<u32> {
-        either!(self, space => space.elsewhere(logical))
-    }
-
-    fn places_elsewhere(&self) -> u32 {
-        either!(self, space => space.places_elsewhere())
     }
 
     #[inline(always)]
@@ -135,11 +123,6 @@ impl Space for MappedSpace {
 
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         either!(self, space => space.idle(media, budget_pages))
-    }
-
-    #[inline]
-    fn prefetch_entry(&self, logical: u32) {
-        either!(self, space => space.prefetch_entry(logical));
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use crate::media::{Cause, Media, Part};
 use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, Shape};
+use crate::units::Span;
 
 /// The state: that of its region.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,28 +52,31 @@ impl<M: Media, S: Space> Scheme<M> for OneRegion<S> {
         match request.op {
             Op::Write => {
                 let data = media.host();
-                self.0.set_handle(request.handle);
-                geometry.for_each_page(request, |logical, offset, sectors, at| {
-                    let host = Part { data, from: at, to: offset, sectors };
+                self.0.begin(request);
+                for Span { page, first, sectors, at } in geometry.spans(request) {
+                    let host = Part { data, from: at, to: first, sectors };
                     if sectors == page_sectors {
-                        self.0.write(media, logical, &[host], Cause::Host);
+                        self.0.write(media, page, &[host], Cause::Host);
                     } else {
-                        self.write_partial(media, logical, host);
+                        self.write_partial(media, page, host);
                     }
-                });
+                }
             }
-            Op::Read => geometry.for_each_page(request, |logical, offset, sectors, at| match self.0.lookup(logical) {
-                Some(ppa) => {
-                    let data = media.read(self.0.region(), ppa, Cause::Host);
-                    media.deliver(data, offset, at, sectors);
+            Op::Read => {
+                for Span { page, first, sectors, at } in geometry.spans(request) {
+                    match self.0.lookup(page) {
+                        Some(ppa) => {
+                            let data = media.read(self.0.region(), ppa, Cause::Host);
+                            media.deliver(data, first, at, sectors);
+                        }
+                        None => media.deliver_zeros(at, sectors),
+                    }
                 }
-                None => media.deliver_zeros(at, sectors),
-            }),
-            Op::Trim => geometry.for_each_page(request, |logical, _, sectors, _| {
-                if sectors == page_sectors {
-                    self.0.invalidate(logical);
-                }
-            }),
+            }
+            Op::Trim => {
+                let whole = geometry.spans(request).filter(|span| span.sectors == page_sectors);
+                whole.for_each(|span| self.0.invalidate(span.page));
+            }
         }
     }
 

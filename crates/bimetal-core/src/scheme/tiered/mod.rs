@@ -23,14 +23,14 @@ mod survivors;
 use serde::{Deserialize, Serialize};
 
 pub use fast::FastTier;
-pub use run::{Run, UnitSpan, units_of};
+pub use run::Run;
 pub use survivors::Survivors;
 
 use crate::media::{Cause, Media, PageMerge, Part, Stream};
 use crate::region::slot_index::SlotIndex;
 use crate::region::slot_table::LastRead;
 use crate::request::{Request, SECTOR_BYTES};
-use crate::units::{BlockId, Geometry, Ppa, greatest_common_divisor};
+use crate::units::{BlockId, Division, Ppa, Span, greatest_common_divisor};
 
 use crate::region::Space;
 
@@ -65,9 +65,9 @@ pub struct Tiers<S> {
     /// Slots of the units that are in the log; none if their slow pages tell them.
     #[serde(skip_serializing)]
     index: Option<SlotIndex>,
-    /// Mapping units, as pages of a geometry.
+    /// Divides addresses into mapping units.
     #[serde(with = "crate::save::fixed")]
-    units: Geometry,
+    units: Division,
     #[serde(with = "crate::save::fixed")]
     units_per_slow_page: u32,
 }
@@ -78,7 +78,7 @@ struct Saved<S> {
     fast: FastTier,
     slow: S,
     #[serde(with = "crate::save::fixed")]
-    units: Geometry,
+    units: Division,
     #[serde(with = "crate::save::fixed")]
     units_per_slow_page: u32,
 }
@@ -107,14 +107,13 @@ impl<S: Space> Tiers<S> {
         if units_per_slow_page == 1 && fast.slots().len() as u64 > u64::from(slow.places_elsewhere()) {
             return Err("the pages of both regions are more than 2^32; lower the capacity".into());
         }
-        // One "block" is enough: the geometry only divides addresses.
-        let units = Geometry::new(unit_bytes, 1, 1, 1)?;
+        let units = Division::by(fast.unit_sectors());
         Ok(Saved { fast, slow, units, units_per_slow_page }.into())
     }
 
-    /// Mapping units as pages of a geometry, to divide addresses.
+    /// Divides addresses into mapping units.
     #[inline]
-    pub fn units(&self) -> &Geometry {
+    pub fn units(&self) -> &Division {
         &self.units
     }
 
@@ -264,7 +263,7 @@ impl<S: Space> Tiers<S> {
         let unit_sectors = self.fast.unit_sectors();
         let slow = *self.slow.geometry();
         let mut last = None;
-        slow.for_each_page(request, |logical, first, sectors, at| {
+        for Span { page: logical, first, sectors, at } in slow.spans(request) {
             let base = logical * self.units_per_slow_page;
             let mut old = None;
             let (mut sector, end) = (first, first + sectors);
@@ -289,7 +288,7 @@ impl<S: Space> Tiers<S> {
                 }
                 sector = stop;
             }
-        });
+        }
     }
 
     /// Forgets what a trim covers: whole slow pages, and whole units of pages that the slow region does not hold. Anything
@@ -297,10 +296,10 @@ impl<S: Space> Tiers<S> {
     pub fn trim(&mut self, request: &Request) {
         let unit_sectors = self.fast.unit_sectors();
         let slow = *self.slow.geometry();
-        slow.for_each_page(request, |logical, first, sectors, _| {
+        for Span { page: logical, first, sectors, .. } in slow.spans(request) {
             let is_whole = sectors == slow.page_sectors();
             if !is_whole && self.slow.lookup(logical).is_some() {
-                return;
+                continue;
             }
             let base = logical * self.units_per_slow_page;
             let units = first.div_ceil(unit_sectors)..(first + sectors) / unit_sectors;
@@ -308,13 +307,13 @@ impl<S: Space> Tiers<S> {
             if is_whole {
                 self.slow.invalidate(logical);
             }
-        });
+        }
     }
 
     /// See [`crate::scheme::Scheme::prefetch`].
     #[inline]
     pub fn prefetch(&self, far: &Request, near: &Request) {
-        let (far, near) = (self.units.logical_page(far.sector).0, self.units.logical_page(near.sector).0);
+        let (far, near) = (self.units.page_of(far.sector).0, self.units.page_of(near.sector).0);
         self.prefetch_slots(far, near);
         self.slow.prefetch_entry(self.slow_page(far));
         self.slow.prefetch_page(self.slow_page(near));

@@ -1,37 +1,7 @@
-//! A request cut into mapping units, and units that go the same way put together again.
+//! Mapping units of a request that go the same way.
 
 use crate::request::Request;
-use crate::units::Geometry;
-
-/// The part of a request that falls on one mapping unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitSpan {
-    /// The unit.
-    pub unit: u32,
-    /// First sector within it.
-    pub first: u32,
-    /// Number of sectors.
-    pub sectors: u32,
-    /// First sector within the request.
-    pub at: u32,
-}
-
-/// The spans of a request, in order. `units` has the mapping unit as its page.
-#[inline]
-pub fn units_of(units: &Geometry, request: &Request) -> impl Iterator<Item = UnitSpan> + use<> {
-    let unit_sectors = units.page_sectors();
-    let (mut unit, mut first) = units.logical_page(request.sector);
-    let (mut at, total) = (0, request.sectors);
-    std::iter::from_fn(move || {
-        if at >= total {
-            return None;
-        }
-        let sectors = (unit_sectors - first).min(total - at);
-        let span = UnitSpan { unit, first, sectors, at };
-        (unit, first, at) = (unit + 1, 0, at + sectors);
-        Some(span)
-    })
-}
+use crate::units::{Division, Span};
 
 /// Consecutive units of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,22 +21,22 @@ pub struct Run {
 impl Run {
     /// A run of one unit.
     #[inline]
-    pub fn of(span: UnitSpan) -> Self {
-        Self { unit: span.unit, count: 1, first: span.first, sectors: span.sectors, at: span.at }
+    pub fn of(span: Span) -> Self {
+        Self { unit: span.page, count: 1, first: span.first, sectors: span.sectors, at: span.at }
     }
 
-    /// All of a request; `units` has the mapping unit as its page.
+    /// All of a request, divided into mapping units.
     #[inline]
-    pub fn whole(units: &Geometry, request: &Request) -> Self {
-        let (unit, first) = units.logical_page(request.sector);
+    pub fn whole(units: &Division, request: &Request) -> Self {
+        let (unit, first) = units.page_of(request.sector);
         let count = (first + request.sectors).div_ceil(units.page_sectors());
         Self { unit, count, first, sectors: request.sectors, at: 0 }
     }
 
     /// Adds the unit that follows.
     #[inline]
-    pub fn push(&mut self, span: UnitSpan) {
-        debug_assert_eq!(span.unit, self.unit + self.count);
+    pub fn push(&mut self, span: Span) {
+        debug_assert_eq!(span.page, self.unit + self.count);
         self.count += 1;
         self.sectors += span.sectors;
     }
@@ -103,18 +73,18 @@ mod tests {
     use super::*;
     use crate::request::Op;
 
-    fn units() -> Geometry {
-        Geometry::new(4096, 1, 1, 1).unwrap()
+    fn units() -> Division {
+        Division::by(8)
     }
 
     #[test]
     fn a_request_is_cut_into_units() {
         let request = Request { arrival_ns: 0, sector: 13, sectors: 12, op: Op::Write, handle: 0 };
-        let spans: Vec<_> = units_of(&units(), &request).map(|s| (s.unit, s.first, s.sectors, s.at)).collect();
+        let spans: Vec<_> = units().spans(&request).map(|s| (s.page, s.first, s.sectors, s.at)).collect();
         assert_eq!(spans, [(1, 5, 3, 0), (2, 0, 8, 3), (3, 0, 1, 11)]);
         let whole = Run::whole(&units(), &request);
         let mut pushed: Option<Run> = None;
-        for span in units_of(&units(), &request) {
+        for span in units().spans(&request) {
             match &mut pushed {
                 Some(run) => run.push(span),
                 None => pushed = Some(Run::of(span)),

@@ -5,7 +5,7 @@ use crate::part::random::below;
 use crate::region::log::{Collection, Log};
 use crate::region::ring::Ring;
 use crate::request::Op;
-use crate::units::RegionId;
+use crate::units::{Geometry, RegionId};
 
 type Device = (Checked<SimMedia>, Tiers<Log>, Ring);
 

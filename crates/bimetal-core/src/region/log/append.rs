@@ -1,0 +1,136 @@
+//! Where a page that is written goes: stream, die or lane, block.
+
+use super::{Log, Separation};
+use crate::media::{Cause, CellMode, Media, Part};
+use crate::units::{BlockId, Ppa};
+
+impl<P: Separation<N>, const N: usize> Log<P, N> {
+    /// Forgets the copy of a logical page, if there is one: its physical page can be collected. Returns the block's entry.
+    #[inline(always)]
+    pub(super) fn forget(&mut self, logical: u32) -> Option<usize> {
+        let page = self.table.clear(logical)?;
+        let place = self.blocks.place(self.table.geometry().block_of(page));
+        self.blocks.invalidate(place);
+        Some(place.entry as usize)
+    }
+
+    /// Programs a logical page that has no copy in a stream.
+    #[inline(always)]
+    pub(super) fn append<M: Media>(
+        &mut self,
+        media: &mut M,
+        (die, stream): (u32, usize),
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        self.make_room(media, die, stream);
+        let (block, page) = self.next_page(media, die, stream);
+        let page = self.table.geometry().ppa(block, page);
+        self.table.assign(logical, page);
+        self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
+        let is_full = self.fill(die, stream, 1);
+        self.program(media, page, parts, stream, cause);
+        if is_full {
+            self.summarise(media, page, stream);
+        }
+    }
+
+    /// Makes sure that a stream's next page has an erased block, if it takes one.
+    #[inline]
+    fn make_room<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
+        // Copies of a victim may have opened a block of the stream.
+        while self.blocks.needs_block(lane, stream) {
+            let collected = match self.separation.victim_at_limit(self.blocks.counts(), lane) {
+                Some(victim) => self.collect_entry(media, victim),
+                None => self.is_short(lane) && self.collect_victim(media, lane),
+            };
+            if !collected {
+                return;
+            }
+        }
+    }
+
+    /// The next page of a stream, in a new block where it needs one.
+    #[inline(always)]
+    pub(super) fn next_page<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) -> (BlockId, u32) {
+        if self.blocks.needs_block(lane, stream) {
+            self.open_block(media, lane, stream);
+        }
+        self.blocks.next_page(lane, stream)
+    }
+
+    fn open_block<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
+        let die = if P::POOLED { self.blocks.die_to_open(stream) } else { lane };
+        let mode = if P::MODES { self.mode_to_open(die, stream) } else { CellMode::Native };
+        let (block, erased_in) = self.blocks.open(die, lane, stream, mode);
+        if let Some(mode) = erased_in {
+            self.erase_block(media, block, mode);
+        }
+        self.separation.opened(self.blocks.entry(block), lane, stream);
+    }
+
+    /// The mode of the block that a stream opens: its own, as far as there is room for valid pages and the block is not the last that is
+    /// erased, which has to take all pages of a victim.
+    fn mode_to_open(&self, die: u32, stream: usize) -> CellMode {
+        let kept = if P::POOLED { self.blocks.victims().max(1) } else { 1 };
+        let can_be_slc = stream + 1 < N && self.erased(die) > kept && self.blocks.has_room_for_slc(die);
+        if can_be_slc { self.separation.mode(stream) } else { CellMode::Native }
+    }
+
+    /// The next `pages` pages of a stream's open block are filled. Returns whether it is full.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, die: u32, stream: usize, pages: u32) -> bool {
+        let sealed = self.blocks.fill(die, stream, pages);
+        if let Some(block) = sealed {
+            self.separation.sealed(self.blocks.entry(block));
+        }
+        sealed.is_some()
+    }
+
+    /// The same as [`Space::write`](crate::region::Space::write) where victims are collected in steps. Apart, so that the others are short.
+    #[inline(never)]
+    pub(super) fn write_in_steps<M: Media>(
+        &mut self,
+        media: &mut M,
+        stream: usize,
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        let die = self.blocks.next_die_in_stripes(self.table.geometry().stripe_pages);
+        self.append(media, (die, stream), logical, parts, cause);
+        self.collect_step(media, die);
+    }
+
+    /// The same where dies are pooled.
+    pub(super) fn write_pooled<M: Media>(
+        &mut self,
+        media: &mut M,
+        stream: usize,
+        logical: u32,
+        parts: &[Part<M::Data>],
+        cause: Cause,
+    ) {
+        let in_turn = || self.blocks.next_lane(self.table.geometry().stripe_pages);
+        let lane = self.separation.lane(logical).unwrap_or_else(in_turn);
+        while self.blocks.free_in_pool() < self.blocks.victims() {
+            // The room that a victim needs may be in the block that this page would go to.
+            self.collect_victim(media, 0);
+        }
+        self.append(media, (lane, stream), logical, parts, cause);
+        if let Some(page) = self.table.lookup(logical).filter(|_| !self.steps.is_empty()) {
+            // Dies with victims take turns as the pages of a block do.
+            let geometry = self.table.geometry();
+            self.collect_step(media, geometry.page_of(page) % geometry.dies);
+        }
+    }
+
+    /// Programs the summary of a block that is full with its data page `last`, if it has one.
+    #[cold]
+    pub(super) fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa, stream: usize) {
+        if self.blocks.data_pages() < self.table.geometry().pages_per_block {
+            self.program(media, Ppa(last.0 + 1), &[], stream, Cause::Meta);
+        }
+    }
+}

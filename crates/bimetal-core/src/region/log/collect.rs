@@ -1,0 +1,209 @@
+//! Collection: whole victims, steps of them between writes, or as many copies as there is time for.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::Open;
+use super::{Log, Separation};
+use crate::media::{CellMode, Media};
+use crate::region::page_table::{Run, ValidWord};
+use crate::region::valid_counts::ValidCounts;
+use crate::units::{BlockId, Geometry, Ppa};
+
+/// The victim of a die that is collected in steps.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Step {
+    /// Its valid pages when it was chosen.
+    valid: u32,
+    /// Copies that are due, times the pages that it gives.
+    owed: i64,
+}
+
+impl Step {
+    /// For each die of those that are collected in steps.
+    pub fn all(geometry: &Geometry) -> Vec<Self> {
+        vec![Self::default(); if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 }]
+    }
+}
+
+impl<P: Separation<N>, const N: usize> Log<P, N> {
+    /// Whether the pages of a victim go to several streams.
+    const MIXED: bool = P::POOLED && N > 1;
+
+    /// Copies up to `budget_pages` pages of victims, where erased blocks are fewest, and erases each that has none left. Returns how many
+    /// pages it copied; fewer than the budget if no block has an invalid page.
+    ///
+    /// So a scheme can spread collection over requests as it likes, however many blocks are erased.
+    pub fn collect<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
+        let mut copied = 0;
+        while copied < budget_pages {
+            let dies = if P::POOLED { 0..1 } else { 0..self.blocks.dies() };
+            let Some(die) = dies.min_by_key(|&die| self.erased(die)) else { break };
+            let Some(pages) = self.collect_pages(media, die, budget_pages - copied) else { break };
+            copied += pages;
+        }
+        copied
+    }
+
+    /// The same until a die, or the pool, has as many erased blocks as idle time is used for.
+    pub(super) fn collect_while_idle<M: Media>(&mut self, media: &mut M, die: u32, budget_pages: u32) -> u32 {
+        let mut copied = 0;
+        while copied < budget_pages && self.erased(die) < self.idle_blocks {
+            let Some(pages) = self.collect_pages(media, die, budget_pages - copied) else { break };
+            copied += pages;
+        }
+        copied
+    }
+
+    /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
+    /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
+    pub(super) fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
+        let (die, victim) = match self.blocks.victim(die) {
+            Some(victim) => (die, BlockId(victim.block)),
+            None if !self.is_short(die) => return,
+            None => {
+                let chosen = if P::POOLED { self.begin_collecting_pool() } else { self.victim_of_die(die) };
+                let Some(chosen) = chosen else { return };
+                chosen
+            }
+        };
+        let Step { valid, mut owed } = self.steps[die as usize];
+        let gain = i64::from(self.blocks.data_pages() - valid);
+        owed += i64::from(valid);
+        let mut run = Run::default();
+        while owed >= gain && self.blocks.valid_in(victim) > 0 {
+            owed -= self.copy_run(media, die, u32::MAX, &mut run) as i64 * gain;
+        }
+        self.steps[die as usize].owed = owed;
+        if self.blocks.valid_in(victim) == 0 {
+            self.erase(media, die, victim);
+        }
+    }
+
+    /// Moves the valid pages of a die's victim away, or of a pool's, and erases it; false if there is none.
+    pub(super) fn collect_victim<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
+        self.collect_pages(media, die, u32::MAX).is_some()
+    }
+
+    /// The same of a block that the policy has chosen, after that which its die collects already.
+    pub(super) fn collect_entry<M: Media>(&mut self, media: &mut M, entry: usize) -> bool {
+        let die = self.blocks.die_of(entry);
+        if self.blocks.victim(die).is_none() && self.begin_collecting(die, |_, _, _| Some(entry)).is_none() {
+            return false;
+        }
+        self.collect_victim(media, die)
+    }
+
+    /// Copies up to `most` pages of a die's victim, or of a pool's, and erases it if it has none left. Returns how many; none if there is
+    /// no victim.
+    fn collect_pages<M: Media>(&mut self, media: &mut M, die: u32, most: u32) -> Option<u32> {
+        let most = if P::AT_ONCE { u32::MAX } else { most };
+        let (die, victim) = if P::POOLED { self.victim_of_pool()? } else { self.victim_of_die(die)? };
+        let mut run = Run::default();
+        let mut left = most;
+        while left > 0 {
+            match self.copy_run(media, die, left, &mut run) {
+                0 => break,
+                copied => left -= copied as u32,
+            }
+        }
+        if self.blocks.valid_in(victim) == 0 {
+            self.erase(media, die, victim);
+        }
+        Some(most - left)
+    }
+
+    /// A die's victim, chosen now unless it has one.
+    fn victim_of_die(&mut self, die: u32) -> Option<(u32, BlockId)> {
+        let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
+        collecting.or_else(|| self.begin_collecting(die, P::victim)).map(|victim| (die, victim))
+    }
+
+    /// The victim of a pool that takes the fewest copies, chosen now if there is none.
+    fn victim_of_pool(&mut self) -> Option<(u32, BlockId)> {
+        self.blocks.emptiest_victim().or_else(|| self.begin_collecting_pool())
+    }
+
+    /// Chooses a victim on the die with the fewest erased blocks that has none and can have one.
+    fn begin_collecting_pool(&mut self) -> Option<(u32, BlockId)> {
+        if self.blocks.free_in_pool() <= self.blocks.victims() {
+            return None;
+        }
+        let mut last = None;
+        loop {
+            let die = self.blocks.fewest_erased(last)?;
+            if let Some(victim) = self.begin_collecting(die, P::victim) {
+                return Some((die, victim));
+            }
+            last = Some(die);
+        }
+    }
+
+    fn begin_collecting(
+        &mut self,
+        die: u32,
+        choose: impl FnOnce(&mut P, &mut ValidCounts, Range<usize>) -> Option<usize>,
+    ) -> Option<BlockId> {
+        let victim =
+            self.blocks.begin_collecting(die, |counts, entries| choose(&mut self.separation, counts, entries))?;
+        self.separation.collected(self.blocks.entry(victim));
+        if let Some(step) = self.steps.get_mut(die as usize) {
+            *step = Step { valid: self.blocks.valid_in(victim), owed: 0 };
+        }
+        Some(victim)
+    }
+
+    /// Copies up to `most` valid pages of a die's victim to consecutive pages of one stream's open block, as many as a run and that block
+    /// hold. `run` has their old places then. Returns how many.
+    #[inline]
+    fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, most: u32, run: &mut Run) -> usize {
+        let Some(victim) = self.blocks.victim(die) else { return 0 };
+        let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
+        let (pages, lane, stream) =
+            if P::POOLED { self.of_one_stream(pages, victim, die) } else { (pages, die, N - 1) };
+        let (block, page) = self.next_page(media, lane, stream);
+        let to = self.table.geometry().ppa(block, page);
+        self.table.move_run(pages, to, self.blocks.pages_left(lane, stream).min(most), run);
+        let copied = run.pages().len();
+        // Of several streams, pages between those that were moved may be left.
+        let last = if Self::MIXED { 0 } else { copied - 1 };
+        let next = self.table.geometry().page_of(run.pages()[last]) + 1;
+        self.blocks.moved(die, copied as u32, next);
+        if P::POOLED {
+            self.blocks.move_valid(BlockId(victim.block), block, copied as u32);
+        }
+        let is_full = self.fill(lane, stream, copied as u32);
+        self.copy_pages(media, run.pages(), to, stream);
+        self.copied_pages += copied as u64;
+        if is_full {
+            self.summarise(media, Ppa(to.0 + copied as u32 - 1), stream);
+        }
+        copied
+    }
+
+    /// Those of a pool's victim's pages that go to the same stream as the first of them, and its lane and stream. If that takes a block
+    /// and none is erased, they go to another one.
+    fn of_one_stream(&self, pages: ValidWord, victim: Open, die: u32) -> (ValidWord, u32, usize) {
+        let entry = self.blocks.entry(BlockId(victim.block));
+        let first = self.table.first_owner(pages);
+        let leaves = P::MODES && self.blocks.victim_leaves(die);
+        let stream_of = |logical| if leaves { N - 1 } else { self.separation.copied(logical, entry) };
+        let stream = stream_of(first);
+        let pages = if Self::MIXED { self.table.retain(pages, |logical| stream_of(logical) == stream) } else { pages };
+        // Copies go to the lanes in turn, victim by victim and word by word.
+        let in_turn = || (victim.block + victim.page / u64::BITS) % self.blocks.lanes();
+        let lane = self.separation.lane(first).unwrap_or_else(in_turn);
+        let takes_none = self.blocks.free_in_pool() > 0 || !self.blocks.needs_block(lane, stream);
+        let other = if takes_none { None } else { self.blocks.with_room() };
+        let (lane, stream) = other.unwrap_or((lane, stream));
+        (pages, lane, stream)
+    }
+
+    /// Erases a die's emptied victim.
+    fn erase<M: Media>(&mut self, media: &mut M, die: u32, victim: BlockId) {
+        let mode = if P::MODES { self.separation.erased(self.blocks.entry(victim)) } else { CellMode::Native };
+        self.erase_block(media, victim, mode);
+        self.blocks.end_collecting(die, mode);
+    }
+}
