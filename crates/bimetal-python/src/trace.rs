@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::request::Request;
-use bimetal_core::trace::{self, Action, Columns, DeviceChoice, Options, TimeUnit, TraceError};
+use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
 use bimetal_study::columns::{self, Columns};
 use bimetal_study::prepare::Workload;
 use bimetal_study::sweep::source::TraceSource;
@@ -64,7 +64,7 @@ impl Trace {
                 format: format.map(trace::format).transpose()?,
                 devices: volumes.map_or(DeviceChoice::All, DeviceChoice::Only),
                 time_unit: time_unit.map(str::parse::<TimeUnit>).transpose()?,
-                columns: columns.map(str::parse::<Columns>).transpose()?,
+                columns: columns.map(str::parse::<trace::Columns>).transpose()?,
                 action: action.map(str::parse::<Action>).transpose()?,
             })
         };
