@@ -22,20 +22,6 @@ mod tests {
         "bimetal-core/save: table",
         "bimetal-core/trace: error",
         "bimetal-core/trace: options",
-        "bimetal-study/advise: parts",
-        "bimetal-study/advise: space",
-        "bimetal-study/html: axis",
-        "bimetal-study/html: chart",
-        "bimetal-study/html: comparison",
-        "bimetal-study/html: over_time",
-        "bimetal-study/html: page",
-        "bimetal-study/html: table",
-        "bimetal-study/html: times",
-        "bimetal-study/sweep: export",
-        "bimetal-study/sweep: parquet_file",
-        "bimetal-study/sweep: point",
-        "bimetal-study/sweep: row",
-        "bimetal-study/sweep: source",
     ];
 
     /// Names from the root of a crate, or as they are written: `["store", "map"]`.
