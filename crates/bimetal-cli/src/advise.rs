@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use bimetal_study::advise::answer::{Answer, Choice, DrivesToBuy, PriceStep, Sensitivity, WEAR, response_of};
+use bimetal_study::advise::asked::Asked;
 use bimetal_study::advise::prices::PriceList;
-use bimetal_study::advise::space::Asked;
 use bimetal_study::advise::{Question, advise, replay};
 use bimetal_study::sweep::source::TraceSource;
 

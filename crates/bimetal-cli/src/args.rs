@@ -12,7 +12,7 @@ use bimetal_core::replay::Arrivals;
 use bimetal_core::trace::{self, Action, Columns, Format, TimeUnit};
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
-use bimetal_study::ranking::Sort;
+use bimetal_study::ranking::{ORDERS, Sort};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use live::{
@@ -232,8 +232,8 @@ pub struct CompareArgs {
     #[arg(
         long,
         value_name = "ORDER",
-        default_value = Sort::ALL[0].0,
-        value_parser = PossibleValuesParser::new(Sort::ALL.map(|(name, _, _)| name)).try_map(|name| name.parse::<Sort>()),
+        default_value_t,
+        value_parser = PossibleValuesParser::new(ORDERS.iter().map(|order| order.name.as_str())).try_map(|name| name.parse::<Sort>()),
         help_heading = "Output options"
     )]
     pub sort: Sort,

@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
-use bimetal_core::report::{OpFigures, Report, ResponseFigures, StreamFigures};
+use bimetal_core::report::{KeyFigures, OpFigures, Report, ResponseFigures, StreamFigures};
 use bimetal_study::compare::{Entry, Relative};
-use bimetal_study::headline;
+use bimetal_study::{headline, scale};
 
-use crate::number::{
-    self, EXTRAPOLATED, LIVES, NOTHING, RATES, SIZES, TIMES, common_unit, dollars, percent, significant, thousands,
-    with_unit,
-};
+use crate::number::{self, NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
 use crate::table::{Grid, width};
 
 /// The table.
@@ -89,9 +86,6 @@ fn devices(grid: &mut Grid, entries: &[Entry]) {
     }
     let spare = |entry: &Entry| if entry.disks.is_empty() { percent(entry.spare) } else { NOTHING.to_owned() };
     grid.row("spare area", entries.iter().map(spare).collect());
-    let cost = |entry: &Entry| dollars(entry.report.cost_usd);
-    grid.row("cost (USD)", entries.iter().map(cost).collect());
-    beside_the_first(grid, "cost by that of", entries, |relative| relative.cost);
 }
 
 /// A row of figures that share a unit, named in the label.
@@ -141,23 +135,17 @@ fn times(grid: &mut Grid, entries: &[Entry]) {
     grid.row("busiest", entries.iter().map(busiest).collect());
 }
 
-/// A label, which of the [`Times`] it is of, and the figure.
-type TimeRow = (&'static str, usize, fn(&ResponseFigures) -> f64);
-
 /// Rows of times in one unit.
 fn times_of(grid: &mut Grid, entries: &[Entry], title: &str, of: fn(&Entry) -> Times<'_>) {
     let all = || entries.iter().filter_map(of);
     let (unit, us) = common_unit(TIMES, all().map(|[all, ..]| all.mean), 1.0);
     grid.section(&format!("{title} ({unit})"));
-    let rows: [TimeRow; 5] = [
-        ("mean", 0, |figures| figures.mean),
-        ("99th percentile", 0, |figures| figures.p99),
-        ("longest", 0, |figures| figures.max),
-        ("mean of reads", 1, |figures| figures.mean),
-        ("mean of writes", 2, |figures| figures.mean),
-    ];
+    let shown = |kind: usize| ResponseFigures::ALL.iter().filter(move |figure| kind == 0 || figure.name == "mean");
+    let rows = ["", " of reads", " of writes"].into_iter().enumerate();
+    let rows =
+        rows.flat_map(|(kind, of)| shown(kind).map(move |figure| (format!("{}{of}", figure.title), kind, figure.of)));
     for (label, kind, value) in rows {
-        let served = |kinds: [&ResponseFigures; 3]| (kinds[kind].count > 0).then(|| value(kinds[kind]));
+        let served = |kinds: [&ResponseFigures; 3]| if kinds[kind].count > 0 { value(kinds[kind]) } else { None };
         let values: Vec<Option<f64>> = entries.iter().map(|entry| of(entry).and_then(served)).collect();
         if values.iter().any(Option::is_some) {
             let shown = |value: Option<f64>| value.map_or_else(nothing, |value| significant(value / us));
@@ -183,8 +171,14 @@ fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl
 }
 
 fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
-    grid.section("Wear and energy");
-    scaled(grid, "write amplification", &[("x", 1.0)], entries, |report| report.write_amplification);
+    grid.section("Wear, energy and cost");
+    for figure in KeyFigures::ALL {
+        if entries.iter().any(|entry| (figure.of)(&entry.report.key_figures).is_some()) {
+            let (unit, size) = scale::of_figure(entries, figure);
+            let shown = entries.iter().map(|entry| headline::shown(entry, figure, size));
+            grid.row(number::labelled(figure.title, unit), shown.collect());
+        }
+    }
     for name in region_names(entries) {
         let has = |report: &Report| report.wear_of(name).is_some();
         let erases = |entry: &Entry| {
@@ -208,11 +202,8 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
         let ratio = |entry: &Entry| entry.phi.map_or_else(|| NOTHING.to_owned(), significant);
         grid.row("life used, more by less worn region", entries.iter().map(ratio).collect());
     }
-    scaled(grid, "host writes until worn", SIZES, entries, |report| report.lifetime_host_bytes);
-    let mark = if entries.iter().any(Entry::is_extrapolated) { EXTRAPOLATED } else { "" };
-    scaled(grid, &format!("{mark}life at the trace's rate"), LIVES, entries, |report| report.lifetime_years);
-    scaled(grid, "energy", &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)], entries, |report| Some(report.energy_j));
-    beside_the_first(grid, "energy by that of", entries, |relative| relative.energy);
+    beside_the_first(grid, "energy relative to", entries, |relative| relative.energy);
+    beside_the_first(grid, "cost relative to", entries, |relative| relative.cost);
 }
 
 /// What the host wrote and what was copied by stream, where a scheme has several in a region.

@@ -1,14 +1,11 @@
 //! The figures of one scheme in full.
 
-use bimetal_core::report::{IntervalFigures, MetricFigures, Overload, Report, ResponseFigures};
+use bimetal_core::report::{Figure, IntervalFigures, KeyFigures, MetricFigures, Overload, Report, ResponseFigures};
 use bimetal_study::compare::Entry;
-use bimetal_study::headline;
 use bimetal_study::listing::{self, Listing, Rows, Sheet};
+use bimetal_study::{headline, scale};
 
-use crate::number::{
-    self, EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, percent, significant, thousands,
-    with_unit,
-};
+use crate::number::{self, IN_BURSTS, NOTHING, TIMES, common_unit, percent, significant, thousands, with_unit};
 use crate::table::{bold, broken, pairs, plain, remark, right_aligned, sheet, sparkline, width};
 
 /// All tables.
@@ -32,9 +29,6 @@ fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| NOTHING.to_owned(), show)
 }
 
-/// Columns in front of the values of [`summary`].
-const VALUE: usize = 28;
-
 fn summary(entry: &Entry) -> String {
     let report = &entry.report;
     let regions = entry.regions.iter().map(|region| format!("{} {}", region.name, percent(region.busy)));
@@ -42,12 +36,8 @@ fn summary(entry: &Entry) -> String {
     let mut rows = vec![
         ("simulated time", with_unit(TIMES, report.simulated_s * 1e6)),
         ("busy", regions.chain(disks).collect::<Vec<_>>().join(", ")),
-        ("write amplification", optional(report.write_amplification, |value| format!("{} x", significant(value)))),
-        ("host writes until worn", optional(report.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
-        ("life at the trace's rate", life(entry)),
-        ("energy", format!("{} J", significant(report.energy_j))),
-        ("cost", format!("{} USD", dollars(report.cost_usd))),
     ];
+    rows.extend(KeyFigures::ALL.iter().map(|figure| (figure.title, key_figure(entry, figure))));
     if entry.falls_behind() {
         let trend = &report.load.response_trend_us;
         let (late, most) = (number::behind(entry.backlog_s), trend.last().copied().unwrap_or_default());
@@ -59,19 +49,21 @@ fn summary(entry: &Entry) -> String {
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
     let parameters = parameters.collect::<Vec<_>>();
     if !parameters.is_empty() {
-        rows.push(("parameters", broken(&parameters.join(" "), width() - VALUE).join(&format!("\n{:VALUE$}", ""))));
+        // Under the first of them, behind the indent, the longest label and a gap.
+        let column = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0) + 4;
+        rows.push(("parameters", broken(&parameters.join(" "), width() - column).join(&format!("\n{:column$}", ""))));
     }
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }
 
-/// The life, with how much was written to know it where that is little.
-fn life(entry: &Entry) -> String {
-    let Some(years) = entry.report.lifetime_years else { return NOTHING.to_owned() };
-    if !entry.is_extrapolated() {
-        return with_unit(LIVES, years);
+/// A figure with its unit, and with how much was written to know it where that is little.
+fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
+    let (unit, size) = scale::of_figure(std::slice::from_ref(entry), figure);
+    let text = format!("{} {unit}", headline::shown(entry, figure, size));
+    if !(figure.is_extrapolated() && entry.is_extrapolated()) {
+        return text.trim_end().to_owned();
     }
-    let overwrites = significant(entry.lifetime_overwrites);
-    format!("{EXTRAPOLATED}{} (from {overwrites} overwrites; use --repeat)", with_unit(LIVES, years))
+    format!("{text} (from {} overwrites; use --repeat)", significant(entry.lifetime_overwrites))
 }
 
 /// What the times of the main replay are.
@@ -104,12 +96,20 @@ fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
     let kinds = || kinds.into_iter().filter(|(_, figures)| figures.count > 0);
     let (unit, us) = common_unit(TIMES, kinds().map(|(_, figures)| figures.mean), 1.0);
     let row = |(name, figures): (&str, &ResponseFigures)| {
-        let ResponseFigures { count, mean, p50, p95, p99, p999, max } = *figures;
-        let times = [mean, p50, p95, p99, p999, max].map(|value| format!("{mark}{}", significant(value / us)));
-        [name.to_owned(), thousands(count)].into_iter().chain(times).collect()
+        let time = |figure: &Figure<ResponseFigures>| {
+            optional((figure.of)(figures), |us_of| format!("{mark}{}", significant(us_of / us)))
+        };
+        [name.to_owned(), thousands(figures.count)].into_iter().chain(ResponseFigures::ALL.iter().map(time)).collect()
     };
-    let mean = format!("mean ({unit})");
-    let heads = ["", "count", &mean, "median", "95 %", "99 %", "99.9 %", "longest"];
+    // The unit is said once, for all columns.
+    let head = |(nth, figure): (usize, &Figure<ResponseFigures>)| {
+        if nth == 0 { number::labelled(figure.head, unit) } else { figure.head.to_owned() }
+    };
+    let heads: Vec<String> = ["".to_owned(), "count".to_owned()]
+        .into_iter()
+        .chain(ResponseFigures::ALL.iter().enumerate().map(head))
+        .collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     plain(&right_aligned(&heads, 1), kinds().map(row).collect())
 }
 

@@ -7,6 +7,7 @@ use bimetal_papers::catalogue::PaperItem;
 use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
 use bimetal_study::compare::Comparison;
 use bimetal_study::sweep::export::Cell;
+use bimetal_study::sweep::row::Row;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
@@ -22,11 +23,13 @@ pub struct Output {
     pub schema: fn() -> Schema,
 }
 
-/// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known.
-pub const OUTPUTS: [Output; 10] = [
+/// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known; a line of the file
+/// that its results are kept in has a form of its own.
+pub const OUTPUTS: [Output; 11] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
     Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },
+    Output { name: "sweep-results", schema: of::<Row> },
     Output { name: "list-schemes", schema: of::<Vec<SchemeItem>> },
     Output { name: "list-chips", schema: of::<Vec<ChipItem>> },
     Output { name: "list-drives", schema: of::<Vec<DriveItem>> },

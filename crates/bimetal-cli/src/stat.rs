@@ -64,8 +64,11 @@ fn text(health: &Health) -> String {
             "host has written",
             format!("{} in {} requests", size(health.host_write_bytes), thousands(smart.host_write_commands)),
         ),
-        ("write amplification", optional(device.write_amplification, |value| format!("{} x", significant(value)))),
-        ("host writes until worn", optional(device.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
+        (
+            "write amplification",
+            optional(device.key_figures.write_amplification, |value| format!("{} x", significant(value))),
+        ),
+        ("host writes until worn", optional(device.key_figures.lifetime_host_bytes, |bytes| with_unit(SIZES, bytes))),
         ("life used", format!("{} %", smart.percent_used)),
         ("modelled responses", responses(&device.response_us)),
         ("media errors", thousands(smart.media_errors)),

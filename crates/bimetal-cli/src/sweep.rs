@@ -79,7 +79,7 @@ fn write(args: &SweepArgs, rows: &[Row]) -> Result<(), Failure> {
     #[cfg(feature = "parquet")]
     if let Some(path) = &args.parquet {
         let mut bytes = Vec::new();
-        table.write_parquet(&mut bytes)?;
+        bimetal_study::sweep::parquet_file::write(&table, &mut bytes)?;
         output::write_file(path, &bytes)?;
     }
     if args.json.json.is_some() {
@@ -146,7 +146,9 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
     let mut best = pareto::of_group(rows, group, &pareto::USUAL);
     let figures = |at: &usize| rows[*at].figures.as_ref();
     best.sort_by(|a, b| {
-        let order = |at: &usize| figures(at).map_or((0.0, 0.0), |figures| (figures.cost_usd, figures.response_us.mean));
+        let order = |at: &usize| {
+            figures(at).map_or((0.0, 0.0), |figures| (figures.key_figures.cost_usd, figures.response_us.mean))
+        };
         let (a, b) = (order(a), order(b));
         a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
@@ -160,14 +162,15 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
     best.truncate(FRONT_SHOWN);
     let of = || best.iter().filter_map(figures);
     let (time, us) = common_unit(TIMES, of().map(|figures| figures.response_us.mean), 1.0);
-    let (life, years) = common_unit(LIVES, of().filter_map(|figures| figures.lifetime_years), 1.0);
+    let (life, years) = common_unit(LIVES, of().filter_map(|figures| figures.key_figures.lifetime_years), 1.0);
     let row = |at: &usize| {
         let figures = figures(at)?;
         let mark = if figures.overload == Default::default() { "" } else { IN_BURSTS };
-        let lives = figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |value| significant(value / years));
+        let lives =
+            figures.key_figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |value| significant(value / years));
         let point = &rows[*at].point;
         let mut cells = vec![varying.short(point)];
-        cells.push(dollars(figures.cost_usd));
+        cells.push(dollars(figures.key_figures.cost_usd));
         cells.extend(
             [figures.response_us.mean, figures.response_us.p99]
                 .map(|value| format!("{mark}{}", significant(value / us))),

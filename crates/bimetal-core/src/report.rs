@@ -7,7 +7,9 @@
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
 
+mod figure;
 mod intervals;
+mod key;
 mod load;
 mod streams;
 mod wear;
@@ -17,16 +19,18 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::chip::Chip;
 use crate::ledger::{DiskCounts, FaultCounts, Row};
 use crate::media::{Cause, CellMode, DiskOp, FlashOp, Volume};
-use crate::model::chang::operation_uj;
 use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Outcome, Responses};
-use crate::request::{Op, PAGE_BYTES, Request, SECTOR_BYTES};
+use crate::request::{Op, PAGE_BYTES, Request};
 use crate::scheme::Metrics;
 use crate::units::Geometry;
-use wear::{WearGroup, wear_groups};
+use figure::figures;
+use wear::wear_groups;
 
+pub use figure::{Better, Figure, Shown, Unit};
 pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
+pub use key::{KeyFigures, cost_usd, energy_j};
 pub use load::{LoadFigures, Overload};
 pub use streams::StreamFigures;
 pub use wear::{EraseBin, WearFigures};
@@ -102,23 +106,23 @@ impl TraceFacts {
     }
 }
 
-/// Response times in microseconds; all 0 where `count` is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ResponseFigures {
-    /// Number of requests.
-    pub count: u64,
-    /// Mean, exact.
-    pub mean: f64,
-    /// Median; percentiles have three significant digits.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// Longest, exact.
-    pub max: f64,
+figures! {
+    /// Response times in microseconds; all 0 where `count` is 0.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+    pub struct ResponseFigures(count: u64 = "Number of requests.") {
+        /// Mean, exact.
+        mean: f64 = "mean", "mean", Microsecond, Lower, Shown::Table(0);
+        /// Median; percentiles have three significant digits.
+        p50: f64 = "median", "median", Microsecond, Lower, Shown::Page;
+        /// 95th percentile.
+        p95: f64 = "95th percentile", "95 %", Microsecond, Lower, Shown::Page;
+        /// 99th percentile.
+        p99: f64 = "99th percentile", "99 %", Microsecond, Lower, Shown::Table(1);
+        /// 99.9th percentile.
+        p999: f64 = "99.9th percentile", "99.9 %", Microsecond, Lower, Shown::Page;
+        /// Longest, exact.
+        max: f64 = "longest", "longest", Microsecond, Lower, Shown::Details;
+    }
 }
 
 impl ResponseFigures {
@@ -201,21 +205,9 @@ pub struct Report {
     pub streams: Vec<StreamFigures>,
     /// Erase counts by region.
     pub wear: Vec<WearFigures>,
-    /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
-    /// flash; `None` where the host wrote nothing.
-    pub write_amplification: Option<f64>,
-    /// Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5), and
-    /// for disks power x time of accesses.
-    pub energy_j: f64,
-    /// Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
-    pub cost_usd: f64,
-    /// Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not
-    /// the worst block, because how evenly a scheme wears is shown by [`WearFigures`] and a device replaces single
-    /// blocks. Extrapolated from the measured passes; `None` where they wrote or erased nothing.
-    pub lifetime_host_bytes: Option<f64>,
-    /// The same in years of 365.25 days at the rate at which the trace writes, whatever its replay's speed; `None` also
-    /// where the trace has no duration.
-    pub lifetime_years: Option<f64>,
+    /// What the device comes to.
+    #[serde(flatten)]
+    pub key_figures: KeyFigures,
     /// The scheme's own figures.
     #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub metrics: MetricFigures,
@@ -238,11 +230,7 @@ impl Report {
         trace: &TraceFacts,
     ) -> Self {
         debug_assert_eq!(regions.len(), outcome.ledger.erases.len());
-        let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
-        let programmed = programmed_bytes(regions, outcome) as f64;
         let groups = wear_groups(regions, outcome);
-        let lifetime_host_bytes = lifetime_host_bytes(&groups, outcome);
-        let bytes_per_s = finite(trace.write_bytes as f64 / trace.duration_s).filter(|&rate| rate > 0.0);
         Self {
             scheme: scheme.into(),
             response_us: ResponseFigures::of(&outcome.reads.merged(&outcome.writes)),
@@ -253,11 +241,7 @@ impl Report {
             ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
             streams: streams::figures(regions, &outcome.ledger.rows),
             wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
-            write_amplification: finite(programmed / host_bytes),
-            energy_j: energy_j(regions, &outcome.ledger.rows) + disk_energy_j(disks, &outcome.ledger.disks),
-            cost_usd: cost_usd(regions) + disk_cost_usd(disks),
-            lifetime_host_bytes,
-            lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
+            key_figures: KeyFigures::of(regions, disks, &groups, outcome, trace),
             metrics: MetricFigures::of(&outcome.metrics),
             controller: MetricFigures::of(&outcome.controller),
             intervals: intervals::figures(regions, disks, outcome),
@@ -299,34 +283,12 @@ pub fn phi(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
 /// `ES`, the paper's energy-saving ratio (Chang 2010, section 5.1): energy of the hybrid device by that of the
 /// conventional one; 0.54 saves 46 %. `None` where the conventional device has done nothing.
 pub fn energy_saving(conventional: &Report, hybrid: &Report) -> Option<f64> {
-    finite(hybrid.energy_j / conventional.energy_j)
+    finite(hybrid.key_figures.energy_j / conventional.key_figures.energy_j)
 }
 
 /// `EC`, extra-cost ratio (Chang 2010, section 5.1): price of the hybrid device's flash by that of the conventional one.
 pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
-    finite(hybrid.cost_usd / conventional.cost_usd)
-}
-
-/// Energy of all operations in joules: for each, supply voltage x current x array and channel time.
-pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
-    rows.iter().map(|row| operation_uj(regions[row.region].chip, row.busy().as_us()) / 1e6).sum()
-}
-
-/// Price of all flash in US dollars: capacity, spare area included, x price.
-pub fn cost_usd(regions: &[RegionDescription<'_>]) -> f64 {
-    let gib = |region: &RegionDescription<'_>| region.geometry.capacity_bytes() as f64 / (1u64 << 30) as f64;
-    regions.iter().map(|region| gib(region) * region.chip.usd_per_gib).sum()
-}
-
-/// Energy of all accesses in joules: power of the working drive x time.
-fn disk_energy_j(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> f64 {
-    disks.iter().zip(counts).map(|(disk, counts)| disk.volume.drive.active_w * counts.busy().as_us() / 1e6).sum()
-}
-
-/// Price of as much of each drive as data are on, in US dollars.
-fn disk_cost_usd(disks: &[DiskDescription<'_>]) -> f64 {
-    let gib = |volume: &Volume| (volume.sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
-    disks.iter().map(|disk| gib(disk.volume) * disk.volume.drive.usd_per_gib).sum()
+    finite(hybrid.key_figures.cost_usd / conventional.key_figures.cost_usd)
 }
 
 /// A finite number, or nothing.
@@ -400,17 +362,6 @@ fn disk_ops(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> Vec<OpFigur
     figures
 }
 
-fn programmed_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> u64 {
-    let rows = &outcome.ledger.rows;
-    rows.iter().map(|row| row.counts.total(FlashOp::Program) * op_bytes(regions, row, FlashOp::Program)).sum()
-}
-
-fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f64> {
-    let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
-    let worn = groups.iter().map(|group| group.measured(&outcome.ledger.rows).1 / group.counts.len().max(1) as f64);
-    finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
-}
-
 fn faults(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<FaultFigures> {
     let failed = outcome.ledger.faults.iter().zip(regions).filter(|&(&counts, _)| counts != FaultCounts::default());
     failed.map(|(&counts, region)| FaultFigures { region: region.name.into(), counts }).collect()
@@ -464,16 +415,16 @@ mod tests {
         assert_eq!(report.read_us.count, 1000);
         assert_eq!(report.read_us.max, 60.0);
         assert!(erases > 0 && programs >= 3000);
-        assert_eq!(report.write_amplification, Some(programs as f64 / 3000.0));
+        assert_eq!(report.key_figures.write_amplification, Some(programs as f64 / 3000.0));
         let energy_uj = reads as f64 * 2.97 + programs as f64 * 39.6 + erases as f64 * 74.25;
-        assert!((report.energy_j * 1e6 - energy_uj).abs() < 1e-6 * energy_uj);
-        assert_eq!(report.cost_usd, 3.0 * 16.0 * 512.0 / (1 << 20) as f64);
+        assert!((report.key_figures.energy_j * 1e6 - energy_uj).abs() < 1e-6 * energy_uj);
+        assert_eq!(report.key_figures.cost_usd, 3.0 * 16.0 * 512.0 / (1 << 20) as f64);
         let time_us: f64 = report.ops.iter().map(|row| row.time_us).sum();
         assert!((time_us - report.simulated_s * 1e6).abs() < 1.0, "one die at depth 1 is never idle");
-        let lifetime = report.lifetime_host_bytes.unwrap();
+        let lifetime = report.key_figures.lifetime_host_bytes.unwrap();
         assert!((lifetime - 3000.0 * 4096.0 * 10_000.0 * 16.0 / erases as f64).abs() < 1.0);
         let years = lifetime / (3000.0 * 4096.0 / 3.999) / YEAR_S;
-        assert!((report.lifetime_years.unwrap() / years - 1.0).abs() < 1e-12);
+        assert!((report.key_figures.lifetime_years.unwrap() / years - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -489,7 +440,14 @@ mod tests {
     #[test]
     fn nothing_undefined_is_a_number() {
         let idle = replayed(&[], &Plan { intervals: 3, ..Plan::default() });
-        assert_eq!((idle.write_amplification, idle.lifetime_host_bytes, idle.lifetime_years), (None, None, None));
+        assert_eq!(
+            (
+                idle.key_figures.write_amplification,
+                idle.key_figures.lifetime_host_bytes,
+                idle.key_figures.lifetime_years
+            ),
+            (None, None, None)
+        );
         assert_eq!(idle.response_us, ResponseFigures::default());
         assert_eq!(idle.ops, []);
         let busy = replayed(&writes(400), &Plan::default());
@@ -504,7 +462,7 @@ mod tests {
         let report = replayed(&writes(4000), &Plan::default());
         let mut slower = report.clone();
         slower.response_us.mean *= 1.8;
-        slower.energy_j *= 2.0;
+        slower.key_figures.energy_j *= 2.0;
         assert!((response_speedup(&slower, &report).unwrap() - 1.8).abs() < 1e-12);
         assert_eq!(energy_saving(&slower, &report), Some(0.5));
         assert_eq!(extra_cost(&slower, &report), Some(1.0));

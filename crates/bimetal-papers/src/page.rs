@@ -1,6 +1,7 @@
 //! The papers' tables and figures: what came out beside what is printed, and which claims hold.
 
-use bimetal_study::html::page::{Page, escape};
+use bimetal_study::html::markup::escape;
+use bimetal_study::html::page::Page;
 use bimetal_study::html::table::Table;
 
 use crate::claim::{Claim, Figure, Verdict};

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bimetal_core::units::ByteSize;
 use bimetal_study::advise::answer::{Answer, response_of};
+use bimetal_study::advise::asked::Asked;
 use bimetal_study::advise::goals::{Goal, Measure};
 use bimetal_study::advise::offered::OfferedLoad;
 use bimetal_study::advise::prices::PriceList;
-use bimetal_study::advise::space::Asked;
 use bimetal_study::advise::{self, AdviceError, Phase, Question};
 use bimetal_study::{arrivals, html};
 use pyo3::prelude::*;

@@ -270,7 +270,7 @@ impl Rows {
 
     /// The table as Parquet.
     fn parquet(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        self.written(py, |table, to| table.write_parquet(to))
+        self.written(py, |table, to| bimetal_study::sweep::parquet_file::write(table, to))
     }
 
     /// The page. The command is shown as what makes it again.

@@ -22,6 +22,11 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// A diagram of bars or marks, by names.
+    pub fn by_name(title: impl Into<String>, kind: PlotKind, names: &str, values: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.into(), kind, x: Axis::linear(names), y: values, series }
+    }
+
     /// Whether it has no point.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(Series::is_empty)

@@ -1,13 +1,13 @@
 //! What each scheme of a comparison comes down to: the figures that fit on a line.
 
-use bimetal_core::report::{Overload, Report, ResponseFigures};
+use bimetal_core::report::{Figure, KeyFigures, Overload, ResponseFigures, Shown};
 
 use crate::arrivals;
 use crate::compare::Entry;
 use crate::listing::{Rows, Sheet};
-use crate::number::{EXTRAPOLATED, IN_BURSTS, NOTHING, ON_FRONT, behind, dollars, significant};
+use crate::number::{EXTRAPOLATED, IN_BURSTS, NOTHING, ON_FRONT, behind, in_unit, significant};
 use crate::ranking::{Group, Ranking};
-use crate::scale::Scale;
+use crate::scale::{self, Scale};
 
 /// A column: its head and a value for each scheme, in the order of the results.
 pub type Column = (String, Vec<String>);
@@ -35,63 +35,78 @@ fn has_both(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.service_beside().is_some())
 }
 
-/// How long the life is, marked where too little was written to know it well.
-pub(crate) fn life(entry: &Entry, shown: impl Fn(f64) -> String) -> Option<String> {
-    let mark = if entry.is_extrapolated() { EXTRAPOLATED } else { "" };
-    entry.report.lifetime_years.map(|years| format!("{mark}{}", shown(years)))
+/// A figure of a scheme in a unit of that size, marked where it is extrapolated from little.
+pub fn shown(entry: &Entry, figure: &Figure<KeyFigures>, size: f64) -> String {
+    let mark = if figure.is_extrapolated() && entry.is_extrapolated() { EXTRAPOLATED } else { "" };
+    let value = (figure.of)(&entry.report.key_figures);
+    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{mark}{}", in_unit(figure.unit, value / size)))
 }
 
-/// Mean and 99th percentile of the service times.
+/// The figures that are columns of the table, from left to right.
+fn in_table<F>(all: &'static [Figure<F>]) -> Vec<&'static Figure<F>> {
+    let place = |figure: &&Figure<F>| if let Shown::Table(place) = figure.shown { Some(place) } else { None };
+    let mut columns: Vec<&Figure<F>> = all.iter().filter(|figure| place(figure).is_some()).collect();
+    columns.sort_by_key(place);
+    columns
+}
+
+/// Columns of the service times.
 fn service_columns(entries: &[Entry], time: (&str, f64)) -> Vec<Column> {
-    let column = |name: &str, value: fn(&ResponseFigures) -> f64| {
+    let column = |figure: &Figure<ResponseFigures>| {
         let shown = |entry: &Entry| {
-            let service = entry.service_us.as_ref();
-            service.map_or_else(|| NOTHING.to_owned(), |service| significant(value(service) / time.1))
+            let value = entry.service_us.as_ref().and_then(figure.of);
+            value.map_or_else(|| NOTHING.to_owned(), |us| significant(us / time.1))
         };
-        (format!("service ({})\n{name}", time.0), entries.iter().map(shown).collect())
+        (format!("service ({})\n{}", time.0, figure.head), entries.iter().map(shown).collect())
     };
-    vec![column("mean", |service| service.mean), column("99 %", |service| service.p99)]
+    in_table(ResponseFigures::ALL).into_iter().map(column).collect()
 }
 
-/// Mean and 99th percentile of the times of the main replay. A device that falls behind has none, and one that does so in
-/// bursts has them marked.
+/// Columns of the times of the main replay. A device that falls behind has none, and one that does so in bursts has them marked.
 fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column> {
     let in_time = |us: f64| significant(us / time.1);
-    let marked = |entry: &Entry, text: String| match entry.report.load.overload {
-        Overload::Bursts => format!("{IN_BURSTS}{text}"),
-        Overload::None | Overload::Growing => text,
-    };
     let with_spread = is_spread(entries);
     let sign = if has_both(entries) { "±" } else { " ± " };
-    let mean = |entry: &Entry| {
-        let Some(mean_us) = entry.mean_us() else { return format!("{words} {}", behind(entry.backlog_s)) };
+    let spread = |entry: &Entry| {
         let spread = entry.spread.filter(|_| with_spread);
-        let half = spread.map_or_else(String::new, |spread| format!("{sign}{}", in_time(spread.half_range_us())));
-        marked(entry, in_time(mean_us) + &half)
-    };
-    // An empty cell is taken by the one before it.
-    let p99 = |entry: &Entry| match entry.falls_behind() {
-        true => String::new(),
-        false => marked(entry, in_time(entry.report.response_us.p99)),
+        spread.map_or_else(String::new, |spread| format!("{sign}{}", in_time(spread.half_range_us())))
     };
     let name = entries.first().map_or("response", |entry| time_name(&entry.arrivals));
-    vec![
-        (format!("{name} ({})\nmean", time.0), entries.iter().map(mean).collect()),
-        (format!("{name} ({})\n99 %", time.0), entries.iter().map(p99).collect()),
-    ]
+    let column = |(nth, figure): (usize, &Figure<ResponseFigures>)| {
+        let shown = |entry: &Entry| {
+            let mark = if entry.report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
+            match (nth, entry.mean_us()) {
+                (0, None) => format!("{words} {}", behind(entry.backlog_s)),
+                // An empty cell is taken by the one before it.
+                (_, None) => String::new(),
+                (0, Some(mean_us)) => format!("{mark}{}{}", in_time(mean_us), spread(entry)),
+                _ => (figure.of)(&entry.report.response_us)
+                    .map_or_else(|| NOTHING.to_owned(), |us| format!("{mark}{}", in_time(us))),
+            }
+        };
+        (format!("{name} ({})\n{}", time.0, figure.head), entries.iter().map(shown).collect())
+    };
+    in_table(ResponseFigures::ALL).into_iter().enumerate().map(column).collect()
 }
 
-/// Service times, responses, write amplification, life, cost; of one kind of times also the speed-up over the first scheme.
+/// Columns of the other figures, each in one unit.
+fn figure_columns(entries: &[Entry]) -> Vec<Column> {
+    let column = |figure: &Figure<KeyFigures>| {
+        let (unit, size) = scale::of_figure(entries, figure);
+        let head = if unit.is_empty() { figure.head.to_owned() } else { format!("{}\n({unit})", figure.head) };
+        (head, entries.iter().map(|entry| shown(entry, figure, size)).collect())
+    };
+    in_table(KeyFigures::ALL).into_iter().map(column).collect()
+}
+
+/// Service times, responses, the other figures; of one kind of times also the speed-up over the first scheme.
 fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
-    let Scale { time, service, life: (unit, years) } = Scale::of(entries);
-    let optional = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), significant);
+    let Scale { time, service, .. } = Scale::of(entries);
     let speed_up = |entry: &Entry| {
         let of_first = || entry.mean_us().map(|_| 1.0);
         let ratio = entry.relative.as_ref().map_or_else(of_first, |relative| relative.response_speedup);
         ratio.map_or_else(|| NOTHING.to_owned(), speed_up)
     };
-    let lives = |entry: &Entry| life(entry, |value| significant(value / years)).unwrap_or_else(|| NOTHING.to_owned());
-    let of = |value: &dyn Fn(&Report) -> String| entries.iter().map(|entry| value(&entry.report)).collect();
     let mut columns = Vec::new();
     if has_both(entries) {
         columns.extend(service_columns(entries, service));
@@ -100,9 +115,7 @@ fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
         columns.extend(time_columns(entries, time, words));
         columns.push(("speed-up".into(), entries.iter().map(speed_up).collect()));
     }
-    columns.push(("write\namp.".into(), of(&|report| optional(report.write_amplification))));
-    columns.push((format!("life\n({unit})"), entries.iter().map(lives).collect()));
-    columns.push(("cost\n(USD)".into(), of(&|report| dollars(report.cost_usd))));
+    columns.extend(figure_columns(entries));
     columns
 }
 

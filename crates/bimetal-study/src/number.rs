@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use bimetal_core::part::real::whole;
+use bimetal_core::report::Unit;
 
 /// What a figure that is not defined is shown as.
 pub const NOTHING: &str = "–";
@@ -86,6 +87,34 @@ pub const SIZES: Units = &[
 
 /// Lives; the base unit is the year.
 pub const LIVES: Units = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
+
+/// The units that figures of a unit are shown in; the base unit is that one.
+pub fn units(unit: Unit) -> Units {
+    match unit {
+        Unit::Ratio => &[("", 1.0)],
+        Unit::Microsecond => TIMES,
+        Unit::Year => LIVES,
+        Unit::Byte => SIZES,
+        Unit::Joule => &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3)],
+        Unit::Dollar => &[("USD", 1.0)],
+    }
+}
+
+/// A figure of a unit, as it is in one of [`units`]: amounts of dollars have cents.
+pub fn in_unit(unit: Unit, value: f64) -> String {
+    if unit == Unit::Dollar { dollars(value) } else { significant(value) }
+}
+
+/// A label with its unit, if it has one: `life (days)`.
+pub fn labelled(label: &str, unit: &str) -> String {
+    if unit.is_empty() { label.to_owned() } else { format!("{label} ({unit})") }
+}
+
+/// A label with a capital letter first, as a title has it.
+pub fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
 
 /// Counts per second.
 pub const RATES: Units = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];

@@ -1,7 +1,11 @@
 //! In which order schemes are shown, in which groups, and which of them no other of their group is better than.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
+
+use bimetal_core::report::{Better, Figure, KeyFigures, Shown};
 
 use crate::compare::Entry;
 use crate::number::{self, dollars, significant};
@@ -18,34 +22,47 @@ pub enum Sort {
     P99,
     /// Mean service time.
     Service,
-    /// Bytes programmed per byte that the host writes.
-    WriteAmplification,
-    /// Life at the rate of the trace, the longest first.
-    Life,
-    /// Price.
-    Cost,
+    /// The figure at that place of [`KeyFigures::ALL`].
+    Figure(usize),
     /// Name.
     Name,
     /// The order in which they were asked for: for all schemes that of the registry.
     Listed,
 }
 
-impl Sort {
-    /// What orders are called on a command line, and in a sentence.
-    pub const ALL: [(&'static str, Self, &'static str); 8] = [
-        ("response", Self::Response, "by mean response, best first"),
-        ("p99", Self::P99, "by the 99th percentile of the response, best first"),
-        ("service", Self::Service, "by mean service time, best first"),
-        ("write-amplification", Self::WriteAmplification, "by write amplification, lowest first"),
-        ("life", Self::Life, "by life, longest first"),
-        ("cost", Self::Cost, "by cost, cheapest first"),
-        ("name", Self::Name, "by name"),
-        ("listed", Self::Listed, "in the order asked for"),
-    ];
+/// An order.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Its name on a command line.
+    pub name: String,
+    /// What is sorted by.
+    pub sort: Sort,
+    /// The order in a sentence, behind "sorted".
+    pub phrase: String,
+}
 
+/// All orders.
+pub static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
+    let order = |name: &str, sort: Sort, phrase: &str| Order { name: name.into(), sort, phrase: phrase.into() };
+    let times = [
+        order("response", Sort::Response, "by mean response, best first"),
+        order("p99", Sort::P99, "by the 99th percentile of the response, best first"),
+        order("service", Sort::Service, "by mean service time, best first"),
+    ];
+    let has_best = |figure: &Figure<KeyFigures>| figure.better != Better::Neither && figure.shown != Shown::Details;
+    let figures = KeyFigures::ALL.iter().enumerate().filter(|(_, figure)| has_best(figure)).map(|(at, figure)| Order {
+        name: figure.title.replace(' ', "-"),
+        sort: Sort::Figure(at),
+        phrase: format!("by {}, best first", figure.title),
+    });
+    let others = [order("name", Sort::Name, "by name"), order("listed", Sort::Listed, "in the order asked for")];
+    times.into_iter().chain(figures).chain(others).collect()
+});
+
+impl Sort {
     /// The order in a sentence, behind "sorted".
     pub fn phrase(self) -> &'static str {
-        Self::ALL.iter().find(|(_, sort, _)| *sort == self).map_or("", |&(_, _, phrase)| phrase)
+        ORDERS.iter().find(|order| order.sort == self).map_or("", |order| order.phrase.as_str())
     }
 
     /// The figure, the smaller the better.
@@ -57,9 +74,7 @@ impl Sort {
             Self::Response => entry.mean_us(),
             Self::P99 => Some(report.response_us.p99),
             Self::Service => entry.service_us.map(|service| service.mean),
-            Self::WriteAmplification => report.write_amplification,
-            Self::Life => report.lifetime_years.map(|years| -years),
-            Self::Cost => Some(report.cost_usd),
+            Self::Figure(at) => KeyFigures::ALL[at].badness(&report.key_figures),
             Self::Name | Self::Listed => None,
         }
     }
@@ -80,13 +95,20 @@ impl Sort {
     }
 }
 
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ORDERS.iter().find(|order| order.sort == *self).map_or(Ok(()), |order| f.write_str(&order.name))
+    }
+}
+
 impl FromStr for Sort {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(known, _, _)| *known == name);
-        found.map(|&(_, sort, _)| sort).ok_or_else(|| {
-            format!("there is no order `{name}`; there are: {}", Self::ALL.map(|(known, _, _)| known).join(", "))
+        let found = ORDERS.iter().find(|order| order.name == name);
+        found.map(|order| order.sort).ok_or_else(|| {
+            let known: Vec<&str> = ORDERS.iter().map(|order| order.name.as_str()).collect();
+            format!("there is no order `{name}`; there are: {}", known.join(", "))
         })
     }
 }
@@ -191,16 +213,16 @@ fn front(entries: &[Entry], group: &Group, scale: &Scale) -> Vec<usize> {
 }
 
 fn aims(entry: &Entry, scale: &Scale) -> Aims {
-    let report = &entry.report;
+    let (report, figures) = (&entry.report, &entry.report.key_figures);
     let in_time = |us: f64| number::as_shown(&significant(us / scale.time.1));
     let mean = entry.mean_us();
     Aims {
-        cost_usd: number::as_shown(&dollars(report.cost_usd)),
+        cost_usd: number::as_shown(&dollars(figures.cost_usd)),
         mean: mean.map(in_time),
         p99: mean.map(|_| in_time(report.response_us.p99)),
         // Without a duration of the trace no life is shown, and its bytes tell lives apart.
-        life: (report.lifetime_years.map(|years| number::as_shown(&significant(years / scale.life.1))))
-            .or(report.lifetime_host_bytes),
+        life: (figures.lifetime_years.map(|years| number::as_shown(&significant(years / scale.life.1))))
+            .or(figures.lifetime_host_bytes),
     }
 }
 
@@ -224,11 +246,12 @@ mod tests {
             Sketch { scheme: "fast", mean_us: 2.0, usd: 9.0, ..FLASH },
             Sketch { scheme: "equal", mean_us: 2.0, years: Some(2.0), usd: 9.0, ..FLASH },
         ];
+        let sort = |name: &str| name.parse::<Sort>().unwrap();
         for (sort, expected) in [
             (Sort::Response, ["fast", "equal", "slow", "behind"]),
             (Sort::P99, ["fast", "equal", "slow", "behind"]),
-            (Sort::Life, ["equal", "fast", "slow", "behind"]),
-            (Sort::Cost, ["slow", "fast", "equal", "behind"]),
+            (sort("life"), ["equal", "fast", "slow", "behind"]),
+            (sort("cost"), ["slow", "fast", "equal", "behind"]),
             (Sort::Name, ["behind", "equal", "fast", "slow"]),
             (Sort::Listed, ["slow", "behind", "fast", "equal"]),
         ] {
@@ -289,9 +312,9 @@ mod tests {
 
     #[test]
     fn orders_have_names() {
-        for (name, sort, phrase) in Sort::ALL {
-            assert_eq!((name.parse(), sort.phrase()), (Ok(sort), phrase));
+        for Order { name, sort, phrase } in ORDERS.iter() {
+            assert_eq!((name.parse(), sort.phrase(), sort.to_string()), (Ok(*sort), phrase.as_str(), name.clone()));
         }
-        assert!("price".parse::<Sort>().unwrap_err().contains("response, p99, service, write-amplification, life"));
+        assert!("price".parse::<Sort>().unwrap_err().contains("response, p99, service, write-amplification, "));
     }
 }

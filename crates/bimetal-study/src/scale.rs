@@ -1,7 +1,9 @@
 //! Units that figures of all schemes share, so that they can stand side by side.
 
+use bimetal_core::report::{Figure, KeyFigures};
+
 use crate::compare::Entry;
-use crate::number::{LIVES, TIMES, Units, common_unit};
+use crate::number::{LIVES, TIMES, Units, common_unit, units};
 
 /// Units that figures of all schemes share, so that they can stand side by side.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,10 +18,11 @@ pub struct Scale {
 
 /// Figures from here on take too much of a line: a larger unit is taken, though the least of them is then below one.
 const SHOWN_MAX: f64 = 1e5;
+
 impl Scale {
     /// For these results.
     pub fn of(entries: &[Entry]) -> Self {
-        let lives = entries.iter().filter_map(|entry| entry.report.lifetime_years);
+        let lives = entries.iter().filter_map(|entry| entry.report.key_figures.lifetime_years);
         let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
         let service: Vec<f64> =
             entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
@@ -31,6 +34,11 @@ impl Scale {
             life: unit(LIVES, lives.collect()),
         }
     }
+}
+
+/// The unit in which all values of a figure stand side by side.
+pub fn of_figure(entries: &[Entry], figure: &Figure<KeyFigures>) -> (&'static str, f64) {
+    unit(units(figure.unit), entries.iter().filter_map(|entry| (figure.of)(&entry.report.key_figures)).collect())
 }
 
 /// The largest unit of time that the largest mean reaches and in which all have three digits.

@@ -60,7 +60,7 @@ impl Verdict {
         };
         let fastest = fastest(first, &scale);
         let all: Vec<&Entry> = groups.iter().flatten().copied().collect();
-        let cost = |entry: &Entry| Some(entry.report.cost_usd);
+        let cost = |entry: &Entry| Some(entry.report.key_figures.cost_usd);
         let cheapest = Best::of(&all, cost, |usd| format!("{} USD", dollars(usd)))?;
         let together = |best: Best| Best { group: whole_group(&best, entries, ranking), ..best };
         let over_disk = second.map(|group| self::fastest(group, &scale));
@@ -233,11 +233,14 @@ fn whole_group(best: &Best, entries: &[Entry], ranking: &Ranking) -> Option<&'st
 /// Life is unknown for all where the trace writes nothing or takes no time. Where it is unknown for some only, these are the
 /// ones that erased nothing.
 fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
-    let unworn = entries.iter().filter(|entry| entry.report.lifetime_years.is_none());
+    let unworn = entries.iter().filter(|entry| entry.report.key_figures.lifetime_years.is_none());
     let unworn: Vec<String> = unworn.map(|entry| entry.report.scheme.clone()).collect();
     if unworn.is_empty() {
-        let best =
-            Best::of(entries, |entry| entry.report.lifetime_years.map(|years| -years), |years| scale.life(-years))?;
+        let best = Best::of(
+            entries,
+            |entry| entry.report.key_figures.lifetime_years.map(|years| -years),
+            |years| scale.life(-years),
+        )?;
         // The mark of the table: none of them was overwritten once.
         let is_extrapolated = entries.iter().any(|entry| entry.is_extrapolated());
         let mark = if is_extrapolated { EXTRAPOLATED } else { "" };

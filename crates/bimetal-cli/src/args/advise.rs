@@ -17,16 +17,16 @@ pub struct AdviseArgs {
     pub trace: TraceArgs,
     #[command(flatten)]
     pub goals: GoalArgs,
-    /// Chips that come into question; by default those sold in the year of the prices that no other one beats
+    /// Candidate chips; by default those sold in the year of the prices that no other one beats
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Device options")]
     pub chips: Vec<String>,
-    /// Schemes that come into question, or `all`; by default one or two of each way to use cells
+    /// Candidate schemes, or `all`; by default one or two of each way to use cells
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', help_heading = "Device options")]
     pub schemes: Vec<String>,
     /// What the host sees; by default what the trace touches
     #[arg(long, value_name = "SIZE", help_heading = "Device options")]
     pub capacity: Option<ByteSize>,
-    /// Flash caches over this drive come into question, too (see `bimetal list drives`)
+    /// Also consider flash caches over this drive (see `bimetal list drives`)
     #[arg(long, value_name = "DRIVE", help_heading = "Device options")]
     pub disk: Option<String>,
     /// Channels of a device, shared by its regions; by default 1, 2, 4, 8 and 16 are searched
@@ -35,7 +35,7 @@ pub struct AdviseArgs {
     /// Dies on each channel; by default 1, 2, 4 and 8 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub dies_per_channel: Option<u32>,
-    /// Whole drives that come into question, too: names of `bimetal drives` or parts of them; by default those that came out within
+    /// Whole drives to consider beside them: names of `bimetal drives` or parts of them; by default those that came out within
     /// 6 years before the year of the prices
     #[arg(long, value_name = "A,B,...|all|none", value_delimiter = ',', help_heading = "Device options")]
     pub drives: Vec<String>,

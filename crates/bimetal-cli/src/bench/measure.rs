@@ -121,7 +121,7 @@ fn programmed(store: &Store) -> (f64, f64) {
     let health = Health::of(store);
     let host = health.host_write_bytes as f64;
     // Whole bytes again.
-    ((health.device.write_amplification.unwrap_or(0.0) * host).round(), host)
+    ((health.device.key_figures.write_amplification.unwrap_or(0.0) * host).round(), host)
 }
 
 pub(super) fn median(mut values: Vec<f64>) -> f64 {

@@ -243,7 +243,7 @@ fn blocks_that_stay_in_slc_mode_wear_by_themselves() {
     let written = 20.0 * LOGICAL as f64;
     let cycles = written / CACHE as f64;
     assert!((slc.erases_mean - cycles).abs() <= 1.0, "{} cycles instead of {cycles}", slc.erases_mean);
-    let lifetime = fixed.lifetime_host_bytes.unwrap();
+    let lifetime = fixed.key_figures.lifetime_host_bytes.unwrap();
     let slc_lifetime = written / (cycles / 30_000.0);
     let main_lifetime = written / (main.erases_mean / 3_000.0);
     assert!(

@@ -109,7 +109,7 @@ impl Health {
         scrape.counters("block_erases", "Erases of blocks", None, erases);
         let worn = device.wear.iter().map(|wear| of_region(wear, wear.used));
         scrape.gauges("life_used", "Mean erase count by endurance", Some(Unit::Ratios), worn);
-        let amplification = device.write_amplification.map(|value| (Labels::new(), value));
+        let amplification = device.key_figures.write_amplification.map(|value| (Labels::new(), value));
         scrape.gauges("write_amplification", "Bytes programmed by bytes written", Some(Unit::Ratios), amplification);
         let responses = [quantiles("read", &device.read_us), quantiles("write", &device.write_us)].concat();
         scrape.gauges("modelled_response", "Of the modelled device, since opening", Some(Unit::Seconds), responses);

@@ -103,7 +103,7 @@ impl Choice {
         let response_us = responses(|measure| outcome.of(measure));
         let overload = || finite(figures?.simulated_s / terms.arriving?.measured_s);
         let worn = |measure| finite(outcome.of(measure)).filter(|&value| value > 0.0);
-        let host_bytes = figures.and_then(|figures| figures.lifetime_host_bytes);
+        let host_bytes = figures.and_then(|figures| figures.key_figures.lifetime_host_bytes);
         let one_at_a_time = |row: &Row| {
             let response = row.figures.as_ref()?.response_us;
             responses(|measure| match measure {

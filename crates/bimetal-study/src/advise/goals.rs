@@ -241,7 +241,11 @@ fn host_bytes_at_least(figures: &Figures) -> f64 {
         Some(region.capacity_bytes as f64 * f64::from(chip.endurance))
     };
     let shortest = figures.regions.iter().map(|region| of(region).unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
-    figures.write_amplification.filter(|&programmed| programmed > 0.0).map_or(0.0, |programmed| shortest / programmed)
+    figures
+        .key_figures
+        .write_amplification
+        .filter(|&programmed| programmed > 0.0)
+        .map_or(0.0, |programmed| shortest / programmed)
 }
 
 impl Outcome {
@@ -249,12 +253,12 @@ impl Outcome {
     pub fn of_figures(figures: &Figures, whole: Whole, terms: &Terms) -> Self {
         let response = &figures.response_us;
         // Nothing written is nothing worn.
-        let host_bytes = match figures.lifetime_host_bytes {
+        let host_bytes = match figures.key_figures.lifetime_host_bytes {
             Some(bytes) => bytes * whole.scale,
             None if figures.write_us.count == 0 => f64::INFINITY,
             None => host_bytes_at_least(figures) * whole.scale,
         };
-        let life = match (figures.lifetime_years, terms.rate.asked, terms.rate.bytes_per_day()) {
+        let life = match (figures.key_figures.lifetime_years, terms.rate.asked, terms.rate.bytes_per_day()) {
             _ if host_bytes.is_infinite() => f64::INFINITY,
             // As a replay says it, to the bit.
             (Some(years), None, _) => years * whole.scale,

@@ -1,12 +1,13 @@
 //! Advice: the cheapest devices that meet goals under a trace, the best of all prices, and how that moves with prices.
 //!
-//! [`offered`] says when requests arrive. [`space`] lists the devices that come into question, of which [`parts`] and on how many
+//! [`offered`] says when requests arrive. [`space`] lists the devices that are [`asked`] for and come into question, of which [`parts`] and on how many
 //! [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each will be like without simulating it, by
 //! which [`prune`] drops most. [`learn`] tells how far off estimates are, by what was simulated, and [`search`] which device to simulate
 //! next. [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone. Beside these composed
 //! devices, [`on_sale`] lists whole drives that can be bought; all of them are simulated, and [`drives_to_buy`] says what they come to.
 
 pub mod answer;
+pub mod asked;
 mod choice;
 mod cleaning;
 pub mod dies;
@@ -37,6 +38,7 @@ use crate::prepare::Workload;
 use crate::sweep::point::Replay;
 use crate::sweep::source::{Loaded, TraceSource};
 use answer::Answer;
+use asked::Asked;
 use bimetal_core::device::Template;
 use bimetal_core::replay::Arrivals;
 use bimetal_core::report::TraceFacts;
@@ -49,7 +51,7 @@ use on_sale::Range;
 use prices::PriceList;
 use prune::Estimated;
 use queue::Pace;
-use space::{Asked, Candidate, Space, Wanted};
+use space::{Candidate, Space, Wanted};
 
 /// Simulations, if their number is not given: one for so many candidates ...
 const SIMULATED: usize = 5;
@@ -94,8 +96,8 @@ pub enum AdviceError {
     Stopped,
 }
 
-impl From<space::SpaceError> for AdviceError {
-    fn from(error: space::SpaceError) -> Self {
+impl From<asked::SpaceError> for AdviceError {
+    fn from(error: asked::SpaceError) -> Self {
         Self::Refused(error.to_string())
     }
 }

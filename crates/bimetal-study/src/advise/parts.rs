@@ -4,8 +4,8 @@ use bimetal_core::chip::{self, Cell, Chip};
 use bimetal_core::drive::{self, Drive};
 use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 
+use super::asked::{Asked, SpaceError};
 use super::prices::PriceList;
-use super::space::{Asked, SpaceError};
 
 /// Schemes that are tried if none are named: of each way of using cells one or two that have done well. A cache only over a disk.
 const USUAL_SCHEMES: [&str; 8] =

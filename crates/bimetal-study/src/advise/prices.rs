@@ -227,7 +227,8 @@ fn positive(of: &str, usd: f64) -> Result<f64, PriceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point::{self, DeviceSource, Point, Replay};
+    use crate::sweep::point::{DeviceSource, Point, Replay};
+    use crate::sweep::run;
     use crate::sweep::source::{Origin, TraceSource};
     use bimetal_core::device::BARE_DIES;
     use bimetal_core::replay::to_the_end;
@@ -241,7 +242,7 @@ mod tests {
             set: set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
             replay: Replay::default(),
         };
-        point::run(&point, Path::new("."), &mut to_the_end).figures.unwrap()
+        run::run(&point, Path::new("."), &mut to_the_end).figures.unwrap()
     }
 
     #[test]
@@ -252,10 +253,10 @@ mod tests {
         assert_eq!(of_2026.year, 2026);
         for scheme in ["pagemap", "wlaftl", "pslc-dynamic", "opfcl"] {
             let old = figures(scheme, &[]);
-            assert_eq!(of_2009.cost_usd(&old), Some(old.cost_usd), "{scheme}");
+            assert_eq!(of_2009.cost_usd(&old), Some(old.key_figures.cost_usd), "{scheme}");
             let new = figures(scheme, &chips_2026);
-            assert_eq!(of_2026.cost_usd(&new), Some(new.cost_usd), "{scheme}");
-            assert!(of_2026.cost_usd(&old).unwrap() < old.cost_usd, "{scheme}");
+            assert_eq!(of_2026.cost_usd(&new), Some(new.key_figures.cost_usd), "{scheme}");
+            assert!(of_2026.cost_usd(&old).unwrap() < old.key_figures.cost_usd, "{scheme}");
         }
     }
 

@@ -60,9 +60,10 @@ fn best(drafts: &[Estimated], mut left: Vec<usize>, goals: &[Goal], most: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::asked::Asked;
     use crate::advise::goals::Outcome;
     use crate::advise::prices::PriceList;
-    use crate::advise::space::{Asked, Space, Wanted};
+    use crate::advise::space::{Space, Wanted};
     use crate::sweep::point::Replay;
     use crate::sweep::source::TraceSource;
 

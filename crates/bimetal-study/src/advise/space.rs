@@ -14,6 +14,7 @@ use bimetal_core::drive::Drive;
 use bimetal_core::scheme::{self, Regions, SchemeSpec};
 use bimetal_core::units::ByteSize;
 
+use super::asked::{Asked, SpaceError};
 use super::dies::{self, COUNT_MAX, Dies};
 use super::layout::Layout;
 use super::parts;
@@ -36,23 +37,6 @@ const WEAR_ROOM: f64 = 4.0;
 const PAGES_MAX: u64 = 1 << 24;
 /// Larger devices are simulated at this size, in bytes.
 const SIMULATED_MAX: u64 = 64 << 30;
-
-/// What is asked for beyond the usual.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// Names of chips; without any those that can be bought in the year of the prices and that no other beats.
-    pub chips: Vec<String>,
-    /// Names of schemes; without any those that are usual, `all` for all.
-    pub schemes: Vec<String>,
-    /// What the host sees; without it what the trace touches.
-    pub capacity: Option<ByteSize>,
-    /// A drive under caches; without it there are none.
-    pub disk: Option<String>,
-    /// Channels of a device; without a number those of [`dies`].
-    pub channels: Option<u32>,
-    /// Dies on each channel; without a number those of [`dies`].
-    pub dies_per_channel: Option<u32>,
-}
 
 /// How far it is worth to go beyond the usual capacities.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,11 +63,6 @@ pub struct Candidate {
     /// Price of the device, in US dollars.
     pub cost_usd: f64,
 }
-
-/// Why there are no candidates, in a line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SpaceError(pub String);
 
 /// What devices are made from.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::goals::Outcome;
 use super::search::Aim;
 use super::*;
 use crate::generate;
-use crate::sweep::point::run_on;
+use crate::sweep::run::run_on;
 use crate::{memory, sample};
 use bimetal_core::part::random;
 use bimetal_core::replay::to_the_end;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::page::escape;
+use super::markup::escape;
 use super::style::{GRID, INK};
 use crate::figure;
 use crate::listing::broken;

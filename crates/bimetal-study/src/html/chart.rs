@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::axis::{name_axis, number_axis, with_breaks};
-use super::page::escape;
+use super::markup::escape;
 use super::style::{INK, Look, PAPER};
 use super::table::series_name;
 use crate::figure::{Origin, Plot, PlotKind, Points, Series};

@@ -2,7 +2,7 @@
 
 use bimetal_core::media::Cause;
 use bimetal_core::profile::Profile;
-use bimetal_core::report::{OpFigures, WearFigures};
+use bimetal_core::report::{KeyFigures, OpFigures, Shown, WearFigures};
 
 use super::page::Page;
 use super::table::Table;
@@ -10,10 +10,10 @@ use super::times::{self, main_time};
 use super::{configuration, over_time, workload};
 use crate::compare::{Comparison, Entry};
 use crate::figure::{Axis, Plot, PlotKind, Series};
-use crate::number::{LIVES, behind, common_unit};
+use crate::number::{behind, capital, labelled};
 use crate::ranking::{Ranking, Sort};
 use crate::verdict::Verdict;
-use crate::{describe, headline};
+use crate::{describe, headline, scale};
 
 /// A page of a comparison, or of one scheme; `profile` is that of its trace, and `command` makes the page again.
 pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, command: &str) -> String {
@@ -64,17 +64,6 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
     page.code(command);
 }
 
-/// A diagram of bars or marks, by names.
-pub(super) fn by_name(
-    title: impl Into<String>,
-    kind: PlotKind,
-    names: &str,
-    values: Axis,
-    series: Vec<Series>,
-) -> Plot {
-    Plot { title: title.into(), kind, x: Axis::linear(names), y: values, series }
-}
-
 /// A value of each scheme that has it.
 fn of_schemes(name: impl Into<String>, entries: &[Entry], value: impl Fn(&Entry) -> Option<f64>) -> Series {
     let point = |entry: &Entry| value(entry).map(|value| (entry.report.scheme.clone(), value));
@@ -110,7 +99,13 @@ fn operations(entries: &[Entry]) -> Vec<Plot> {
             };
             of_schemes(cause.name().replace('_', " "), entries, sum)
         };
-        by_name(title, PlotKind::StackedBars, "scheme", Axis::linear(label), causes.iter().map(of_cause).collect())
+        Plot::by_name(
+            title,
+            PlotKind::StackedBars,
+            "scheme",
+            Axis::linear(label),
+            causes.iter().map(of_cause).collect(),
+        )
     };
     let counted = |holds: bool, row: &OpFigures| holds.then_some(row.count as f64);
     vec![
@@ -153,34 +148,33 @@ fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
             of_region(region, format!("{region}, most"), &|wear| f64::from(wear.erases_max)),
         ]
     };
-    let one = |title: &str, label: &str, value: &dyn Fn(&Entry) -> Option<f64>| {
-        by_name(title, PlotKind::Bars, "scheme", Axis::linear(label), vec![of_schemes(label, entries, value)])
-    };
-    let years = |entry: &Entry| entry.report.lifetime_years;
-    let (unit, size) = common_unit(LIVES, entries.iter().filter_map(years), 1.0);
-    let extrapolated = headline::extrapolated_remark(entries).map_or_else(String::new, |_| ", extrapolated".to_owned());
-    vec![
-        by_name(
+    let mut plots = vec![
+        Plot::by_name(
             "Share of life used up",
             PlotKind::Bars,
             "scheme",
             Axis::linear("life used, mean of all blocks (%)"),
             regions.iter().map(used).collect(),
         ),
-        by_name(
+        Plot::by_name(
             "Erases per block",
             PlotKind::Marks,
             "scheme",
             Axis::logarithmic("erases since the device was filled"),
             regions.iter().flat_map(erases).collect(),
         ),
-        one("Life at the rate of the trace", &format!("life ({unit}){extrapolated}"), &|entry| {
-            years(entry).map(|years| years / size)
-        }),
-        one("Write amplification", "flash bytes programmed per host byte", &|entry| entry.report.write_amplification),
-        one("Energy of all operations", "energy (J)", &|entry| Some(entry.report.energy_j)),
-        one("Price of flash and disks", "cost (USD)", &|entry| Some(entry.report.cost_usd)),
-    ]
+    ];
+    plots.extend(KeyFigures::ALL.iter().filter(|figure| figure.shown != Shown::Details).map(|figure| {
+        let (unit, size) = scale::of_figure(entries, figure);
+        let mut label = labelled(figure.title, unit);
+        if figure.is_extrapolated() && headline::extrapolated_remark(entries).is_some() {
+            label += ", extrapolated";
+        }
+        let value = |entry: &Entry| (figure.of)(&entry.report.key_figures).map(|value| value / size);
+        let series = vec![of_schemes(&label, entries, value)];
+        Plot::by_name(capital(figure.title), PlotKind::Bars, "scheme", Axis::linear(label), series)
+    }));
+    plots
 }
 
 /// How erases are distributed over the blocks of each region: bars for one scheme, for several the share of blocks up to

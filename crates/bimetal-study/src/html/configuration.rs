@@ -2,7 +2,8 @@
 
 use bimetal_core::report::MetricFigures;
 
-use super::page::{Page, escape};
+use super::markup::escape;
+use super::page::Page;
 use super::table::Table;
 use crate::compare::Entry;
 use crate::number::{NOTHING, plain};

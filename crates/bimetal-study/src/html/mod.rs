@@ -9,6 +9,7 @@ mod chart;
 mod comparison;
 mod configuration;
 mod drives;
+pub mod markup;
 mod over_time;
 pub mod page;
 mod style;

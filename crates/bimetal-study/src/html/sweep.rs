@@ -1,12 +1,13 @@
 //! What came out of a sweep: the best devices, what each choice does, and every point.
 
-use bimetal_core::report::Overload;
+use bimetal_core::report::{Figure, KeyFigures, Overload, Shown};
 
 use super::page::Page;
 use super::table::Table;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{
-    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, common_unit, dollars, significant, thousands, with_unit,
+    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, capital, common_unit, dollars, in_unit, labelled, significant,
+    thousands, units, with_unit,
 };
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
@@ -81,8 +82,8 @@ impl Drawn {
         match self {
             Self::Mean => figures.is_judged().then_some(figures.response_us.mean),
             Self::P99 => figures.is_judged().then_some(figures.response_us.p99),
-            Self::Life => figures.lifetime_years,
-            Self::Cost => Some(figures.cost_usd),
+            Self::Life => figures.key_figures.lifetime_years,
+            Self::Cost => Some(figures.key_figures.cost_usd),
         }
     }
 
@@ -121,7 +122,7 @@ impl Group<'_> {
         page.code(&commands.join("\n"));
         page.push("</details>\n");
         page.list("facts", &self.remarks());
-        let lives = self.done().filter_map(|(_, _, figures)| figures.lifetime_years);
+        let lives = self.done().filter_map(|(_, _, figures)| figures.key_figures.lifetime_years);
         let (shortest, longest) =
             lives.fold((f64::INFINITY, 0.0f64), |(least, most), life| (least.min(life), most.max(life)));
         if longest > 0.0 {
@@ -158,7 +159,7 @@ impl Group<'_> {
     /// The best by cost, mean response and life, the cheapest first.
     fn best(&self) -> Vec<usize> {
         let mut best = pareto::of_group(self.rows, self.at, &pareto::USUAL);
-        let cost = |at: usize| self.rows[at].figures.as_ref().map_or(0.0, |figures| figures.cost_usd);
+        let cost = |at: usize| self.rows[at].figures.as_ref().map_or(0.0, |figures| figures.key_figures.cost_usd);
         best.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
         best
     }
@@ -201,7 +202,7 @@ impl Group<'_> {
     fn front(&self, drawn: Drawn, goal: Goal, (shortest, longest): (f64, f64)) -> Plot {
         let scale = self.unit(drawn).1;
         let size = |figures: &Figures| {
-            let share = match figures.lifetime_years {
+            let share = match figures.key_figures.lifetime_years {
                 Some(life) if longest > shortest && shortest > 0.0 => {
                     (life / shortest).ln() / (longest / shortest).ln()
                 }
@@ -212,7 +213,7 @@ impl Group<'_> {
         let best = pareto::of_group(self.rows, self.at, &[Goal::Cost, goal]);
         let place = |at: &usize| {
             let figures = self.rows[*at].figures.as_ref()?;
-            Some((figures.cost_usd, drawn.of(figures)? / scale))
+            Some((figures.key_figures.cost_usd, drawn.of(figures)? / scale))
         };
         let mut line: Vec<(f64, f64)> = best.iter().filter_map(place).collect();
         line.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -221,9 +222,12 @@ impl Group<'_> {
             let points = self.done().filter(|(_, row, _)| row.point.scheme == *scheme);
             let point = |(_, row, figures): (usize, &Row, &Figures)| {
                 let mark = if figures.overload == Overload::Bursts { IN_BURSTS } else { "" };
-                let life = figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |life| with_unit(LIVES, life));
+                let life = figures
+                    .key_figures
+                    .lifetime_years
+                    .map_or_else(|| NOTHING.to_owned(), |life| with_unit(LIVES, life));
                 Some(Described {
-                    x: figures.cost_usd,
+                    x: figures.key_figures.cost_usd,
                     y: drawn.of(figures)? / scale,
                     size: size(figures),
                     label: format!("{mark}{}, life {life}", self.varying.short(&row.point)),
@@ -298,11 +302,6 @@ impl Group<'_> {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
-}
-
 /// The middle one, or the mean of both in the middle.
 fn median(sorted: &[f64]) -> Option<f64> {
     let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
@@ -334,14 +333,21 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
     heads.extend(keys.iter().map(|&key| key.to_owned()));
     heads.push("best".to_owned());
     let text_columns = heads.len();
-    let columns = [Drawn::Cost, Drawn::Mean, Drawn::P99, Drawn::Life];
-    let unit = |drawn: Drawn| {
-        let values = rows.iter().filter_map(|row| drawn.of(row.figures.as_ref()?));
-        common_unit(drawn.units(), values, 1.0)
-    };
-    let units = columns.map(unit);
-    heads.extend(columns.iter().zip(units).map(|(drawn, (name, _))| format!("{} ({name})", drawn.name())));
-    heads.extend(["write amp.", "energy (J)"].map(str::to_owned));
+    let done = || rows.iter().filter_map(|row| row.figures.as_ref());
+    let times = [Drawn::Mean, Drawn::P99].map(|drawn| {
+        let (unit, size) = common_unit(drawn.units(), done().filter_map(|figures| drawn.of(figures)), 1.0);
+        heads.push(labelled(drawn.name(), unit));
+        (drawn, size)
+    });
+    let key_figures: Vec<(&Figure<KeyFigures>, f64)> = (KeyFigures::ALL.iter())
+        .filter(|figure| figure.shown != Shown::Details)
+        .map(|figure| {
+            let values = done().filter_map(|figures| (figure.of)(&figures.key_figures));
+            let (unit, size) = common_unit(units(figure.unit), values, 1.0);
+            heads.push(labelled(figure.title, unit));
+            (figure, size)
+        })
+        .collect();
     let best = pareto::of_rows(rows, &pareto::USUAL);
     let row = |(at, row): (usize, &Row)| {
         let point = &row.point;
@@ -354,9 +360,11 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
         match (&row.figures, &row.failure) {
             (Some(figures), _) => {
                 cells.push(if is_best { "●" } else { "" }.to_owned());
-                cells.extend(columns.iter().zip(units).map(|(&drawn, (_, scale))| shown(drawn, figures, scale)));
-                cells.push(figures.write_amplification.map_or_else(|| NOTHING.to_owned(), significant));
-                cells.push(significant(figures.energy_j));
+                cells.extend(times.iter().map(|&(drawn, size)| shown(drawn, figures, size)));
+                cells.extend(key_figures.iter().map(|(figure, size)| {
+                    let value = (figure.of)(&figures.key_figures);
+                    value.map_or_else(|| NOTHING.to_owned(), |value| in_unit(figure.unit, value / size))
+                }));
             }
             (None, failure) => {
                 let kind = failure.as_ref().map_or_else(String::new, |failure| failure.kind.to_string());

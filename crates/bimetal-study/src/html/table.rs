@@ -1,6 +1,6 @@
 //! Tables: heads, then rows. That of a diagram has all of its points.
 
-use super::page::escape;
+use super::markup::escape;
 use crate::figure::{Described, Origin, Plot, PlotKind, Points, Series};
 use crate::listing::{Listing, Sheet};
 use crate::number::{NOTHING, plain};

@@ -1,9 +1,7 @@
 //! Service times and responses: means side by side, then the percentiles of each.
 
-use bimetal_core::report::{Overload, ResponseFigures};
+use bimetal_core::report::{Figure, Overload, ResponseFigures};
 
-use super::Named;
-use super::comparison::by_name;
 use crate::compare::Entry;
 use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::headline::time_name;
@@ -30,13 +28,10 @@ pub(super) fn main_time(entries: &[Entry]) -> Time {
 /// Figures of all requests, reads and writes.
 type Kinds<'a> = [(&'static str, &'a ResponseFigures); 3];
 
-/// Name and figure of each percentile.
-const PERCENTILES: [Named<ResponseFigures, f64>; 4] = [
-    ("median", |figures| figures.p50),
-    ("95 %", |figures| figures.p95),
-    ("99 %", |figures| figures.p99),
-    ("99.9 %", |figures| figures.p999),
-];
+/// Every percentile: mean and longest are none.
+fn percentile_figures() -> impl Iterator<Item = &'static Figure<ResponseFigures>> {
+    ResponseFigures::ALL.iter().filter(|figure| figure.name.starts_with('p'))
+}
 
 /// Times of the main replay; none of a device that falls behind.
 fn responses(entry: &Entry) -> Option<Kinds<'_>> {
@@ -81,7 +76,7 @@ fn means(entries: &[Entry]) -> Plot {
         of("response, at the trace's times", &Entry::mean_us),
     ];
     let axis = Axis::logarithmic("mean of all requests (ms)");
-    by_name("Mean service time and mean response", PlotKind::Marks, "scheme", axis, series)
+    Plot::by_name("Mean service time and mean response", PlotKind::Marks, "scheme", axis, series)
 }
 
 /// Percentiles of all requests, reads and writes: a diagram for each, and of one scheme all in one.
@@ -105,12 +100,13 @@ fn percentiles(schemes: usize, time: Time, rows: &[(String, Kinds<'_>)]) -> Vec<
 
 /// The percentiles of each row.
 fn of_rows(title: String, time: Time, names: &str, rows: &[(String, &ResponseFigures)]) -> Plot {
-    let of = |(name, value): Named<ResponseFigures, f64>| {
+    let of = |figure: &Figure<ResponseFigures>| {
         let served = rows.iter().filter(|(_, figures)| figures.count > 0);
-        Series::measured_by_name(name, served.map(|(row, figures)| (row.clone(), value(figures) / 1e3)).collect())
+        let point = |(row, figures): &(String, &ResponseFigures)| Some((row.clone(), (figure.of)(figures)? / 1e3));
+        Series::measured_by_name(figure.head, served.filter_map(point).collect())
     };
-    let series = PERCENTILES.into_iter().map(of).collect();
-    by_name(title, PlotKind::Marks, names, Axis::logarithmic(format!("{} (ms)", time.name)), series)
+    let series = percentile_figures().map(of).collect();
+    Plot::by_name(title, PlotKind::Marks, names, Axis::logarithmic(format!("{} (ms)", time.name)), series)
 }
 
 #[cfg(test)]

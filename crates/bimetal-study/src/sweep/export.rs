@@ -1,4 +1,4 @@
-//! Rows as a table: CSV, JSON, Parquet.
+//! Rows as a table: CSV, JSON, and with the feature `parquet` [Parquet](super::parquet_file).
 //!
 //! A column has one type and is null where a row has nothing in it; which columns there are and in what order depends on the
 //! rows alone.
@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use bimetal_core::report::ResponseFigures;
+use bimetal_core::report::{KeyFigures, ResponseFigures};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::failure::FailureKind;
 use super::pareto;
-use super::row::{FailureKind, Figures, Row};
+use super::row::{Figures, Row};
 use super::study::Planned;
 use crate::compare::Speed;
 
@@ -120,15 +121,6 @@ impl Table {
         }
         to.write_all(b"\n]\n")
     }
-
-    /// Writes Parquet: one row group, compressed by zstd.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    #[cfg(feature = "parquet")]
-    pub fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
-        super::parquet_file::write(self, to).map_err(io::Error::other)
-    }
 }
 
 struct JsonRow<'a>(&'a Table, usize);
@@ -236,15 +228,13 @@ impl Builder<'_> {
         let rows = self.rows.iter().enumerate();
         let on_front = rows.map(|(at, row)| row.figures.is_some().then(|| front.contains(&at))).collect();
         self.push("on_front", Cells::Truth(on_front));
-        self.figure("cost_usd", |figures| Some(figures.cost_usd));
         self.responses("", |figures| &figures.response_us);
         self.responses("read_", |figures| &figures.read_us);
         self.responses("write_", |figures| &figures.write_us);
         self.figure("throughput_per_s", |figures| figures.throughput_per_s);
-        self.figure("write_amplification", |figures| figures.write_amplification);
-        self.figure("energy_j", |figures| Some(figures.energy_j));
-        self.figure("lifetime_years", |figures| figures.lifetime_years);
-        self.figure("lifetime_host_bytes", |figures| figures.lifetime_host_bytes);
+        for figure in KeyFigures::ALL {
+            self.figure(figure.name, |figures| (figure.of)(&figures.key_figures));
+        }
         self.figure("utilisation", |figures| Some(figures.utilisation));
         self.text("bottleneck", |row| row.figures.as_ref().map(|figures| figures.bottleneck.clone()));
         self.figure("simulated_s", |figures| Some(figures.simulated_s));
@@ -254,16 +244,10 @@ impl Builder<'_> {
     }
 
     fn responses(&mut self, kind: &str, of: fn(&Figures) -> &ResponseFigures) {
-        let mut figure = |name: &str, value: fn(&ResponseFigures) -> f64| {
-            let served = |figures: &Figures| Some(of(figures)).filter(|figures| figures.count > 0).map(value);
-            self.figure(&format!("{kind}{name}_us"), served);
-        };
-        figure("mean", |figures| figures.mean);
-        figure("p50", |figures| figures.p50);
-        figure("p95", |figures| figures.p95);
-        figure("p99", |figures| figures.p99);
-        figure("p999", |figures| figures.p999);
-        figure("max", |figures| figures.max);
+        for figure in ResponseFigures::ALL {
+            let served = |figures: &Figures| Some(of(figures)).filter(|figures| figures.count > 0).and_then(figure.of);
+            self.figure(&format!("{kind}{}_us", figure.name), served);
+        }
     }
 
     /// Regions and disks by their names.
@@ -304,7 +288,7 @@ impl Builder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point;
+    use crate::sweep::run;
     use crate::sweep::study::Study;
     use std::path::Path;
 
@@ -315,7 +299,7 @@ mod tests {
         let rows: Vec<Row> = study
             .points
             .iter()
-            .map(|planned| point::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
+            .map(|planned| run::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
             .collect();
         Table::of(&rows)
     }
@@ -373,7 +357,7 @@ mod tests {
         use parquet::record::Field;
         let table = table();
         let mut bytes = Vec::new();
-        table.write_parquet(&mut bytes).unwrap();
+        crate::sweep::parquet_file::write(&table, &mut bytes).unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
         let reader = SerializedFileReader::new(file.reopen().unwrap()).unwrap();

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::failure::{Failure, FailureKind};
 use super::results::{Results, ResultsError};
-use super::row::{Failure, FailureKind, Row};
+use super::row::Row;
 use super::source::TraceSource;
 use super::study::Planned;
 
@@ -115,7 +116,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point;
+    use crate::sweep::run;
     use crate::sweep::study::Study;
 
     #[test]
@@ -130,7 +131,7 @@ mod tests {
         let open = || Some(Results::open(&results, false).unwrap());
         let mut kept = Kept::new(&study.points, folder.path(), open());
         let run = |at: usize| {
-            let row = point::run(&study.points[at].point, folder.path(), &mut bimetal_core::replay::to_the_end);
+            let row = run::run(&study.points[at].point, folder.path(), &mut bimetal_core::replay::to_the_end);
             serde_json::to_string(&row).unwrap()
         };
         let mut keep = |at: usize, json: &str| kept.keep_foreign(at, &study.points[at], json).unwrap();

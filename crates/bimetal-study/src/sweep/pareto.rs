@@ -80,10 +80,10 @@ impl Aims {
     fn of_figures(figures: &Figures) -> Self {
         let judged = figures.is_judged().then_some(figures.response_us);
         Self {
-            cost_usd: figures.cost_usd,
+            cost_usd: figures.key_figures.cost_usd,
             mean: judged.map(|response| response.mean),
             p99: judged.map(|response| response.p99),
-            life: figures.lifetime_host_bytes,
+            life: figures.key_figures.lifetime_host_bytes,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tables as Parquet files.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -12,8 +12,15 @@ use parquet::schema::types::Type;
 
 use super::export::{Cells, Column, Table};
 
-/// Writes a table as one row group.
-pub(super) fn write(table: &Table, to: impl Write + Send) -> Result<()> {
+/// Writes a table as one row group, compressed by zstd.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(table: &Table, to: impl Write + Send) -> io::Result<()> {
+    written(table, to).map_err(io::Error::other)
+}
+
+fn written(table: &Table, to: impl Write + Send) -> Result<()> {
     let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<Vec<_>>>()?;
     let schema = Type::group_type_builder("sweep").with_fields(fields).build()?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();

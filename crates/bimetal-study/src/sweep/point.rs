@@ -1,23 +1,19 @@
 //! A point of a study: one trace on one device under one scheme. It is plain data that can be written as JSON and sent to any
-//! worker, who makes a [`Row`] of it.
+//! worker, who makes a [`Row`](super::row::Row) of it.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use bimetal_core::device::{self, AUTO, Device};
-use bimetal_core::replay::{Plan, Progress};
+use bimetal_core::replay::Plan;
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::row::{Failure, FailureKind, Figures, Row};
-use super::source::{Loaded, TraceSource, hex};
-use crate::compare::Speed;
-use crate::{StudyError, arrivals, command, compare, memory, prepare};
+use super::source::{TraceSource, hex};
+use crate::{arrivals, command};
 
 /// One point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
     /// The requests.
@@ -33,7 +29,7 @@ pub struct Point {
 }
 
 /// A device of a study.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSource {
     /// The name of a preset, or the path of a device file beside the study file.
@@ -57,7 +53,7 @@ impl DeviceSource {
 }
 
 /// How requests are replayed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// `closed:DEPTH` or `trace:SPEED`.
@@ -148,55 +144,13 @@ impl Point {
     }
 }
 
-/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row, also that `served` ended it.
-pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
-    match point.trace.load(folder) {
-        Ok(trace) => run_on(point, &trace, &|bytes| memory::check_bytes(bytes), served),
-        Err(failure) => Row::failed(point, "", failure),
-    }
-}
-
-/// Runs a point on its trace. `admit` is asked before so many bytes of memory are taken, and what it returns is kept as long as
-/// they are in use; `served` is told how many requests have been served, and may end it.
-pub(crate) fn run_on<P>(
-    point: &Point,
-    trace: &Loaded,
-    admit: &dyn Fn(u64) -> Result<P, StudyError>,
-    served: Progress<'_>,
-) -> Row {
-    // What was being built when a scheme panicked is dropped with it; the trace is only read.
-    let result = catch_unwind(AssertUnwindSafe(|| figures(point, trace, admit, served)));
-    let result = result.unwrap_or_else(|panic| Err(Failure::panic(panic.as_ref())));
-    match result {
-        Ok((figures, speed)) => Row::done(point, &trace.fingerprint, figures, speed),
-        Err(failure) => Row::failed(point, &trace.fingerprint, failure),
-    }
-}
-
-fn figures<P>(
-    point: &Point,
-    trace: &Loaded,
-    admit: &dyn Fn(u64) -> Result<P, StudyError>,
-    served: Progress<'_>,
-) -> Result<(Figures, Speed), Failure> {
-    let device = point.device.device().map_err(StudyError::from)?;
-    let scheme = scheme::find(&point.scheme).map_err(device::DeviceError::from).map_err(StudyError::from)?;
-    let plan = point.replay.plan().map_err(|what| Failure { kind: FailureKind::Refused, what })?;
-    let (workload, resolved) = prepare::prepare_one(trace.workload.clone(), device, scheme, &point.settings())?;
-    let _permit = admit(resolved.memory_bytes())?;
-    let entry = compare::entry(&resolved, &workload.requests, &workload.facts, &plan, served)?;
-    let speed = entry.speed;
-    Ok((Figures::of(entry, &workload.facts), speed))
-}
-
+/// A point for tests.
 #[cfg(test)]
-mod tests {
-    use bimetal_core::replay::to_the_end;
-
+pub(super) mod testing {
     use super::*;
     use crate::sweep::source::Origin;
 
-    fn point() -> Point {
+    pub fn point() -> Point {
         Point {
             trace: TraceSource { name: "s".into(), from: Origin::Sample, limit: Some(500) },
             device: DeviceSource { name: AUTO.into(), file: None },
@@ -205,6 +159,13 @@ mod tests {
             replay: Replay { repeat: 3, measure: 3, ..Replay::default() },
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::point;
+    use super::*;
+    use crate::sweep::source::Origin;
 
     #[test]
     fn a_point_is_plain_data() {
@@ -213,9 +174,6 @@ mod tests {
         assert_eq!(back, point());
         assert_eq!(back.key("t"), point().key("t"));
         assert!(serde_json::from_str::<Point>(&json.replacen("\"scheme\"", "\"shceme\"", 1)).is_err());
-        let row = run(&back, Path::new("."), &mut to_the_end);
-        assert_eq!(row.failure, None);
-        assert_eq!(row.without_speed(), run(&point(), Path::new("."), &mut to_the_end).without_speed());
     }
 
     #[test]
@@ -250,47 +208,5 @@ mod tests {
         assert_eq!(point.command().as_deref(), Some(command));
         point.trace = TraceSource::in_memory("m");
         assert_eq!(point.command(), None);
-    }
-
-    #[test]
-    fn what_goes_wrong_is_in_the_row() {
-        let failure = |change: fn(&mut Point)| {
-            let mut point = point();
-            change(&mut point);
-            let row = run(&point, Path::new("."), &mut to_the_end);
-            assert!(row.figures.is_none() && row.speed.is_none());
-            row.failure.unwrap()
-        };
-        let refused = failure(|point| drop(point.set.insert("slow.spare".into(), "0%".into())));
-        assert!(refused.kind == FailureKind::Refused && refused.what.contains("spare"), "{refused:?}");
-        let large = failure(|point| drop(point.set.insert("logical".into(), "900TiB".into())));
-        assert_eq!(large.kind, FailureKind::Refused, "{large:?}");
-        let unknown = failure(|point| point.scheme = "nosuch".into());
-        assert!(unknown.what.contains("pagemap"), "{unknown:?}");
-        let trace = Origin::Files {
-            paths: vec!["none".into()],
-            format: None,
-            time_unit: None,
-            columns: None,
-            action: None,
-            volumes: None,
-        };
-        let mut point = point();
-        point.trace.from = trace;
-        assert_eq!(run(&point, Path::new("."), &mut to_the_end).failure.unwrap().kind, FailureKind::Trace);
-    }
-
-    #[test]
-    fn too_little_memory_and_a_panic_are_failed_points() {
-        let trace = point().trace.load(Path::new(".")).unwrap();
-        let refuse = |bytes: u64| -> Result<(), _> {
-            assert!(bytes > 0);
-            Err(StudyError::Memory { needed_mib: 2, available_mib: 1 })
-        };
-        let failure = run_on(&point(), &trace, &refuse, &mut to_the_end).failure.unwrap();
-        assert!(failure.kind == FailureKind::Memory && failure.may_pass(), "{failure:?}");
-        let row = run_on(&point(), &trace, &|_| -> Result<(), _> { panic!("a {}", "wall") }, &mut to_the_end);
-        let failure = row.failure.unwrap();
-        assert!(failure.kind == FailureKind::Panic && failure.what.contains("a wall"), "{failure:?}");
     }
 }

@@ -144,7 +144,7 @@ impl Results {
     /// Takes the row of that key, if the file had one when it was opened that need not be made again.
     pub fn take(&mut self, key: &str) -> Option<Row> {
         let row = self.rows.remove(key)?;
-        (!row.failure.as_ref().is_some_and(super::row::Failure::may_pass)).then_some(row)
+        (!row.failure.as_ref().is_some_and(super::failure::Failure::may_pass)).then_some(row)
     }
 
     /// Adds a row, at once and whole.
@@ -166,7 +166,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point;
+    use crate::sweep::run;
     use crate::sweep::study::Study;
 
     const STUDY: &str = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = [\"pagemap\", \"chang\"]\n\
@@ -177,7 +177,7 @@ mod tests {
         let rows: Vec<Row> = study
             .points
             .iter()
-            .map(|planned| point::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
+            .map(|planned| run::run(&planned.point, Path::new("."), &mut bimetal_core::replay::to_the_end))
             .collect();
         assert_eq!(rows.iter().filter(|row| row.failure.is_some()).count(), 2);
         rows

@@ -1,19 +1,15 @@
 //! What came out of a point: its figures, and all that is needed to repeat it.
 
-use std::any::Any;
-use std::fmt;
-
-use bimetal_core::device::DeviceError;
-use bimetal_core::report::{Overload, ResponseFigures, TraceFacts};
+use bimetal_core::report::{KeyFigures, Overload, ResponseFigures, TraceFacts};
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
 
+use super::failure::Failure;
 use super::point::Point;
-use crate::StudyError;
 use crate::compare::{Entry, Speed};
 
 /// What came out of a point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Row {
     /// See [`Point::key`].
     pub key: String,
@@ -38,85 +34,8 @@ pub struct Row {
     pub speed: Option<Speed>,
 }
 
-/// Why a point has no figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// Of what kind it is.
-    pub kind: FailureKind,
-    /// What is wrong, in a line.
-    pub what: String,
-}
-
-/// Kinds of failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The device cannot be, or the scheme cannot run on it.
-    Refused,
-    /// The trace cannot be read or generated.
-    Trace,
-    /// It does not fit into memory.
-    Memory,
-    /// The program has an error.
-    Panic,
-    /// The worker that it was sent to was lost again and again, or is of another version.
-    Worker,
-    /// It was ended by who ran it.
-    Stopped,
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Refused => "refused",
-            Self::Trace => "trace",
-            Self::Memory => "memory",
-            Self::Panic => "panic",
-            Self::Worker => "worker",
-            Self::Stopped => "stopped",
-        })
-    }
-}
-
-impl Failure {
-    /// Of a trace.
-    pub(super) fn trace(what: impl fmt::Display) -> Self {
-        Self { kind: FailureKind::Trace, what: what.to_string() }
-    }
-
-    /// Of the program itself.
-    pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
-        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Self { kind: FailureKind::Panic, what: format!("an error in this program: {said}") }
-    }
-
-    /// Whether the same point can come out otherwise next time.
-    pub fn may_pass(&self) -> bool {
-        matches!(self.kind, FailureKind::Trace | FailureKind::Memory | FailureKind::Worker | FailureKind::Stopped)
-    }
-}
-
-impl From<StudyError> for Failure {
-    fn from(error: StudyError) -> Self {
-        let kind = match error {
-            StudyError::Memory { .. } => FailureKind::Memory,
-            StudyError::Workload(_) => FailureKind::Trace,
-            StudyError::Stopped => FailureKind::Stopped,
-            _ => FailureKind::Refused,
-        };
-        Self { kind, what: error.to_string() }
-    }
-}
-
-impl From<DeviceError> for Failure {
-    fn from(error: DeviceError) -> Self {
-        StudyError::from(error).into()
-    }
-}
-
 /// The figures of a point. Times are in microseconds where it is not said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
     /// Requests of the trace.
     pub requests: u64,
@@ -124,8 +43,6 @@ pub struct Figures {
     pub logical_bytes: u64,
     /// What the slow region has beyond that, as a share of it.
     pub spare: f64,
-    /// Price of flash and disks, in US dollars.
-    pub cost_usd: f64,
     /// Whether responses measure the queue more than the device.
     pub overload: Overload,
     /// What was busiest.
@@ -145,14 +62,9 @@ pub struct Figures {
     pub backlog_s: f64,
     /// Requests by that; of a closed loop what the device can do.
     pub throughput_per_s: Option<f64>,
-    /// Bytes programmed by bytes that the host wrote.
-    pub write_amplification: Option<f64>,
-    /// Energy of all operations, in joules.
-    pub energy_j: f64,
-    /// Life at the rate of the trace, in years.
-    pub lifetime_years: Option<f64>,
-    /// Bytes that the host can write until the first region is worn out.
-    pub lifetime_host_bytes: Option<f64>,
+    /// What the device comes to.
+    #[serde(flatten)]
+    pub key_figures: KeyFigures,
     /// The regions.
     pub regions: Vec<RegionRow>,
     /// Their wear; blocks that stay in SLC mode for good are on their own.
@@ -168,7 +80,7 @@ pub struct Figures {
 }
 
 /// A region of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegionRow {
     /// Name.
     pub name: String,
@@ -181,7 +93,7 @@ pub struct RegionRow {
 }
 
 /// Wear of blocks of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WearRow {
     /// Region; with `:slc` behind its name where blocks stay in SLC mode.
     pub name: String,
@@ -192,7 +104,7 @@ pub struct WearRow {
 }
 
 /// A disk of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiskRow {
     /// Name.
     pub name: String,
@@ -213,7 +125,6 @@ impl Figures {
             requests: trace.requests,
             logical_bytes: entry.device.logical.0,
             spare: entry.spare,
-            cost_usd: report.cost_usd,
             overload: report.load.overload,
             bottleneck: report.load.bottleneck,
             utilisation: report.load.utilisation,
@@ -223,10 +134,7 @@ impl Figures {
             simulated_s: report.simulated_s,
             backlog_s: report.load.backlog_s,
             throughput_per_s: throughput.is_finite().then_some(throughput),
-            write_amplification: report.write_amplification,
-            energy_j: report.energy_j,
-            lifetime_years: report.lifetime_years,
-            lifetime_host_bytes: report.lifetime_host_bytes,
+            key_figures: report.key_figures,
             regions: (entry.regions.into_iter())
                 .map(|region| RegionRow {
                     name: region.name,

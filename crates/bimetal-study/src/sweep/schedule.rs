@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::failure::{Failure, FailureKind};
 use super::kept::Kept;
-use super::point::run_on;
 use super::results::{Results, ResultsError};
-use super::row::{Failure, FailureKind, Row};
+use super::row::Row;
+use super::run::run_on;
 use super::source::{Loaded, TraceSource};
 use super::study::Planned;
 use crate::{StudyError, memory};
@@ -224,7 +225,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::sweep::export::Table;
-    use crate::sweep::row::FailureKind;
+    use crate::sweep::failure::FailureKind;
     use crate::sweep::study::Study;
 
     /// Counts what it is told.

@@ -10,12 +10,12 @@ use bimetal_core::workload;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::row::{Failure, FailureKind};
+use super::failure::{Failure, FailureKind};
 use crate::prepare::Workload;
 use crate::{generate, input, sample};
 
 /// A trace of a study.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSource {
     /// Name in results.
@@ -28,7 +28,7 @@ pub struct TraceSource {
 }
 
 /// Where requests are.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Origin {
     /// In the program.

@@ -7,8 +7,10 @@ use std::time::SystemTime;
 
 use bimetal_core::replay::Progress;
 
-use super::point::{Point, run_on};
-use super::row::{Failure, Row};
+use super::failure::Failure;
+use super::point::Point;
+use super::row::Row;
+use super::run::run_on;
 use super::schedule::{Gate, lock};
 use super::source::{Loaded, Origin, TraceSource};
 
@@ -83,8 +85,8 @@ mod tests {
     use bimetal_core::replay::to_the_end;
 
     use super::*;
-    use crate::sweep::point;
-    use crate::sweep::row::FailureKind;
+    use crate::sweep::failure::FailureKind;
+    use crate::sweep::run;
     use crate::sweep::study::Study;
 
     #[test]
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!(load(file).workload.requests.len(), 2);
         for point in [file, sample, zipf] {
             let row = worker.run(point, folder.path(), &mut to_the_end);
-            assert_eq!(row.without_speed(), point::run(point, folder.path(), &mut to_the_end).without_speed());
+            assert_eq!(row.without_speed(), run::run(point, folder.path(), &mut to_the_end).without_speed());
         }
         std::fs::remove_file(&path).unwrap();
         assert_eq!(worker.run(file, folder.path(), &mut to_the_end).failure.unwrap().kind, FailureKind::Trace);

@@ -1,0 +1,91 @@
+//! One device: its replay, and what came of it.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use bimetal_core::device::Resolved;
+use bimetal_core::replay::{self, Plan};
+use bimetal_core::report::{self, Report, TraceFacts};
+use bimetal_core::request::{Request, SECTOR_BYTES};
+use bimetal_core::units::Nanos;
+
+use super::entry::{Entry, Speed};
+use super::parts::{DiskFacts, RegionFacts};
+use crate::{StudyError, arrivals};
+
+/// Runs one device.
+///
+/// # Errors
+/// A device that does not suit its scheme, or that `served` stopped it.
+pub fn entry(
+    resolved: &Resolved,
+    requests: &[Request],
+    facts: &TraceFacts,
+    plan: &Plan,
+    served: replay::Progress<'_>,
+) -> Result<Entry, StudyError> {
+    let mut media = resolved.media();
+    let mut scheme = resolved.build().map_err(bimetal_core::device::DeviceError::from)?;
+    if plan.fill {
+        // Apart from the passes, so that they alone are timed.
+        replay::run(&mut media, scheme.as_mut(), &[], &Plan { intervals: 0, ..plan.clone() }, &mut replay::to_the_end);
+    }
+    let start = Instant::now();
+    let mut flow = ControlFlow::Continue(());
+    let mut watched = |requests| {
+        flow = served(requests);
+        flow
+    };
+    let plan_of_passes = Plan { fill: false, controller: resolved.controller.clone(), ..plan.clone() };
+    let outcome = replay::run(&mut media, scheme.as_mut(), requests, &plan_of_passes, &mut watched);
+    let wall_s = start.elapsed().as_secs_f64();
+    if flow.is_break() {
+        return Err(StudyError::Stopped);
+    }
+    let passes = f64::from(plan.passes);
+    let page_ops = outcome.ledger.page_ops() as f64 / f64::from(plan.measured_passes.max(1)) * passes;
+    let per_s = |count: f64| if wall_s > 0.0 { count / wall_s } else { 0.0 };
+    let speed =
+        Speed { wall_s, requests_per_s: per_s(requests.len() as f64 * passes), page_ops_per_s: per_s(page_ops) };
+    let (described, disks) = resolved.described();
+    let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
+    let at_once = |dies: u32| if resolved.device.serial { 1 } else { dies };
+    let busy_ns = |index: usize| {
+        let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
+        rows.map(|row| row.busy().0).sum::<u64>() as f64
+    };
+    let regions = described.iter().enumerate().map(|(index, region)| {
+        let dies = f64::from(at_once(region.geometry.dies));
+        let busy = busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * dies);
+        RegionFacts::of(region, resolved.regions[index].channels, busy)
+    });
+    let simulated = Nanos(outcome.simulated_ns);
+    let disk_facts = disks.iter().zip(&outcome.ledger.disks);
+    let disk_facts = disk_facts.map(|(disk, counts)| DiskFacts::of(disk.name, disk.volume, counts.busy(), simulated));
+    let (block_wearing, phi) = match report.wear.as_slice() {
+        [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
+        _ => (None, None),
+    };
+    let arrivals = arrivals::name(plan.arrivals);
+    let service = (arrivals == arrivals::SERVICE).then_some(&report);
+    let logical_bytes = resolved.device.logical.0.max(1) as f64;
+    Ok(Entry {
+        service_us: service.map(|report| report.response_us),
+        service_read_us: service.map(|report| report.read_us),
+        service_write_us: service.map(|report| report.write_us),
+        backlog_s: report.load.backlog_s,
+        lifetime_overwrites: (outcome.host.write_sectors * SECTOR_BYTES) as f64 / logical_bytes,
+        arrivals,
+        report,
+        block_wearing,
+        phi,
+        relative: None,
+        device: resolved.device.clone(),
+        regions: regions.collect(),
+        disks: disk_facts.collect(),
+        spare: resolved.spare(),
+        notes: resolved.notes.clone(),
+        speed,
+        spread: None,
+    })
+}
