@@ -151,7 +151,7 @@ fn run_script(script: &Script, page: &Path, folder: &Path, makefile: &str) -> St
     let mut output = String::new();
     for command in &script.commands {
         match command.split_whitespace().next() {
-            Some("bimetal" | "for") => output += &run(command, folder),
+            Some("bimetal" | "for" | "printf") => output += &run(command, folder),
             Some("make") => {
                 let command = command.split(" #").next().unwrap_or_default();
                 for target in command.split_whitespace().skip(1) {

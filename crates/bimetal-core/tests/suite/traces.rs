@@ -251,6 +251,8 @@ fn samples() -> Vec<Vec<u8>> {
         record[action_at..action_at + 3].copy_from_slice(&[1, 0, 2]); // queue, write
         samples.push(record.repeat(4));
     }
+    samples.push(b"time_ms;rw;lba;sectors\n0.5;r;8;1\n0.75;w;16;2\n".to_vec());
+    samples.push(b"{\"time_us\": 5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}\n".to_vec());
     // Sizes in pages: each request continues the one before.
     let pages = (0..100).map(|number| format!("{number}.5 0 {} 2 0\n", 1000 + number * 16));
     samples.push(pages.collect::<String>().into_bytes());

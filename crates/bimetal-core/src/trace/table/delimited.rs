@@ -14,7 +14,7 @@ pub static FORMAT: Format = Format {
     name: "csv",
     aliases: &["tsv", "delimited"],
     summary: "any delimited text, its columns named by a header or by `--columns`",
-    layout: "fields between commas, semicolons, tabs, bars or blanks, in the order of the header or of `--columns`",
+    layout: "fields in the order of the header or of `--columns`: between commas or semicolons or tabs or bars or blanks",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     shared: Shared::Nothing,

@@ -17,7 +17,7 @@ pub static FORMAT: Format = Format {
     name: "jsonl",
     aliases: &["ndjson"],
     summary: "JSON lines: an object for each request, its keys known or named by `--columns`",
-    layout: "{\"time_ms\": 0.5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}: keys as those of a header of `csv`",
+    layout: "an object with a time_ms and an op and an offset and a size: or with other keys, as a header of `csv` has",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     shared: Shared::Nothing,
