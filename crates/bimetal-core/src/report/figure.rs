@@ -1,8 +1,8 @@
 //! Figures: what each is called, its unit, what is better and what it means, said once, where it is declared.
 //!
 //! [`figures!`] makes of a list of figures the struct that holds them, whose fields are their names in JSON, and the table
-//! `ALL` of [`Figure`]s. The tables and pages of the study, the order of `compare`, the columns of a sweep, the records of Python
-//! and the reference in the docs iterate that table: a new figure is one entry in its list, and what computes it.
+//! `ALL` of [`Figure`]s. The tables and pages of the study, the order of `compare` and the columns of a sweep iterate that table: a new
+//! figure is one entry in its list, what computes it, and a field in the records of Python.
 
 /// A figure of an `F`.
 #[derive(Debug)]
