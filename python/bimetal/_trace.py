@@ -98,10 +98,10 @@ class Trace:
         """Read trace files, compressed or not; several are put together as one.
 
         ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
-        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns`` names
-        those of delimited text or JSON lines as ``--columns`` does, such as ``time:ms,op,offset:bytes,size``. ``action``
-        (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes`` takes only the
-        devices of these numbers, ``limit`` only the first requests.
+        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns``
+        names those of delimited text or JSON lines as ``--columns`` does: ``time:ms,op,offset:bytes,size``.
+        ``action`` (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes``
+        takes only the devices of these numbers, ``limit`` only the first requests.
         """
         # A file of that name: waiting for the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
