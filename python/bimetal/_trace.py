@@ -107,8 +107,14 @@ class Trace:
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
         core = _core.Trace.open(names, format, time_unit, columns, action, chosen, _limit(limit))
-        options = {"format": format, "time_unit": time_unit, "columns": columns, "action": action}
-        options |= {"volumes": chosen, "limit": limit}
+        options = {
+            "format": format,
+            "time_unit": time_unit,
+            "columns": columns,
+            "action": action,
+            "volumes": chosen,
+            "limit": limit,
+        }
         trace = Trace._of(core, call("bimetal.Trace.open", *names, **options))
         for warning in core.warnings():
             _warnings.warn(warning, BimetalWarning, stacklevel=2)
