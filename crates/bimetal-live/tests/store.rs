@@ -367,7 +367,7 @@ fn holes_are_known_and_read_as_zeros() {
     }
 }
 
-/// A device of so many bytes, mapped by pages.
+/// A page-mapped device with a capacity in bytes.
 fn page_mapped(logical: u64) -> Device {
     let text = format!(
         "name = \"d\"\nscheme = \"pagemap\"\nlogical = {logical}\n[[region]]\nname = \"mlc\"\nchip = {{ base = \"chang-mlc\", \

@@ -11,7 +11,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Gaps of so many microseconds on average.
+    /// Arrivals with a mean gap, in microseconds.
     pub fn new(mean_us: f64) -> Self {
         Self { now_ns: 0, mean_ns: mean_us * 1e3 }
     }

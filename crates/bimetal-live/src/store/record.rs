@@ -73,7 +73,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The seal of the batch, in so many bytes as a batch has at least.
+    /// The seal of the batch, as long as the smallest batch.
     pub fn encode_seal(&self, bytes: &mut [u8], seed: u32) {
         Self { is_seal: true, ..*self }.encode(bytes, seed);
     }

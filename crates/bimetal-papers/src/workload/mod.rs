@@ -46,7 +46,7 @@ entries! {
     msn,
 }
 
-/// Sectors of a request of so many bytes.
+/// The length of a request in sectors, from its length in bytes.
 fn sectors(bytes: u64) -> u32 {
     u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX)
 }

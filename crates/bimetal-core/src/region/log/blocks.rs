@@ -155,8 +155,8 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Lets blocks be opened in SLC mode, in which they have `slc_pages` pages: so many that together they take up to `room_pages` pages
-    /// of the room for valid ones.
+    /// Allows blocks in SLC mode, with `slc_pages` pages each. Their number is limited: the pages that they lack may take up to
+    /// `room_pages` pages of the room for valid pages.
     pub fn allow_slc(&mut self, slc_pages: u32, room_pages: u64) {
         debug_assert!(0 < slc_pages && slc_pages <= self.data_pages);
         self.slc_pages = slc_pages;

@@ -86,7 +86,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.collect_pages(media, die, u32::MAX).is_some()
     }
 
-    /// The same of a block that the policy has chosen, after that which its die collects already.
+    /// Collects the current victim of the die of `entry`. If that die has none, the block of `entry`, which the policy has chosen, is its
+    /// victim.
     pub(super) fn collect_entry<M: Media>(&mut self, media: &mut M, entry: usize) -> bool {
         let die = self.blocks.die_of(entry);
         if self.blocks.victim(die).is_none() && self.begin_collecting(die, |_, _, _| Some(entry)).is_none() {

@@ -36,7 +36,7 @@ pub(super) enum Role {
     /// When the request was issued. The unit is that of `--time-unit` if it has none.
     Time(Option<TimeUnit>),
     Op(OpCode),
-    /// The first byte, and the length, in units of so many bytes.
+    /// The address of the first byte, or the length, with the bytes of its unit.
     Offset(u64),
     Size(u64),
     Device,

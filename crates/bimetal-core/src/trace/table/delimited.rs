@@ -2,6 +2,7 @@
 //!
 //! The first line may be a header. Fields may be in double quotes, within which there is no delimiter. Numbers have a decimal point.
 
+use super::NO_TIME;
 use crate::trace::detect::{Likeness, Sample};
 use crate::trace::error::{ErrorKind, TraceError};
 use crate::trace::lines::{self, Lines};
@@ -85,7 +86,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         input.error(ErrorKind::Field, what).at(Place::Line(number)).with_hint(hint)
     })?;
     let mut is_first = has_header;
-    let collector = lines::decode(input, "", |line| {
+    let mut collector = lines::decode(input, "", |line| {
         if std::mem::take(&mut is_first) {
             return Ok(None);
         }
@@ -95,6 +96,9 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         }
         mapping.row(|&column| found.get(column).copied().flatten()).map(Some)
     })?;
+    if columns.is_none() && mapping.time.is_none() {
+        collector.warn(NO_TIME.to_owned());
+    }
     collector.finish(input)
 }
 
@@ -139,6 +143,8 @@ mod tests {
         assert_eq!((by_name.trims, by_name.requests[1].sector, by_name.duration_ns()), (1, 8, 1000));
         let untimed = read("r|0|512\nw|512|512\n", "op,offset,size").unwrap();
         assert!(untimed.warnings[0].contains("all requests have one time stamp"), "{:?}", untimed.warnings);
+        let unknown = read("when,op,offset,size\n1,r,0,512\n", "").unwrap();
+        assert_eq!(unknown.warnings, [NO_TIME]);
     }
 
     #[test]

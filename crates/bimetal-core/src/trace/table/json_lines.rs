@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use super::NO_TIME;
 use crate::trace::collect::Row;
 use crate::trace::detect::{self, Likeness, Sample};
 use crate::trace::error::{ErrorKind, Fault, Parsed, TraceError};
@@ -68,7 +69,11 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let (columns, unit, mut mapping) = (input.options.columns.as_ref(), input.options.time_unit, None);
-    lines::decode(input, "", |line| row(line, &mut mapping, columns, unit))?.finish(input)
+    let mut collector = lines::decode(input, "", |line| row(line, &mut mapping, columns, unit))?;
+    if columns.is_none() && mapping.is_some_and(|mapping| mapping.time.is_none()) {
+        collector.warn(NO_TIME.to_owned());
+    }
+    collector.finish(input)
 }
 
 #[cfg(test)]
@@ -84,7 +89,10 @@ mod tests {
     fn objects_with_keys_that_are_known_or_named() {
         let trace = trace::decode("t", LINES.as_bytes(), &Options::default()).unwrap();
         assert_eq!((trace.format, trace.reads, trace.write_bytes, trace.duration_ns()), ("jsonl", 1, 1024, 250_000));
-        assert_eq!(trace.requests[1].sector, 16);
+        assert_eq!((trace.requests[1].sector, trace.warnings.len()), (16, 0));
+        let untimed =
+            trace::decode("t", b"{\"op\": \"r\", \"lba\": 8, \"bytes\": 512}\n", &Options::default()).unwrap();
+        assert_eq!(untimed.warnings, [NO_TIME]);
         let columns = Some("op=rw,offset=lba:4kib,size=bytes".parse().unwrap());
         let named = trace::decode("t", LINES.as_bytes(), &Options { columns, ..Options::default() }).unwrap();
         assert_eq!(named.requests[1].sector, 128);

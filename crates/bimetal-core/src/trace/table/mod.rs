@@ -35,7 +35,7 @@ impl<T> Mapping<T> {
     }
 }
 
-/// A number of units of so many bytes, in bytes.
+/// An address or a length in bytes, from a number of units of `unit_bytes` bytes.
 fn bytes(text: &[u8], field: &'static str, unit_bytes: u64) -> Parsed<u64> {
     let number = whole(text, field)?;
     let bytes = number.checked_mul(unit_bytes).filter(|&bytes| bytes <= MAX_BYTES);
@@ -59,6 +59,10 @@ fn operation(text: &[u8], code: OpCode) -> Parsed<Op> {
         },
     }
 }
+
+/// The warning about a table in whose names there is no time.
+const NO_TIME: &str =
+    "no column is known as a time, so that requests have none: name it with `--columns`, if there is one";
 
 /// The format of a file whose columns the user has named.
 pub(super) fn format_of(bytes: &[u8]) -> &'static Format {
