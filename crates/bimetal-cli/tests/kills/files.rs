@@ -83,9 +83,9 @@ impl Work for Files {
         Ok(verified)
     }
 
-    fn work(&mut self, fs: &Path) -> String {
+    fn work(&mut self, fs: &Path, lives: &(dyn Fn() -> bool + Sync)) -> String {
         thread::scope(|scope| {
-            let writers: Vec<_> = self.0.iter_mut().map(|folder| scope.spawn(|| folder.work(fs))).collect();
+            let writers: Vec<_> = self.0.iter_mut().map(|folder| scope.spawn(|| folder.work(fs, lives))).collect();
             writers.into_iter().map(|writer| writer.join().unwrap().to_string()).collect::<Vec<_>>().join("; ")
         })
     }
@@ -96,13 +96,16 @@ impl Work for Files {
 }
 
 impl Folder {
-    fn work(&mut self, fs: &Path) -> io::Error {
+    fn work(&mut self, fs: &Path, lives: &(dyn Fn() -> bool + Sync)) -> io::Error {
         let folder = fs.join(&self.name);
         loop {
             let change = self.next_change();
             self.pending = Some(change.clone());
             if let Err(error) = change.perform(&folder) {
                 return error;
+            }
+            if !lives() {
+                return io::Error::other("the server no longer lives");
             }
             change.note(&mut self.contents);
             self.pending = None;

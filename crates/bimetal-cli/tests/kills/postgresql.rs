@@ -127,12 +127,12 @@ impl Work for Postgresql {
         self.0.verify(&shown)
     }
 
-    fn work(&mut self, fs: &Path) -> String {
+    fn work(&mut self, fs: &Path, lives: &(dyn Fn() -> bool + Sync)) -> String {
         let data = fs.join("data");
         match Postmaster::start(&data) {
             Ok(_postmaster) => {
                 let mut client = Command::new(program("psql"));
-                self.0.work(client.args(connection(&data)).args(QUIETLY))
+                self.0.work(client.args(connection(&data)).args(QUIETLY), lives)
             }
             Err(what) => what,
         }

@@ -40,12 +40,17 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 
 /// A process that can be killed from another thread.
 #[derive(Clone)]
-struct Killable {
+pub struct Killable {
     child: Arc<Mutex<Child>>,
     is_killed: Arc<AtomicBool>,
 }
 
 impl Killable {
+    /// Whether it was not killed so far.
+    pub fn lives(&self) -> bool {
+        !self.is_killed.load(Ordering::SeqCst)
+    }
+
     fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap();
@@ -74,7 +79,12 @@ impl Server {
 
     /// Whether it got `kill -9`.
     pub fn is_killed(&self) -> bool {
-        self.process.is_killed.load(Ordering::SeqCst)
+        !self.process.lives()
+    }
+
+    /// What says in another thread whether it was killed.
+    pub fn lifeline(&self) -> Killable {
+        self.process.clone()
     }
 
     fn ended(&self) -> Option<ExitStatus> {

@@ -47,10 +47,10 @@ impl Work for Sqlite {
         self.transactions.verify(&shown)
     }
 
-    fn work(&mut self, fs: &Path) -> String {
+    fn work(&mut self, fs: &Path, lives: &(dyn Fn() -> bool + Sync)) -> String {
         let mut client = Command::new("sqlite3");
         client.arg("-bail").arg("-cmd").arg(self.settings[1]).arg(fs.join("database"));
-        self.transactions.work(&mut client)
+        self.transactions.work(&mut client, lives)
     }
 
     fn acknowledged(&self) -> u64 {

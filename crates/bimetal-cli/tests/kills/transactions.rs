@@ -37,7 +37,7 @@ impl Transactions {
     }
 
     /// Commits transactions by a client that reads statements and writes answers, until something goes wrong. Says what.
-    pub fn work(&mut self, client: &mut Command) -> String {
+    pub fn work(&mut self, client: &mut Command, lives: &(dyn Fn() -> bool + Sync)) -> String {
         let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut statements, mut answers) =
             (client.stdin.take().unwrap(), BufReader::new(client.stdout.take().unwrap()));
@@ -56,6 +56,9 @@ impl Transactions {
                 Ok(_) if answer.trim() == number.to_string() => {}
                 Ok(_) => break format!("the client answers `{answer}`"),
                 Err(error) => break error.to_string(),
+            }
+            if !lives() {
+                break "the server no longer lives".into();
             }
             (self.committed, self.is_pending) = (number, false);
             self.acknowledged += 1;

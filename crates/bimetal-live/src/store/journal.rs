@@ -67,6 +67,8 @@ pub struct Journal {
     next: u64,
     /// Up to where the file has room.
     room_end: u64,
+    /// End of the batches before the one that went to the beginning of the file.
+    top: u64,
     /// Where the batches behind all others begin, while ones at the beginning of the file are needed that come before these and after
     /// the first one: there was no room between.
     tail: Option<u64>,
@@ -83,8 +85,8 @@ impl Journal {
     pub fn new(file: File, seal: File, seed: u32, first: Start, room_bytes: u64) -> Self {
         let Start { batch: next, offset: start } = first;
         let (record, spare) = (Record::default(), Vec::new());
-        let (used, offset, room_end, tail, sequence) = (0, start, room_bytes, None, 0);
-        Self { file, seal, seed, start, used, offset, next, room_end, tail, sequence, record, spare }
+        let (used, offset, room_end, top, tail, sequence) = (0, start, room_bytes, start, None, 0);
+        Self { file, seal, seed, start, used, offset, next, room_end, top, tail, sequence, record, spare }
     }
 
     /// What it is read for begins with this sequence number: batches of lower ones never happened.
@@ -121,7 +123,7 @@ impl Journal {
         } else if !is_wrapped && self.tail.is_none() && FIRST_BATCH_AT + batch_bytes <= self.start {
             FIRST_BATCH_AT
         } else if is_wrapped {
-            self.room_end
+            self.top
         } else {
             self.offset
         }
@@ -184,6 +186,8 @@ impl Journal {
     fn passed(&mut self, at: u64, bytes: u64) {
         if at > self.offset && self.is_wrapped() {
             self.tail = Some(at);
+        } else if at < self.offset {
+            self.top = self.offset;
         }
         self.offset = at + bytes;
         self.room_end = self.room_end.max(self.offset);
@@ -340,6 +344,35 @@ mod tests {
         let mut batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }]);
         batch.first_sequence = sequence;
         journal.write(&batch, under_way).unwrap();
+    }
+
+    #[test]
+    fn room_behind_the_others_is_taken_once() {
+        let storage = CrashStorage::new();
+        let files =
+            ["journal", "superblock"].map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
+        let mut journal = open(&files, Start::of_file(1));
+        let mut checkpoint = (Start::of_file(1), 0);
+        // The batches of the first half of the file are in a checkpoint, and others follow up to its end and from its beginning.
+        while !journal.is_wrapped() {
+            append(&mut journal, 1);
+            if journal.offset() == FIRST_BATCH_AT + 6 * 512 {
+                checkpoint = (journal.end(), journal.bytes());
+                journal.start_at(checkpoint.0, checkpoint.1);
+            }
+        }
+        // No batch of this size has room between those at the beginning and the first one.
+        let bytes = 6 * 512;
+        assert!(journal.lacks_room(bytes));
+        journal.make_room(bytes).unwrap();
+        let room_end = journal.room_end;
+        assert!(!journal.lacks_room(bytes), "a write would take room again");
+        journal.make_room(bytes).unwrap();
+        assert_eq!(journal.room_end, room_end);
+        append(&mut journal, 5 * 512 / EVENT_BYTES);
+        assert!(journal.tail.is_some() && journal.room_end == room_end);
+        let batches = journal.next - checkpoint.0.batch;
+        assert_eq!(read(&files, checkpoint.0).0.len() as u64, batches, "all are found");
     }
 
     #[test]
