@@ -195,9 +195,9 @@ fn live<W: Work>(
         durations.mounting = start.elapsed();
     }
     let fs = &disk.fs;
+    let (lifeline, is_asked_to_stop) = (server.lifeline(), AtomicBool::new(false));
+    let lives = || lifeline.lives() && !is_asked_to_stop.load(Ordering::SeqCst);
     thread::scope(|scope| {
-        let (lifeline, is_asked_to_stop) = (server.lifeline(), AtomicBool::new(false));
-        let lives = || lifeline.lives() && !is_asked_to_stop.load(Ordering::SeqCst);
         let working = scope.spawn(|| work.work(fs, &lives));
         match moment {
             Moment::Mounting(_) => {}

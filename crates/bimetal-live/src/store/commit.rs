@@ -100,6 +100,8 @@ pub struct Committer {
     pub(super) written: Unsynced,
     /// Whether a thread has these two, or part of them, for a step of upkeep.
     pub(super) is_kept_up: bool,
+    /// Whether that is a step of the checkpoint on its way, which the thread has then.
+    pub(super) is_checkpoint_taken: bool,
     /// Sectors of the device.
     pub(super) sectors: u64,
     /// Bytes of journal that there must be room for before a write is accepted.
@@ -308,7 +310,7 @@ impl Committer {
     /// Whether a checkpoint should begin with the next batch. All batches before that are durable then: the slots that wait for one
     /// commit are all that its state can tell.
     pub(super) fn is_checkpoint_due(&self) -> bool {
-        self.underway.is_none() && !self.is_kept_up && self.journal.bytes() >= self.checkpoint_at
+        self.underway.is_none() && !self.is_checkpoint_taken && self.journal.bytes() >= self.checkpoint_at
     }
 
     /// With the events of the next batch taken, or none, all that has happened is in batches: if a checkpoint is due, it begins.

@@ -37,7 +37,7 @@ pub struct Store {
     committer: Mutex<Committer>,
     waiters: Waiters,
     /// There is upkeep to do, or a thread has given it back.
-    upkeep: Condvar,
+    pub(super) upkeep: Condvar,
     /// Batches have landed, or will not.
     landing: Condvar,
     clocks: Arc<Clocks>,

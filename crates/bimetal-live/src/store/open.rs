@@ -172,6 +172,7 @@ fn load_checkpoint(
         checkpoint_from: 0,
         written: Unsynced::default(),
         is_kept_up: false,
+        is_checkpoint_taken: false,
         sectors,
         room_bytes: 2 * journal::batch_bytes(&limits, sectors, contents.disk.is_some()),
         opened: Instant::now(),

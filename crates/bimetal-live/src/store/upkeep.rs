@@ -93,6 +93,7 @@ impl Committer {
             return None;
         }
         self.is_kept_up = true;
+        self.is_checkpoint_taken = underway.is_some();
         let (files, clocks) = (Arc::clone(&self.files), Arc::clone(&self.clocks));
         Some(Upkeep { written: std::mem::take(&mut self.written), underway, is_complete: false, files, clocks })
     }
@@ -116,13 +117,16 @@ impl Committer {
         let Upkeep { written, underway, is_complete, .. } = upkeep;
         self.written.merge(written);
         self.is_kept_up = false;
+        // Otherwise one may have begun meanwhile.
+        let was_taken = std::mem::take(&mut self.is_checkpoint_taken);
         match done {
             Ok(()) if is_complete => {
                 engine.image = None;
                 engine.counts.checkpoints += 1;
             }
             // It may have been given up meanwhile.
-            Ok(()) => self.underway = underway.filter(|_| engine.image.is_some()),
+            Ok(()) if was_taken => self.underway = underway.filter(|_| engine.image.is_some()),
+            Ok(()) => {}
             Err(error) if is_full(&error) => {
                 tracing::warn!("no room for a checkpoint: {error}; the journal goes on");
                 self.put_checkpoint_off(engine);
@@ -245,6 +249,27 @@ mod tests {
 
     fn sector(number: u64) -> Vec<u8> {
         vec![number as u8; SECTOR]
+    }
+
+    #[test]
+    fn a_checkpoint_begins_while_a_thread_is_at_work_on_the_upkeep() {
+        let (_, store) = new_store();
+        store.committer().is_kept_up = true;
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 0..WRITES {
+                    store.write(number % store.sectors(), &sector(number), true).unwrap();
+                }
+            });
+            while store.committer().underway.is_none() {
+                assert!(!writer.is_finished(), "the journal has grown without a checkpoint");
+                thread::yield_now();
+            }
+            // The thread has done its step, and the writer does the others.
+            store.committer().is_kept_up = false;
+            store.upkeep.notify_all();
+        });
+        assert!(store.status().counts.checkpoints > 1);
     }
 
     fn is_late(store: &Store) -> bool {

@@ -16,13 +16,15 @@ struct Kept<'a>(&'a Store);
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.0.committer().is_kept_up = false;
+        let mut committer = self.0.committer();
+        (committer.is_kept_up, committer.is_checkpoint_taken) = (false, false);
+        drop(committer);
         self.0.upkeep.notify_all();
     }
 }
 
 impl Store {
-    pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
+    pub(in crate::store) fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
