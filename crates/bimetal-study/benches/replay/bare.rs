@@ -138,8 +138,8 @@ impl Ghosts {
 /// The same for a cache: pages come when they are used, in place of those that were not for longest. One that measures
 /// hit-rate curves has ghosts of what was read and of what was written.
 fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
-    let row = &outcome.ledger.rows[0];
-    let blocks = outcome.ledger.erases[0].len();
+    let row = &outcome.measured.ledger.rows[0];
+    let blocks = outcome.measured.ledger.erases[0].len();
     let slots = (blocks * 64) as u32 / 10 * 9;
     let (mut index, mut order) = (PageIndex::new(slots), Lists::new(slots as usize, 1));
     let mut pages = vec![u32::MAX; slots as usize];
@@ -147,7 +147,7 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     let moved = [Cause::Gc, Cause::Meta].map(|cause| row.counts.get(FlashOp::Program, cause)).iter().sum();
     let mut copies = Rate::new(moved, requests.len() as u64);
     (0..slots).for_each(|slot| order.push_back(0, slot));
-    let measures = outcome.metrics.get("tracker_bytes").is_some();
+    let measures = outcome.measured.metrics.get("tracker_bytes").is_some();
     let mut ghosts = measures.then(|| [(); 2].map(|()| Ghosts::new(blocks as u32 * 64, requests.len())));
     let started = Instant::now();
     let mut sum = 0u32;
@@ -186,10 +186,10 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
 /// The memory accesses of the same requests, copies and migrations, and nothing else. Returns seconds.
 pub fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let requests = requests(case, case.requests, case.write_share, 12);
-    if !outcome.ledger.disks.is_empty() {
+    if !outcome.measured.ledger.disks.is_empty() {
         return bare_cache(&requests, outcome);
     }
-    let writes = outcome.host.writes;
+    let writes = outcome.measured.host.writes;
     // A device with a log of fast pages has a map of either region.
     let (fast_rows, slow_rows): (Vec<&Row>, Vec<&Row>) = outcome
         .measured
@@ -211,7 +211,7 @@ pub fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let mut slow = BareMap::new(logical_pages, logical_pages / 1000 * (1000 + case.spare_permille as usize), false);
     // As many units to a request as it has fast pages, at least one.
     let units = (fast_host.per_write.round() as usize).max(1);
-    let fast_pages = fast_rows.iter().map(|row| outcome.ledger.erases[row.region].len()).sum::<usize>() * 64;
+    let fast_pages = fast_rows.iter().map(|row| outcome.measured.ledger.erases[row.region].len()).sum::<usize>() * 64;
     let mut fast = BareMap::new(logical_pages * units, fast_pages.max(256), true);
     let started = Instant::now();
     let mut sum = 0u32;
@@ -248,5 +248,5 @@ pub fn bare(case: &Case, outcome: &Outcome) -> f64 {
 
 /// Position of the device's last region, the slow one.
 fn last_region(outcome: &Outcome) -> usize {
-    outcome.ledger.rows.iter().map(|row| row.region).max().unwrap_or(0)
+    outcome.measured.ledger.rows.iter().map(|row| row.region).max().unwrap_or(0)
 }

@@ -88,8 +88,8 @@ fn main() {
         for spec in &schemes {
             let Measured { outcome, seconds, bytes } = simulate(case, spec);
             let bare_seconds = bare(case, &outcome);
-            let page_ops = outcome.ledger.page_ops() as f64;
-            let programs: u64 = outcome.ledger.rows.iter().map(|row| row.counts.total(FlashOp::Program)).sum();
+            let page_ops = outcome.measured.ledger.page_ops() as f64;
+            let programs: u64 = outcome.measured.ledger.rows.iter().map(|row| row.counts.total(FlashOp::Program)).sum();
             println!(
                 "{:<17} {:<16} {:>12.2} {:>14.1} {:>14.1} {:>7.2} {:>6.2} {:>10.1}",
                 case.name,
@@ -98,7 +98,7 @@ fn main() {
                 page_ops / seconds / 1e6,
                 page_ops / bare_seconds / 1e6,
                 bare_seconds / seconds,
-                programs as f64 / outcome.host.writes as f64,
+                programs as f64 / outcome.measured.host.writes as f64,
                 bytes as f64 / case.logical_pages as f64,
             );
         }
