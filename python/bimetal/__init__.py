@@ -23,27 +23,7 @@ from bimetal._advice import (
     Sensitivity,
     advise,
 )
-from bimetal._catalogue import (
-    Chip,
-    Drive,
-    Format,
-    Mechanics,
-    Paper,
-    PaperFigure,
-    Parameter,
-    Preset,
-    Scheme,
-    SlcMode,
-    Target,
-    Workload,
-    chips,
-    devices,
-    drives,
-    formats,
-    papers,
-    schemes,
-    workloads,
-)
+from bimetal._catalogue import chips, devices, drives, formats, papers, schemes, workloads
 from bimetal._device import Device
 from bimetal._errors import (
     AdviceError,
@@ -74,44 +54,52 @@ from bimetal._profile import (
     Profile,
     SizeClass,
 )
-from bimetal._results import (
+from bimetal._records import (
     Addresses,
-    Comparison,
+    Chip,
+    DeviceSource,
     DiskFacts,
+    DiskRow,
+    Drive,
     EraseBin,
+    Failure,
     Faults,
+    Format,
     Interval,
     IntervalAccesses,
     IntervalOps,
     Load,
+    Mechanics,
     Operations,
+    Paper,
+    PaperFigure,
+    Parameter,
+    Preset,
     RegionFacts,
+    RegionRow,
     Relative,
-    Replay,
     ReplayFacts,
     Responses,
-    Result,
+    Scheme,
+    SlcMode,
     Speed,
     Spread,
     Stream,
-    Wear,
-)
-from bimetal._run import compare, replay
-from bimetal._sweep import (
-    DeviceSource,
-    DiskRow,
-    Failure,
-    RegionRow,
-    Sweep,
     SweepFigures,
     SweepPoint,
     SweepReplay,
     SweepRow,
+    Target,
+    TraceFacts,
     TraceSource,
+    Wear,
     WearRow,
-    sweep,
+    Workload,
 )
-from bimetal._trace import Arrays, Trace, TraceFacts
+from bimetal._results import Comparison, Replay, Result
+from bimetal._run import compare, replay
+from bimetal._sweep import Sweep, sweep
+from bimetal._trace import Arrays, Trace
 
 #: Version of Bimetal.
 __version__ = _core.VERSION

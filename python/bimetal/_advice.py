@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from bimetal import _core
 from bimetal._errors import BimetalError, SettingError
 from bimetal._record import Record
+from bimetal._records import SweepReplay, TraceFacts
 from bimetal._run import AnyTrace, _Literal, _trace
-from bimetal._sweep import Progress, SweepReplay
+from bimetal._sweep import Progress
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
-from bimetal._trace import TraceFacts, call
+from bimetal._trace import call
 
 if TYPE_CHECKING:
     import matplotlib.axes

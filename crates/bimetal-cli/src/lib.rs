@@ -28,6 +28,8 @@ mod profile;
 mod program;
 mod progress;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod reference;
 mod replay;
 mod schema;
