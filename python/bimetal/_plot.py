@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import matplotlib.axes
 
-    from bimetal._advice import Advice, Choice
+    from bimetal._advice import Advice
     from bimetal._papers import Plot
-    from bimetal._records import Responses, SweepFigures, SweepRow
+    from bimetal._records import Choice, Responses, SweepFigures, SweepRow
     from bimetal._results import Replay, Result
 
 #: Units of time from small to large, with their microseconds.

@@ -24,6 +24,76 @@ class Addresses(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Advice(Record):
+    """The whole answer, as it is written as JSON."""
+
+    #: Version of this program.
+    bimetal: str
+    #: The trace.
+    trace: TraceFacts
+    #: How it was replayed in every simulation.
+    replay: SweepReplay
+    #: What devices are to achieve.
+    goals: tuple[Goal, ...]
+    #: What a reader should know before trusting it.
+    notes: tuple[str, ...]
+    #: Bytes a day at which lives are counted; none where the trace has no duration.
+    write_bytes_per_day: float | None
+    #: Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    warranty_years: float
+    #: Year of the price list.
+    price_year: int
+    #: Prices of the parts that come into question.
+    prices: tuple[Price, ...]
+    #: Devices that come into question.
+    candidates: int
+    #: Numbers of dies that were searched.
+    dies: tuple[int, ...]
+    #: How many of them were simulated.
+    simulations: int
+    #: How many of these failed.
+    failed: int
+    #: Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    is_settled: bool
+    #: The cheapest device that meets all goals.
+    recommended: Choice | None
+    #: Where there is none: those that miss them by the smallest factor.
+    closest: tuple[Choice, ...]
+    #: What stands in the way of a cheaper device, or of any: ``latency``, ``wear`` or ``money``.
+    binds: str | None
+    #: By goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    by_goal: tuple[GoalAlone, ...]
+    #: The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    front: tuple[Choice, ...]
+    #: How the answer moves when prices change.
+    sensitivity: tuple[Sensitivity, ...]
+    #: Every device that was simulated, in that order.
+    simulated: tuple[Choice, ...]
+    #: Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    drives: DrivesToBuy | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrivalProfile(Record):
+    """When requests arrive."""
+
+    #: From the first to the last arrival, in seconds.
+    duration_s: float
+    #: Requests per second; ``None`` where all arrive at once.
+    requests_per_s: float | None
+    #: Bytes read and written per second; ``None`` where all arrive at once.
+    bytes_per_s: float | None
+    #: Mean time between arrivals in microseconds.
+    interval_mean_us: float
+    #: Median time between arrivals in microseconds.
+    interval_p50_us: float
+    #: 99th percentile of the time between arrivals in microseconds.
+    interval_p99_us: float
+    #: Longest time between arrivals in microseconds.
+    interval_max_us: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Chip(Record):
     """A flash part with all its figures."""
 
@@ -74,6 +144,46 @@ class Chip(Record):
     #: Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their
     #: end.
     suspend_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Record):
+    """A device with what it comes to."""
+
+    #: The device in words.
+    device: str
+    #: Its scheme.
+    scheme: str
+    #: All of its flash in native mode, in bytes.
+    flash_bytes: float
+    #: Channels of all regions.
+    channels: int
+    #: Dies of all regions.
+    dies: int
+    #: Price, in US dollars.
+    cost_usd: float
+    #: Responses as requests arrive in the answer's ``replay``; none of a device that falls behind.
+    response_us: ResponseTimes | None
+    #: The same with one request at a time, so that none waits; none where ``response_us`` is of a closed loop.
+    service_us: ResponseTimes | None
+    #: Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
+    overload: float | None
+    #: Life in years; none where nothing was erased in what was measured.
+    life_years: float | None
+    #: Where nothing was erased: the years that it lasts at least, by what was programmed.
+    life_at_least_years: float | None
+    #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    lifetime_host_bytes: float | None
+    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    tbw: float | None
+    #: Drive writes per day: ``tbw`` by the logical capacity and the days of the warranty.
+    dwpd: float | None
+    #: By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    excess: tuple[float | None, ...]
+    #: Whether all goals are met.
+    meets: bool
+    #: The command that repeats its figures; none where no command can read the trace.
+    command: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +279,53 @@ class Drive(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class DriveToBuy(Record):
+    """A drive that can be bought."""
+
+    #: Name on the command line.
+    name: str
+    #: Maker and model.
+    title: str
+    #: Year in which it came out, if that is known.
+    released: int | None
+    #: Logical capacity, in bytes.
+    capacity_bytes: int
+    #: Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
+    rated_tbw: float | None
+    #: MB/s of sequential reads, claimed or measured.
+    read_mb_per_s: float | None
+    #: MB/s of sequential writes, claimed or measured, into its cache if it has one.
+    write_mb_per_s: float | None
+    #: Random 4-KiB reads a second, many at a time, claimed or measured.
+    read_iops: float | None
+    #: Random 4-KiB writes a second, many at a time, claimed or measured.
+    write_iops: float | None
+    #: Whether its price was given, and is not that of its flash.
+    is_quoted: bool
+    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
+    #: prints.
+    scale: float
+    #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
+    choice: Choice
+
+
+@dataclasses.dataclass(frozen=True)
+class DrivesToBuy(Record):
+    """The drives that can be bought."""
+
+    #: Those that were simulated, the cheapest first, of equally cheap ones the fastest.
+    offered: tuple[DriveToBuy, ...]
+    #: Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
+    least_bytes: int
+    #: Drives that hold less.
+    too_small: tuple[str, ...]
+    #: Drives whose flash has no price in the year of the prices.
+    unpriced: tuple[str, ...]
+    #: Drives whose simulation failed, and why.
+    failed: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class EraseBin(Record):
     """Blocks of a region by how often they were erased."""
 
@@ -207,6 +364,22 @@ class Faults(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Footprint(Record):
+    """Distinct bytes in aligned 4-KiB pages."""
+
+    #: Of pages that are read.
+    read_bytes: int
+    #: Of pages that are written.
+    written_bytes: int
+    #: Of pages that are read and written.
+    both_bytes: int
+    #: Of pages that are read or written.
+    touched_bytes: int
+    #: From byte 0 to the end of the last page: the smallest disk that the trace fits on.
+    span_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Format(Record):
     """A trace format."""
 
@@ -222,6 +395,92 @@ class Format(Record):
     time_unit: str | None
     #: Whether traces can be written in it.
     written: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal(Record):
+    """A bound on something measured: the least life, the most of everything else."""
+
+    #: What is bounded, by the name of the option.
+    measure: str
+    #: The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True)
+class GoalAlone(Record):
+    """A goal on its own."""
+
+    #: The goal.
+    goal: Goal
+    #: The cheapest device that meets it.
+    alone: Choice | None
+    #: The cheapest device that meets all others.
+    without: Choice | None
+    #: What it costs to meet this one, too, in US dollars.
+    costs_usd: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class HitClass(Record):
+    """Sectors that are hit from ``hits`` times up to the next class."""
+
+    #: Smallest count of the class: a power of two.
+    hits: int
+    #: Number of sectors.
+    sectors: int
+
+
+@dataclasses.dataclass(frozen=True)
+class HitRatePoint(Record):
+    """Hit rates of caches of one size."""
+
+    #: Size of the cache in bytes.
+    cache_bytes: int
+    #: Share of reads that hit in a cache of the pages read and written; ``None`` without reads.
+    reads: float | None
+    #: Share of writes that hit in it; ``None`` without writes.
+    writes: float | None
+    #: Share of reads and writes that hit in it.
+    all: float | None
+    #: Share of reads that hit in a cache of the pages written.
+    reads_of_written: float | None
+    #: Share of writes that hit in it.
+    writes_of_written: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class HitRates(Record):
+    """Hit rates by cache size."""
+
+    #: Share of the pages that were looked at; at 1 the figures are exact.
+    sampling_rate: float
+    #: From the smallest to the largest cache.
+    points: tuple[HitRatePoint, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class HotSet(Record):
+    """How writes concentrate on 4-KiB pages. A request writes each page that it touches once."""
+
+    #: Share of page writes that go to the hottest pages, by percent of the pages ever written.
+    hottest: tuple[HotShare, ...]
+    #: Fewest bytes that take half of the page writes.
+    bytes_for_half: int
+    #: Fewest bytes that take nine tenths of the page writes.
+    bytes_for_90_percent: int
+    #: Writes of the page that is written most.
+    writes_max: int
+
+
+@dataclasses.dataclass(frozen=True)
+class HotShare(Record):
+    """One point of the concentration curve."""
+
+    #: Hottest pages, in percent of the pages ever written.
+    percent_of_pages: int
+    #: Share of page writes that go to them.
+    share_of_writes: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,6 +573,20 @@ class Mechanics(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class OpProfile(Record):
+    """Requests of one kind."""
+
+    #: Number of requests.
+    requests: int
+    #: Their bytes.
+    bytes: int
+    #: Mean size in bytes; 0 without any.
+    mean_bytes: float
+    #: Share of them that begin where the previous one of their kind ended; ``None`` below two of them.
+    sequential_share: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Operations(Record):
     """One kind of operation, for one cause, in one region and cell mode."""
 
@@ -382,6 +655,70 @@ class Preset(Record):
     summary: str
     #: The device in full.
     device: Device
+
+
+@dataclasses.dataclass(frozen=True)
+class Price(Record):
+    """A price as it is printed."""
+
+    #: Name of the chip or drive.
+    part: str
+    #: Its kind of cells, or ``disk``.
+    kind: str
+    #: US dollars per GiB.
+    usd_per_gib: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PriceStep(Record):
+    """The answer at other prices."""
+
+    #: What the prices are multiplied by.
+    factor: float
+    #: Price of the cheapest device that meets all goals, in US dollars.
+    cost_usd: float | None
+    #: The device, if it is another one than at a step nearer to today's prices.
+    changes_to: Choice | None
+    #: Whether there is none any more.
+    is_none: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile(Record):
+    """A workload's figures."""
+
+    #: Requests of all kinds.
+    requests: int
+    #: Reads.
+    reads: OpProfile
+    #: Writes.
+    writes: OpProfile
+    #: Trims.
+    trims: OpProfile
+    #: Reads and writes by size, as Chang (2010, figures 7a and 7b) shows them.
+    sizes: tuple[SizeClass, ...]
+    #: Sectors written by distinct sectors written; ``None`` without writes.
+    update_ratio: float | None
+    #: Sectors by how often they are written (Chang 2010, figure 7c).
+    write_hits: tuple[HitClass, ...]
+    #: Sectors by how often they are read (Chang 2010, figure 7d).
+    read_hits: tuple[HitClass, ...]
+    #: Writes of the sector that is written most.
+    sector_writes_max: int
+    #: Reads of the sector that is read most.
+    sector_reads_max: int
+    #: Distinct bytes touched.
+    footprint: Footprint
+    #: How writes concentrate; ``None`` without writes.
+    hot_set: HotSet | None
+    #: How often caches would hit; ``None`` without reads and writes, or with more of them than can be followed.
+    hit_rates: HitRates | None
+    #: Share of reads and writes that begin where the previous read or write ended; ``None`` below two of them.
+    sequential_share: float | None
+    #: Share of reads and writes whose start and end are multiples of 4 KiB; ``None`` without any.
+    aligned_share: float | None
+    #: Arrivals of all requests; ``None`` below two of them.
+    arrivals: ArrivalProfile | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -454,6 +791,22 @@ class ReplayFacts(Record):
     measured_passes: int
     #: Whether the devices were filled before.
     filled: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ResponseTimes(Record):
+    """Responses of reads and writes, in microseconds."""
+
+    #: Mean.
+    mean: float
+    #: Median.
+    p50: float
+    #: 95th percentile.
+    p95: float
+    #: 99th percentile.
+    p99: float
+    #: 99.9th percentile.
+    p999: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -569,6 +922,32 @@ class Scheme(Record):
     regions: str
     #: Its parameters.
     parameters: tuple[Parameter, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity(Record):
+    """How the answer moves with the prices of a kind of parts."""
+
+    #: Kind of cells, or ``disk``.
+    kind: str
+    #: From a quarter of the prices to four times them.
+    steps: tuple[PriceStep, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeClass(Record):
+    """Requests from ``sectors`` sectors up to the next class."""
+
+    #: Smallest size of the class in 512-byte sectors: a power of two.
+    sectors: int
+    #: Reads.
+    reads: int
+    #: Writes.
+    writes: int
+    #: Bytes that they write.
+    write_bytes: int
+    #: Sectors that writes of this class wrote by distinct sectors that they wrote; ``None`` without writes.
+    update_ratio: float | None
 
 
 @dataclasses.dataclass(frozen=True)

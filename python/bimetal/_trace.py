@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from bimetal import _core
 from bimetal._device import Settings, settings_text
 from bimetal._errors import BimetalWarning, TraceError
-from bimetal._profile import Profile
-from bimetal._records import TraceFacts
+from bimetal._records import Profile, TraceFacts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,6 +25,7 @@ mod list;
 mod output;
 mod paper;
 mod profile;
+mod profiled;
 mod program;
 mod progress;
 #[cfg(test)]
