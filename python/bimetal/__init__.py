@@ -10,40 +10,8 @@ of the command line, as frozen dataclasses with its JSON's names.
 """
 
 from bimetal import _core
-from bimetal._advice import (
-    Advice,
-    Choice,
-    DrivesToBuy,
-    DriveToBuy,
-    Goal,
-    GoalAlone,
-    Price,
-    PriceStep,
-    ResponseTimes,
-    Sensitivity,
-    advise,
-)
-from bimetal._catalogue import (
-    Chip,
-    Drive,
-    Format,
-    Mechanics,
-    Paper,
-    PaperFigure,
-    Parameter,
-    Preset,
-    Scheme,
-    SlcMode,
-    Target,
-    Workload,
-    chips,
-    devices,
-    drives,
-    formats,
-    papers,
-    schemes,
-    workloads,
-)
+from bimetal._advice import Advice, advise
+from bimetal._catalogue import chips, devices, drives, formats, papers, schemes, workloads
 from bimetal._device import Device
 from bimetal._errors import (
     AdviceError,
@@ -62,56 +30,71 @@ from bimetal._errors import (
     WorkloadError,
 )
 from bimetal._papers import Axis, Claim, Figure, Plot, Reproduction, Score, Series, paper
-from bimetal._profile import (
+from bimetal._records import (
+    Addresses,
     ArrivalProfile,
+    Chip,
+    Choice,
+    DeviceSource,
+    DiskFacts,
+    DiskRow,
+    Drive,
+    DrivesToBuy,
+    DriveToBuy,
+    EraseBin,
+    Failure,
+    Faults,
     Footprint,
+    Format,
+    Goal,
+    GoalAlone,
     HitClass,
     HitRatePoint,
     HitRates,
     HotSet,
     HotShare,
-    OpProfile,
-    Profile,
-    SizeClass,
-)
-from bimetal._results import (
-    Addresses,
-    Comparison,
-    DiskFacts,
-    EraseBin,
-    Faults,
     Interval,
     IntervalAccesses,
     IntervalOps,
     Load,
+    Mechanics,
     Operations,
+    OpProfile,
+    Paper,
+    PaperFigure,
+    Parameter,
+    Preset,
+    Price,
+    PriceStep,
+    Profile,
     RegionFacts,
+    RegionRow,
     Relative,
-    Replay,
     ReplayFacts,
     Responses,
-    Result,
+    ResponseTimes,
+    Scheme,
+    Sensitivity,
+    SizeClass,
+    SlcMode,
     Speed,
     Spread,
     Stream,
-    Wear,
-)
-from bimetal._run import compare, replay
-from bimetal._sweep import (
-    DeviceSource,
-    DiskRow,
-    Failure,
-    RegionRow,
-    Sweep,
     SweepFigures,
     SweepPoint,
     SweepReplay,
     SweepRow,
+    Target,
+    TraceFacts,
     TraceSource,
+    Wear,
     WearRow,
-    sweep,
+    Workload,
 )
-from bimetal._trace import Arrays, Trace, TraceFacts
+from bimetal._results import Comparison, Replay, Result
+from bimetal._run import compare, replay
+from bimetal._sweep import Sweep, sweep
+from bimetal._trace import Arrays, Trace
 
 #: Version of Bimetal.
 __version__ = _core.VERSION

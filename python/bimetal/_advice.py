@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bimetal import _core
+from bimetal import _core, _records
 from bimetal._errors import BimetalError, SettingError
-from bimetal._record import Record
+from bimetal._records import Choice
 from bimetal._run import AnyTrace, _Literal, _trace
-from bimetal._sweep import Progress, SweepReplay
+from bimetal._sweep import Progress
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
-from bimetal._trace import TraceFacts, call
+from bimetal._trace import call
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -25,171 +25,6 @@ if TYPE_CHECKING:
 
 #: A number of bytes, or a text such as ``20GiB``.
 Size = int | str
-
-
-@dataclasses.dataclass(frozen=True)
-class Goal(Record):
-    """A bound: the least life, TBW or DWPD, the most of everything else."""
-
-    #: ``life``, ``tbw``, ``dwpd``, ``mean``, ``p50``, ``p95``, ``p99``, ``p999`` or ``budget``.
-    measure: str
-    #: The bound, in years, terabytes, drive writes per day, microseconds or US dollars.
-    limit: float
-
-
-@dataclasses.dataclass(frozen=True)
-class ResponseTimes(Record):
-    """Responses of reads and writes, in microseconds."""
-
-    #: Mean.
-    mean: float
-    #: Median.
-    p50: float
-    #: 95th percentile.
-    p95: float
-    #: 99th percentile.
-    p99: float
-    #: 99.9th percentile.
-    p999: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice(Record):
-    """A device that was simulated, with what it comes to."""
-
-    #: The device in words.
-    device: str
-    #: Registry name of its scheme.
-    scheme: str
-    #: All of its flash in native mode, in bytes.
-    flash_bytes: float
-    #: Channels of all regions.
-    channels: int
-    #: Dies of all regions.
-    dies: int
-    #: Price, in US dollars.
-    cost_usd: float
-    #: Its responses, as requests arrive in ``Advice.replay``; none of a device that falls behind.
-    response_us: ResponseTimes | None
-    #: The same with one request at a time, so that none waits; none where ``response_us`` is of a closed loop.
-    service_us: ResponseTimes | None
-    #: Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
-    overload: float | None
-    #: Life in years; none where nothing was erased in what was measured.
-    life_years: float | None
-    #: Where nothing was erased: the years that it lasts at least, by what was programmed.
-    life_at_least_years: float | None
-    #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
-    lifetime_host_bytes: float | None
-    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
-    tbw: float | None
-    #: Drive writes per day: ``tbw`` by the logical capacity and the days of ``Advice.warranty_years``.
-    dwpd: float | None
-    #: For each of ``Advice.goals`` the factor by which it is missed; at most 1 where it is met, none where it cannot be
-    #: told.
-    excess: tuple[float | None, ...]
-    #: Whether all goals are met.
-    meets: bool
-    #: The command that repeats its figures, in the folder in which the trace was opened; none where no command can read
-    #: the trace: one of arrays, of a frame, or generated.
-    command: str | None
-
-
-@dataclasses.dataclass(frozen=True)
-class DriveToBuy(Record):
-    """A whole drive that was simulated, beside what is on its data sheet."""
-
-    #: Name on the command line.
-    name: str
-    #: Maker and model.
-    title: str
-    #: Year in which it came out, if that is known.
-    released: int | None
-    #: Logical capacity, in bytes.
-    capacity_bytes: int
-    #: Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
-    rated_tbw: float | None
-    #: MB/s of sequential reads, claimed or measured.
-    read_mb_per_s: float | None
-    #: MB/s of sequential writes, claimed or measured, into its cache if it has one.
-    write_mb_per_s: float | None
-    #: Random 4-KiB reads a second, many at a time, claimed or measured.
-    read_iops: float | None
-    #: Random 4-KiB writes a second, many at a time, claimed or measured.
-    write_iops: float | None
-    #: Whether its price was given, and is not that of its flash.
-    is_quoted: bool
-    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
-    #: prints.
-    scale: float
-    #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
-    choice: Choice
-
-
-@dataclasses.dataclass(frozen=True)
-class DrivesToBuy(Record):
-    """Whole drives that can be bought, in place of a composed device."""
-
-    #: Those that were simulated, the cheapest first, of equally cheap ones the fastest.
-    offered: tuple[DriveToBuy, ...]
-    #: Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
-    least_bytes: int
-    #: Drives that hold less.
-    too_small: tuple[str, ...]
-    #: Drives whose flash has no price in the year of the prices.
-    unpriced: tuple[str, ...]
-    #: Drives whose simulation failed, and why.
-    failed: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class GoalAlone(Record):
-    """A goal on its own, and what it costs."""
-
-    #: The goal.
-    goal: Goal
-    #: The cheapest device that meets it.
-    alone: Choice | None
-    #: The cheapest device that meets all others.
-    without: Choice | None
-    #: What it costs to meet this one, too, in US dollars.
-    costs_usd: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Price(Record):
-    """A price of the list."""
-
-    #: Name of the chip.
-    part: str
-    #: Its kind of cells.
-    kind: str
-    #: US dollars per GiB.
-    usd_per_gib: float
-
-
-@dataclasses.dataclass(frozen=True)
-class PriceStep(Record):
-    """The answer at other prices."""
-
-    #: What the prices are multiplied by.
-    factor: float
-    #: Price of the cheapest device that meets all goals, in US dollars.
-    cost_usd: float | None
-    #: That device at its price then, if it is another one than at the step nearer to today's prices.
-    changes_to: Choice | None
-    #: Whether there is none any more.
-    is_none: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Sensitivity(Record):
-    """How the answer moves with the prices of a kind of parts."""
-
-    #: Kind of cells, or ``disk``.
-    kind: str
-    #: From a quarter of the prices to four times them.
-    steps: tuple[PriceStep, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,53 +45,8 @@ class _Shown:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Advice(Record):
+class Advice(_records.Advice):
     """The cheapest device that meets all goals, and what it was chosen from: the object that ``--json`` writes."""
-
-    #: Version of Bimetal.
-    bimetal: str
-    #: The trace.
-    trace: TraceFacts
-    #: How it was replayed in every simulation.
-    replay: SweepReplay
-    #: What devices are to achieve.
-    goals: tuple[Goal, ...]
-    #: What a reader should know before trusting it.
-    notes: tuple[str, ...]
-    #: Bytes a day at which lives are counted; none where the trace has no duration.
-    write_bytes_per_day: float | None
-    #: Years for which drive writes per day are counted: those of the goal for the life, or 5.
-    warranty_years: float
-    #: Year of the price list.
-    price_year: int
-    #: Prices of the chips that come into question.
-    prices: tuple[Price, ...]
-    #: Devices that come into question.
-    candidates: int
-    #: Numbers of dies that were searched.
-    dies: tuple[int, ...]
-    #: How many of them were simulated.
-    simulations: int
-    #: How many of these failed.
-    failed: int
-    #: Whether it is unlikely that a device that was not simulated is a cheaper answer.
-    is_settled: bool
-    #: The cheapest device that meets all goals.
-    recommended: Choice | None
-    #: Where there is none: those that miss them by the smallest factor.
-    closest: tuple[Choice, ...]
-    #: What stands in the way of a cheaper device, or of any: ``latency``, ``wear`` or ``money``.
-    binds: str | None
-    #: For each goal: the cheapest device that meets this one, and the cheapest that meets all others.
-    by_goal: tuple[GoalAlone, ...]
-    #: The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
-    front: tuple[Choice, ...]
-    #: How the answer moves when prices change.
-    sensitivity: tuple[Sensitivity, ...]
-    #: Every device that was simulated, in that order.
-    simulated: tuple[Choice, ...]
-    #: Whole drives that can be bought, in place of a composed device; none where none are asked for.
-    drives: DrivesToBuy | None
 
     @classmethod
     def _of(cls, core: _core.Advice, command: str) -> Advice:

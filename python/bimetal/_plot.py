@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import matplotlib.axes
 
-    from bimetal._advice import Advice, Choice
+    from bimetal._advice import Advice
     from bimetal._papers import Plot
-    from bimetal._results import Replay, Responses, Result
-    from bimetal._sweep import SweepFigures, SweepRow
+    from bimetal._records import Choice, Responses, SweepFigures, SweepRow
+    from bimetal._results import Replay, Result
 
 #: Units of time from small to large, with their microseconds.
 TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))

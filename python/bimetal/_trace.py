@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import warnings as _warnings
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from bimetal import _core
 from bimetal._device import Settings, settings_text
 from bimetal._errors import BimetalWarning, TraceError
-from bimetal._profile import Profile
-from bimetal._record import Record
+from bimetal._records import Profile, TraceFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,32 +22,6 @@ COLUMNS = ("time_ns", "op", "sector", "sectors")
 
 #: Operations by their numbers, with the other words and letters that they are known by.
 OPERATIONS = (("read", "r"), ("write", "w"), ("trim", "t", "discard", "d"))
-
-
-@dataclasses.dataclass(frozen=True)
-class TraceFacts(Record):
-    """What is said of the trace in every result."""
-
-    #: File name or workload.
-    name: str
-    #: Format it was read from; ``generated`` or ``columns``.
-    format: str
-    #: Requests of all kinds.
-    requests: int
-    #: Read requests.
-    reads: int
-    #: Write requests.
-    writes: int
-    #: Trim requests.
-    trims: int
-    #: Bytes read.
-    read_bytes: int
-    #: Bytes written.
-    write_bytes: int
-    #: Bytes of the distinct aligned 4-KiB pages that are read or written.
-    footprint_bytes: int
-    #: From the first to the last arrival, in seconds.
-    duration_s: float
 
 
 class Arrays(TypedDict):

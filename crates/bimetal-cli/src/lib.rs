@@ -25,8 +25,11 @@ mod list;
 mod output;
 mod paper;
 mod profile;
+mod profiled;
 mod program;
 mod progress;
+#[cfg(test)]
+mod records;
 #[cfg(test)]
 mod reference;
 mod replay;

@@ -2,23 +2,13 @@
 
 use bimetal_core::hit_rates::{HitRatePoint, HitRates};
 use bimetal_core::profile::{CurvePlan, HitClass, OpProfile, Profile, SizeClass};
-use bimetal_core::report::TraceFacts;
-use serde::Serialize;
 
 use crate::args::ProfileArgs;
 use crate::failure::Failure;
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
+use crate::profiled::Profiled;
 use crate::table::{Align, bold, pairs, plain, remark, right_aligned};
 use crate::{header, output, setup, warn};
-
-/// What `profile` writes as JSON.
-#[derive(Serialize)]
-struct Profiled {
-    bimetal: &'static str,
-    trace: TraceFacts,
-    warnings: Vec<String>,
-    profile: Profile,
-}
 
 /// Runs the command.
 pub fn run(args: &ProfileArgs) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ fn docs() -> PathBuf {
 }
 
 /// Holds a page against what it should be, or writes it.
-fn hold(page: &Path, wanted: &str) {
+pub(crate) fn hold(page: &Path, wanted: &str) {
     if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
         fs::write(page, wanted).unwrap();
     }

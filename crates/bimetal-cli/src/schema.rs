@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bimetal_papers::catalogue::PaperItem;
+use bimetal_study::advise::answer::Answer;
 use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
 use bimetal_study::compare::Comparison;
 use bimetal_study::sweep::export::Cell;
@@ -13,6 +14,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 
 use crate::failure::Failure;
+use crate::profiled::Profiled;
 
 /// The output of a command.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +27,11 @@ pub struct Output {
 
 /// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known; a line of the file
 /// that its results are kept in has a form of its own.
-pub const OUTPUTS: [Output; 11] = [
+pub const OUTPUTS: [Output; 13] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
+    Output { name: "advise", schema: of::<Answer> },
+    Output { name: "profile", schema: of::<Profiled> },
     Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },
     Output { name: "sweep-results", schema: of::<Row> },
     Output { name: "list-schemes", schema: of::<Vec<SchemeItem>> },

@@ -97,6 +97,20 @@ fn results_are_as_their_schema_says() {
 }
 
 #[test]
+fn advice_and_profiles_are_as_their_schema_says() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(1000);
+    holds(&bench, "profile", &bench.json(&["profile", &trace]));
+    // Goals that are met, with drives, and goals that no device meets.
+    for (p99, drives) in [("10s", "sn770"), ("1us", "none")] {
+        let few = ["--schemes", "pagemap", "--chips", "slc-2011,mlc-2008", "--simulations", "4", "--drives", drives];
+        bench.run(&[&["advise", &trace, "--life", "1d", "--p99", p99, "--json", "advice.json"], &few[..]].concat());
+        let advice: Value = serde_json::from_slice(&std::fs::read(bench.path("advice.json")).unwrap()).unwrap();
+        holds(&bench, "advise", &advice);
+    }
+}
+
+#[test]
 fn rows_of_a_sweep_are_as_their_schema_says() {
     let bench = Bench::new();
     let study = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = [\"pagemap\", \"opfcl\"]\nset.\"slow.spare\" = [\"9%\", \"0%\"]";

@@ -34,7 +34,7 @@ const BATCH: usize = 4096;
 const AHEAD: usize = 32;
 
 /// Hit rates by cache size.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HitRates {
     /// Share of the pages that were looked at; at 1 the figures are exact.
     pub sampling_rate: f64,
@@ -43,7 +43,7 @@ pub struct HitRates {
 }
 
 /// Hit rates of caches of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HitRatePoint {
     /// Size of the cache in bytes.
     pub cache_bytes: u64,

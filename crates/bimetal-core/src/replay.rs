@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-pub use outcome::{HostCounts, Interval, Outcome, STRETCHES, Stretch};
+pub use outcome::{Course, HostCounts, Interval, Measured, Outcome, STRETCHES, Stretch};
 pub use responses::Responses;
 
 use crate::controller::{self, Controller, Direct, Front};
@@ -144,7 +144,8 @@ fn run_behind<F: Front, M: Simulation>(
 struct Driver<'a, F> {
     plan: &'a Plan,
     front: F,
-    outcome: Outcome,
+    measured: Measured,
+    course: Course,
     served: u64,
     /// Requests of an interval and of a stretch, and until the current ones are full.
     interval_requests: u64,
@@ -190,20 +191,22 @@ impl<'a, F: Front> Driver<'a, F> {
         Self {
             plan,
             front,
-            outcome: Outcome {
+            measured: Measured {
                 ledger: Ledger::default(),
                 reads: Responses::new(),
                 writes: Responses::new(),
                 host: HostCounts::default(),
                 simulated_ns: 0,
+                servers: Vec::new(),
+                metrics: Metrics::default(),
+                fixed_slc_blocks: scheme.fixed_slc_blocks(),
+            },
+            course: Course {
                 arrivals: plan.arrivals,
                 backlog_ns: 0,
                 arrivals_ns: 0,
                 stretches: Vec::with_capacity(STRETCHES),
-                servers: Vec::new(),
-                metrics: Metrics::default(),
                 controller: Metrics::default(),
-                fixed_slc_blocks: scheme.fixed_slc_blocks(),
                 intervals: Vec::with_capacity(plan.intervals as usize + 1),
             },
             served: 0,
@@ -227,12 +230,12 @@ impl<'a, F: Front> Driver<'a, F> {
     fn start_measuring<M: Simulation>(&mut self, media: &mut M) {
         media.reset_counts();
         self.front.reset_counts();
-        self.outcome.reads.clear();
-        self.outcome.writes.clear();
-        self.outcome.host = HostCounts::default();
-        self.outcome.intervals.clear();
-        self.outcome.stretches.clear();
-        self.outcome.arrivals_ns = 0;
+        self.measured.reads.clear();
+        self.measured.writes.clear();
+        self.measured.host = HostCounts::default();
+        self.course.intervals.clear();
+        self.course.stretches.clear();
+        self.course.arrivals_ns = 0;
         self.start_interval();
         self.start_stretch();
         self.start_mark();
@@ -297,10 +300,10 @@ impl<'a, F: Front> Driver<'a, F> {
             self.serve(media, scheme, request, arrival_ns, arrival_ns);
             self.report(progress)?;
         }
-        self.outcome.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
+        self.course.backlog_ns = self.latest_ns.saturating_sub(offset + duration);
         let passes_before =
             u64::from(pass.saturating_sub(self.plan.passes.saturating_sub(self.plan.measured_passes.max(1))));
-        self.outcome.arrivals_ns = passes_before * period + duration;
+        self.course.arrivals_ns = passes_before * period + duration;
         ControlFlow::Continue(())
     }
 
@@ -324,11 +327,11 @@ impl<'a, F: Front> Driver<'a, F> {
         let completion = self.front.serve(media, scheme, request, issue_ns);
         let response_ns = completion - arrival_ns;
         match request.op {
-            Op::Read => self.outcome.reads.record(response_ns),
-            Op::Write => self.outcome.writes.record(response_ns),
+            Op::Read => self.measured.reads.record(response_ns),
+            Op::Write => self.measured.writes.record(response_ns),
             Op::Trim => {}
         }
-        self.outcome.host.add(request);
+        self.measured.host.add(request);
         self.latest_ns = self.latest_ns.max(completion);
         if request.op != Op::Trim {
             self.since_mark.served += 1;
@@ -377,8 +380,8 @@ impl<'a, F: Front> Driver<'a, F> {
 
     fn close_stretch(&mut self) {
         // Passes that are not measured may have more.
-        if self.outcome.stretches.len() < STRETCHES {
-            self.outcome.stretches.push(self.stretch);
+        if self.course.stretches.len() < STRETCHES {
+            self.course.stretches.push(self.stretch);
         }
         self.start_stretch();
     }
@@ -399,7 +402,7 @@ impl<'a, F: Front> Driver<'a, F> {
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         let mut interval = self.current.clone();
-        interval.requests = self.outcome.host.requests();
+        interval.requests = self.measured.host.requests();
         interval.end_ns = self.latest_ns - self.start_ns;
         for (ops, row) in interval.ops.iter_mut().zip(&media.ledger().rows) {
             *ops = FlashOp::ALL.map(|op| row.counts.total(op));
@@ -408,14 +411,14 @@ impl<'a, F: Front> Driver<'a, F> {
             *ops = DiskOp::ALL.map(|op| counts.total(op).count);
         }
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
-        self.outcome.intervals.push(interval);
+        self.course.intervals.push(interval);
         self.start_interval();
     }
 
     fn finish<M: Simulation>(mut self, media: &mut M, scheme: &mut dyn Scheme<M>) -> Outcome {
         // Data that are still in a buffer belong to what was measured.
         self.front.drain(media, scheme, self.latest_ns);
-        self.front.metrics(&mut self.outcome.controller);
+        self.front.metrics(&mut self.course.controller);
         self.mark(media, scheme);
         if self.plan.intervals > 0 && self.current.served > 0 {
             self.close_interval(media, scheme);
@@ -423,16 +426,16 @@ impl<'a, F: Front> Driver<'a, F> {
         if self.stretch.served > 0 {
             self.close_stretch();
         }
-        self.outcome.reads.close_run();
-        self.outcome.writes.close_run();
+        self.measured.reads.close_run();
+        self.measured.writes.close_run();
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
-        self.outcome.metrics = self.metrics;
+        self.measured.metrics = self.metrics;
         media.finish();
-        self.outcome.servers = media.servers();
-        self.outcome.ledger = media.ledger().clone();
-        self.outcome.simulated_ns = self.latest_ns - self.start_ns;
-        self.outcome
+        self.measured.servers = media.servers();
+        self.measured.ledger = media.ledger().clone();
+        self.measured.simulated_ns = self.latest_ns - self.start_ns;
+        Outcome { measured: self.measured, course: self.course }
     }
 }
 
@@ -483,17 +486,18 @@ mod tests {
         let requests = [page(Op::Read, 1, 100), page(Op::Read, 2, 100), page(Op::Read, 3, 110), page(Op::Read, 4, 900)];
         let outcome = replayed(&requests, &Plan { arrivals: OPEN, ..Plan::default() });
         // 25, then 50, then 75 less the 10 µs that it came later, then 25 again.
-        assert_eq!(outcome.reads.total_ns(), (25 + 50 + 65 + 25) * 1000);
-        assert_eq!(outcome.reads.max_ns(), 65_000);
-        assert_eq!(outcome.simulated_ns, 825_000);
-        assert_eq!(outcome.backlog_ns, 25_000);
+        assert_eq!(outcome.measured.reads.total_ns(), (25 + 50 + 65 + 25) * 1000);
+        assert_eq!(outcome.measured.reads.max_ns(), 65_000);
+        assert_eq!(outcome.measured.simulated_ns, 825_000);
+        assert_eq!(outcome.course.backlog_ns, 25_000);
     }
 
     #[test]
     fn speed_brings_arrivals_together() {
         let requests = [page(Op::Read, 1, 0), page(Op::Read, 2, 40)];
         let response = |speed| {
-            replayed(&requests, &Plan { arrivals: Arrivals::Trace { speed }, ..Plan::default() }).reads.max_ns()
+            let plan = Plan { arrivals: Arrivals::Trace { speed }, ..Plan::default() };
+            replayed(&requests, &plan).measured.reads.max_ns()
         };
         assert_eq!((response(1.0), response(4.0)), (25_000, 40_000));
     }
@@ -502,10 +506,10 @@ mod tests {
     fn a_closed_loop_ignores_time_stamps_and_keeps_its_depth() {
         let requests: Vec<_> = (0..10).map(|index| page(Op::Read, index, index * 1_000_000)).collect();
         let outcome = replayed(&requests, &Plan::default());
-        assert_eq!((outcome.reads.max_ns(), outcome.simulated_ns), (25_000, 250_000));
+        assert_eq!((outcome.measured.reads.max_ns(), outcome.measured.simulated_ns), (25_000, 250_000));
         let outcome = replayed(&requests, &Plan { arrivals: Arrivals::Closed { depth: 4 }, ..Plan::default() });
         // One die serves them one after the other; each waits for the three before it.
-        assert_eq!((outcome.reads.max_ns(), outcome.simulated_ns), (100_000, 250_000));
+        assert_eq!((outcome.measured.reads.max_ns(), outcome.measured.simulated_ns), (100_000, 250_000));
     }
 
     #[test]
@@ -513,24 +517,27 @@ mod tests {
         let requests = random_writes(500, 0);
         let all = replayed(&requests, &Plan { passes: 3, measured_passes: 3, ..Plan::default() });
         let last = replayed(&requests, &Plan { passes: 3, measured_passes: 1, ..Plan::default() });
-        assert_eq!((all.host.writes, last.host.writes), (1500, 500));
-        assert_eq!(last.ledger.total(FlashOp::Program, Cause::Host), 500);
-        assert_eq!(last.writes.count(), 500);
-        assert_eq!(all.ledger.erases, last.ledger.erases, "wear is that of the device, not of the measurement");
-        assert!(last.simulated_ns < all.simulated_ns);
+        assert_eq!((all.measured.host.writes, last.measured.host.writes), (1500, 500));
+        assert_eq!(last.measured.ledger.total(FlashOp::Program, Cause::Host), 500);
+        assert_eq!(last.measured.writes.count(), 500);
+        assert_eq!(
+            all.measured.ledger.erases, last.measured.ledger.erases,
+            "wear is that of the device, not of the measurement"
+        );
+        assert!(last.measured.simulated_ns < all.measured.simulated_ns);
     }
 
     #[test]
     fn intervals_add_up() {
         let requests = random_writes(1003, 0);
         let outcome = replayed(&requests, &Plan { intervals: 7, ..Plan::default() });
-        assert_eq!(outcome.intervals.len(), 7);
-        assert_eq!(outcome.intervals.iter().map(|interval| interval.served).sum::<u64>(), 1003);
-        let responses: u128 = outcome.intervals.iter().map(|interval| interval.response_total_ns).sum();
-        assert_eq!(responses, outcome.writes.total_ns());
-        let last = outcome.intervals.last().unwrap();
-        assert_eq!((last.requests, last.end_ns), (1003, outcome.simulated_ns));
-        assert_eq!(last.ops[0], FlashOp::ALL.map(|op| outcome.ledger.rows[0].counts.total(op)));
+        assert_eq!(outcome.course.intervals.len(), 7);
+        assert_eq!(outcome.course.intervals.iter().map(|interval| interval.served).sum::<u64>(), 1003);
+        let responses: u128 = outcome.course.intervals.iter().map(|interval| interval.response_total_ns).sum();
+        assert_eq!(responses, outcome.measured.writes.total_ns());
+        let last = outcome.course.intervals.last().unwrap();
+        assert_eq!((last.requests, last.end_ns), (1003, outcome.measured.simulated_ns));
+        assert_eq!(last.ops[0], FlashOp::ALL.map(|op| outcome.measured.ledger.rows[0].counts.total(op)));
     }
 
     #[test]
@@ -541,9 +548,9 @@ mod tests {
         let mean = |idle_gc: &str| {
             let (mut media, mut scheme) = device(&[("idle_gc", idle_gc)]);
             let outcome = run(&mut media, &mut *scheme, &requests, &plan, &mut to_the_end);
-            assert!(outcome.ledger.total(FlashOp::Erase, Cause::Gc) > 100);
+            assert!(outcome.measured.ledger.total(FlashOp::Erase, Cause::Gc) > 100);
             scheme.check().unwrap();
-            outcome.writes.mean_ns()
+            outcome.measured.writes.mean_ns()
         };
         let (with, without) = (mean("true"), mean("false"));
         assert!(with < without / 1.5, "{with} {without}");
@@ -562,7 +569,10 @@ mod tests {
                 if served == 2 * PROGRESS_STEP { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             assert_eq!(calls, [PROGRESS_STEP, 2 * PROGRESS_STEP]);
-            assert_eq!((outcome.host.writes, outcome.writes.count()), (2 * PROGRESS_STEP, 2 * PROGRESS_STEP));
+            assert_eq!(
+                (outcome.measured.host.writes, outcome.measured.writes.count()),
+                (2 * PROGRESS_STEP, 2 * PROGRESS_STEP)
+            );
             scheme.check().unwrap();
         }
     }
@@ -571,8 +581,8 @@ mod tests {
     fn nothing_to_replay_is_no_trouble() {
         for arrivals in [OPEN, Arrivals::Closed { depth: 1 }] {
             let outcome = replayed(&[], &Plan { arrivals, intervals: 5, ..Plan::default() });
-            assert_eq!((outcome.host.requests(), outcome.simulated_ns), (0, 0));
-            assert_eq!(outcome.reads.mean_ns(), 0.0);
+            assert_eq!((outcome.measured.host.requests(), outcome.measured.simulated_ns), (0, 0));
+            assert_eq!(outcome.measured.reads.mean_ns(), 0.0);
         }
     }
 }

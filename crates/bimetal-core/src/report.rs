@@ -21,7 +21,7 @@ use crate::ledger::{DiskCounts, FaultCounts, Row};
 use crate::media::{Cause, CellMode, DiskOp, FlashOp, Volume};
 use crate::model::wear_balance;
 use crate::profile;
-use crate::replay::{Outcome, Responses};
+use crate::replay::{Course, Measured, Responses};
 use crate::request::{Op, PAGE_BYTES, Request};
 use crate::scheme::Metrics;
 use crate::units::Geometry;
@@ -148,7 +148,7 @@ pub struct OpFigures {
     pub region: String,
     /// `read`, `program` or `erase`; of a disk `read` or `write`.
     pub op: &'static str,
-    /// Why; see [`Cause`].
+    /// Why: `host`, `gc`, `fold`, `migrate_up` and so on.
     pub cause: &'static str,
     /// How often.
     pub count: u64,
@@ -221,31 +221,34 @@ pub struct Report {
 }
 
 impl Report {
-    /// All figures of a replay of `trace` over `regions` and `disks`, which are those of the device in its order.
+    /// All figures of what was measured under `trace` over `regions` and `disks`, which are those of the device in its order;
+    /// of a replay with its course.
     pub fn of(
         scheme: &str,
         regions: &[RegionDescription<'_>],
         disks: &[DiskDescription<'_>],
-        outcome: &Outcome,
+        measured: &Measured,
+        course: Option<&Course>,
         trace: &TraceFacts,
     ) -> Self {
-        debug_assert_eq!(regions.len(), outcome.ledger.erases.len());
-        let groups = wear_groups(regions, outcome);
+        debug_assert_eq!(regions.len(), measured.ledger.erases.len());
+        let groups = wear_groups(regions, measured);
+        let over_time = course.map_or(&[][..], |course| &course.intervals);
         Self {
             scheme: scheme.into(),
-            response_us: ResponseFigures::of(&outcome.reads.merged(&outcome.writes)),
-            read_us: ResponseFigures::of(&outcome.reads),
-            write_us: ResponseFigures::of(&outcome.writes),
-            simulated_s: outcome.simulated_ns as f64 / 1e9,
-            load: LoadFigures::of(regions, disks, outcome),
-            ops: [ops(regions, &outcome.ledger.rows), disk_ops(disks, &outcome.ledger.disks)].concat(),
-            streams: streams::figures(regions, &outcome.ledger.rows),
-            wear: groups.iter().map(|group| group.figures(&outcome.ledger.rows)).collect(),
-            key_figures: KeyFigures::of(regions, disks, &groups, outcome, trace),
-            metrics: MetricFigures::of(&outcome.metrics),
-            controller: MetricFigures::of(&outcome.controller),
-            intervals: intervals::figures(regions, disks, outcome),
-            faults: faults(regions, outcome),
+            response_us: ResponseFigures::of(&measured.reads.merged(&measured.writes)),
+            read_us: ResponseFigures::of(&measured.reads),
+            write_us: ResponseFigures::of(&measured.writes),
+            simulated_s: measured.simulated_ns as f64 / 1e9,
+            load: LoadFigures::of(regions, disks, measured, course),
+            ops: [ops(regions, &measured.ledger.rows), disk_ops(disks, &measured.ledger.disks)].concat(),
+            streams: streams::figures(regions, &measured.ledger.rows),
+            wear: groups.iter().map(|group| group.figures(&measured.ledger.rows)).collect(),
+            key_figures: KeyFigures::of(regions, disks, &groups, measured, trace),
+            metrics: MetricFigures::of(&measured.metrics),
+            controller: course.map_or_else(MetricFigures::default, |course| MetricFigures::of(&course.controller)),
+            intervals: intervals::figures(regions, disks, &measured.ledger.rows, over_time),
+            faults: faults(regions, measured),
         }
     }
 
@@ -362,8 +365,8 @@ fn disk_ops(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> Vec<OpFigur
     figures
 }
 
-fn faults(regions: &[RegionDescription<'_>], outcome: &Outcome) -> Vec<FaultFigures> {
-    let failed = outcome.ledger.faults.iter().zip(regions).filter(|&(&counts, _)| counts != FaultCounts::default());
+fn faults(regions: &[RegionDescription<'_>], measured: &Measured) -> Vec<FaultFigures> {
+    let failed = measured.ledger.faults.iter().zip(regions).filter(|&(&counts, _)| counts != FaultCounts::default());
     failed.map(|(&counts, region)| FaultFigures { region: region.name.into(), counts }).collect()
 }
 
@@ -400,7 +403,14 @@ mod tests {
         let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
         let outcome = run(&mut media, scheme.as_mut(), requests, plan, &mut to_the_end);
         let regions = [RegionDescription { name: "mlc", chip: &chip, geometry }];
-        Report::of("pagemap", &regions, &[], &outcome, &TraceFacts::of("test", "generated", requests))
+        Report::of(
+            "pagemap",
+            &regions,
+            &[],
+            &outcome.measured,
+            Some(&outcome.course),
+            &TraceFacts::of("test", "generated", requests),
+        )
     }
 
     #[test]

@@ -10,7 +10,7 @@ use allocation_counter::measure;
 use bimetal_core::drive::{self, Drive, Model};
 use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation, Volume};
 use bimetal_core::part::random::split_mix;
-use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::replay::{self, Arrivals, Measured, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 use support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_regions, tiny_shape};
@@ -25,9 +25,9 @@ fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
 }
 
 /// Every count of a replay in text.
-fn row(name: &str, outcome: &Outcome) -> String {
-    let mut text = format!("{name}: simulated_us={}", outcome.simulated_ns / 1000);
-    for row in &outcome.ledger.rows {
+fn row(name: &str, measured: &Measured) -> String {
+    let mut text = format!("{name}: simulated_us={}", measured.simulated_ns / 1000);
+    for row in &measured.ledger.rows {
         for op in FlashOp::ALL {
             for cause in Cause::ALL {
                 let count = row.counts.get(op, cause);
@@ -37,7 +37,7 @@ fn row(name: &str, outcome: &Outcome) -> String {
             }
         }
     }
-    for (disk, counts) in outcome.ledger.disks.iter().enumerate() {
+    for (disk, counts) in measured.ledger.disks.iter().enumerate() {
         for op in DiskOp::ALL {
             for cause in Cause::ALL {
                 let accesses = counts.get(op, cause);
@@ -52,7 +52,8 @@ fn row(name: &str, outcome: &Outcome) -> String {
 
 #[test]
 fn golden_rows() {
-    let rows: String = SCHEMES.iter().map(|spec| row(spec.name, &replay_tiny(spec, &Plan::default()))).collect();
+    let rows: String =
+        SCHEMES.iter().map(|spec| row(spec.name, &replay_tiny(spec, &Plan::default()).measured)).collect();
     insta::assert_snapshot!(rows);
 }
 
@@ -79,14 +80,15 @@ fn a_replay_is_the_same_every_time_and_on_checked_media() {
         let plan = Plan { passes: 2, measured_passes: 1, intervals: 10, ..Plan::default() };
         let first = replay_tiny(spec, &plan);
         let second = replay_tiny(spec, &plan);
+        assert_eq!(first.course.intervals, second.course.intervals);
+        let [first, second] = [first.measured, second.measured];
         assert_eq!(row(spec.name, &first), row(spec.name, &second));
         assert_eq!(first.metrics, second.metrics);
-        assert_eq!(first.intervals, second.intervals);
         assert_eq!(first.ledger.erases, second.ledger.erases);
 
         let (mut media, mut scheme) = checked(spec);
         let requests = mixed_requests(42, 20_000, TINY_SECTORS);
-        let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut replay::to_the_end);
+        let third = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut replay::to_the_end).measured;
         assert_eq!(row(spec.name, &first), row(spec.name, &third), "checking must not change what happens");
     }
 }
@@ -126,10 +128,10 @@ fn the_replay_loop_allocates_only_up_front() {
 #[test]
 fn at_one_operation_at_a_time_responses_are_the_sum_of_operation_times() {
     for spec in SCHEMES {
-        let outcome = replay_tiny(spec, &Plan::default());
-        let responses = outcome.reads.total_ns() + outcome.writes.total_ns();
-        let (simulated, busy) = (u128::from(outcome.simulated_ns), u128::from(outcome.ledger.busy().0));
-        let trims_may_cost = outcome.host.trims > 0;
+        let measured = replay_tiny(spec, &Plan::default()).measured;
+        let responses = measured.reads.total_ns() + measured.writes.total_ns();
+        let (simulated, busy) = (u128::from(measured.simulated_ns), u128::from(measured.ledger.busy().0));
+        let trims_may_cost = measured.host.trims > 0;
         assert!(responses == simulated || (trims_may_cost && responses < simulated), "{}: {responses}", spec.name);
         assert_eq!(simulated, busy, "{}", spec.name);
     }
@@ -152,21 +154,22 @@ fn accesses_of_a_constant_disk_take_positions_and_transfers() {
             handle: 0,
         };
         let requests: Vec<Request> = (0..2_000).map(read).collect();
-        let outcome = replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end);
-        let reads = outcome.ledger.disks[0].total(DiskOp::Read);
-        assert!(reads.count > 500 && outcome.ledger.disks[0].total(DiskOp::Write).count == 0, "{}", spec.name);
+        let measured =
+            replay::run(&mut media, &mut *scheme, &requests, &Plan::default(), &mut replay::to_the_end).measured;
+        let reads = measured.ledger.disks[0].total(DiskOp::Read);
+        assert!(reads.count > 500 && measured.ledger.disks[0].total(DiskOp::Write).count == 0, "{}", spec.name);
         let access_ns = (drive.read_position_us * 1000.0) as u64 + drive.transfer(4 * 512).0;
         assert_eq!(reads.busy.0, reads.count * access_ns, "{}", spec.name);
-        let flash_ns: u64 = outcome.ledger.rows.iter().map(|row| row.busy().0).sum();
-        assert_eq!(outcome.reads.total_ns(), u128::from(flash_ns + reads.busy.0), "{}", spec.name);
+        let flash_ns: u64 = measured.ledger.rows.iter().map(|row| row.busy().0).sum();
+        assert_eq!(measured.reads.total_ns(), u128::from(flash_ns + reads.busy.0), "{}", spec.name);
     }
 }
 
 #[test]
 fn a_deeper_queue_never_takes_longer_and_operations_stay_the_same() {
     for spec in SCHEMES {
-        let shallow = replay_tiny(spec, &Plan::default());
-        let deep = replay_tiny(spec, &Plan { arrivals: Arrivals::Closed { depth: 8 }, ..Plan::default() });
+        let shallow = replay_tiny(spec, &Plan::default()).measured;
+        let deep = replay_tiny(spec, &Plan { arrivals: Arrivals::Closed { depth: 8 }, ..Plan::default() }).measured;
         assert_eq!(shallow.ledger.busy(), deep.ledger.busy(), "{}", spec.name);
         assert!(deep.simulated_ns <= shallow.simulated_ns, "{}", spec.name);
     }

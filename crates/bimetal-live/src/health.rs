@@ -125,7 +125,7 @@ impl Health {
         let status = store.status();
         let resolved = store.resolved();
         let (regions, disks) = resolved.described();
-        let host = &status.outcome.host;
+        let host = &status.measured.host;
         let facts = TraceFacts {
             name: "host".into(),
             format: "nbd".into(),
@@ -138,7 +138,7 @@ impl Health {
             footprint_bytes: status.written_sectors * SECTOR_BYTES,
             duration_s: status.power.on_ms as f64 / 1e3,
         };
-        let device = Report::of(&resolved.device.scheme, &regions, &disks, &status.outcome, &facts);
+        let device = Report::of(&resolved.device.scheme, &regions, &disks, &status.measured, None, &facts);
         Self {
             bimetal: env!("CARGO_PKG_VERSION"),
             scheme: resolved.device.scheme.clone(),
@@ -156,7 +156,7 @@ impl Health {
 impl Smart {
     fn of(status: &Status, device: &Report, regions: &[SimRegion]) -> Self {
         let used = device.wear.iter().map(|wear| wear.used).fold(0.0, f64::max);
-        let (host, power) = (&status.outcome.host, &status.power);
+        let (host, power) = (&status.measured.host, &status.power);
         let warning = |is_on: bool, bit: u8| if is_on { bit } else { 0 };
         Self {
             critical_warning: warning(status.media_errors > 0 || used >= 1.0, MEDIA_WARNING)
@@ -167,7 +167,7 @@ impl Smart {
             data_units_written: host.write_sectors.div_ceil(UNIT_SECTORS),
             host_read_commands: host.reads,
             host_write_commands: host.writes,
-            controller_busy_time: status.outcome.simulated_ns / 60_000_000_000,
+            controller_busy_time: status.measured.simulated_ns / 60_000_000_000,
             power_cycles: power.cycles,
             power_on_hours: power.on_ms / 3_600_000,
             unsafe_shutdowns: power.unsafe_shutdowns,
@@ -187,7 +187,7 @@ fn avail_spare(status: &Status, regions: &[SimRegion]) -> u8 {
             _ => (all.saturating_sub(counts.blocks_replaced) * 100 / all) as u8,
         }
     };
-    status.outcome.ledger.faults.iter().zip(regions).map(spare).min().unwrap_or(100)
+    status.measured.ledger.faults.iter().zip(regions).map(spare).min().unwrap_or(100)
 }
 
 impl StoreFigures {

@@ -157,7 +157,7 @@ fn every_scheme_counts_the_same_live_and_simulated() {
                 }
             }
             let what = format!("{} on `{}`", spec.name, tiny.name);
-            assert_same(&store.status().outcome.ledger, media.ledger(), &what);
+            assert_same(&store.status().measured.ledger, media.ledger(), &what);
             assert!(read_all(&store) == content, "{what}");
         }
     }
@@ -174,7 +174,7 @@ fn wear_survives_a_crash() {
             serve(&store, &request, &mut content, number as u8);
         }
         store.write(0, &[1; 512], true).unwrap();
-        let before = store.status().outcome.ledger;
+        let before = store.status().measured.ledger;
         let events = store.events();
         for _ in 0..5 {
             store.write(below(&mut state, 400), &[2; 4096], false).unwrap();
@@ -183,7 +183,7 @@ fn wear_survives_a_crash() {
         storage.restart(Loss::All, 0);
         let store = open(&storage, OpenOptions::default());
         assert_eq!(store.events(), events, "{}", spec.name);
-        assert_same(&store.status().outcome.ledger, &before, spec.name);
+        assert_same(&store.status().measured.ledger, &before, spec.name);
     }
 }
 

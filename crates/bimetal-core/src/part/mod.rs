@@ -2,7 +2,7 @@
 
 pub mod dual_pool;
 pub mod hit_curve;
-pub mod live_slots;
+pub mod live_stamps;
 pub mod lru;
 pub mod page_index;
 pub mod probed_hash;

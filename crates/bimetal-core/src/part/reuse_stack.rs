@@ -5,26 +5,26 @@
 //! 2012 §5) divide an LRU list into segments and tell in which of them a page was; this tells the same for any number
 //! of segments, without a boundary to move per segment and use.
 //!
-//! Uses of a stack are numbered, around a ring. Each page has the number of its last use, its *slot*, and a position is
-//! the number of slots after the page's own that are still some page's last. When the next slot is taken by a page that
-//! was not used for a whole round, all slots move together, in order; that costs the same, spread over the uses, whatever
+//! Uses of a stack are numbered, around a ring. Each page has the number of its last use, its *stamp*, and a position is
+//! the number of stamps after the page's own that are still some page's last. When the next stamp is taken by a page that
+//! was not used for a whole round, all stamps move together, in order; that costs the same, spread over the uses, whatever
 //! the capacity, and nothing where pages fall out before.
 //!
 //! Several stacks share one index of pages where a page is in one of them at most: then a use looks it up once.
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::part::live_slots::LiveSlots;
+use crate::part::live_stamps::LiveStamps;
 use crate::part::page_index::PageIndex;
 
-/// Slots per page of capacity: three uses of each page between moves.
-const SLOTS_PER_PAGE: usize = 4;
+/// Stamps per page of capacity: three uses of each page between moves.
+const STAMPS_PER_PAGE: usize = 4;
 
-/// Slots that there are at least.
-const SLOTS_MIN: usize = 512;
+/// Stamps that there are at least.
+const STAMPS_MIN: usize = 512;
 
-/// How many slots ahead of the oldest page the index is told that a page will be looked up.
-const PREFETCH_SLOTS: usize = 32;
+/// How many stamps ahead of the oldest page the index is told that a page will be looked up.
+const PREFETCH_STAMPS: usize = 32;
 
 /// The most recently used pages, in order: in one stack or in several, of which a page is in one at most.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct ReuseStacks<const STACKS: usize = 1> {
     /// Pages of each stack, at most.
     #[serde(with = "crate::save::fixed")]
     capacity: u32,
-    /// For each page in a stack: its slot, times the number of stacks, and its stack.
+    /// For each page in a stack: its stamp, times the number of stacks, and its stack.
     #[serde(skip_serializing)]
     index: PageIndex,
     #[serde(with = "crate::save::array")]
@@ -53,8 +53,8 @@ impl<const STACKS: usize> TryFrom<Saved<STACKS>> for ReuseStacks<STACKS> {
     type Error = &'static str;
 
     fn try_from(Saved { capacity, stacks }: Saved<STACKS>) -> Result<Self, Self::Error> {
-        if capacity > Self::CAPACITY_MAX || stacks.iter().any(|stack| stack.pages.len() != slots(capacity)) {
-            return Err("as many slots as the capacity takes");
+        if capacity > Self::CAPACITY_MAX || stacks.iter().any(|stack| stack.pages.len() != stamps(capacity)) {
+            return Err("as many stamps as the capacity takes");
         }
         if stacks.iter().any(|stack| stack.len > capacity || stack.in_order().any(|(_, page)| page == u32::MAX)) {
             return Err("at most as many pages as the capacity");
@@ -70,24 +70,24 @@ impl<const STACKS: usize> TryFrom<Saved<STACKS>> for ReuseStacks<STACKS> {
 #[serde(try_from = "SavedStack")]
 struct Stack {
     len: u32,
-    /// Page of each slot; of no meaning where the slot is not live.
+    /// Page of each stamp; of no meaning where the stamp is not live.
     pages: Vec<u32>,
-    /// Which slots are the last use of a page in the stack.
-    live: LiveSlots,
-    /// The next use gets this slot.
+    /// Which stamps are the last use of a page in the stack.
+    live: LiveStamps,
+    /// The next use gets this stamp.
     next: usize,
-    /// Live slots before it.
+    /// Live stamps before it.
     before_next: u32,
-    /// No slot from `next` around to this one is live.
+    /// No stamp from `next` around to this one is live.
     oldest: usize,
 }
 
-/// The saved form: pages of live slots only, in the order of slots.
+/// The saved form: pages of live stamps only, in the order of stamps.
 #[derive(Deserialize)]
 struct SavedStack {
     #[serde(with = "crate::save::fixed")]
-    slots: usize,
-    live: LiveSlots,
+    stamps: usize,
+    live: LiveStamps,
     #[serde(with = "crate::save::list")]
     pages: Vec<u32>,
     next: usize,
@@ -100,8 +100,8 @@ impl Serialize for Stack {
         #[derive(Serialize)]
         struct Borrowed<'a> {
             #[serde(with = "crate::save::fixed")]
-            slots: usize,
-            live: &'a LiveSlots,
+            stamps: usize,
+            live: &'a LiveStamps,
             #[serde(with = "crate::save::list")]
             pages: Vec<u32>,
             next: usize,
@@ -109,52 +109,52 @@ impl Serialize for Stack {
         }
 
         let pages = self.in_order().map(|(_, page)| page).collect();
-        let (slots, live) = (self.pages.len(), &self.live);
-        Borrowed { slots, live, pages, next: self.next, oldest: self.oldest }.serialize(serializer)
+        let (stamps, live) = (self.pages.len(), &self.live);
+        Borrowed { stamps, live, pages, next: self.next, oldest: self.oldest }.serialize(serializer)
     }
 }
 
 impl TryFrom<SavedStack> for Stack {
     type Error = &'static str;
 
-    fn try_from(SavedStack { slots, live, pages: packed, next, oldest }: SavedStack) -> Result<Self, Self::Error> {
-        if !live.are_among(slots) || live.len() as usize != packed.len() {
-            return Err("a page for each slot that is live");
+    fn try_from(SavedStack { stamps, live, pages: packed, next, oldest }: SavedStack) -> Result<Self, Self::Error> {
+        if !live.are_among(stamps) || live.len() as usize != packed.len() {
+            return Err("a page for each stamp that is live");
         }
-        if next >= slots || oldest >= slots {
-            return Err("a next slot and an oldest one");
+        if next >= stamps || oldest >= stamps {
+            return Err("a next stamp and an oldest one");
         }
-        let mut pages = vec![0; slots];
-        live.iter().zip(&packed).for_each(|(slot, &page)| pages[slot] = page);
+        let mut pages = vec![0; stamps];
+        live.iter().zip(&packed).for_each(|(stamp, &page)| pages[stamp] = page);
         let before_next = if next == 0 { 0 } else { live.through(next - 1) };
         Ok(Self { len: live.len(), pages, live, next, before_next, oldest })
     }
 }
 
-/// Slots of a stack of so many pages.
-fn slots(capacity: u32) -> usize {
-    capacity as usize * SLOTS_PER_PAGE + SLOTS_MIN
+/// Stamps of a stack of so many pages.
+fn stamps(capacity: u32) -> usize {
+    capacity as usize * STAMPS_PER_PAGE + STAMPS_MIN
 }
 
 impl Stack {
     fn new(capacity: u32) -> Self {
-        let slots = slots(capacity);
-        Self { len: 0, pages: vec![0; slots], live: LiveSlots::new(slots), next: 0, before_next: 0, oldest: 0 }
+        let stamps = stamps(capacity);
+        Self { len: 0, pages: vec![0; stamps], live: LiveStamps::new(stamps), next: 0, before_next: 0, oldest: 0 }
     }
 
-    /// Live slots and their pages, in the order of slots.
+    /// Live stamps and their pages, in the order of stamps.
     fn in_order(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.live.iter().map(|slot| (slot, self.pages[slot]))
+        self.live.iter().map(|stamp| (stamp, self.pages[stamp]))
     }
 
-    /// Live slots after one.
+    /// Live stamps after one.
     #[inline]
-    fn after(&self, slot: usize) -> u32 {
-        let through = self.live.through(slot);
-        if slot < self.next { self.before_next - through } else { self.before_next + self.len - through }
+    fn after(&self, stamp: usize) -> u32 {
+        let through = self.live.through(stamp);
+        if stamp < self.next { self.before_next - through } else { self.before_next + self.len - through }
     }
 
-    /// Makes a page the most recent one. There must be a slot for it.
+    /// Makes a page the most recent one. There must be a stamp for it.
     #[inline]
     fn push(&mut self, page: u32) {
         self.pages[self.next] = page;
@@ -168,20 +168,20 @@ impl Stack {
     }
 
     #[inline]
-    fn clear(&mut self, slot: usize) {
-        self.live.clear(slot);
+    fn clear(&mut self, stamp: usize) {
+        self.live.clear(stamp);
         self.len -= 1;
-        self.before_next -= u32::from(slot < self.next);
+        self.before_next -= u32::from(stamp < self.next);
     }
 
-    /// The first live slot from one on, around the ring; there must be one.
+    /// The first live stamp from one on, around the ring; there must be one.
     #[inline]
     fn first(&self, from: usize) -> usize {
         let first = self.live.first(from);
         if first < self.pages.len() { first } else { self.live.first(0) }
     }
 
-    /// Whether the next use has a slot.
+    /// Whether the next use has a stamp.
     #[inline]
     fn has_room(&mut self) -> bool {
         if self.next == self.oldest && self.len > 0 {
@@ -190,46 +190,46 @@ impl Stack {
         self.len == 0 || self.next != self.oldest
     }
 
-    /// Checks that slots and counts agree, and that each live slot is that of its page in the index, as `is_indexed`
+    /// Checks that stamps and counts agree, and that each live stamp is that of its page in the index, as `is_indexed`
     /// says.
     fn check(&self, is_indexed: impl Fn(u32, usize) -> bool) -> Result<(), String> {
-        let slots = self.pages.len();
-        if self.next >= slots || self.oldest >= slots {
-            return Err(format!("of {slots} slots {} is next and {} the oldest", self.next, self.oldest));
+        let stamps = self.pages.len();
+        if self.next >= stamps || self.oldest >= stamps {
+            return Err(format!("of {stamps} stamps {} is next and {} the oldest", self.next, self.oldest));
         }
         let counted =
-            (self.live.iter().count() as u32, self.live.iter().filter(|&slot| slot < self.next).count() as u32);
+            (self.live.iter().count() as u32, self.live.iter().filter(|&stamp| stamp < self.next).count() as u32);
         if counted != (self.len, self.before_next) || self.live.len() != self.len {
-            return Err(format!("{counted:?} slots are live, {:?} counted", (self.len, self.before_next)));
+            return Err(format!("{counted:?} stamps are live, {:?} counted", (self.len, self.before_next)));
         }
-        let ahead = |slot: usize| (slot + slots - self.next) % slots;
+        let ahead = |stamp: usize| (stamp + stamps - self.next) % stamps;
         if self.len > 0 && (self.next == self.oldest || ahead(self.first(self.next)) < ahead(self.oldest)) {
-            return Err(format!("a slot from {} to {} is live", self.next, self.oldest));
+            return Err(format!("a stamp from {} to {} is live", self.next, self.oldest));
         }
-        match self.in_order().find(|&(slot, page)| !is_indexed(page, slot)) {
-            Some((slot, page)) => Err(format!("page {page} is in slot {slot} and not known to be")),
+        match self.in_order().find(|&(stamp, page)| !is_indexed(page, stamp)) {
+            Some((stamp, page)) => Err(format!("page {page} is in stamp {stamp} and not known to be")),
             None => Ok(()),
         }
     }
 
-    /// The slot that many after one.
+    /// The stamp that many after one.
     #[inline]
-    fn step(&self, slot: usize, steps: usize) -> usize {
-        let to = slot + steps;
+    fn step(&self, stamp: usize, steps: usize) -> usize {
+        let to = stamp + steps;
         if to < self.pages.len() { to } else { to - self.pages.len() }
     }
 }
 
 impl<const STACKS: usize> ReuseStacks<STACKS> {
-    /// Pages of a stack, at most: the slots of all stacks have numbers of 32 bits.
-    pub const CAPACITY_MAX: u32 = (((1 << 32) / STACKS - SLOTS_MIN) / SLOTS_PER_PAGE) as u32;
+    /// Pages of a stack, at most: the stamps of all stacks have numbers of 32 bits.
+    pub const CAPACITY_MAX: u32 = (((1 << 32) / STACKS - STAMPS_MIN) / STAMPS_PER_PAGE) as u32;
 
     /// Empty stacks of at most `capacity` pages each: some 33 bytes for each page.
     ///
     /// # Panics
     /// If that is more than [`Self::CAPACITY_MAX`].
     pub fn new(capacity: u32) -> Self {
-        assert!(capacity <= Self::CAPACITY_MAX, "slots of {capacity} pages do not fit into the index");
+        assert!(capacity <= Self::CAPACITY_MAX, "stamps of {capacity} pages do not fit into the index");
         let stack = Stack::new(capacity);
         Self { capacity, index: Self::index(capacity), stacks: std::array::from_fn(|_| stack.clone()) }
     }
@@ -263,9 +263,9 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
             (stacks[to].next * STACKS + to) as u32
         });
         let position = previous.and_then(|value| {
-            let (slot, from) = (value as usize / STACKS, value as usize % STACKS);
-            let position = (from == to).then(|| stacks[to].after(slot));
-            stacks[from].clear(slot);
+            let (stamp, from) = (value as usize / STACKS, value as usize % STACKS);
+            let position = (from == to).then(|| stacks[to].after(stamp));
+            stacks[from].clear(stamp);
             position
         });
         stacks[to].push(page);
@@ -293,18 +293,18 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     /// The pages of the first stack from a position on towards the most recent one; none beyond the stack.
     pub fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
         let stack = &self.stacks[0];
-        let slots = stack.pages.len();
+        let stamps = stack.pages.len();
         let within = position < stack.len;
-        // From the oldest slot to the next one, each has as many live ones after it as the one before, or one fewer.
-        let (mut low, mut high) = (0, (stack.next + slots - stack.oldest) % slots);
+        // From the oldest stamp to the next one, each has as many live ones after it as the one before, or one fewer.
+        let (mut low, mut high) = (0, (stack.next + stamps - stack.oldest) % stamps);
         while within && low < high {
             let middle = low.midpoint(high);
             if stack.after(stack.step(stack.oldest, middle)) > position { low = middle + 1 } else { high = middle }
         }
-        let mut slot = if within { stack.step(stack.oldest, low) } else { 0 };
+        let mut stamp = if within { stack.step(stack.oldest, low) } else { 0 };
         (0..if within { position + 1 } else { 0 }).map(move |_| {
-            let page = stack.first(slot);
-            slot = stack.step(page, 1);
+            let page = stack.first(stamp);
+            stamp = stack.step(page, 1);
             stack.pages[page]
         })
     }
@@ -334,7 +334,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
             if stack.len > self.capacity {
                 return Err(format!("stack {number} has {} pages of at most {}", stack.len, self.capacity));
             }
-            stack.check(|page, slot| self.index.get(page) == Some((slot * STACKS + number) as u32))?;
+            stack.check(|page, stamp| self.index.get(page) == Some((stamp * STACKS + number) as u32))?;
         }
         let pages: u32 = self.stacks.iter().map(|stack| stack.len).sum();
         if pages == self.len() { Ok(()) } else { Err(format!("{pages} pages are stacked and {} indexed", self.len())) }
@@ -351,8 +351,8 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     fn drop_oldest(&mut self, of: usize) {
         let stack = &mut self.stacks[of];
         let oldest = stack.first(stack.oldest);
-        // As far as the oldest slot moves on, so does what is told to the index.
-        let mut soon = stack.step(stack.oldest, PREFETCH_SLOTS);
+        // As far as the oldest stamp moves on, so does what is told to the index.
+        let mut soon = stack.step(stack.oldest, PREFETCH_STAMPS);
         while stack.oldest != oldest {
             stack.oldest = stack.step(stack.oldest, 1);
             soon = stack.step(soon, 1);
@@ -364,11 +364,11 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         self.remove(page);
     }
 
-    /// Moves the live slots of a stack together, in order, so that there are unused ones again.
+    /// Moves the live stamps of a stack together, in order, so that there are unused ones again.
     #[cold]
     fn compact(&mut self, of: usize) {
         let stack = &mut self.stacks[of];
-        // A page moves to where it is or to a slot before it, as seen from the oldest one.
+        // A page moves to where it is or to a stamp before it, as seen from the oldest one.
         let first = stack.oldest;
         let (mut to, mut from) = (first, first);
         for _ in 0..stack.len {
@@ -377,26 +377,26 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
             to = stack.step(to, 1);
             from = stack.step(from, 1);
         }
-        let mut slot = first;
+        let mut stamp = first;
         for _ in 0..stack.len {
-            self.index.prefetch(stack.pages[stack.step(slot, PREFETCH_SLOTS)]);
-            self.index.insert(stack.pages[slot], (slot * STACKS + of) as u32);
-            slot = stack.step(slot, 1);
+            self.index.prefetch(stack.pages[stack.step(stamp, PREFETCH_STAMPS)]);
+            self.index.insert(stack.pages[stamp], (stamp * STACKS + of) as u32);
+            stamp = stack.step(stamp, 1);
         }
         stack.live.set_only(first, stack.len as usize, stack.pages.len());
-        stack.next = slot;
-        stack.before_next = if slot == 0 { 0 } else { stack.live.through(slot - 1) };
+        stack.next = stamp;
+        stack.before_next = if stamp == 0 { 0 } else { stack.live.through(stamp - 1) };
     }
 
     /// Tells the index of all pages of a stack.
     fn index_all(&mut self, of: usize) {
         let stack = &self.stacks[of];
-        let mut ahead = stack.in_order().skip(PREFETCH_SLOTS);
-        for (slot, page) in stack.in_order() {
+        let mut ahead = stack.in_order().skip(PREFETCH_STAMPS);
+        for (stamp, page) in stack.in_order() {
             if let Some((_, page)) = ahead.next() {
                 self.index.prefetch(page);
             }
-            self.index.insert(page, (slot * STACKS + of) as u32);
+            self.index.insert(page, (stamp * STACKS + of) as u32);
         }
     }
 }
@@ -517,7 +517,7 @@ mod tests {
         bytes
     }
 
-    /// Of what is saved the index is no part: it is made again, and all goes on as before, moves of the slots included.
+    /// Of what is saved the index is no part: it is made again, and all goes on as before, moves of the stamps included.
     #[test]
     fn restored_stacks_go_on_alike() {
         let fresh = ReuseStacks::<2>::new(150);
@@ -525,7 +525,7 @@ mod tests {
         for steps in [0, 1, 100, 1000, 200, 2000, 77, 3000] {
             work(&mut stacks, &mut state, steps);
             let bytes = saved(&stacks);
-            // 1,112 slots in either stack, a bit each, and the pages.
+            // 1,112 stamps in either stack, a bit each, and the pages.
             assert!(bytes.len() <= 2 * 144 + 4 * stacks.len() as usize + 30, "{}", bytes.len());
             let mut restored = restore(&fresh, &bytes).unwrap();
             restored.check().unwrap();

@@ -33,7 +33,7 @@ impl Default for CurvePlan {
 }
 
 /// A workload's figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Profile {
     /// Requests of all kinds.
     pub requests: u64,
@@ -70,7 +70,7 @@ pub struct Profile {
 }
 
 /// Requests of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OpProfile {
     /// Number of requests.
     pub requests: u64,
@@ -83,7 +83,7 @@ pub struct OpProfile {
 }
 
 /// Requests from `sectors` sectors up to the next class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SizeClass {
     /// Smallest size of the class in 512-byte sectors: a power of two.
     pub sectors: u32,
@@ -98,7 +98,7 @@ pub struct SizeClass {
 }
 
 /// Sectors that are hit from `hits` times up to the next class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HitClass {
     /// Smallest count of the class: a power of two.
     pub hits: u64,
@@ -107,7 +107,7 @@ pub struct HitClass {
 }
 
 /// Distinct bytes in aligned 4-KiB pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Footprint {
     /// Of pages that are read.
     pub read_bytes: u64,
@@ -122,7 +122,7 @@ pub struct Footprint {
 }
 
 /// How writes concentrate on 4-KiB pages. A request writes each page that it touches once.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HotSet {
     /// Share of page writes that go to the hottest pages, by percent of the pages ever written.
     pub hottest: Vec<HotShare>,
@@ -135,7 +135,7 @@ pub struct HotSet {
 }
 
 /// One point of the concentration curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HotShare {
     /// Hottest pages, in percent of the pages ever written.
     pub percent_of_pages: u32,
@@ -144,7 +144,7 @@ pub struct HotShare {
 }
 
 /// When requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Arrivals {
     /// From the first to the last arrival, in seconds.
     pub duration_s: f64,

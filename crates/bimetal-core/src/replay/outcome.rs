@@ -1,4 +1,4 @@
-//! What a replay measured: counts, responses, and both over time.
+//! What is measured on a device, counts and responses, and how a replay goes: both over time.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,9 +78,9 @@ pub struct Stretch {
 /// How many parts of equally many requests the measured ones are cut into.
 pub const STRETCHES: usize = 8;
 
-/// What a replay measured.
+/// What was measured on a device: in the passes of a replay, or by a store since it was made.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct Measured {
     /// Operations and wear.
     pub ledger: Ledger,
     /// Responses of reads.
@@ -89,8 +89,19 @@ pub struct Outcome {
     pub writes: Responses,
     /// What the host asked for.
     pub host: HostCounts,
-    /// Simulated time of the measured passes, from the first issue to the last completion, in nanoseconds.
+    /// Simulated time, from the first issue to the last completion, in nanoseconds.
     pub simulated_ns: u64,
+    /// What the device's dies, channels and disks did.
+    pub servers: Vec<Server>,
+    /// The scheme's own figures.
+    pub metrics: Metrics,
+    /// Blocks that stay in SLC mode for good, the first of the last region.
+    pub fixed_slc_blocks: u32,
+}
+
+/// How a replay went: whether the device kept up with the trace, and figures over time.
+#[derive(Clone, Debug)]
+pub struct Course {
     /// When requests were issued.
     pub arrivals: Arrivals,
     /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
@@ -99,14 +110,17 @@ pub struct Outcome {
     pub arrivals_ns: u64,
     /// The measured requests in [`STRETCHES`] parts, or fewer where there are fewer requests.
     pub stretches: Vec<Stretch>,
-    /// What the device's dies, channels and disks did.
-    pub servers: Vec<Server>,
-    /// The scheme's own figures.
-    pub metrics: Metrics,
     /// The controller's figures; none on a device without one.
     pub controller: Metrics,
-    /// Blocks that stay in SLC mode for good, the first of the last region.
-    pub fixed_slc_blocks: u32,
     /// Figures over time.
     pub intervals: Vec<Interval>,
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was measured in its measured passes.
+    pub measured: Measured,
+    /// How it went.
+    pub course: Course,
 }

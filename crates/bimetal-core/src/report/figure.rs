@@ -2,7 +2,7 @@
 //!
 //! [`figures!`] makes of a list of figures the struct that holds them, whose fields are their names in JSON, and the table
 //! `ALL` of [`Figure`]s. The tables and pages of the study, the order of `compare` and the columns of a sweep iterate that table: a new
-//! figure is one entry in its list, what computes it, and a field in the records of Python.
+//! figure is one entry in its list, and what computes it.
 
 /// A figure of an `F`.
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{DiskDescription, RegionDescription, finite, row_name};
+use crate::ledger::Row;
 use crate::media::FlashOp;
-use crate::replay::{Interval, Outcome};
+use crate::replay::Interval;
 
 /// A stretch of the measured passes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -22,14 +23,14 @@ pub struct IntervalFigures {
     /// Accesses within it, by disk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<IntervalAccesses>,
-    /// The scheme's own figures at its end, in the order of [`Report::metrics`].
+    /// The scheme's own figures at its end, in the order of the result's `metrics`.
     pub metrics: Vec<Option<f64>>,
 }
 
 /// Operations of a region and cell mode within an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalOps {
-    /// Region, named as in [`OpFigures::region`].
+    /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
     pub region: String,
     /// Page reads.
     pub read: u64,
@@ -53,9 +54,9 @@ pub struct IntervalAccesses {
 pub(super) fn figures(
     regions: &[RegionDescription<'_>],
     disks: &[DiskDescription<'_>],
-    outcome: &Outcome,
+    rows: &[Row],
+    intervals: &[Interval],
 ) -> Vec<IntervalFigures> {
-    let rows = &outcome.ledger.rows;
     let mut before = vec![[0; 3]; rows.len()];
     let mut before_of_disks = vec![[0; 2]; disks.len()];
     let figures = |interval: &Interval| {
@@ -81,7 +82,7 @@ pub(super) fn figures(
             metrics: interval.metrics.iter().copied().map(finite).collect(),
         }
     };
-    outcome.intervals.iter().map(figures).collect()
+    intervals.iter().map(figures).collect()
 }
 
 /// Counts since the last time, which is from now on this one.

@@ -8,7 +8,7 @@ use super::{DiskDescription, RegionDescription, Shown, TraceFacts, YEAR_S, finit
 use crate::ledger::{DiskCounts, Row};
 use crate::media::{FlashOp, Volume};
 use crate::model::chang::operation_uj;
-use crate::replay::Outcome;
+use crate::replay::Measured;
 use crate::request::SECTOR_BYTES;
 
 figures! {
@@ -38,16 +38,16 @@ impl KeyFigures {
         regions: &[RegionDescription<'_>],
         disks: &[DiskDescription<'_>],
         groups: &[WearGroup<'_>],
-        outcome: &Outcome,
+        measured: &Measured,
         trace: &TraceFacts,
     ) -> Self {
-        let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
-        let programmed = programmed_bytes(regions, outcome) as f64;
-        let lifetime_host_bytes = lifetime_host_bytes(groups, outcome);
+        let host_bytes = (measured.host.write_sectors * SECTOR_BYTES) as f64;
+        let programmed = programmed_bytes(regions, measured) as f64;
+        let lifetime_host_bytes = lifetime_host_bytes(groups, measured);
         let bytes_per_s = finite(trace.write_bytes as f64 / trace.duration_s).filter(|&rate| rate > 0.0);
         Self {
             write_amplification: finite(programmed / host_bytes),
-            energy_j: energy_j(regions, &outcome.ledger.rows) + disk_energy_j(disks, &outcome.ledger.disks),
+            energy_j: energy_j(regions, &measured.ledger.rows) + disk_energy_j(disks, &measured.ledger.disks),
             cost_usd: cost_usd(regions) + disk_cost_usd(disks),
             lifetime_host_bytes,
             lifetime_years: lifetime_host_bytes.zip(bytes_per_s).map(|(bytes, rate)| bytes / rate / YEAR_S),
@@ -77,13 +77,13 @@ fn disk_cost_usd(disks: &[DiskDescription<'_>]) -> f64 {
     disks.iter().map(|disk| gib(disk.volume) * disk.volume.drive.usd_per_gib).sum()
 }
 
-fn programmed_bytes(regions: &[RegionDescription<'_>], outcome: &Outcome) -> u64 {
-    let rows = &outcome.ledger.rows;
+fn programmed_bytes(regions: &[RegionDescription<'_>], measured: &Measured) -> u64 {
+    let rows = &measured.ledger.rows;
     rows.iter().map(|row| row.counts.total(FlashOp::Program) * op_bytes(regions, row, FlashOp::Program)).sum()
 }
 
-fn lifetime_host_bytes(groups: &[WearGroup<'_>], outcome: &Outcome) -> Option<f64> {
-    let host_bytes = (outcome.host.write_sectors * SECTOR_BYTES) as f64;
-    let worn = groups.iter().map(|group| group.measured(&outcome.ledger.rows).1 / group.counts.len().max(1) as f64);
+fn lifetime_host_bytes(groups: &[WearGroup<'_>], measured: &Measured) -> Option<f64> {
+    let host_bytes = (measured.host.write_sectors * SECTOR_BYTES) as f64;
+    let worn = groups.iter().map(|group| group.measured(&measured.ledger.rows).1 / group.counts.len().max(1) as f64);
     finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DiskDescription, RegionDescription};
 use crate::ledger::{Server, ServerKind};
-use crate::replay::{Outcome, STRETCHES, Stretch};
+use crate::replay::{Course, Measured, STRETCHES, Stretch};
 use crate::units::Nanos;
 
 /// What a device was asked to do.
@@ -51,10 +51,16 @@ const GROWTH_SHARE: f64 = 0.0025;
 const WAITING_RATIO: f64 = 20.0;
 
 impl LoadFigures {
-    pub(super) fn of(regions: &[RegionDescription<'_>], disks: &[DiskDescription<'_>], outcome: &Outcome) -> Self {
-        let simulated = Nanos(outcome.simulated_ns);
+    /// Without the course of a replay nothing is known to have waited.
+    pub(super) fn of(
+        regions: &[RegionDescription<'_>],
+        disks: &[DiskDescription<'_>],
+        measured: &Measured,
+        course: Option<&Course>,
+    ) -> Self {
+        let simulated = Nanos(measured.simulated_ns);
         let utilisation = |server: &Server| server.utilisation(simulated);
-        let busiest = outcome.servers.iter().max_by(|a, b| utilisation(a).total_cmp(&utilisation(b)));
+        let busiest = measured.servers.iter().max_by(|a, b| utilisation(a).total_cmp(&utilisation(b)));
         let name = |server: &Server| match server.kind {
             ServerKind::Device => "device".into(),
             ServerKind::Dies(region) => regions[region].name.to_owned(),
@@ -65,9 +71,9 @@ impl LoadFigures {
             bottleneck: busiest.map(name).unwrap_or_default(),
             // What waits in queues at the end of the trace is done after it.
             utilisation: busiest.map_or(0.0, utilisation).min(1.0),
-            backlog_s: outcome.backlog_ns as f64 / 1e9,
-            response_trend_us: outcome.stretches.iter().map(|stretch| mean_ns(&[*stretch]) / 1e3).collect(),
-            overload: overload(outcome),
+            backlog_s: course.map_or(0.0, |course| course.backlog_ns as f64 / 1e9),
+            response_trend_us: course.map_or_else(Vec::new, response_trend_us),
+            overload: course.map_or(Overload::None, |course| overload(measured, course)),
         }
     }
 }
@@ -78,21 +84,25 @@ fn mean_ns(stretches: &[Stretch]) -> f64 {
     total as f64 / served.max(1) as f64
 }
 
-fn overload(outcome: &Outcome) -> Overload {
-    if outcome.arrivals.is_closed() || outcome.stretches.len() < STRETCHES {
+fn response_trend_us(course: &Course) -> Vec<f64> {
+    course.stretches.iter().map(|stretch| mean_ns(&[*stretch]) / 1e3).collect()
+}
+
+fn overload(measured: &Measured, course: &Course) -> Overload {
+    if course.arrivals.is_closed() || course.stretches.len() < STRETCHES {
         return Overload::None;
     }
-    let (first_half, last_quarter) = (&outcome.stretches[..STRETCHES / 2], &outcome.stretches[STRETCHES * 3 / 4..]);
+    let (first_half, last_quarter) = (&course.stretches[..STRETCHES / 2], &course.stretches[STRETCHES * 3 / 4..]);
     let growth_ns = mean_ns(last_quarter) - mean_ns(first_half);
-    let arrivals_ns = outcome.arrivals_ns as f64;
-    let (backlog_ns, limit_ns) = (outcome.backlog_ns as f64, BACKLOG_SHARE * arrivals_ns);
+    let arrivals_ns = course.arrivals_ns as f64;
+    let (backlog_ns, limit_ns) = (course.backlog_ns as f64, BACKLOG_SHARE * arrivals_ns);
     let is_behind = backlog_ns > limit_ns.max(BACKLOG_NS);
     if is_behind || (backlog_ns > limit_ns && growth_ns > GROWTH_SHARE * arrivals_ns) {
         return Overload::Growing;
     }
-    let served: u64 = outcome.stretches.iter().map(|stretch| stretch.served).sum();
-    let work_ns = outcome.ledger.busy().0 as f64 / served.max(1) as f64;
-    if mean_ns(&outcome.stretches) > WAITING_RATIO * work_ns { Overload::Bursts } else { Overload::None }
+    let served: u64 = course.stretches.iter().map(|stretch| stretch.served).sum();
+    let work_ns = measured.ledger.busy().0 as f64 / served.max(1) as f64;
+    if mean_ns(&course.stretches) > WAITING_RATIO * work_ns { Overload::Bursts } else { Overload::None }
 }
 
 #[cfg(test)]
@@ -121,7 +131,12 @@ mod tests {
             SimMedia::new(&[SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() }], 1);
         let mut scheme = build::<SimMedia>("pagemap", &shape, &[]).unwrap();
         let outcome = run(&mut media, scheme.as_mut(), &requests, plan, &mut crate::replay::to_the_end);
-        LoadFigures::of(&[RegionDescription { name: "mlc", chip: &chip, geometry }], &[], &outcome)
+        LoadFigures::of(
+            &[RegionDescription { name: "mlc", chip: &chip, geometry }],
+            &[],
+            &outcome.measured,
+            Some(&outcome.course),
+        )
     }
 
     fn open(speed: f64) -> Plan {

@@ -6,7 +6,7 @@ use super::{RegionDescription, finite, row_name};
 use crate::ledger::{Counts, Row};
 use crate::media::{Cause, Stream};
 
-/// Programs of one stream in one region and cell mode: of a reclaim unit handle, in the words of NVMe's Flexible Data Placement.
+/// Programs of one stream in one region and cell mode. In the words of NVMe's Flexible Data Placement: of one reclaim unit handle.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StreamFigures {
     /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.

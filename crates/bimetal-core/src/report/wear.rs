@@ -6,7 +6,7 @@ use super::{RegionDescription, mode_name};
 use crate::chip::Chip;
 use crate::ledger::Row;
 use crate::media::{CellMode, FlashOp};
-use crate::replay::Outcome;
+use crate::replay::Measured;
 
 /// Erase counts of a region's blocks since the device was filled.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -55,12 +55,12 @@ pub(super) struct WearGroup<'a> {
     modes: &'static [CellMode],
 }
 
-pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], outcome: &'a Outcome) -> Vec<WearGroup<'a>> {
+pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], measured: &'a Measured) -> Vec<WearGroup<'a>> {
     const BOTH: &[CellMode] = &[CellMode::Native, CellMode::Slc];
     let mut groups = Vec::with_capacity(regions.len() + 1);
     for (index, region) in regions.iter().enumerate() {
-        let fixed = if index + 1 == regions.len() { outcome.fixed_slc_blocks as usize } else { 0 };
-        let (slc, others) = outcome.ledger.erases[index].split_at(fixed);
+        let fixed = if index + 1 == regions.len() { measured.fixed_slc_blocks as usize } else { 0 };
+        let (slc, others) = measured.ledger.erases[index].split_at(fixed);
         let group = |mode, counts, modes| {
             let name = mode_name(region.name, mode);
             WearGroup { region: index, name, chip: region.chip, counts, modes }

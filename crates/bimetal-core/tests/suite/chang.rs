@@ -5,7 +5,7 @@ use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion};
 use bimetal_core::part::random::below;
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Measured, Plan};
 use bimetal_core::report::{self, RegionDescription, Report, TraceFacts};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Shape};
@@ -27,7 +27,7 @@ fn replayed(
     logical_sectors: u64,
     settings: &[(&str, &str)],
     requests: &[Request],
-) -> Outcome {
+) -> Measured {
     let shape = Shape {
         logical_sectors,
         regions: regions
@@ -40,9 +40,9 @@ fn replayed(
     let settings: Vec<(String, String)> = settings.iter().map(|&(key, value)| (key.into(), value.into())).collect();
     let mut media = SimMedia::new(regions, 1).serial();
     let mut scheme = scheme::build::<SimMedia>(name, &shape, &settings).unwrap();
-    let outcome = replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end);
+    let measured = replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end).measured;
     scheme.check().unwrap();
-    outcome
+    measured
 }
 
 /// A small device for a scheme: 64 logical blocks of 16 pages.
@@ -190,8 +190,8 @@ fn bimodal(count: usize, places: u64) -> Vec<Request> {
 fn hash_rejects_fall_with_table_size_and_level_off_beyond_eight_probes() {
     let rejects = |requests: &[Request], key: &str, entries: &str, probes: &str| {
         let settings = [("hash_entries", entries), ("hash_key", key), ("hash_probes", probes)];
-        let outcome = replayed("chang", &large(), LARGE_SECTORS, &settings, requests);
-        outcome.metrics.get("hash_rejects").unwrap()
+        let measured = replayed("chang", &large(), LARGE_SECTORS, &settings, requests);
+        measured.metrics.get("hash_rejects").unwrap()
     };
     let requests = bimodal(150_000, 8000);
     let [small, middle, large] = ["16384", "32768", "65536"].map(|entries| rejects(&requests, "page", entries, "8"));
@@ -218,10 +218,10 @@ fn wear_is_even_in_both_regions() {
     let mut regions = small("chang");
     regions[0].chip.endurance = 100_000;
     let settings = [("hash_entries", "2000")];
-    let outcome = replayed("chang", &regions, SMALL_SECTORS, &settings, &requests);
-    assert!(outcome.ledger.rows[0].counts.total(FlashOp::Erase) > 1000);
-    assert!(spread(&outcome.ledger.erases[0]) <= 1, "{:?}", outcome.ledger.erases[0]);
-    let slow = &outcome.ledger.erases[1];
+    let measured = replayed("chang", &regions, SMALL_SECTORS, &settings, &requests);
+    assert!(measured.ledger.rows[0].counts.total(FlashOp::Erase) > 1000);
+    assert!(spread(&measured.ledger.erases[0]) <= 1, "{:?}", measured.ledger.erases[0]);
+    let slow = &measured.ledger.erases[1];
     println!("slow spread {} of {}", spread(slow), slow.iter().max().unwrap());
     // The rules allow a cold block with hot data in it to run ahead until they notice: hence more than 2 TH.
     assert!(slow.iter().max() > Some(&500) && spread(slow) <= 6 * 16, "{slow:?}");
@@ -234,10 +234,10 @@ fn wear_is_even_in_both_regions() {
 fn the_throttle_keeps_relative_wear_in_proportion() {
     let requests = mixture(60_000);
     let settings = [("hash_entries", "2000")];
-    let outcome = replayed("chang", &small("chang"), SMALL_SECTORS, &settings, &requests);
-    let wear = |name| outcome.metrics.get(name).unwrap();
+    let measured = replayed("chang", &small("chang"), SMALL_SECTORS, &settings, &requests);
+    let wear = |name| measured.metrics.get(name).unwrap();
     println!("relative wear {} {}", wear("relative_wear_slc"), wear("relative_wear_mlc"));
-    assert!(outcome.metrics.get("throttle_rejects").unwrap() > 100.0);
+    assert!(measured.metrics.get("throttle_rejects").unwrap() > 100.0);
     let free = replayed("chang", &small("chang"), SMALL_SECTORS, &[settings[0], ("throttle", "false")], &requests);
     let free_wear = free.metrics.get("relative_wear_slc").unwrap() / free.metrics.get("relative_wear_mlc").unwrap();
     println!("ratio {} with, {free_wear} without", wear("relative_wear_slc") / wear("relative_wear_mlc"));
@@ -256,7 +256,8 @@ fn energy_ratio_times_speed_up_is_one() {
             .iter()
             .map(|region| RegionDescription { name: "", chip: &region.chip, geometry: region.geometry })
             .collect();
-        Report::of(name, &described, &[], &replayed(name, &regions, SMALL_SECTORS, &[], &requests), &facts)
+        let measured = replayed(name, &regions, SMALL_SECTORS, &[], &requests);
+        Report::of(name, &described, &[], &measured, None, &facts)
     };
     let conventional = report("conventional");
     for name in ["chang", "density-control"] {

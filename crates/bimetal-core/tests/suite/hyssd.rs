@@ -54,11 +54,11 @@ fn zipf(requests: &str) -> Vec<Request> {
 }
 
 fn mean_us(outcome: &Outcome) -> f64 {
-    outcome.reads.merged(&outcome.writes).mean_ns() / 1e3
+    outcome.measured.reads.merged(&outcome.measured.writes).mean_ns() / 1e3
 }
 
 fn metric(outcome: &Outcome, name: &str) -> f64 {
-    outcome.metrics.get(name).unwrap()
+    outcome.measured.metrics.get(name).unwrap()
 }
 
 /// One operation at a time, copies within a die among them: time is the sum of all rows, and a copy counts as the read and
@@ -67,19 +67,19 @@ fn metric(outcome: &Outcome, name: &str) -> f64 {
 fn copybacks_are_all_accounted_for() {
     for (_, regions) in devices() {
         let outcome = replayed(&regions, "hyssd", &[PERIOD], &zipf("60000"), &PLAN);
-        assert_eq!(outcome.simulated_ns, outcome.ledger.busy().0);
+        assert_eq!(outcome.measured.simulated_ns, outcome.measured.ledger.busy().0);
         let of_row = |row: &Row| {
             let time = |op| Cause::ALL.iter().map(|&cause| row.time(op, cause).0).sum::<u64>();
             FlashOp::ALL.map(time).iter().sum::<u64>()
         };
-        assert_eq!(outcome.ledger.rows.iter().map(of_row).sum::<u64>(), outcome.simulated_ns);
-        for row in &outcome.ledger.rows {
+        assert_eq!(outcome.measured.ledger.rows.iter().map(of_row).sum::<u64>(), outcome.measured.simulated_ns);
+        for row in &outcome.measured.ledger.rows {
             let copied = row.counts.copybacks(Cause::Gc);
             assert_eq!(copied, row.counts.get(FlashOp::Read, Cause::Gc), "every copy stays within its die");
             assert_eq!(copied, row.counts.get(FlashOp::Program, Cause::Gc));
             assert_eq!(Cause::ALL.iter().map(|&cause| row.counts.copybacks(cause)).sum::<u64>(), copied);
         }
-        let copies = outcome.ledger.rows[1].counts.copybacks(Cause::Gc);
+        let copies = outcome.measured.ledger.rows[1].counts.copybacks(Cause::Gc);
         assert!(copies > 1000 && metric(&outcome, "gc_copied_pages") >= copies as f64);
     }
 }
@@ -134,8 +134,8 @@ fn the_utilisation_follows_the_hot_set() {
     let requests: Vec<Request> =
         (0..60_000).map(|number| hot_mib([3, 9, 3][(number / 20_000) as usize], number)).collect();
     let outcome = replayed(regions, "hyssd", &[PERIOD, ("curve_keep", "0")], &requests, &Plan { intervals: 3, ..PLAN });
-    let column = outcome.metrics.iter().position(|(name, _)| name == "utilisation_performance").unwrap();
-    let found: Vec<f64> = outcome.intervals.iter().map(|interval| interval.metrics[column]).collect();
+    let column = outcome.measured.metrics.iter().position(|(name, _)| name == "utilisation_performance").unwrap();
+    let found: Vec<f64> = outcome.course.intervals.iter().map(|interval| interval.metrics[column]).collect();
     println!("{found:?}");
     // 3 and 9 of 16 MiB, to the next whole segment of the hit-rate curve.
     for (found, hot) in found.iter().zip([3.0 / 16.0, 9.0 / 16.0, 3.0 / 16.0]) {
@@ -152,7 +152,7 @@ fn what_is_written_once_goes_to_the_slow_ssd() {
         .collect();
     let programs = |reading| {
         let outcome = replayed(regions, "hyssd", &[PERIOD, ("reading", reading)], &once, &PLAN);
-        [0, 1].map(|row| outcome.ledger.rows[row].counts.get(FlashOp::Program, Cause::Host))
+        [0, 1].map(|row| outcome.measured.ledger.rows[row].counts.get(FlashOp::Program, Cause::Host))
     };
     assert_eq!(programs("hot_set"), [0, 8000]);
     assert_eq!(programs("write_allocate"), [16_000, 0]);
@@ -169,8 +169,8 @@ fn lifetime_moves_by_a_step_a_period() {
             let each = Plan { intervals: 1000, ..PLAN };
             let outcome = replayed(&regions, "hyssd", &settings, &requests, &each);
             let get = |name: &str| {
-                let column = outcome.metrics.iter().position(|(known, _)| known == name).unwrap();
-                outcome.intervals.iter().map(|interval| interval.metrics[column]).collect::<Vec<f64>>()
+                let column = outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
+                outcome.course.intervals.iter().map(|interval| interval.metrics[column]).collect::<Vec<f64>>()
             };
             let (offsets, targets) = (get("life_offset"), get("utilisation_target"));
             let (fast, slow, best) = (get("life_fast"), get("life_slow"), get("utilisation_performance"));

@@ -47,7 +47,7 @@ fn replayed(name: &str, settings: &[(&str, &str)], requests: &[Request], plan: &
 }
 
 fn metric(outcome: &Outcome, name: &str) -> f64 {
-    outcome.metrics.get(name).unwrap()
+    outcome.measured.metrics.get(name).unwrap()
 }
 
 fn request(op: Op, sector: u64, sectors: u64) -> Request {
@@ -151,8 +151,8 @@ fn sizes_follow_the_load() {
         mixture(20_000, 0.0, FLASH_PAGES, FLASH_PAGES / 8, 3),
     ];
     let outcome = replayed("opfcl", &[PERIOD], &phases.concat(), &Plan { intervals: 60, ..Plan::default() });
-    let position = |name| outcome.metrics.iter().position(|(known, _)| known == name).unwrap();
-    let at = |interval: usize, name| outcome.intervals[interval].metrics[position(name)];
+    let position = |name| outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
+    let at = |interval: usize, name| outcome.course.intervals[interval].metrics[position(name)];
     let first = replayed("opfcl", &[PERIOD], &[], &Plan::default());
     let flash = metric(&first, "over_provisioned_mib");
     assert!((metric(&first, "read_limit_mib") + metric(&first, "write_limit_mib")) / flash > 0.9, "5 % spare at first");
@@ -206,7 +206,7 @@ fn a_stream_goes_past_the_cache() {
     assert!((past - alone).abs() < 1e-9, "{past} {alone}: the stream leaves no trace");
     assert!(through < past - 0.1, "{through} {past}");
     assert!((sequential - 1.0 / 11.0).abs() < 1e-3 && none == 0.0);
-    let host = |op| outcome.ledger.disks[0].get(op, Cause::Host).count;
+    let host = |op| outcome.measured.ledger.disks[0].get(op, Cause::Host).count;
     assert_eq!((host(DiskOp::Read), host(DiskOp::Write)), (1500, 1500));
 }
 
@@ -234,7 +234,7 @@ fn every_parameter_acts() {
             settings.push(("segment_bytes", "64KiB"));
             settings.extend((name == "rwfcl").then_some(("cache_percent", "95")));
         }
-        counts(&replayed(name, &settings, &requests, &Plan::default()).ledger)
+        counts(&replayed(name, &settings, &requests, &Plan::default()).measured.ledger)
     };
     for spec in ["opfcl", "rwfcl", "fpfcl"].map(|name| scheme::find(name).unwrap()) {
         for parameter in (spec.parameters)() {
@@ -272,13 +272,13 @@ struct Figures {
 
 fn figures(name: &str, settings: &[(&str, &str)], requests: &[Request]) -> Figures {
     let outcome = replayed(name, settings, requests, &Plan::default());
-    let row = &outcome.ledger.rows[0];
+    let row = &outcome.measured.ledger.rows[0];
     let collecting: u64 = FlashOp::ALL.iter().map(|&op| row.time(op, Cause::Gc).0).sum();
     Figures {
-        mean_us: outcome.reads.merged(&outcome.writes).mean_ns() / 1e3,
+        mean_us: outcome.measured.reads.merged(&outcome.measured.writes).mean_ns() / 1e3,
         collecting_s: collecting as f64 / 1e9,
         hit_rate: metric(&outcome, "hit_rate"),
-        erases: outcome.ledger.erases[0].iter().map(|&count| u64::from(count)).sum(),
+        erases: outcome.measured.ledger.erases[0].iter().map(|&count| u64::from(count)).sum(),
     }
 }
 

@@ -54,14 +54,14 @@ fn sequential(bytes: u64, burst: u64, gap_ns: u64) -> Vec<Request> {
 
 fn means_us(outcome: &Outcome) -> Vec<f64> {
     let mean = |interval: &replay::Interval| interval.response_total_ns as f64 / interval.served as f64 / 1e3;
-    outcome.intervals.iter().map(mean).collect()
+    outcome.course.intervals.iter().map(mean).collect()
 }
 
 /// Bytes written before the first interval that is half as slow again as the first.
 fn cliff(outcome: &Outcome) -> u64 {
     let means = means_us(outcome);
     let slow = means.iter().position(|&mean| mean > 1.5 * means[0]).unwrap();
-    outcome.intervals[slow].requests.saturating_sub(outcome.intervals[slow].served) * REQUEST
+    outcome.course.intervals[slow].requests.saturating_sub(outcome.course.intervals[slow].served) * REQUEST
 }
 
 /// Time of the page programs of a request that has the device to itself, on one die.
@@ -105,7 +105,7 @@ fn beyond_the_cliff_a_write_past_the_cache_takes_what_it_takes_natively() {
         let expected = if interval < 4 { request_us(CellMode::Slc) + erase_us } else { request_us(CellMode::Native) };
         assert!((mean / expected - 1.0).abs() < 1e-9, "interval {interval}: {mean} us instead of {expected}");
     }
-    assert_eq!(outcome.metrics.get("direct_pages"), Some(((LOGICAL - CACHE) / PAGE) as f64));
+    assert_eq!(outcome.measured.metrics.get("direct_pages"), Some(((LOGICAL - CACHE) / PAGE) as f64));
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn a_write_that_waits_for_folding_pays_for_both_modes() {
     for (interval, &mean) in means_us(&outcome).iter().enumerate().skip(4) {
         assert!((mean / expected - 1.0).abs() < 1e-9, "interval {interval}: {mean} us instead of {expected}");
     }
-    assert_eq!(outcome.metrics.get("partial_fold_ratio"), Some(0.0));
+    assert_eq!(outcome.measured.metrics.get("partial_fold_ratio"), Some(0.0));
     let ahead = u64::from(SLC_PAGES_PER_BLOCK);
-    assert_eq!(outcome.ledger.total(FlashOp::Program, Cause::MigrateDown), (LOGICAL - CACHE) / PAGE + ahead);
+    assert_eq!(outcome.measured.ledger.total(FlashOp::Program, Cause::MigrateDown), (LOGICAL - CACHE) / PAGE + ahead);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn on_several_dies_idle_time_folds_as_much_as_all_of_them_can() {
     let plan = Plan { arrivals: Arrivals::Trace { speed: 1.0 }, ..fresh(2) };
     let direct = |dies| {
         let settings = [("budget", BUDGET), ("when_full", "direct")];
-        replayed("pslc-static", &settings, dies, &writes, &plan).metrics.get("direct_pages").unwrap()
+        replayed("pslc-static", &settings, dies, &writes, &plan).measured.metrics.get("direct_pages").unwrap()
     };
     assert!(direct(1) > 0.0);
     assert_eq!(direct(4), 0.0);
@@ -171,10 +171,10 @@ fn a_dynamic_cache_is_larger_while_the_drive_is_empty() {
         assert!((expected * 9 / 10..=expected).contains(&found), "{dies} dies: {found} instead of {expected}");
         assert!(found > 3 * CACHE, "a cache of fixed size is full after {CACHE}");
 
-        let names: Vec<&str> = outcome.metrics.iter().map(|(name, _)| name).collect();
+        let names: Vec<&str> = outcome.measured.metrics.iter().map(|(name, _)| name).collect();
         let series = |name: &str| {
             let index = names.iter().position(|&known| known == name).unwrap();
-            outcome.intervals.iter().map(|interval| interval.metrics[index]).collect::<Vec<_>>()
+            outcome.course.intervals.iter().map(|interval| interval.metrics[index]).collect::<Vec<_>>()
         };
         let allowed = series("cache_allowed_blocks");
         assert!(allowed.is_sorted_by(|a, b| a + 1.0 >= *b), "{dies} dies: {allowed:?}");
@@ -192,10 +192,10 @@ fn a_drive_that_writes_past_a_full_cache_has_three_levels_of_speed() {
     for (when_full, dies) in [("direct", 1), ("direct", 4), ("direct-then-fold", 1), ("direct-then-fold", 4)] {
         let settings = [("budget", BUDGET), ("when_full", when_full), ("cache_percent_max", "41")];
         let outcome = replayed("pslc-dynamic", &settings, dies, &writes, &fresh(96));
-        let names: Vec<&str> = outcome.metrics.iter().map(|(name, _)| name).collect();
+        let names: Vec<&str> = outcome.measured.metrics.iter().map(|(name, _)| name).collect();
         let folded = names.iter().position(|&name| name == "folded_pages").unwrap();
         let pages = |interval: usize| interval as u64 * LOGICAL / PAGE / 96;
-        let first_fold = outcome.intervals.iter().position(|interval| interval.metrics[folded] > 0.0).unwrap();
+        let first_fold = outcome.course.intervals.iter().position(|interval| interval.metrics[folded] > 0.0).unwrap();
         let found = pages(first_fold);
         assert!((found as f64 / (x + y) as f64 - 0.96).abs() < 0.04, "{when_full}, {dies} dies: {found} of {}", x + y);
 
@@ -217,14 +217,15 @@ fn a_trim_gives_a_dynamic_cache_its_room_back() {
     requests.push(Request { arrival_ns: 0, sector: 0, sectors: (LOGICAL / 2 / 512) as u32, op: Op::Trim, handle: 0 });
     let outcome = replayed("pslc-dynamic", &[("budget", BUDGET)], 1, &requests, &fresh(0));
     // The blocks without data, and a few for the data that are in the cache only.
-    let allowed = |outcome: &Outcome| outcome.metrics.get("cache_allowed_blocks").unwrap() - f64::from(CACHE_BLOCKS);
+    let allowed =
+        |outcome: &Outcome| outcome.measured.metrics.get("cache_allowed_blocks").unwrap() - f64::from(CACHE_BLOCKS);
     let without_data = f64::from(LOGICAL_BLOCKS) / 2.0;
     assert!((without_data..without_data + 8.0).contains(&allowed(&outcome)), "{}", allowed(&outcome));
     requests.extend(sequential(LOGICAL / 4, 1, 0));
     let outcome = replayed("pslc-dynamic", &[("budget", BUDGET)], 1, &requests, &fresh(0));
     let without_data = f64::from(LOGICAL_BLOCKS) / 4.0;
     assert!((without_data..without_data + 14.0).contains(&allowed(&outcome)), "{}", allowed(&outcome));
-    assert!(outcome.metrics.get("cache_blocks") > Some(f64::from(CACHE_BLOCKS)), "it has grown again");
+    assert!(outcome.measured.metrics.get("cache_blocks") > Some(f64::from(CACHE_BLOCKS)), "it has grown again");
 }
 
 #[test]
@@ -234,7 +235,14 @@ fn blocks_that_stay_in_slc_mode_wear_by_themselves() {
     let report = |name: &str| {
         let outcome = replayed(name, &[("budget", BUDGET)], 1, &writes, &Plan::default());
         let described = [RegionDescription { name: "tlc", chip: &region.chip, geometry: region.geometry }];
-        Report::of(name, &described, &[], &outcome, &TraceFacts::of("test", "generated", &writes))
+        Report::of(
+            name,
+            &described,
+            &[],
+            &outcome.measured,
+            Some(&outcome.course),
+            &TraceFacts::of("test", "generated", &writes),
+        )
     };
     let fixed = report("pslc-static");
     let [slc, main] = &fixed.wear[..] else { panic!("two groups: {:?}", fixed.wear) };

@@ -45,7 +45,7 @@ fn reads_of_one_die_wait_as_long_as_theory_says() {
         let mut scheme = scheme::build::<SimMedia>("pagemap", &shape, &[]).unwrap();
         let plan = Plan { arrivals: Arrivals::Trace { speed: 1.0 }, ..Plan::default() };
         let outcome = replay::run(&mut media, &mut *scheme, &requests, &plan, &mut replay::to_the_end);
-        assert_wait("a die", utilisation, outcome.reads.mean_ns(), service_ns);
+        assert_wait("a die", utilisation, outcome.measured.reads.mean_ns(), service_ns);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::support::{TINY_SECTORS, region, shape};
 use bimetal_core::ledger::{Ledger, Row};
 use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion};
 use bimetal_core::part::random::below;
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Measured, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 
@@ -64,10 +64,10 @@ impl Story {
         let first = replayed("wlaftl", settings, &[], &Plan::default());
         let each = Plan { intervals: requests.len() as u32, ..Plan::default() };
         let outcome = replayed("wlaftl", settings, requests, &each);
-        let mut states = vec![first.metrics.iter().map(|(_, value)| value).collect::<Vec<_>>()];
-        states.extend(outcome.intervals.iter().map(|interval| interval.metrics.clone()));
+        let mut states = vec![first.measured.metrics.iter().map(|(_, value)| value).collect::<Vec<_>>()];
+        states.extend(outcome.course.intervals.iter().map(|interval| interval.metrics.clone()));
         assert_eq!(states.len(), requests.len() + 1);
-        Self { names: outcome.metrics.iter().map(|(name, _)| name).collect(), states }
+        Self { names: outcome.measured.metrics.iter().map(|(name, _)| name).collect(), states }
     }
 
     fn get(&self, state: usize, name: &str) -> f64 {
@@ -174,9 +174,9 @@ fn every_parameter_changes_what_happens() {
             assert!(tried, "{} of {name} is not tried", parameter.name);
         }
         for &(key, value, beside) in changes.iter().copied().flatten() {
-            let before = replayed(name, beside, &requests, &Plan::default());
+            let before = replayed(name, beside, &requests, &Plan::default()).measured;
             let settings: Vec<_> = beside.iter().copied().chain([(key, value)]).collect();
-            let after = replayed(name, &settings, &requests, &Plan::default());
+            let after = replayed(name, &settings, &requests, &Plan::default()).measured;
             assert_ne!(counts(&before.ledger), counts(&after.ledger), "{name}: {key}={value} changes nothing");
         }
     }
@@ -188,9 +188,9 @@ fn a_threshold_that_does_not_move_is_a_static_one() {
     let requests = mixture(20_000);
     for (threshold, cycles) in [("4KiB", "3"), ("16KiB", "1")] {
         let settings = [("threshold", threshold), ("max_cycle_time", cycles)];
-        let fixed = replayed("wlaftl-static", &settings, &requests, &Plan::default());
+        let fixed = replayed("wlaftl-static", &settings, &requests, &Plan::default()).measured;
         let settings = [settings[0], settings[1], ("threshold_step", "0")];
-        let still = replayed("wlaftl", &settings, &requests, &Plan::default());
+        let still = replayed("wlaftl", &settings, &requests, &Plan::default()).measured;
         assert_eq!(counts(&fixed.ledger), counts(&still.ledger));
         assert_eq!(fixed.metrics, still.metrics);
     }
@@ -202,8 +202,9 @@ fn a_threshold_that_does_not_move_is_a_static_one() {
 fn the_rival_gives_data_one_chance_and_takes_large_updates_out() {
     let (large, small): (Vec<_>, Vec<_>) =
         mixture(20_000).into_iter().filter(|request| request.sectors.is_multiple_of(4)).partition(|r| r.sectors > 8);
-    let run =
-        |name, settings: &[(&str, &str)], requests: &[Request]| replayed(name, settings, requests, &Plan::default());
+    let run = |name, settings: &[(&str, &str)], requests: &[Request]| {
+        replayed(name, settings, requests, &Plan::default()).measured
+    };
     let fixed = [("threshold_mode", "fixed"), ("initial_threshold", "8")];
     let once = [("max_cycle_time", "0")];
     let (rival, own) = (run("cftl", &fixed, &small), run("wlaftl-static", &once, &small));
@@ -211,6 +212,6 @@ fn the_rival_gives_data_one_chance_and_takes_large_updates_out() {
     assert_eq!(rival.metrics.get("copied_back_pages"), Some(0.0));
     let both: Vec<Request> = small.into_iter().zip(large).flat_map(|(small, large)| [small, large]).collect();
     let (rival, own) = (run("cftl", &fixed, &both), run("wlaftl-static", &once, &both));
-    let updated = |outcome: &Outcome| outcome.metrics.get("updated_sectors").unwrap();
+    let updated = |measured: &Measured| measured.metrics.get("updated_sectors").unwrap();
     assert!(updated(&own) > 1.2 * updated(&rival), "{} {}", updated(&own), updated(&rival));
 }

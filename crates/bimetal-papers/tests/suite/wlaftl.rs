@@ -3,7 +3,7 @@
 use bimetal_core::chip;
 use bimetal_core::ledger::{Ledger, Row};
 use bimetal_core::media::{Cause, Faults, FlashOp, SimMedia, SimRegion};
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Measured, Plan};
 use bimetal_core::request::Request;
 use bimetal_core::scheme::{self, RegionShape, Shape};
 use bimetal_core::units::Geometry;
@@ -44,18 +44,18 @@ fn trace((name, requests): (&str, u64), theta: &str) -> Vec<Request> {
 }
 
 /// A replay on the paper's device with this much SLC, in MiB before the division.
-fn on_the_device(slc_mib: u32, name: &str, requests: &[Request]) -> Outcome {
+fn on_the_device(slc_mib: u32, name: &str, requests: &[Request]) -> Measured {
     let regions = [region("wlaftl-slc", 64, slc_mib * 8 / SCALE), region("wlaftl-mlc", 128, 4096 / SCALE)];
     let shapes = regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry });
     let logical_sectors = 3828 / u64::from(SCALE) * 1024;
     let shape = Shape { logical_sectors, regions: shapes.collect(), disks: Vec::new(), seed: 1 };
     let mut media = SimMedia::new(&regions, 1).serial();
     let mut scheme = scheme::build::<SimMedia>(name, &shape, &[]).unwrap();
-    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end)
+    replay::run(&mut media, &mut *scheme, requests, &Plan::default(), &mut replay::to_the_end).measured
 }
 
-fn metric(outcome: &Outcome, name: &str) -> f64 {
-    outcome.metrics.get(name).unwrap()
+fn metric(measured: &Measured, name: &str) -> f64 {
+    measured.metrics.get(name).unwrap()
 }
 
 /// Table 3 and section 4.3: the regions wear more evenly than with a static threshold of 4 KB and than under CFTL, which
@@ -66,7 +66,7 @@ fn both_regions_wear_in_step() {
         let requests = trace(named, "0.99");
         let run = |scheme| on_the_device(512, scheme, &requests);
         let (own, still, rival) = (run("wlaftl"), run("wlaftl-static"), run("cftl"));
-        let [phi, still_phi, rival_phi] = [&own, &still, &rival].map(|outcome| metric(outcome, "phi"));
+        let [phi, still_phi, rival_phi] = [&own, &still, &rival].map(|measured| metric(measured, "phi"));
         println!("{}: {phi:.2}, static {still_phi:.2}, cftl {rival_phi:.2}", named.0);
         assert!(phi < if named.0 == "test1" { 2.0 } else { 1.4 });
         assert!(phi < still_phi || named.0 == "test1");

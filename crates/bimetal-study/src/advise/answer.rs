@@ -16,7 +16,7 @@ use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
 
-pub use super::choice::Choice;
+pub use super::choice::{Choice, ResponseTimes};
 pub use super::drives_to_buy::{DriveToBuy, DrivesToBuy};
 
 /// Steps of prices up and down: four to each doubling, to a quarter and to four times.
@@ -32,7 +32,7 @@ pub const WEAR: [Measure; 3] = [Measure::Life, Measure::Tbw, Measure::Dwpd];
 const CLOSEST: usize = 3;
 
 /// The whole answer, as it is written as JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Version of this program.
     pub bimetal: &'static str,
@@ -231,7 +231,7 @@ impl Answer {
 }
 
 /// A goal on its own.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ByGoal {
     /// The goal.
     pub goal: Goal,
@@ -244,7 +244,7 @@ pub struct ByGoal {
 }
 
 /// How the answer moves with the prices of a kind of parts.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Sensitivity {
     /// Kind of cells, or `disk`.
     pub kind: &'static str,
@@ -253,7 +253,7 @@ pub struct Sensitivity {
 }
 
 /// The answer at other prices.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PriceStep {
     /// What the prices are multiplied by.
     pub factor: f64,

@@ -1,7 +1,5 @@
 //! A device that was simulated, with what it comes to.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
@@ -12,11 +10,49 @@ use crate::sweep::row::Row;
 /// What is shown in place of the responses of a device that falls behind.
 pub const FALLS_BEHIND: &str = "falls behind";
 
-/// Responses in microseconds by goal name.
-type Responses = BTreeMap<&'static str, f64>;
+/// Responses of reads and writes, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ResponseTimes {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+}
+
+impl ResponseTimes {
+    /// From a value of each measure; none where one is not finite.
+    fn new(of: impl Fn(Measure) -> f64) -> Option<Self> {
+        let of = |measure| finite(of(measure));
+        Some(Self {
+            mean: of(Measure::Mean)?,
+            p50: of(Measure::P50)?,
+            p95: of(Measure::P95)?,
+            p99: of(Measure::P99)?,
+            p999: of(Measure::P999)?,
+        })
+    }
+
+    /// One of them; none of what is no response.
+    fn of(&self, measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::Mean => Some(self.mean),
+            Measure::P50 => Some(self.p50),
+            Measure::P95 => Some(self.p95),
+            Measure::P99 => Some(self.p99),
+            Measure::P999 => Some(self.p999),
+            Measure::Life | Measure::Tbw | Measure::Dwpd | Measure::Cost => None,
+        }
+    }
+}
 
 /// A device with what it comes to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Choice {
     /// The device in words.
     pub device: String,
@@ -30,11 +66,10 @@ pub struct Choice {
     pub dies: u32,
     /// Price, in US dollars.
     pub cost_usd: f64,
-    /// Responses in microseconds by goal name, as requests arrive in [`Answer::replay`](super::answer::Answer::replay); none of a
-    /// device that falls behind.
-    pub response_us: Option<Responses>,
+    /// Responses as requests arrive in the answer's `replay`; none of a device that falls behind.
+    pub response_us: Option<ResponseTimes>,
     /// The same with one request at a time, so that none waits; none where `response_us` is of a closed loop.
-    pub service_us: Option<Responses>,
+    pub service_us: Option<ResponseTimes>,
     /// Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
     pub overload: Option<f64>,
     /// Life in years; none where nothing was erased in what was measured.
@@ -57,11 +92,6 @@ pub struct Choice {
 
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
-}
-
-fn responses(of: impl Fn(Measure) -> f64) -> Option<Responses> {
-    let measures = Measure::ALL.into_iter().filter(|measure| measure.cause() == Cause::Latency);
-    measures.map(|measure| Some((measure.name(), finite(of(measure))?))).collect()
 }
 
 /// What a device is, before it is known what it comes to.
@@ -100,13 +130,13 @@ impl Choice {
         terms: &Terms,
     ) -> Self {
         let figures = row.figures.as_ref();
-        let response_us = responses(|measure| outcome.of(measure));
+        let response_us = ResponseTimes::new(|measure| outcome.of(measure));
         let overload = || finite(figures?.simulated_s / terms.arriving?.measured_s);
         let worn = |measure| finite(outcome.of(measure)).filter(|&value| value > 0.0);
         let host_bytes = figures.and_then(|figures| figures.key_figures.lifetime_host_bytes);
         let one_at_a_time = |row: &Row| {
             let response = row.figures.as_ref()?.response_us;
-            responses(|measure| match measure {
+            ResponseTimes::new(|measure| match measure {
                 Measure::P50 => response.p50,
                 Measure::P95 => response.p95,
                 Measure::P99 => response.p99,
@@ -150,8 +180,8 @@ impl Choice {
 
     /// The service time that a response goes with, with its unit.
     pub fn service(&self, response: Measure) -> String {
-        let us = self.service_us.as_ref().and_then(|all| all.get(response.name()));
-        us.map_or_else(|| NOTHING.to_owned(), |&us| response.shown(us))
+        let us = self.service_us.and_then(|all| all.of(response));
+        us.map_or_else(|| NOTHING.to_owned(), |us| response.shown(us))
     }
 
     /// A measured value.
@@ -161,7 +191,7 @@ impl Choice {
             Measure::Life => self.life_years.or(self.life_at_least_years),
             Measure::Tbw => self.tbw,
             Measure::Dwpd => self.dwpd,
-            _ => self.response_us.as_ref()?.get(measure.name()).copied(),
+            _ => self.response_us?.of(measure),
         }
     }
 }

@@ -18,7 +18,7 @@ const MOST_OF_UNIT: f64 = 99_999.5;
 const MEETS: &str = "● ";
 
 /// A drive that can be bought.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriveToBuy {
     /// Name on the command line.
     pub name: String,
@@ -102,7 +102,7 @@ pub(super) fn made(drive: &OnSale, scale: f64, command: Option<String>) -> Made 
 }
 
 /// The drives that can be bought.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DrivesToBuy {
     /// Those that were simulated, the cheapest first, of equally cheap ones the fastest.
     pub offered: Vec<DriveToBuy>,
@@ -277,6 +277,7 @@ fn counted(titles: &[String], how: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::choice::ResponseTimes;
     use crate::advise::prices::PriceList;
     use crate::drives::products;
 
@@ -287,7 +288,7 @@ mod tests {
     fn offered(name: &str, mean_us: Option<f64>, years: f64) -> DriveToBuy {
         let prices = PriceList::new(Some(2026), None, &[("tlc".to_owned(), 0.25)]).unwrap();
         let drive = Range::new(&[name.to_owned()], &prices, 1).unwrap().unwrap().drives.remove(0);
-        let responses = |us: f64| Measure::ALL.map(|measure| (measure.name(), us)).into_iter().collect();
+        let responses = |us| ResponseTimes { mean: us, p50: us, p95: us, p99: us, p999: us };
         let excess = vec![mean_us.map(|us| us / GOALS[0].limit), Some(GOALS[1].limit / years)];
         let choice = Choice {
             device: drive.product.title.clone(),

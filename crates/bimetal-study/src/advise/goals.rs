@@ -38,7 +38,7 @@ pub const WRITTEN: Units = &[("MB", 1e-6), ("GB", 1e-3), ("TB", 1.0), ("PB", 1e3
 pub const TB: f64 = 1e12;
 
 /// What can stand in the way of a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The device is too slow.
@@ -118,9 +118,10 @@ impl Serialize for Measure {
 }
 
 /// A bound on something measured: the least life, the most of everything else.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Goal {
-    /// What is bounded.
+    /// What is bounded, by the name of the option.
+    #[schemars(with = "String")]
     pub measure: Measure,
     /// The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
     pub limit: f64,

@@ -65,7 +65,7 @@ struct FilePrice {
 }
 
 /// A price as it is printed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Name of the chip or drive.
     pub part: String,

@@ -4,6 +4,20 @@
 //! comes the candidate that promises most: probability times what it would save. An aim is settled when nothing cheaper than
 //! the best found has more than a small probability left; beliefs are often too sure of themselves, so that simulations that are
 //! left are spent on what is unlikely, too.
+//!
+//! Successive halving, which drops candidates after replays of a part of the requests, finds the optimum less often for as much work. On
+//! the spaces of `tests.rs`, each way with the work of replaying a fifth of the candidates in full, some 54, at most:
+//!
+//! | | of 300 sets of goals in a closed loop | of 287 in an open loop | mean work |
+//! |---|---|---|---|
+//! | this search | 290 | 276 | 28 and 36 |
+//! | halving: all on a 16th of the requests, what is left on a quarter, then in full | 263 | 222 | 44 and 48 |
+//! | all on a 27th, then in full those that met the goals there, the cheapest first | 275 | 246 | 31 and 39 |
+//! | all on a 48th, then likewise, what the 48th is off by corrected by the median so far | 267 | 250 | 28 and 39 |
+//!
+//! These are the best of 12 ladders by 10 rules of what is kept, chosen by hindsight. The first part of a trace says too little of
+//! collection and of queues, which begin late. Halving would not do without estimates either: they choose among thousands of devices
+//! those that are looked at ([`prune`](super::prune)).
 
 use std::ops::ControlFlow;
 
@@ -15,7 +29,7 @@ use super::learn::{Beliefs, ESTIMATED, Learned, Predicted};
 
 /// Candidates that are simulated at once, whatever the number of threads: results do not depend on it.
 pub const BATCH: usize = 2;
-/// Less likely than this, a candidate is taken not to meet its goals.
+/// Less likely than this, a candidate is taken not to meet its goals. Half or twice as much makes no difference to what is found.
 const UNLIKELY: f64 = 0.005;
 
 /// Farther from a goal for responses, as a logarithm, than any device that keeps up.

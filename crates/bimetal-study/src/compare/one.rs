@@ -43,24 +43,25 @@ pub fn entry(
         return Err(StudyError::Stopped);
     }
     let passes = f64::from(plan.passes);
-    let page_ops = outcome.ledger.page_ops() as f64 / f64::from(plan.measured_passes.max(1)) * passes;
+    let page_ops = outcome.measured.ledger.page_ops() as f64 / f64::from(plan.measured_passes.max(1)) * passes;
     let per_s = |count: f64| if wall_s > 0.0 { count / wall_s } else { 0.0 };
     let speed =
         Speed { wall_s, requests_per_s: per_s(requests.len() as f64 * passes), page_ops_per_s: per_s(page_ops) };
     let (described, disks) = resolved.described();
-    let report = Report::of(&resolved.device.scheme, &described, &disks, &outcome, facts);
+    let report =
+        Report::of(&resolved.device.scheme, &described, &disks, &outcome.measured, Some(&outcome.course), facts);
     let at_once = |dies: u32| if resolved.device.serial { 1 } else { dies };
     let busy_ns = |index: usize| {
-        let rows = outcome.ledger.rows.iter().filter(|row| row.region == index);
+        let rows = outcome.measured.ledger.rows.iter().filter(|row| row.region == index);
         rows.map(|row| row.busy().0).sum::<u64>() as f64
     };
     let regions = described.iter().enumerate().map(|(index, region)| {
         let dies = f64::from(at_once(region.geometry.dies));
-        let busy = busy_ns(index) / (outcome.simulated_ns.max(1) as f64 * dies);
+        let busy = busy_ns(index) / (outcome.measured.simulated_ns.max(1) as f64 * dies);
         RegionFacts::of(region, resolved.regions[index].channels, busy)
     });
-    let simulated = Nanos(outcome.simulated_ns);
-    let disk_facts = disks.iter().zip(&outcome.ledger.disks);
+    let simulated = Nanos(outcome.measured.simulated_ns);
+    let disk_facts = disks.iter().zip(&outcome.measured.ledger.disks);
     let disk_facts = disk_facts.map(|(disk, counts)| DiskFacts::of(disk.name, disk.volume, counts.busy(), simulated));
     let (block_wearing, phi) = match report.wear.as_slice() {
         [fast, .., slow] => (report::block_wearing(fast, slow), report::phi(fast, slow)),
@@ -74,7 +75,7 @@ pub fn entry(
         service_read_us: service.map(|report| report.read_us),
         service_write_us: service.map(|report| report.write_us),
         backlog_s: report.load.backlog_s,
-        lifetime_overwrites: (outcome.host.write_sectors * SECTOR_BYTES) as f64 / logical_bytes,
+        lifetime_overwrites: (outcome.measured.host.write_sectors * SECTOR_BYTES) as f64 / logical_bytes,
         arrivals,
         report,
         block_wearing,

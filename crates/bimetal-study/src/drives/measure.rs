@@ -113,7 +113,8 @@ impl Bench {
             let page_bytes = self.resolved.regions[row.region].geometry.page_bytes;
             row.counts.total(FlashOp::Program) * u64::from(page_bytes)
         };
-        outcome.ledger.rows.iter().map(programs).sum::<u64>() as f64 / (outcome.host.write_sectors * 512) as f64
+        outcome.measured.ledger.rows.iter().map(programs).sum::<u64>() as f64
+            / (outcome.measured.host.write_sectors * 512) as f64
     }
 }
 
@@ -192,12 +193,12 @@ fn fill(device: &Device, measured: &mut Measured) -> Result<(), DeviceError> {
     let outcome = bench.run(&requests, 1, POINTS);
     let gb_of = |requests: u64| (requests * u64::from(MIB_SECTORS) * 512) as f64 * scale / 1e9;
     let (mut before, mut before_ns) = (0, 0);
-    for interval in &outcome.intervals {
+    for interval in &outcome.course.intervals {
         let bytes = (interval.requests - before) * u64::from(MIB_SECTORS) * 512;
         measured.curve.push((gb_of(interval.requests), mb_per_s(bytes, interval.end_ns - before_ns)));
         (before, before_ns) = (interval.requests, interval.end_ns);
     }
-    measured.figures.insert(Figure::FillMbPerS, mb_per_s(bytes_of(&requests), outcome.simulated_ns));
+    measured.figures.insert(Figure::FillMbPerS, mb_per_s(bytes_of(&requests), outcome.measured.simulated_ns));
     measured.figures.extend(phases(&measured.curve));
     Ok(())
 }
@@ -257,7 +258,7 @@ fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(
     let mut speed = |bench: &mut Bench, figure, op| {
         let requests = Bench::sequence(op, if op == Op::Write { written } else { span }, RUN_SECTORS);
         let outcome = bench.run(&requests, 32, 0);
-        measured.figures.insert(figure, mb_per_s(bytes_of(&requests), outcome.simulated_ns));
+        measured.figures.insert(figure, mb_per_s(bytes_of(&requests), outcome.measured.simulated_ns));
     };
     speed(&mut bench, Figure::WriteMbPerS, Op::Write);
     speed(&mut bench, Figure::ReadMbPerS, Op::Read);
@@ -269,7 +270,7 @@ fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(
     ] {
         let requests = bench.anywhere(op, span, count);
         let outcome = bench.run(&requests, depth, 0);
-        measured.figures.insert(figure, count as f64 * 1e9 / outcome.simulated_ns as f64);
+        measured.figures.insert(figure, count as f64 * 1e9 / outcome.measured.simulated_ns as f64);
     }
     Ok(())
 }
@@ -279,7 +280,7 @@ fn steady_state(device: &Device, depth: u32, measured: &mut Measured) -> Result<
     let mut bench = Bench::new(device, OVERWRITTEN)?;
     bench.run(&Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS), 1, 0);
     let outcome = bench.overwrite(OVERWRITES, depth, &Pages::Uniform);
-    let iops = outcome.host.writes as f64 * 1e9 / outcome.simulated_ns as f64;
+    let iops = outcome.measured.host.writes as f64 * 1e9 / outcome.measured.simulated_ns as f64;
     measured.figures.insert(Figure::WriteSteady, iops);
     Ok(())
 }

@@ -11,11 +11,11 @@ use crate::compare::{Entry, Speed};
 /// What came out of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Row {
-    /// See [`Point::key`].
+    /// What the point is found again by.
     pub key: String,
     /// The point itself.
     pub point: Point,
-    /// See [`TraceSource::fingerprint`](super::source::TraceSource::fingerprint); empty if the trace cannot be read.
+    /// What the content of the trace is known by; empty if the trace cannot be read.
     pub trace_fingerprint: String,
     /// Version of the scheme.
     pub scheme_version: u32,

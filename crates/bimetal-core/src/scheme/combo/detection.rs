@@ -40,9 +40,9 @@ const HOT_PAGE_WRITES: u32 = 1;
 /// Counters of two bits for 32 pages.
 const PAGES_PER_WORD: u32 = 32;
 
-/// A unit of the slow region.
+/// How hot a unit of the slow region is.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Unit {
+struct UnitHeat {
     /// Pages written there by the host, those that replace a valid one twice (`N_count`); halved now and then.
     count: u32,
     /// Mapping units of it that are in the log.
@@ -62,7 +62,7 @@ pub struct Detection {
     #[serde(with = "crate::save::fixed")]
     group: u32,
     #[serde(with = "crate::save::sized")]
-    units: Vec<Unit>,
+    units: Vec<UnitHeat>,
     /// Two bits for each page: writes there by the host.
     pages: Table<u64>,
     /// Pages of a unit, and the hotness threshold of units (δ), which starts there.
@@ -90,7 +90,7 @@ impl Detection {
         Self {
             settings,
             group: group_pages * page_units,
-            units: vec![Unit::default(); units as usize],
+            units: vec![UnitHeat::default(); units as usize],
             pages: vec![0; words as usize].into(),
             unit_pages,
             threshold: unit_pages,

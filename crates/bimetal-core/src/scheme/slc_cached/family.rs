@@ -1,6 +1,6 @@
 //! The family of drives with a write cache in SLC mode: of a fixed size, or of all blocks without data.
 
-use super::{IdleFold, Settings, Size, SlcCached, WhenFull};
+use super::{CacheSettings, IdleFold, Size, SlcCached, WhenFull};
 use crate::region::log::Collection;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -33,7 +33,7 @@ presets! {
     |shape, family| -> SlcCached<false> {
         let Family { budget, usual_spare_percent, .. } = family;
         let size = Size { budget, usual_spare_percent, most_percent: 0.0, shrink_percent: (0.0, 0.0) };
-        SlcCached::with(shape, size, Settings { exchange_period: 0, ..family.settings_of() })
+        SlcCached::with(shape, size, CacheSettings { exchange_period: 0, ..family.settings_of() })
     }
 
     /// A cache of the blocks that hold no data. While little is stored, most of the drive is cache; it shrinks as the drive fills, down to
@@ -96,8 +96,8 @@ crate::parameters! {
 }
 
 impl Family {
-    fn settings_of(&self) -> Settings {
-        Settings {
+    fn settings_of(&self) -> CacheSettings {
+        CacheSettings {
             when_full: self.when_full,
             fold_in_steps: self.fold_in_steps,
             idle: IdleFold {

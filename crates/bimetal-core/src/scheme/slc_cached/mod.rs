@@ -51,7 +51,7 @@ mod settings;
 use serde::{Deserialize, Serialize};
 
 use settings::Curve;
-pub use settings::{IdleFold, Settings, Size, WhenFull};
+pub use settings::{CacheSettings, IdleFold, Size, WhenFull};
 
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
 use super::{Metrics, Scheme, Shape, ratio};
@@ -80,7 +80,7 @@ pub struct SlcCached<const DYNAMIC: bool> {
     tiers: Tiers<Log>,
     ring: Ring,
     #[serde(with = "crate::save::fixed")]
-    settings: Settings,
+    settings: CacheSettings,
     /// Blocks that the cache has at least.
     #[serde(with = "crate::save::fixed")]
     least: u32,
@@ -112,7 +112,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
     ///
     /// # Errors
     /// No such mode, or too few blocks.
-    pub fn with(shape: &Shape, size: Size, settings: Settings) -> Result<Self, String> {
+    pub fn with(shape: &Shape, size: Size, settings: CacheSettings) -> Result<Self, String> {
         let region = shape.regions.last().ok_or("it has no region")?;
         let geometry = region.geometry;
         let mode = region.chip.slc_mode.as_ref().filter(|mode| mode.pages_per_block > 0);

@@ -19,7 +19,7 @@ crate::choices! {
 
 /// Choices for the drive.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct CacheSettings {
     /// What a write does that finds the cache full.
     pub when_full: WhenFull,
     /// Whether blocks are folded page by page ahead of need, or all at once when one is needed.

@@ -1,8 +1,7 @@
 //! Figures of an open store.
 
-use bimetal_core::replay::{Arrivals, Outcome};
+use bimetal_core::replay::Measured;
 use bimetal_core::save::Image;
-use bimetal_core::scheme::Metrics;
 
 use super::Store;
 use crate::store::engine::{Counts, Modelled};
@@ -16,7 +15,7 @@ use std::sync::atomic::Ordering;
 pub struct Status {
     /// What was measured on the modelled device: operations and wear since the store was made, what the host asked for since
     /// then, responses since it was opened.
-    pub outcome: Outcome,
+    pub measured: Measured,
     /// When it was open.
     pub power: Power,
     /// Events since the store was made: reads, writes, trims, idle times. Large requests are several.
@@ -74,21 +73,15 @@ impl Store {
                 + engine.journal_memory_bytes
                 + 2 * engine.pending.capacity() * size_of::<Event>()
                 + engine.image.as_ref().map_or(0, Image::ready_bytes),
-            outcome: Outcome {
+            measured: Measured {
                 ledger: engine.media.ledger().clone(),
                 reads: reads.clone(),
                 writes: writes.clone(),
                 host: engine.media.host(),
                 simulated_ns: engine.media.now_ns(),
-                arrivals: Arrivals::Closed { depth: 1 },
-                backlog_ns: 0,
-                arrivals_ns: 0,
-                stretches: Vec::new(),
                 servers: engine.media.servers(),
                 metrics,
-                controller: Metrics::default(),
                 fixed_slc_blocks,
-                intervals: Vec::new(),
             },
         }
     }

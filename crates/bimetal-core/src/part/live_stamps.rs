@@ -1,20 +1,20 @@
-//! A set of slots in a row that tells how many of its members lie before a slot.
+//! A set of stamps in a row that tells how many of its members lie before a stamp.
 //!
-//! A bit per slot, and counts of the members of 64, 2,048, 65,536 and 2^21 slots. A question adds up the counts before
-//! the slot within each of these, 32 at most of each kind and in constant time, as the processor adds many at once; a
+//! A bit per stamp, and counts of the members of 64, 2,048, 65,536 and 2^21 stamps. A question adds up the counts before
+//! the stamp within each of these, 32 at most of each kind and in constant time, as the processor adds many at once; a
 //! member that comes or goes changes one of each kind.
 
 use serde::{Deserialize, Serialize};
 
 use crate::save::Table;
 
-/// Slots of a word of bits.
+/// Stamps of a word of bits.
 const WORD: usize = 64;
 
 /// Counts that make up one of the next kind.
 const FAN: usize = 32;
 
-/// Slots of each count.
+/// Stamps of each count.
 const GROUP: usize = WORD * FAN;
 const REGION: usize = GROUP * FAN;
 const SPACE: usize = REGION * FAN;
@@ -24,10 +24,10 @@ const SPACE: usize = REGION * FAN;
 #[repr(align(64))]
 struct Counts<T>([T; FAN]);
 
-/// Members among the slots `0..slots`. What is saved of them is the bits, which the counts follow from.
+/// Members among the stamps `0..stamps`. What is saved of them is the bits, which the counts follow from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Bits")]
-pub struct LiveSlots {
+pub struct LiveStamps {
     bits: Table<u64>,
     /// Members of each word, by group.
     #[serde(skip_serializing)]
@@ -49,36 +49,36 @@ struct Bits {
     bits: Table<u64>,
 }
 
-impl From<Bits> for LiveSlots {
+impl From<Bits> for LiveStamps {
     fn from(Bits { bits }: Bits) -> Self {
-        let mut slots = Self::new(bits.len() * WORD);
+        let mut stamps = Self::new(bits.len() * WORD);
         for (word, bits) in bits.iter().enumerate() {
-            let (slot, members) = (word * WORD, bits.count_ones());
-            slots.words[slot / GROUP].0[word % FAN] = members as u16;
-            slots.groups[slot / REGION].0[slot / GROUP % FAN] += members as u16;
-            slots.regions[slot / SPACE].0[slot / REGION % FAN] += members;
-            slots.spaces[slot / SPACE] += members;
+            let (stamp, members) = (word * WORD, bits.count_ones());
+            stamps.words[stamp / GROUP].0[word % FAN] = members as u16;
+            stamps.groups[stamp / REGION].0[stamp / GROUP % FAN] += members as u16;
+            stamps.regions[stamp / SPACE].0[stamp / REGION % FAN] += members;
+            stamps.spaces[stamp / SPACE] += members;
         }
-        slots.bits = bits;
-        slots
+        stamps.bits = bits;
+        stamps
     }
 }
 
-impl LiveSlots {
-    /// No members among so many slots.
-    pub fn new(slots: usize) -> Self {
+impl LiveStamps {
+    /// No members among so many stamps.
+    pub fn new(stamps: usize) -> Self {
         Self {
-            bits: vec![0; slots.div_ceil(WORD)].into(),
-            words: vec![Counts([0; FAN]); slots.div_ceil(GROUP)],
-            groups: vec![Counts([0; FAN]); slots.div_ceil(REGION)],
-            regions: vec![Counts([0; FAN]); slots.div_ceil(SPACE)],
-            spaces: vec![0; slots.div_ceil(SPACE)],
+            bits: vec![0; stamps.div_ceil(WORD)].into(),
+            words: vec![Counts([0; FAN]); stamps.div_ceil(GROUP)],
+            groups: vec![Counts([0; FAN]); stamps.div_ceil(REGION)],
+            regions: vec![Counts([0; FAN]); stamps.div_ceil(SPACE)],
+            spaces: vec![0; stamps.div_ceil(SPACE)],
         }
     }
 
-    /// Whether these are members among so many slots.
-    pub fn are_among(&self, slots: usize) -> bool {
-        self.bits.len() == slots.div_ceil(WORD) && self.first(slots) >= self.bits.len() * WORD
+    /// Whether these are members among so many stamps.
+    pub fn are_among(&self, stamps: usize) -> bool {
+        self.bits.len() == stamps.div_ceil(WORD) && self.first(stamps) >= self.bits.len() * WORD
     }
 
     /// The members, in order.
@@ -97,10 +97,10 @@ impl LiveSlots {
         size_of_val(&self.bits[..]) + small + size_of_val(&self.regions[..]) + size_of_val(&self.spaces[..])
     }
 
-    /// Whether a slot is a member.
+    /// Whether a stamp is a member.
     #[inline]
-    pub fn contains(&self, slot: usize) -> bool {
-        self.bits[slot / WORD] & (1 << (slot % WORD)) != 0
+    pub fn contains(&self, stamp: usize) -> bool {
+        self.bits[stamp / WORD] & (1 << (stamp % WORD)) != 0
     }
 
     /// Number of members.
@@ -113,40 +113,40 @@ impl LiveSlots {
         self.len() == 0
     }
 
-    /// Adds a slot that is no member.
+    /// Adds a stamp that is no member.
     #[inline]
-    pub fn set(&mut self, slot: usize) {
-        debug_assert!(!self.contains(slot));
-        self.bits[slot / WORD] |= 1 << (slot % WORD);
-        self.words[slot / GROUP].0[slot / WORD % FAN] += 1;
-        self.groups[slot / REGION].0[slot / GROUP % FAN] += 1;
-        self.regions[slot / SPACE].0[slot / REGION % FAN] += 1;
-        self.spaces[slot / SPACE] += 1;
+    pub fn set(&mut self, stamp: usize) {
+        debug_assert!(!self.contains(stamp));
+        self.bits[stamp / WORD] |= 1 << (stamp % WORD);
+        self.words[stamp / GROUP].0[stamp / WORD % FAN] += 1;
+        self.groups[stamp / REGION].0[stamp / GROUP % FAN] += 1;
+        self.regions[stamp / SPACE].0[stamp / REGION % FAN] += 1;
+        self.spaces[stamp / SPACE] += 1;
     }
 
     /// Takes a member out.
     #[inline]
-    pub fn clear(&mut self, slot: usize) {
-        debug_assert!(self.contains(slot));
-        self.bits[slot / WORD] &= !(1 << (slot % WORD));
-        self.words[slot / GROUP].0[slot / WORD % FAN] -= 1;
-        self.groups[slot / REGION].0[slot / GROUP % FAN] -= 1;
-        self.regions[slot / SPACE].0[slot / REGION % FAN] -= 1;
-        self.spaces[slot / SPACE] -= 1;
+    pub fn clear(&mut self, stamp: usize) {
+        debug_assert!(self.contains(stamp));
+        self.bits[stamp / WORD] &= !(1 << (stamp % WORD));
+        self.words[stamp / GROUP].0[stamp / WORD % FAN] -= 1;
+        self.groups[stamp / REGION].0[stamp / GROUP % FAN] -= 1;
+        self.regions[stamp / SPACE].0[stamp / REGION % FAN] -= 1;
+        self.spaces[stamp / SPACE] -= 1;
     }
 
-    /// Members up to and including a slot.
+    /// Members up to and including a stamp.
     #[inline]
-    pub fn through(&self, slot: usize) -> u32 {
-        let bits = self.bits[slot / WORD] << (WORD - 1 - slot % WORD);
-        let words = sum_of_small(&self.words[slot / GROUP], slot / WORD % FAN);
-        let groups = sum_of_small(&self.groups[slot / REGION], slot / GROUP % FAN);
-        let regions = sum_of_large(&self.regions[slot / SPACE], slot / REGION % FAN);
-        let spaces: u32 = self.spaces[..slot / SPACE].iter().sum();
+    pub fn through(&self, stamp: usize) -> u32 {
+        let bits = self.bits[stamp / WORD] << (WORD - 1 - stamp % WORD);
+        let words = sum_of_small(&self.words[stamp / GROUP], stamp / WORD % FAN);
+        let groups = sum_of_small(&self.groups[stamp / REGION], stamp / GROUP % FAN);
+        let regions = sum_of_large(&self.regions[stamp / SPACE], stamp / REGION % FAN);
+        let spaces: u32 = self.spaces[..stamp / SPACE].iter().sum();
         bits.count_ones() + words + groups + regions + spaces
     }
 
-    /// The first member from a slot on; the number of all slots, or a few more, if there is none.
+    /// The first member from a stamp on; the number of all stamps, or a few more, if there is none.
     #[inline]
     pub fn first(&self, from: usize) -> usize {
         let mut word = from / WORD;
@@ -162,11 +162,11 @@ impl LiveSlots {
         word * WORD + bits.trailing_zeros() as usize
     }
 
-    /// Makes `members` slots from one on the only members, around the ring of so many slots.
-    pub fn set_only(&mut self, first: usize, members: usize, slots: usize) {
-        let (end, wrapped) = ((first + members).min(slots), (first + members).saturating_sub(slots));
-        // Members before a slot; `wrapped` is at most `first`.
-        let before = |slot: usize| slot.min(wrapped) + slot.clamp(first, end) - first;
+    /// Makes `members` stamps from one on the only members, around the ring of so many stamps.
+    pub fn set_only(&mut self, first: usize, members: usize, stamps: usize) {
+        let (end, wrapped) = ((first + members).min(stamps), (first + members).saturating_sub(stamps));
+        // Members before a stamp; `wrapped` is at most `first`.
+        let before = |stamp: usize| stamp.min(wrapped) + stamp.clamp(first, end) - first;
         let of = |at: usize, size: usize| before((at + 1) * size) - before(at * size);
         for (at, bits) in self.bits.as_mut_slice().iter_mut().enumerate() {
             *bits = match of(at, WORD) {
@@ -229,46 +229,46 @@ mod tests {
     use crate::part::random;
 
     #[test]
-    fn members_are_among_their_slots() {
-        let mut live = LiveSlots::new(70);
+    fn members_are_among_their_stamps() {
+        let mut live = LiveStamps::new(70);
         live.set(69);
-        assert_eq!([69, 70, 128, 129].map(|slots| live.are_among(slots)), [false, true, true, false]);
-        assert!(LiveSlots::new(128).are_among(128));
+        assert_eq!([69, 70, 128, 129].map(|stamps| live.are_among(stamps)), [false, true, true, false]);
+        assert!(LiveStamps::new(128).are_among(128));
     }
 
-    /// Slots of all kinds of counts, against a plain array.
+    /// Stamps of all kinds of counts, against a plain array.
     #[test]
     fn it_counts_like_an_array() {
-        const SLOTS: usize = 2 * SPACE + 3 * REGION + 5 * GROUP + 70;
-        let (mut live, mut naive, mut state) = (LiveSlots::new(SLOTS), vec![false; SLOTS], 4);
-        let agree = |live: &LiveSlots, naive: &[bool]| {
-            assert!(live.iter().eq((0..SLOTS).filter(|&slot| naive[slot])));
-            let mut members = live.through(SLOTS - 1);
+        const STAMPS: usize = 2 * SPACE + 3 * REGION + 5 * GROUP + 70;
+        let (mut live, mut naive, mut state) = (LiveStamps::new(STAMPS), vec![false; STAMPS], 4);
+        let agree = |live: &LiveStamps, naive: &[bool]| {
+            assert!(live.iter().eq((0..STAMPS).filter(|&stamp| naive[stamp])));
+            let mut members = live.through(STAMPS - 1);
             assert_eq!(members as usize, naive.iter().filter(|&&member| member).count());
             let mut next = None;
-            for slot in (0..SLOTS).rev() {
-                assert!(slot % 97 > 0 || live.through(slot) == members, "slot {slot}");
-                members -= u32::from(naive[slot]);
-                next = if naive[slot] { Some(slot) } else { next };
-                assert!(slot % 97 > 0 || Some(live.first(slot)).filter(|&at| at < SLOTS) == next, "slot {slot}");
+            for stamp in (0..STAMPS).rev() {
+                assert!(stamp % 97 > 0 || live.through(stamp) == members, "stamp {stamp}");
+                members -= u32::from(naive[stamp]);
+                next = if naive[stamp] { Some(stamp) } else { next };
+                assert!(stamp % 97 > 0 || Some(live.first(stamp)).filter(|&at| at < STAMPS) == next, "stamp {stamp}");
             }
         };
-        for _ in 0..SLOTS {
-            let slot = random::below(&mut state, SLOTS as u64) as usize;
-            if naive[slot] {
-                live.clear(slot)
+        for _ in 0..STAMPS {
+            let stamp = random::below(&mut state, STAMPS as u64) as usize;
+            if naive[stamp] {
+                live.clear(stamp)
             } else {
-                live.set(slot)
+                live.set(stamp)
             }
-            naive[slot] = !naive[slot];
+            naive[stamp] = !naive[stamp];
         }
         agree(&live, &naive);
         for (first, members) in
-            [(0, 0), (0, 1), (5, WORD), (SPACE - 9, REGION + 77), (SLOTS - 70, GROUP + 3), (9, SLOTS), (0, SLOTS)]
+            [(0, 0), (0, 1), (5, WORD), (SPACE - 9, REGION + 77), (STAMPS - 70, GROUP + 3), (9, STAMPS), (0, STAMPS)]
         {
-            live.set_only(first, members, SLOTS);
-            let is_member = |slot: usize| (slot + SLOTS - first) % SLOTS < members;
-            naive.iter_mut().enumerate().for_each(|(slot, member)| *member = is_member(slot));
+            live.set_only(first, members, STAMPS);
+            let is_member = |stamp: usize| (stamp + STAMPS - first) % STAMPS < members;
+            naive.iter_mut().enumerate().for_each(|(stamp, member)| *member = is_member(stamp));
             agree(&live, &naive);
         }
     }

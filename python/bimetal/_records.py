@@ -1,0 +1,1224 @@
+"""The records of the command line's JSON, made from its schemas: ``crates/bimetal-cli/src/records.rs`` writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from bimetal._device import Device
+from bimetal._record import OMITTED, Record
+
+
+@dataclasses.dataclass(frozen=True)
+class Addresses(Record):
+    """Where the trace's addresses lie on the devices."""
+
+    #: Whether the touched extents were moved next to each other.
+    compacted: bool
+    #: 64-KiB extents that reads and writes touch.
+    touched_extents: int
+    #: End of the address space in the trace.
+    span_bytes: int
+    #: End of the address space as replayed.
+    replayed_span_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice(Record):
+    """The whole answer, as it is written as JSON."""
+
+    #: Version of this program.
+    bimetal: str
+    #: The trace.
+    trace: TraceFacts
+    #: How it was replayed in every simulation.
+    replay: SweepReplay
+    #: What devices are to achieve.
+    goals: tuple[Goal, ...]
+    #: What a reader should know before trusting it.
+    notes: tuple[str, ...]
+    #: Bytes a day at which lives are counted; none where the trace has no duration.
+    write_bytes_per_day: float | None
+    #: Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    warranty_years: float
+    #: Year of the price list.
+    price_year: int
+    #: Prices of the parts that come into question.
+    prices: tuple[Price, ...]
+    #: Devices that come into question.
+    candidates: int
+    #: Numbers of dies that were searched.
+    dies: tuple[int, ...]
+    #: How many of them were simulated.
+    simulations: int
+    #: How many of these failed.
+    failed: int
+    #: Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    is_settled: bool
+    #: The cheapest device that meets all goals.
+    recommended: Choice | None
+    #: Where there is none: those that miss them by the smallest factor.
+    closest: tuple[Choice, ...]
+    #: What stands in the way of a cheaper device, or of any: ``latency``, ``wear`` or ``money``.
+    binds: str | None
+    #: By goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    by_goal: tuple[GoalAlone, ...]
+    #: The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    front: tuple[Choice, ...]
+    #: How the answer moves when prices change.
+    sensitivity: tuple[Sensitivity, ...]
+    #: Every device that was simulated, in that order.
+    simulated: tuple[Choice, ...]
+    #: Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    drives: DrivesToBuy | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrivalProfile(Record):
+    """When requests arrive."""
+
+    #: From the first to the last arrival, in seconds.
+    duration_s: float
+    #: Requests per second; ``None`` where all arrive at once.
+    requests_per_s: float | None
+    #: Bytes read and written per second; ``None`` where all arrive at once.
+    bytes_per_s: float | None
+    #: Mean time between arrivals in microseconds.
+    interval_mean_us: float
+    #: Median time between arrivals in microseconds.
+    interval_p50_us: float
+    #: 99th percentile of the time between arrivals in microseconds.
+    interval_p99_us: float
+    #: Longest time between arrivals in microseconds.
+    interval_max_us: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip(Record):
+    """A flash part with all its figures."""
+
+    #: What it is, in a line.
+    summary: str
+    #: Name in device files and on the command line.
+    name: str
+    #: Bits per cell: ``slc``, ``pslc``, ``mlc``, ``tlc`` or ``qlc``.
+    cell: str
+    #: Bytes of a page, without its spare area.
+    page_bytes: int
+    #: Bytes of a page's spare area; they take time on the channel.
+    spare_bytes: int
+    #: Pages of a block.
+    pages_per_block: int
+    #: Page read, in microseconds.
+    read_us: float
+    #: Page program, in microseconds.
+    program_us: float
+    #: Block erase, in microseconds.
+    erase_us: float
+    #: Channel rate in MB/s (10^6 bytes); 0 where the times above include the transfer.
+    bus_mb_per_s: float
+    #: Program/erase cycles that a block lasts.
+    endurance: int
+    #: Supply voltage.
+    supply_v: float
+    #: Current while an operation runs, in milliamperes.
+    current_ma: float
+    #: Price per GiB in US dollars. Prices moved fourfold within three years: see the source, and override them.
+    usd_per_gib: float
+    #: Where the figures come from, and which of them are derived.
+    source: str
+    #: Copy of a page within its die, in microseconds, from its sensing to the end of its program: the channel takes no
+    #: part in it. Without it, or where it is 0, copies go through the controller.
+    copyback_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Pages of different planes that a die reads at once, each at a place of its own: 1 where all planes read at the
+    #: same place.
+    independent_reads: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Planes of a die: their pages at the same place are read together, and their blocks are programmed and erased
+    #: together.
+    planes: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Pages of a plane that one program operation writes: the bits of a cell where a wordline is programmed at once. In
+    #: SLC mode it is one.
+    program_pages: int | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: The part run with one bit per cell, where it can be.
+    slc_mode: SlcMode | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their
+    #: end.
+    suspend_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Record):
+    """A device with what it comes to."""
+
+    #: The device in words.
+    device: str
+    #: Its scheme.
+    scheme: str
+    #: All of its flash in native mode, in bytes.
+    flash_bytes: float
+    #: Channels of all regions.
+    channels: int
+    #: Dies of all regions.
+    dies: int
+    #: Price, in US dollars.
+    cost_usd: float
+    #: Responses as requests arrive in the answer's ``replay``; none of a device that falls behind.
+    response_us: ResponseTimes | None
+    #: The same with one request at a time, so that none waits; none where ``response_us`` is of a closed loop.
+    service_us: ResponseTimes | None
+    #: Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
+    overload: float | None
+    #: Life in years; none where nothing was erased in what was measured.
+    life_years: float | None
+    #: Where nothing was erased: the years that it lasts at least, by what was programmed.
+    life_at_least_years: float | None
+    #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    lifetime_host_bytes: float | None
+    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    tbw: float | None
+    #: Drive writes per day: ``tbw`` by the logical capacity and the days of the warranty.
+    dwpd: float | None
+    #: By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    excess: tuple[float | None, ...]
+    #: Whether all goals are met.
+    meets: bool
+    #: The command that repeats its figures; none where no command can read the trace.
+    command: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison(Record):
+    """What ``compare`` and ``replay`` write as JSON."""
+
+    #: Version of this program.
+    bimetal: str
+    #: The trace.
+    trace: TraceFacts
+    #: Where its addresses lie on the devices.
+    addresses: Addresses
+    #: How it was replayed.
+    replay: ReplayFacts
+    #: What a user should know before trusting a figure.
+    warnings: tuple[str, ...]
+    #: One entry for each scheme.
+    results: tuple[Result, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceSource(Record):
+    """A device of a study."""
+
+    #: The name of a preset, or the path of a device file beside the study file.
+    name: str
+    #: The text of the device file.
+    file: str | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskFacts(Record):
+    """What a home disk amounts to."""
+
+    #: Name.
+    name: str
+    #: Name of the drive.
+    drive: str
+    #: How the time of its accesses was found: ``constant`` or ``mechanical``.
+    model: str
+    #: How much of the logical capacity is on it.
+    capacity_bytes: int
+    #: Share of the simulated time in which it worked.
+    busy: float
+    #: What it took, in joules, while it span and waited: not in the energy of operations.
+    idle_j: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskRow(Record):
+    """A disk of a row."""
+
+    #: Name.
+    name: str
+    #: Name of the drive.
+    drive: str
+    #: How much of the logical capacity is on it.
+    capacity_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Drive(Record):
+    """A hard disk with all its figures."""
+
+    #: What it is, in a line.
+    summary: str
+    #: Name in device files and on the command line.
+    name: str
+    #: Capacity as sold.
+    capacity: str
+    #: How the time of an access is found: ``constant`` or ``mechanical``.
+    model: str
+    #: Mean time to reach the first sector of a read, in microseconds: the papers' ``C_D_RPOS``.
+    read_position_us: float
+    #: Mean time to reach the first sector of a write, in microseconds: the papers' ``C_D_WPOS``.
+    write_position_us: float
+    #: Rate of sectors that follow each other in MB/s (10^6 bytes): the papers' ``B``.
+    mb_per_s: float
+    #: How many destages the controller holds for it while it works for the host; 0 makes the host wait for each.
+    queue: int
+    #: The order in which it takes them: ``elevator`` or ``fcfs``.
+    scheduler: str
+    #: Price per GiB in US dollars.
+    usd_per_gib: float
+    #: Power while it works, in watts.
+    active_w: float
+    #: Power while it spins and waits, in watts.
+    idle_w: float
+    #: Where the figures come from, and which of them are derived.
+    source: str
+    #: Arm and platters; a drive without them has the constant model alone.
+    mechanics: Mechanics | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class DriveToBuy(Record):
+    """A drive that can be bought."""
+
+    #: Name on the command line.
+    name: str
+    #: Maker and model.
+    title: str
+    #: Year in which it came out, if that is known.
+    released: int | None
+    #: Logical capacity, in bytes.
+    capacity_bytes: int
+    #: Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
+    rated_tbw: float | None
+    #: MB/s of sequential reads, claimed or measured.
+    read_mb_per_s: float | None
+    #: MB/s of sequential writes, claimed or measured, into its cache if it has one.
+    write_mb_per_s: float | None
+    #: Random 4-KiB reads a second, many at a time, claimed or measured.
+    read_iops: float | None
+    #: Random 4-KiB writes a second, many at a time, claimed or measured.
+    write_iops: float | None
+    #: Whether its price was given, and is not that of its flash.
+    is_quoted: bool
+    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
+    #: prints.
+    scale: float
+    #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
+    choice: Choice
+
+
+@dataclasses.dataclass(frozen=True)
+class DrivesToBuy(Record):
+    """The drives that can be bought."""
+
+    #: Those that were simulated, the cheapest first, of equally cheap ones the fastest.
+    offered: tuple[DriveToBuy, ...]
+    #: Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
+    least_bytes: int
+    #: Drives that hold less.
+    too_small: tuple[str, ...]
+    #: Drives whose flash has no price in the year of the prices.
+    unpriced: tuple[str, ...]
+    #: Drives whose simulation failed, and why.
+    failed: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class EraseBin(Record):
+    """Blocks of a region by how often they were erased."""
+
+    #: Fewest erases of such a block.
+    from_: int
+    #: Most erases of such a block.
+    to: int
+    #: Number of blocks.
+    blocks: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure(Record):
+    """Why a point has no figures."""
+
+    #: Of what kind it is: ``refused``, ``trace``, ``memory``, ``panic``, ``worker`` or ``stopped``.
+    kind: str
+    #: What is wrong, in a line.
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Faults(Record):
+    """Failures of a region."""
+
+    #: Region.
+    region: str
+    #: Programs that failed.
+    program_failures: int
+    #: Erases that failed.
+    erase_failures: int
+    #: Blocks replaced, factory-bad ones included.
+    blocks_replaced: int
+    #: Failures for which no replacement block was left: a real device would be read-only from the first on.
+    failures_unreplaced: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Footprint(Record):
+    """Distinct bytes in aligned 4-KiB pages."""
+
+    #: Of pages that are read.
+    read_bytes: int
+    #: Of pages that are written.
+    written_bytes: int
+    #: Of pages that are read and written.
+    both_bytes: int
+    #: Of pages that are read or written.
+    touched_bytes: int
+    #: From byte 0 to the end of the last page: the smallest disk that the trace fits on.
+    span_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Format(Record):
+    """A trace format."""
+
+    #: Its name.
+    name: str
+    #: What it is, in a line.
+    summary: str
+    #: Its records, in a line.
+    layout: str
+    #: Other names.
+    aliases: tuple[str, ...]
+    #: Unit of its time stamps unless another is given; none where it is fixed.
+    time_unit: str | None
+    #: Whether traces can be written in it.
+    written: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal(Record):
+    """A bound on something measured: the least life, the most of everything else."""
+
+    #: What is bounded, by the name of the option.
+    measure: str
+    #: The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True)
+class GoalAlone(Record):
+    """A goal on its own."""
+
+    #: The goal.
+    goal: Goal
+    #: The cheapest device that meets it.
+    alone: Choice | None
+    #: The cheapest device that meets all others.
+    without: Choice | None
+    #: What it costs to meet this one, too, in US dollars.
+    costs_usd: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class HitClass(Record):
+    """Sectors that are hit from ``hits`` times up to the next class."""
+
+    #: Smallest count of the class: a power of two.
+    hits: int
+    #: Number of sectors.
+    sectors: int
+
+
+@dataclasses.dataclass(frozen=True)
+class HitRatePoint(Record):
+    """Hit rates of caches of one size."""
+
+    #: Size of the cache in bytes.
+    cache_bytes: int
+    #: Share of reads that hit in a cache of the pages read and written; ``None`` without reads.
+    reads: float | None
+    #: Share of writes that hit in it; ``None`` without writes.
+    writes: float | None
+    #: Share of reads and writes that hit in it.
+    all: float | None
+    #: Share of reads that hit in a cache of the pages written.
+    reads_of_written: float | None
+    #: Share of writes that hit in it.
+    writes_of_written: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class HitRates(Record):
+    """Hit rates by cache size."""
+
+    #: Share of the pages that were looked at; at 1 the figures are exact.
+    sampling_rate: float
+    #: From the smallest to the largest cache.
+    points: tuple[HitRatePoint, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class HotSet(Record):
+    """How writes concentrate on 4-KiB pages. A request writes each page that it touches once."""
+
+    #: Share of page writes that go to the hottest pages, by percent of the pages ever written.
+    hottest: tuple[HotShare, ...]
+    #: Fewest bytes that take half of the page writes.
+    bytes_for_half: int
+    #: Fewest bytes that take nine tenths of the page writes.
+    bytes_for_90_percent: int
+    #: Writes of the page that is written most.
+    writes_max: int
+
+
+@dataclasses.dataclass(frozen=True)
+class HotShare(Record):
+    """One point of the concentration curve."""
+
+    #: Hottest pages, in percent of the pages ever written.
+    percent_of_pages: int
+    #: Share of page writes that go to them.
+    share_of_writes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval(Record):
+    """A stretch of the measured passes."""
+
+    #: Measured requests up to its end.
+    requests: int
+    #: Simulated time at its end, in seconds since measuring started.
+    end_s: float
+    #: Mean response within it, in microseconds; 0 where it served none.
+    response_mean_us: float
+    #: Longest response within it, in microseconds.
+    response_max_us: float
+    #: Operations within it, of the regions and modes that worked at all.
+    ops: tuple[IntervalOps, ...]
+    #: The scheme's own figures at its end, in the order of the result's ``metrics``.
+    metrics: tuple[float | None, ...]
+    #: Accesses within it, by disk.
+    disks: tuple[IntervalAccesses, ...] = dataclasses.field(default=(), metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class IntervalAccesses(Record):
+    """Accesses to a disk within an interval."""
+
+    #: The disk.
+    disk: str
+    #: Reads.
+    read: int
+    #: Writes.
+    write: int
+
+
+@dataclasses.dataclass(frozen=True)
+class IntervalOps(Record):
+    """Operations of a region and cell mode within an interval."""
+
+    #: Region; where its blocks ran with one bit per cell, with ``:slc`` behind its name.
+    region: str
+    #: Page reads.
+    read: int
+    #: Page programs.
+    program: int
+    #: Block erases.
+    erase: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Load(Record):
+    """What a device was asked to do."""
+
+    #: What was busiest: a region's dies (``mlc``), its channels (``mlc channels``), a disk, or the ``device`` where it
+    #: does one operation at a time.
+    bottleneck: str
+    #: Share of the simulated time for which that worked, the mean over all of its dies or channels.
+    utilisation: float
+    #: Open loop: how much longer the device took than the trace, in seconds.
+    backlog_s: float
+    #: Mean responses of the first to the last eighth of the measured requests, in microseconds.
+    response_trend_us: tuple[float, ...]
+    #: Whether responses measure the queue more than the device: ``none``, ``bursts`` or ``growing``.
+    overload: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Mechanics(Record):
+    """What a drive's access times come from."""
+
+    #: Revolutions in a minute.
+    rpm: int
+    #: Positions of the arm.
+    cylinders: int
+    #: Surfaces with data: tracks of a cylinder.
+    surfaces: int
+    #: Sectors of a track at the outer edge. From there they fall evenly to ``inner_sectors``.
+    outer_sectors: int
+    #: Sectors of a track at the inner edge.
+    inner_sectors: int
+    #: From one track to another of its cylinder, in microseconds.
+    head_switch_us: float
+    #: How much longer the arm settles before a write than before a read, in microseconds.
+    write_settle_us: float
+    #: Seek curve: cylinders, and milliseconds to get as far and settle. In between it is linear.
+    seek_ms: tuple[tuple[int, float], ...]
+    #: How far a drive reads ahead, in KiB.
+    buffer_kib: int
+    #: Rate from the drive's buffer in MB/s (10^6 bytes).
+    bus_mb_per_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class OpProfile(Record):
+    """Requests of one kind."""
+
+    #: Number of requests.
+    requests: int
+    #: Their bytes.
+    bytes: int
+    #: Mean size in bytes; 0 without any.
+    mean_bytes: float
+    #: Share of them that begin where the previous one of their kind ended; ``None`` below two of them.
+    sequential_share: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Operations(Record):
+    """One kind of operation, for one cause, in one region and cell mode."""
+
+    #: Region or disk; where a region's blocks ran with one bit per cell, with ``:slc`` behind its name.
+    region: str
+    #: ``read``, ``program`` or ``erase``; of a disk ``read`` or ``write``.
+    op: str
+    #: Why: ``host``, ``gc``, ``fold``, ``migrate_up`` and so on.
+    cause: str
+    #: How often.
+    count: int
+    #: Bytes of the pages read or programmed, or of the blocks erased, in that cell mode; of a disk those read or
+    #: written.
+    bytes: int
+    #: Array and channel time, in microseconds; of a disk the time of the accesses.
+    time_us: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper(Record):
+    """A paper that is reproduced."""
+
+    #: Its name.
+    name: str
+    #: Its systems, in a line.
+    summary: str
+    #: Authors, title, where and when.
+    citation: str
+    #: Its tables and figures.
+    figures: tuple[PaperFigure, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperFigure(Record):
+    """A table or figure of a paper."""
+
+    #: Its name.
+    name: str
+    #: What it shows, in a line.
+    title: str
+    #: Names of the traces that it needs.
+    traces: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter(Record):
+    """One parameter as ``list schemes`` shows it."""
+
+    #: Key of ``--set key=value`` and of a device file.
+    name: str
+    #: Meaning, unit and source.
+    summary: str
+    #: Default value, as it would be written.
+    default: str
+    #: Values that are accepted.
+    accepts: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset(Record):
+    """A device preset."""
+
+    #: Name of the preset.
+    name: str
+    #: What it is, in a line.
+    summary: str
+    #: The device in full.
+    device: Device
+
+
+@dataclasses.dataclass(frozen=True)
+class Price(Record):
+    """A price as it is printed."""
+
+    #: Name of the chip or drive.
+    part: str
+    #: Its kind of cells, or ``disk``.
+    kind: str
+    #: US dollars per GiB.
+    usd_per_gib: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PriceStep(Record):
+    """The answer at other prices."""
+
+    #: What the prices are multiplied by.
+    factor: float
+    #: Price of the cheapest device that meets all goals, in US dollars.
+    cost_usd: float | None
+    #: The device, if it is another one than at a step nearer to today's prices.
+    changes_to: Choice | None
+    #: Whether there is none any more.
+    is_none: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile(Record):
+    """A workload's figures."""
+
+    #: Requests of all kinds.
+    requests: int
+    #: Reads.
+    reads: OpProfile
+    #: Writes.
+    writes: OpProfile
+    #: Trims.
+    trims: OpProfile
+    #: Reads and writes by size, as Chang (2010, figures 7a and 7b) shows them.
+    sizes: tuple[SizeClass, ...]
+    #: Sectors written by distinct sectors written; ``None`` without writes.
+    update_ratio: float | None
+    #: Sectors by how often they are written (Chang 2010, figure 7c).
+    write_hits: tuple[HitClass, ...]
+    #: Sectors by how often they are read (Chang 2010, figure 7d).
+    read_hits: tuple[HitClass, ...]
+    #: Writes of the sector that is written most.
+    sector_writes_max: int
+    #: Reads of the sector that is read most.
+    sector_reads_max: int
+    #: Distinct bytes touched.
+    footprint: Footprint
+    #: How writes concentrate; ``None`` without writes.
+    hot_set: HotSet | None
+    #: How often caches would hit; ``None`` without reads and writes, or with more of them than can be followed.
+    hit_rates: HitRates | None
+    #: Share of reads and writes that begin where the previous read or write ended; ``None`` below two of them.
+    sequential_share: float | None
+    #: Share of reads and writes whose start and end are multiples of 4 KiB; ``None`` without any.
+    aligned_share: float | None
+    #: Arrivals of all requests; ``None`` below two of them.
+    arrivals: ArrivalProfile | None
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionFacts(Record):
+    """What a region amounts to."""
+
+    #: Name.
+    name: str
+    #: Name of the part.
+    chip: str
+    #: Raw capacity.
+    capacity_bytes: int
+    #: Blocks.
+    blocks: int
+    #: Bytes of a block.
+    block_bytes: int
+    #: Dies, over all channels.
+    dies: int
+    #: Channels.
+    channels: int
+    #: Bits per cell: ``slc``, ``pslc``, ``mlc``, ``tlc`` or ``qlc``.
+    cell: str
+    #: Year of the part; none if the catalogue does not have it.
+    year: int | None
+    #: Year of the catalogue's price; none if the price is another.
+    price_year: int | None
+    #: Share of the simulated time in which its dies worked.
+    busy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionRow(Record):
+    """A region of a row."""
+
+    #: Name.
+    name: str
+    #: Name of the part.
+    chip: str
+    #: Blocks.
+    blocks: int
+    #: Raw capacity.
+    capacity_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Relative(Record):
+    """A scheme beside the first one of a comparison."""
+
+    #: The first scheme.
+    to: str
+    #: Its total response by this one's: Chang's RS. None where responses of one of the two grow with the trace.
+    response_speedup: float | None
+    #: This one's energy by its: Chang's ES.
+    energy: float | None
+    #: The price of this one's flash by that of its: Chang's EC.
+    cost: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayFacts(Record):
+    """How a trace was replayed."""
+
+    #: ``closed:DEPTH`` or ``trace:SPEED``.
+    arrivals: str
+    #: Whether each scheme was also replayed one request at a time, for service times.
+    service: bool
+    #: How often the trace was replayed.
+    passes: int
+    #: How many of the last passes were measured.
+    measured_passes: int
+    #: Whether the devices were filled before.
+    filled: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ResponseTimes(Record):
+    """Responses of reads and writes, in microseconds."""
+
+    #: Mean.
+    mean: float
+    #: Median.
+    p50: float
+    #: 95th percentile.
+    p95: float
+    #: 99th percentile.
+    p99: float
+    #: 99.9th percentile.
+    p999: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Responses(Record):
+    """Response times in microseconds; all 0 where ``count`` is 0."""
+
+    #: Number of requests.
+    count: int
+    #: Mean, exact.
+    mean: float
+    #: Median; percentiles have three significant digits.
+    p50: float
+    #: 95th percentile.
+    p95: float
+    #: 99th percentile.
+    p99: float
+    #: 99.9th percentile.
+    p999: float
+    #: Longest, exact.
+    max: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Result(Record):
+    """One scheme."""
+
+    #: Registry name.
+    scheme: str
+    #: Responses of reads and writes.
+    response_us: Responses
+    #: Responses of reads.
+    read_us: Responses
+    #: Responses of writes.
+    write_us: Responses
+    #: Simulated time of the measured passes, in seconds.
+    simulated_s: float
+    #: What was asked of the device, and whether it was too much.
+    load: Load
+    #: Operations by region, mode, operation and cause; only those that took place.
+    ops: tuple[Operations, ...]
+    #: Programs by region, mode and stream; only streams that were used.
+    streams: tuple[Stream, ...]
+    #: Erase counts by region.
+    wear: tuple[Wear, ...]
+    #: Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
+    #: flash; ``None`` where the host wrote nothing.
+    write_amplification: float | None
+    #: Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5),
+    #: and for disks power x time of accesses.
+    energy_j: float
+    #: Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
+    cost_usd: float
+    #: Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not the
+    #: worst block, because how evenly blocks wear is a figure of its own and a device replaces single blocks.
+    #: Extrapolated from the measured passes; ``None`` where they wrote or erased nothing.
+    lifetime_host_bytes: float | None
+    #: Years of 365.25 days until then, at the rate at which the trace writes, whatever its replay's speed; ``None``
+    #: also where the trace has no duration.
+    lifetime_years: float | None
+    #: The scheme's own figures.
+    metrics: dict[str, float | None]
+    #: The controller's figures; none on a device without one.
+    controller: dict[str, float | None]
+    #: Figures over time, as many as the plan asked for.
+    intervals: tuple[Interval, ...]
+    #: Failures by region; only regions in which something failed.
+    faults: tuple[Faults, ...]
+    #: When requests arrived in the replay of these figures: ``closed:DEPTH`` or ``trace:SPEED``.
+    arrivals: str
+    #: How much longer the device took than the trace, in seconds; 0 in a closed loop.
+    backlog_s: float
+    #: Service times of reads and writes: a closed loop of one request. None where there was no such replay.
+    service_us: Responses | None
+    #: Service times of reads.
+    service_read_us: Responses | None
+    #: Service times of writes.
+    service_write_us: Responses | None
+    #: How many times the host wrote the logical capacity in the measured passes: what lifetimes are extrapolated from.
+    lifetime_overwrites: float
+    #: The device in full, as configured: a device file of its own.
+    device: Device
+    #: What the regions amount to.
+    regions: tuple[RegionFacts, ...]
+    #: What the home disks amount to; none where all data are in flash.
+    disks: tuple[DiskFacts, ...]
+    #: Capacity of the slow region beyond the logical capacity, as a share of the logical capacity.
+    spare: float
+    #: Wear of the fast region by that of the slow one: Chang's BW.
+    block_wearing: float | None
+    #: Share of life used of the more worn region by that of the other: WLAFTL's Φ.
+    phi: float | None
+    #: Beside the first scheme of the comparison; none for that one itself.
+    relative: Relative | None
+    #: What was rounded or adapted.
+    notes: tuple[str, ...]
+    #: How fast the simulation was.
+    speed: Speed
+    #: How the mean response differs from seed to seed, where more than one was run.
+    spread: Spread | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheme(Record):
+    """A scheme."""
+
+    #: Registry name.
+    name: str
+    #: What it is, in a line.
+    summary: str
+    #: The paper, or what else defines it.
+    source: str
+    #: The regions that it manages, in words.
+    regions: str
+    #: Its parameters.
+    parameters: tuple[Parameter, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity(Record):
+    """How the answer moves with the prices of a kind of parts."""
+
+    #: Kind of cells, or ``disk``.
+    kind: str
+    #: From a quarter of the prices to four times them.
+    steps: tuple[PriceStep, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeClass(Record):
+    """Requests from ``sectors`` sectors up to the next class."""
+
+    #: Smallest size of the class in 512-byte sectors: a power of two.
+    sectors: int
+    #: Reads.
+    reads: int
+    #: Writes.
+    writes: int
+    #: Bytes that they write.
+    write_bytes: int
+    #: Sectors that writes of this class wrote by distinct sectors that they wrote; ``None`` without writes.
+    update_ratio: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SlcMode(Record):
+    """The same silicon with one bit per cell."""
+
+    #: Pages of a block in this mode.
+    pages_per_block: int
+    #: Page read, in microseconds.
+    read_us: float
+    #: Page program, in microseconds.
+    program_us: float
+    #: Block erase, in microseconds.
+    erase_us: float
+    #: Program/erase cycles that a block lasts in this mode.
+    endurance: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed(Record):
+    """How fast the simulation was. The only figures that differ from run to run."""
+
+    #: Duration of all passes on this machine, without filling the device.
+    wall_s: float
+    #: Requests by that.
+    requests_per_s: float
+    #: Flash page reads and programs by that; those of unmeasured passes are taken to be as many as of measured ones.
+    page_ops_per_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread(Record):
+    """The mean response over several seeds: those of the device, the next one, and so on."""
+
+    #: How many seeds were run.
+    seeds: int
+    #: Lowest mean response.
+    min_us: float
+    #: Highest mean response.
+    max_us: float
+    #: Mean of the mean responses.
+    mean_us: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream(Record):
+    """Programs of one stream in one region and cell mode.
+
+    In the words of NVMe's Flexible Data Placement: of one reclaim unit handle.
+    """
+
+    #: Region; where its blocks ran with one bit per cell, with ``:slc`` behind its name.
+    region: str
+    #: Number of the stream, from 0 on.
+    stream: int
+    #: Pages that came from outside of the region: from the host, or from another region.
+    written_pages: int
+    #: Pages that were copied to it within the region: by garbage collection, folding or wear levelling.
+    copied_pages: int
+    #: Sum of the two by the former. ``None`` where nothing came from outside, as in a stream for copies.
+    write_amplification: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFigures(Record):
+    """The figures of a point. Times are in microseconds where it is not said."""
+
+    #: Requests of the trace.
+    requests: int
+    #: Capacity that the host sees.
+    logical_bytes: int
+    #: What the slow region has beyond that, as a share of it.
+    spare: float
+    #: Whether responses measure the queue more than the device: ``none``, ``bursts`` or ``growing``.
+    overload: str
+    #: What was busiest.
+    bottleneck: str
+    #: Share of the simulated time for which that worked.
+    utilisation: float
+    #: Responses of reads and writes.
+    response_us: Responses
+    #: Responses of reads.
+    read_us: Responses
+    #: Responses of writes.
+    write_us: Responses
+    #: Simulated time of the measured passes, in seconds.
+    simulated_s: float
+    #: Requests by that; of a closed loop what the device can do.
+    throughput_per_s: float | None
+    #: Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
+    #: flash; ``None`` where the host wrote nothing.
+    write_amplification: float | None
+    #: Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5),
+    #: and for disks power x time of accesses.
+    energy_j: float
+    #: Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
+    cost_usd: float
+    #: Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not the
+    #: worst block, because how evenly blocks wear is a figure of its own and a device replaces single blocks.
+    #: Extrapolated from the measured passes; ``None`` where they wrote or erased nothing.
+    lifetime_host_bytes: float | None
+    #: Years of 365.25 days until then, at the rate at which the trace writes, whatever its replay's speed; ``None``
+    #: also where the trace has no duration.
+    lifetime_years: float | None
+    #: The regions.
+    regions: tuple[RegionRow, ...]
+    #: Their wear; blocks that stay in SLC mode for good are on their own.
+    wear: tuple[WearRow, ...]
+    #: The disks.
+    disks: tuple[DiskRow, ...]
+    #: The scheme's own figures, such as hit rates.
+    metrics: tuple[tuple[str, float | None], ...]
+    #: What was rounded or adapted.
+    notes: tuple[str, ...]
+    #: The device in full, as a device file.
+    device: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepPoint(Record):
+    """One point."""
+
+    #: The requests.
+    trace: TraceSource
+    #: The device.
+    device: DeviceSource
+    #: Registry name of the scheme.
+    scheme: str
+    #: Settings of the device and of the scheme, which has all of the latter.
+    set: dict[str, str]
+    #: How the requests are replayed.
+    replay: SweepReplay
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepReplay(Record):
+    """How requests are replayed."""
+
+    #: ``closed:DEPTH`` or ``trace:SPEED``.
+    arrivals: str
+    #: How often the trace is replayed.
+    repeat: int
+    #: How many of the last times are measured.
+    measure: int
+    #: Whether the device is filled before.
+    fill: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRow(Record):
+    """What came out of a point."""
+
+    #: What the point is found again by.
+    key: str
+    #: The point itself.
+    point: SweepPoint
+    #: What the content of the trace is known by; empty if the trace cannot be read.
+    trace_fingerprint: str
+    #: Version of the scheme.
+    scheme_version: int
+    #: Version of this program.
+    bimetal: str
+    #: The command that repeats it, in the folder of the study file.
+    command: str
+    #: Why there are no figures.
+    failure: Failure | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: The figures, unless it failed.
+    figures: SweepFigures | None = dataclasses.field(default=None, metadata=OMITTED)
+    #: How fast the simulation was: all that may differ when it is repeated.
+    speed: Speed | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Target(Record):
+    """A published characteristic of a workload."""
+
+    #: What is measured, with its unit.
+    name: str
+    #: The paper with its section, table or figure.
+    source: str
+    #: The value in the source.
+    published: float
+    #: How near the generated one has to come.
+    goal: str | dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceFacts(Record):
+    """What is said of the trace in every result file."""
+
+    #: File name or workload.
+    name: str
+    #: Format it was read from, or ``generated``.
+    format: str
+    #: Requests of all kinds.
+    requests: int
+    #: Read requests.
+    reads: int
+    #: Write requests.
+    writes: int
+    #: Trim requests.
+    trims: int
+    #: Bytes read.
+    read_bytes: int
+    #: Bytes written.
+    write_bytes: int
+    #: Bytes of the distinct aligned 4-KiB pages that are read or written.
+    footprint_bytes: int
+    #: From the first to the last arrival, in seconds.
+    duration_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceSource(Record):
+    """A trace of a study."""
+
+    #: Name in results.
+    name: str
+    #: Where its requests are.
+    from_: str | dict[str, Any]
+    #: Only so many of the first requests.
+    limit: int | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wear(Record):
+    """Erase counts of a region's blocks since the device was filled."""
+
+    #: Region. Blocks that stay in SLC mode for good are listed by themselves, with ``:slc`` behind its name.
+    region: str
+    #: Number of blocks.
+    blocks: int
+    #: Sum of erase counts.
+    erases_total: int
+    #: Mean erase count.
+    erases_mean: float
+    #: Highest erase count.
+    erases_max: int
+    #: Standard deviation of the erase counts over all blocks.
+    erases_stddev: float
+    #: Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
+    endurance: float
+    #: Share of the region's life that is used up: mean erase count by endurance.
+    used: float
+    #: How many blocks were erased how often, in bins of one width from the least to the most worn block.
+    erase_counts: tuple[EraseBin, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class WearRow(Record):
+    """Wear of blocks of a row."""
+
+    #: Region; with ``:slc`` behind its name where blocks stay in SLC mode.
+    name: str
+    #: Mean of their erase counts.
+    erases_mean: float
+    #: Share of their life that is used up.
+    used: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload(Record):
+    """A generated workload."""
+
+    #: Its name.
+    name: str
+    #: What it is, in a line.
+    summary: str
+    #: The paper, or what else defines it.
+    source: str
+    #: Its parameters.
+    parameters: tuple[Parameter, ...]
+    #: What was published of what it stands in for.
+    targets: tuple[Target, ...]
