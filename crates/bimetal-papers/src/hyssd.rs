@@ -8,6 +8,7 @@ use bimetal_core::chip;
 use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use bimetal_core::model::hyssd::{HybridCost, HybridLoad};
 
+use super::claim::Kind;
 use super::finding::{Best, Finding, highest, lowest, row};
 use super::lab::{Experiment, Lab, Source};
 use super::opfcl::{FINANCIAL, zipf_hits};
@@ -325,19 +326,22 @@ fn table2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
                 copy_us,
                 array_us,
                 "the table has one transfer more than by the rule of MLC and TLC; the printed time is used",
-            ),
+            )
+            .of_kind(Kind::Arithmetic),
             "MLC" => Finding::about(
                 "copyback of MLC is a read and a program without their transfers (us)",
                 copy_us,
                 0.0,
                 array_us,
-            ),
+            )
+            .of_kind(Kind::Arithmetic),
             _ => Finding::about(
                 "copyback of TLC is a read and a program without their transfers (us)",
                 copy_us,
                 0.0,
                 array_us,
-            ),
+            )
+            .of_kind(Kind::Arithmetic),
         });
     }
     let findings = findings.into_iter().map(|finding| finding.target("T12")).collect();
@@ -383,14 +387,19 @@ fn fig2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     let best = model.optimum(&load, utilisations()).map_or(f64::NAN, |best| best.utilisation);
     let (in_fast, in_slow) = model.sizes(0.63);
     let findings = vec![
-        Finding::about("data in SLC at u = 0.63 (GB)", 1.26, 1e-6, in_fast / gb).target("T11"),
-        Finding::about("data in TLC at u = 0.63 (GB)", 7.74, 1e-6, in_slow / gb).target("T11"),
+        Finding::about("data in SLC at u = 0.63 (GB)", 1.26, 1e-6, in_fast / gb)
+            .of_kind(Kind::Arithmetic)
+            .target("T11"),
+        Finding::about("data in TLC at u = 0.63 (GB)", 7.74, 1e-6, in_slow / gb)
+            .of_kind(Kind::Arithmetic)
+            .target("T11"),
         Finding::not_judged(
             "the best utilisation of the example",
             0.63,
             short(best),
             "the example's hit curve is a drawing without numbers; here it is Zipf's, as in the authors' earlier paper",
-        ),
+        )
+        .of_kind(Kind::Arithmetic),
     ];
     Ok(Drawn {
         caption: "2 GB of SLC and 8 GB of TLC with 9 GB of data. The more SLC holds, the dearer are its writes and the cheaper \

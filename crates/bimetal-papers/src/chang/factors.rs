@@ -7,6 +7,7 @@ use bimetal_core::model::chang::{ChainFactors, LogFactors, chain_write_us, hybri
 
 use super::{EXT3, NTFS, replay, speedup};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use crate::reading::{metric, time_s};
@@ -146,6 +147,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let predicted = [modelled(0), modelled(2)];
     let mut findings = vec![
         Finding::about("the model, of the paper's factors, NTFS", 1.76, 0.04, paper_ratio(&NTFS_WITH, &NTFS_WITHOUT))
+            .of_kind(Kind::Arithmetic)
             .target("T1"),
         Finding::fact(
             "the model predicts the speed-up: 1.76 for 1.8, 1.4 for 1.38",

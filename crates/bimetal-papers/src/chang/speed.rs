@@ -6,6 +6,7 @@ use bimetal_core::report;
 
 use super::{EXT3, NTFS, SLC_MIB, over_sizes, points, replay, speedup};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, rises, row};
 use crate::lab::{Lab, Source};
 use bimetal_study::StudyError;
@@ -176,7 +177,9 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let farthest = products.iter().copied().max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()));
     let page_write_uj = chip::find("chang-mlc-5k").map_or(f64::NAN, |chip| operation_uj(&chip, chip.program_us));
     let findings = vec![
-        Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1).target("T4"),
+        Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1)
+            .of_kind(Kind::Arithmetic)
+            .target("T4"),
         Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
             .unless("energy follows time: the same as the speed-up of NTFS in fig8a"),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
@@ -187,8 +190,11 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             0.02,
             farthest.unwrap_or(f64::NAN),
         )
+        .of_kind(Kind::Arithmetic)
         .target("T22"),
-        Finding::about("energy of an MLC page write, µJ", 39.6, 0.001, page_write_uj).target("T3"),
+        Finding::about("energy of an MLC page write, µJ", 39.6, 0.001, page_write_uj)
+            .of_kind(Kind::Arithmetic)
+            .target("T3"),
     ];
     let at_256 = |value| vec![(256.0, value)];
     Ok(Drawn {
@@ -234,7 +240,7 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
             Finding::about("46 % less energy", 0.46, 0.1, measured[1])
                 .unless("it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here"),
-            Finding::between("4 % more cost", 0.035, 0.045, measured[2]),
+            Finding::between("4 % more cost", 0.035, 0.045, measured[2]).of_kind(Kind::Arithmetic),
         ],
     })
 }

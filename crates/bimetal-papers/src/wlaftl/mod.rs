@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bimetal_core::replay::Arrivals;
 
+use super::claim::Kind;
 use super::finding::{Finding, falls, lowest, row};
 use super::lab::{Experiment, Lab, Scale, Source};
 use super::{Drawn, FigureSpec, PaperSpec};
@@ -206,15 +207,19 @@ fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     // Half of 3,181,345 requests of 2.67 KB, by its SLC erases of 128 KB, all of which are of writes.
     let written_by_erased = 3_181_345.0 * 0.5 * 2.67 / (wear::TABLE_3[AT_TEST1][0].slc_erases as f64 * 128.0);
     let findings = vec![
-        Finding::fact("share of writes of Test1 and Iotrace2", "50 and 53.4 %, within 1 %", shares_held, shares_found),
-        Finding::fact("mean write of Test1 and Iotrace2, in KB", "2.67 and 5.95, within 1 %", sizes_held, sizes_found),
-        Finding::about("what Test1 writes is what SLC erases in table 3", 1.0, 0.05, written_by_erased),
+        Finding::fact("share of writes of Test1 and Iotrace2", "50 and 53.4 %, within 1 %", shares_held, shares_found)
+            .of_kind(Kind::Generator),
+        Finding::fact("mean write of Test1 and Iotrace2, in KB", "2.67 and 5.95, within 1 %", sizes_held, sizes_found)
+            .of_kind(Kind::Generator),
+        Finding::about("what Test1 writes is what SLC erases in table 3", 1.0, 0.05, written_by_erased)
+            .of_kind(Kind::Arithmetic),
         Finding::not_judged(
             "the rows of Fin1, Sys, Test2 and Iotrace1",
             "(illegible)",
             row([0, 1, 3, 4].map(|at| kib[at])),
             "the only copy at hand is a scan in which they cannot be read",
-        ),
+        )
+        .of_kind(Kind::Generator),
     ];
     Ok(Drawn {
         caption:

@@ -9,6 +9,7 @@ use super::{
     slc_erases,
 };
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
@@ -92,13 +93,15 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             following == cells.len(),
             format!("{following} values"),
         )
+        .of_kind(Kind::Arithmetic)
         .target("T10"),
         Finding::fact(
             "WLAFTL wears both regions by as many whole cycles: in the paper's own counts",
             "most traces",
             equal_in_paper * 2 > TRACES,
             format!("{equal_in_paper} of {TRACES}"),
-        ),
+        )
+        .of_kind(Kind::Arithmetic),
     ];
     findings.extend(of_wear(filled, Before::Filled));
     findings.extend(of_wear(new, Before::New));
