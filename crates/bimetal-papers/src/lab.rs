@@ -308,10 +308,10 @@ impl<'a> Lab<'a> {
         }
         let done = lock(&self.done);
         for (experiment, command) in experiments.iter().zip(&commands) {
-            if let (Some(own), Some(entry)) = (self.own.get(experiment.source.name), done.get(command)) {
-                if let Some(why) = cannot_decide(&own.facts, &entry.report.wear) {
-                    lock(&self.undecided).get_or_insert(why);
-                }
+            if let (Some(own), Some(entry)) = (self.own.get(experiment.source.name), done.get(command))
+                && let Some(why) = cannot_decide(&own.facts, &entry.report.wear)
+            {
+                lock(&self.undecided).get_or_insert(why);
             }
         }
         Ok(commands.iter().filter_map(|command| done.get(command).cloned()).collect())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bimetal_core::profile::{CurvePlan, HitClass, Profile};
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 
-use super::{BOTH, EXT3, NTFS, replay};
+use super::{BOTH, EXT3, NTFS, PAPER_WRITES, replay};
 use crate::Drawn;
 use crate::claim::Kind;
 use crate::finding::{Finding, row};
@@ -13,9 +13,6 @@ use crate::lab::Lab;
 use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
-
-/// Write requests of the paper's NTFS trace (section 5.3.2).
-const PAPER_WRITES: f64 = 1_534_627.0;
 
 /// Fig. 7: writes by size, how often data of each size are updated, and sectors by how often they are hit.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]

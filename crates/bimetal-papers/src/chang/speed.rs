@@ -47,17 +47,15 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             each(&|curve| at(curve, 4) / at(curve, 3)),
         )
         .target("T20")
-        .unless("the hash table grows with the SLC chip: its entries decide, not the chip"),
+        .unless("ext3 alone: with hot extents of 64 KiB for 8 it is 1.01"),
         Finding::fact(
             "little gained below 128 MB, all configurations",
             "at 64 MB less than half the gain of 256 MB",
             all(&|curve| at(curve, 1) - 1.0 < 0.5 * (at(curve, 3) - 1.0)),
             each(&|curve| (at(curve, 1) - 1.0) / (at(curve, 3) - 1.0)),
         )
-        .unless("the very hottest data fit into little SLC; with a flatter popularity (0.6 for 0.99) it is 0.42"),
-        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3))
-            .target("T20")
-            .unless("the hash table rejects some of the small writes; with 32 probes instead of 8 it is 1.85"),
+        .unless("the very hottest data fit into little SLC, where the throttle does not act"),
+        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20"),
         Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
             .target("T20")
             .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3"),
