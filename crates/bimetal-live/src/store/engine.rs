@@ -139,6 +139,7 @@ impl Engine {
                 Event::Idle { pages } => {
                     media.begin_idle();
                     scheme.idle(media, pages);
+                    media.end_idle();
                 }
                 Event::Forget { sector, sectors } => media.forget(sector, sectors),
                 Event::Request { .. } => {}

@@ -9,6 +9,7 @@
 //! for one of them is told.
 
 mod frames;
+mod moves;
 mod row;
 mod verbs;
 
@@ -26,13 +27,14 @@ use super::arena::{Arena, HostData};
 use super::backing::{File, is_full};
 use super::bitmap::Bitmap;
 use super::bytes::Buffer;
-use super::frame::{PageSum, SECTOR, Tag};
+use super::frame::{SECTOR, Tag};
 use super::home_disk::HomeDisk;
 use super::limits::FEW_BYTES;
 use super::places::Survey;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
 use super::state::{Layout, Reader, Writer, bounded};
+use moves::Move;
 use row::Row;
 
 /// What becomes of bytes.
@@ -94,12 +96,12 @@ pub struct FileMedia {
     written: Bitmap,
     arena: Arena,
     pages: Vec<PageRead>,
-    /// Frames of pages that are read or written: of those that are copied, several.
-    frames: Buffer,
-    /// Checksums of their pages.
-    sums: Vec<PageSum>,
+    /// The frame of a page that is read or written.
+    frame: Buffer,
     /// Pages of a large write that are to be written next.
     row: Row,
+    /// Pages that are to be moved next.
+    moves: Vec<Move>,
     parts: Vec<Part<u64>>,
     request: Request,
     reading: Reading,
@@ -131,9 +133,9 @@ impl FileMedia {
             written: Bitmap::new(sectors),
             arena: Arena::default(),
             pages: Vec::new(),
-            frames: Buffer::new(stride.max(frames::COPY_BYTES)),
-            sums: Vec::new(),
+            frame: Buffer::new(stride),
             row: Row::default(),
+            moves: Vec::new(),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read, handle: 0 },
             reading: Reading::default(),
@@ -202,7 +204,7 @@ impl FileMedia {
 
     /// Ends the request.
     pub fn end(&mut self) {
-        self.write_row();
+        self.write_deferred();
         self.arena.give_back();
         match self.request.op {
             Op::Write => self.written.set(self.request.sector, u64::from(self.request.sectors), true),
@@ -247,6 +249,7 @@ impl FileMedia {
         self.arena.clear();
         self.pages.clear();
         self.row.clear();
+        self.moves.clear();
     }
 
     /// Begins background work.
@@ -256,6 +259,11 @@ impl FileMedia {
         self.request.sectors = 0;
         self.is_busy = false;
         self.sim.begin_background();
+    }
+
+    /// Ends it.
+    pub fn end_idle(&mut self) {
+        self.write_deferred();
     }
 
     /// Whether the scheme has used the background time that was begun last.
@@ -449,7 +457,8 @@ impl FileMedia {
         let regions = self.regions.iter().map(Region::memory_bytes);
         let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));
         let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
-        let frames = self.frames.capacity() + self.sums.capacity() * size_of::<PageSum>() + self.row.memory_bytes();
+        let deferred = self.row.memory_bytes() + self.moves.capacity() * size_of::<Move>();
+        let frames = self.frame.capacity() + deferred;
         let buffers = self.arena.memory_bytes() + frames + self.reading.memory_bytes() + self.held_bytes;
         (self.written.memory_bytes() + known, buffers + waiting + disk)
     }

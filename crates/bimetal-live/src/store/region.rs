@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bimetal_core::save::Table;
 use bimetal_core::units::{BlockId, Geometry, Ppa};
 
-use super::backing::{Backing, File};
+use super::backing::File;
 use super::bytes::Buffer;
 use super::frame::{FrameError, Layout, Place};
 use super::label::{FileRole, Label};
@@ -101,12 +101,6 @@ impl Leaving {
 }
 
 impl Spot {
-    /// That of the page so many pages further on in the same block.
-    pub fn after(&self, pages: usize, stride: usize) -> Self {
-        let place = Place { page: self.place.page + pages as u32, ..self.place };
-        Self { place, offset: self.offset + (pages * stride) as u64, ..*self }
-    }
-
     /// Whether its frame lies right behind that of another page of the same region.
     pub fn is_behind(&self, other: &Self, stride: usize) -> bool {
         self.place.region == other.place.region && self.offset == other.offset + stride as u64
@@ -237,20 +231,14 @@ impl Region {
         self.slots.detach(block.index());
     }
 
-    /// Reads the frames of as many pages of a block as `frames` has room for, from one page on.
+    /// Reads the frame of a page.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn load(&self, first: &Spot, frames: &mut [u8]) -> io::Result<()> {
-        let stride = self.layout.stride();
-        let waits = |offset| self.waiting.get(offset, stride);
-        if frames.len() > stride || waits(first.offset).is_none() {
-            self.file.read_at(first.offset, frames)?;
-        }
-        for (frame, offset) in frames.chunks_exact_mut(stride).zip((first.offset..).step_by(stride)) {
-            if let Some(waiting) = waits(offset) {
-                frame.copy_from_slice(waiting);
-            }
+    pub fn load(&self, spot: &Spot, frame: &mut [u8]) -> io::Result<()> {
+        match self.waiting.get(spot.offset, self.layout.stride()) {
+            Some(waiting) => frame.copy_from_slice(waiting),
+            None => self.file.read_at(spot.offset, frame)?,
         }
         Ok(())
     }
@@ -276,7 +264,7 @@ impl Region {
     }
 
     /// As [`Region::write`], for `count` pages that follow one another. Writes as many of them as can be written together, and returns
-    /// how many. `compose` writes their frames to memory, with the file at hand.
+    /// how many. `compose` writes their frames to memory.
     ///
     /// # Errors
     /// As there, or those of `compose`.
@@ -284,11 +272,10 @@ impl Region {
         &mut self,
         first: &Spot,
         count: usize,
-        compose: impl FnOnce(&dyn Backing, &mut [u8]) -> io::Result<()>,
+        compose: impl FnOnce(&mut [u8]) -> io::Result<()>,
     ) -> io::Result<usize> {
         self.check_slot(first)?;
         let (file, stride) = (self.file.as_ref(), self.layout.stride());
-        let compose = |frames: &mut [u8]| compose(file, frames);
         let put = self.waiting.put_several(file, first.offset, stride, count * stride, compose);
         // Room may have been made before `compose` failed.
         let written = put.as_ref().map_or(true, |&(_, written)| written);

@@ -32,6 +32,12 @@ impl Row {
         self.pages.clear();
     }
 
+    /// Whether a page is one of them.
+    pub(super) fn holds(&self, spot: &Spot) -> bool {
+        let (Some((first, _)), Some((last, _))) = (self.pages.first(), self.pages.last()) else { return false };
+        first.place.region == spot.place.region && (first.offset..=last.offset).contains(&spot.offset)
+    }
+
     /// Bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.pages.capacity() * size_of::<(Spot, u32)>() + self.labels.capacity()

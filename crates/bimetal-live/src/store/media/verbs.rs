@@ -39,7 +39,6 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return Carried { ready, from: From::Arena(0) };
         }
-        self.write_row();
         // Where it is now: its block may be erased before its bytes are needed, and its slot stays as it is until the next commit.
         let spot = self.regions[region.index()].spot(page);
         debug_assert!(spot.is_some(), "a page is read that was not programmed");
@@ -70,7 +69,9 @@ impl Media for FileMedia {
         if let Some(first) = self.straight(region, &spot, parts) {
             return self.add_to_row(region, &spot, first);
         }
-        self.write_row();
+        if let Some(source) = self.moved(region, parts) {
+            return self.add_move(region, Some(source), spot);
+        }
         for part in parts {
             self.loaded(part.data);
         }
@@ -82,8 +83,7 @@ impl Media for FileMedia {
             return survey.copy(&self.regions[region.index()], from, to);
         }
         self.sim.copy(region, from, to, stream, cause);
-        self.write_row();
-        self.copy_bytes(region, from, 1, to);
+        self.copy_bytes(region, from, to);
     }
 
     fn copy_run(&mut self, region: RegionId, from: &[Ppa], to: Ppa, stream: Stream, cause: Cause) {
@@ -92,14 +92,7 @@ impl Media for FileMedia {
             return from.iter().zip(to.0..).for_each(|(&from, to)| survey.copy(region, from, Ppa(to)));
         }
         self.sim.copy_run(region, from, to, stream, cause);
-        self.write_row();
-        let mut done = 0;
-        while done < from.len() {
-            let left = &from[done..];
-            let count = if self.io == Io::Replay { left.len() } else { self.in_a_row(region, left) };
-            self.copy_bytes(region, from[done], count, Ppa(to.0 + done as u32));
-            done += count;
-        }
+        from.iter().zip(to.0..).for_each(|(&from, to)| self.copy_bytes(region, from, Ppa(to)));
     }
 
     fn erase(&mut self, region: RegionId, block: BlockId, mode: CellMode, cause: Cause) {
@@ -123,9 +116,11 @@ impl Media for FileMedia {
         }
         if let From::Page(page) = data.from
             && let PageRead { spot: Some(spot), first: None, .. } = self.pages[page as usize]
-            && self.is_in_file(&spot)
         {
-            return self.reading.plan(spot, from, at, sectors);
+            self.write_if_deferred(&spot);
+            if self.is_in_file(&spot) {
+                return self.reading.plan(spot, from, at, sectors);
+            }
         }
         let first = self.loaded(data) + from;
         self.reading.take(at, self.arena.bytes(first, sectors), self.arena.tags(first, sectors));
