@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Score(Record):
-    """A paper's claims by verdict."""
+    """A paper's claims of one kind by verdict."""
 
     #: Name of the paper.
     paper: str
+    #: ``result``, ``arithmetic``, ``generator`` or ``ours``.
+    kind: str
     #: Claims that held.
     held: int
     #: Claims that did not.
@@ -45,6 +47,9 @@ class Claim(Record):
     figure: str
     #: The acceptance target of the specification that it belongs to.
     target: str | None
+    #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a trace
+    #: beside what was published of it; ``ours``, which the paper does not have.
+    kind: str
     #: What is claimed.
     claim: str
     #: What the paper has, with the tolerance within which it counts as held.
@@ -129,7 +134,7 @@ class Reproduction(Record):
     scale: str
     #: Traces of the user, by the names of those that they stand in for.
     traces: dict[str, str]
-    #: Claims by verdict, for each paper.
+    #: Claims by kind and verdict, for each paper.
     scoreboard: tuple[Score, ...]
     #: Every claim, in the order of the figures.
     claims: tuple[Claim, ...]
@@ -166,13 +171,13 @@ class Reproduction(Record):
         return to_pandas(self._columns())
 
     def _table(self) -> Table:
-        rows = [[f"{c.paper} {c.figure}", c.claim, c.expected, c.measured, c.verdict] for c in self.claims]
-        return ["figure", "claim", "paper", "here", "verdict"], rows
+        rows = [[f"{c.paper} {c.figure}", c.claim, c.kind, c.expected, c.measured, c.verdict] for c in self.claims]
+        return ["figure", "claim", "kind", "paper", "here", "verdict"], rows
 
     def __repr__(self) -> str:
-        """Claims by verdict."""
-        rows = [[s.paper, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
-        return text_table((["paper", "held", "not held", "not judged"], rows))
+        """Claims by kind and verdict."""
+        rows = [[s.paper, s.kind, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
+        return text_table((["paper", "kind", "held", "not held", "not judged"], rows))
 
     def _repr_html_(self) -> str:
         return html_table(self._table())

@@ -78,6 +78,7 @@ def test_a_paper_has_what_the_command_writes(cli: Cli) -> None:
     found = bimetal.paper("hyssd", ["fig2", "table2"], quick=True)
     assert found.to_dict() == cli("paper", "hyssd", "fig2", "table2", "--quick")
     assert [figure.figure for figure in found.figures] == ["table2", "fig2"]
+    assert {claim.kind for claim in found.claims} == {score.kind for score in found.scoreboard} == {"arithmetic"}
     assert {claim.verdict for claim in found.claims} <= {"held", "not held", "not judged"}
     assert sum(score.held + score.not_held + score.not_judged for score in found.scoreboard) == len(found.claims)
 

@@ -84,23 +84,28 @@ fn claims(claims: &[Claim]) -> String {
     let mut rows = Vec::new();
     for claim in claims {
         let figure = format!("{} {}", claim.paper, claim.figure);
-        let room = width().saturating_sub(70).max(24);
+        let room = width().saturating_sub(82).max(24);
         let (said, expected) = (broken(claim.claim, room), broken(&claim.expected, 18));
         let measured = broken(&claim.measured, 18);
         for line in 0..said.len().max(expected.len()).max(measured.len()) {
             let cell = |lines: &[String]| lines.get(line).cloned().unwrap_or_default();
             let first = |text: &str| if line == 0 { text.to_owned() } else { String::new() };
-            rows.push(vec![first(&figure), cell(&said), cell(&expected), cell(&measured), first(claim.verdict.name())]);
+            let [kind, verdict] = [claim.kind.name(), claim.verdict.name()].map(first);
+            rows.push(vec![first(&figure), cell(&said), kind, cell(&expected), cell(&measured), verdict]);
         }
     }
-    let heads = ["figure", "claim", "paper", "here", "verdict"].map(|head| (head, Align::Left));
+    let heads = ["figure", "claim", "kind", "paper", "here", "verdict"].map(|head| (head, Align::Left));
     plain(&heads, rows)
 }
 
 fn scoreboard(scores: &[Score]) -> String {
     let row = |score: &Score| {
         let counts = [score.held, score.not_held, score.not_judged];
-        std::iter::once(score.paper.to_owned()).chain(counts.iter().map(usize::to_string)).collect()
+        [score.paper, score.kind.name()]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(counts.iter().map(usize::to_string))
+            .collect()
     };
-    plain(&right_aligned(&["paper", "held", "not held", "not judged"], 1), scores.iter().map(row).collect())
+    plain(&right_aligned(&["paper", "kind", "held", "not held", "not judged"], 2), scores.iter().map(row).collect())
 }

@@ -31,23 +31,35 @@ fn cell(text: &str) -> String {
 
 /// All claims of a paper.
 fn claims(reproduction: &Value, paper: &str) -> String {
-    let mut table = String::from("| figure | claim | paper | here | verdict | why |\n|---|---|---|---|---|---|\n");
+    let mut table =
+        String::from("| figure | claim | kind | paper | here | verdict | why |\n|---|---|---|---|---|---|---|\n");
     let of_paper = reproduction["claims"].as_array().unwrap().iter().filter(|claim| text(claim, "paper") == paper);
     for claim in of_paper {
-        let cells = ["figure", "claim", "expected", "measured", "verdict", "reason"];
+        let cells = ["figure", "claim", "kind", "expected", "measured", "verdict", "reason"];
         let cells = cells.map(|key| cell(text(claim, key)));
         table += &format!("| {} |\n", cells.join(" | "));
     }
     table
 }
 
-/// How many claims of each paper held.
+/// How many results of each paper held, and how many claims of the other kinds.
 fn scoreboard(reproduction: &Value) -> String {
-    let mut table = String::from("| paper | held | not held | cannot be judged |\n|---|---|---|---|\n");
-    for score in reproduction["scoreboard"].as_array().unwrap() {
-        let count = |key: &str| score[key].as_u64().unwrap();
-        let paper = text(score, "paper");
-        table += &format!("| `{paper}` | {} | {} | {} |\n", count("held"), count("not_held"), count("not_judged"));
+    let mut table = String::from(
+        "| paper | results held | not held | not judged | arithmetic | generator | ours |\n|---|---|---|---|---|---|---|\n",
+    );
+    let scores = reproduction["scoreboard"].as_array().unwrap();
+    for results in scores.iter().filter(|score| text(score, "kind") == "result") {
+        let count = |score: &Value, key: &str| score[key].as_u64().unwrap();
+        let paper = text(results, "paper");
+        let others = ["arithmetic", "generator", "ours"].map(|kind| {
+            let of_kind = |score: &&Value| text(score, "paper") == paper && text(score, "kind") == kind;
+            scores.iter().find(of_kind).map_or_else(String::new, |score| {
+                let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(score, key));
+                format!("{held} of {}", held + not_held + not_judged)
+            })
+        });
+        let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(results, key));
+        table += &format!("| `{paper}` | {held} | {not_held} | {not_judged} | {} |\n", others.join(" | "));
     }
     table
 }

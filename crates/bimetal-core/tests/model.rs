@@ -25,6 +25,7 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("chang", &[("hash_entries", "5000"), ("k_step", "2"), ("k_period", "10"), ("k_min_percent", "0")]),
     ("chang", &[("hash_entries", "5000"), ("update_window", "20"), ("update_low", "0.99"), ("update_high", "1")]),
     ("chang", &[("initial_threshold", "1024"), ("threshold_mode", "fixed"), ("hash_entries", "9000")]),
+    ("chang", &[("hash_key", "sector"), ("hash_entries", "5000"), ("throttle", "false")]),
     // Logical blocks change modes all the time.
     ("density-control", &[("hot_accesses", "6"), ("cold_accesses", "3"), ("ageing_period", "500")]),
     ("density-control", &[("hot_accesses", "30"), ("ageing_period", "3000"), ("wear_threshold", "1")]),
@@ -48,6 +49,7 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
     ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
     ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
+    ("wlaftl-static", &[("threshold", "1GiB"), ("cycle_time", "laps_and_writes"), ("laps_at_equal_wear", "false")]),
     ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
     // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.

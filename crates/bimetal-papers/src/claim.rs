@@ -32,6 +32,8 @@ pub struct Claim {
     pub figure: &'static str,
     /// The acceptance target of the specification that it belongs to, such as `T20`.
     pub target: Option<&'static str>,
+    /// What kind of statement it is.
+    pub kind: Kind,
     /// What is claimed, in a few words.
     pub claim: &'static str,
     /// What the paper has, with the tolerance within which it counts as held.
@@ -42,6 +44,35 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Why the verdict is so, in a line.
     pub reason: String,
+}
+
+/// What kind of statement a claim is. Kinds are counted apart, since only a result says something of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The paper says that a scheme did something, and the scheme did it again here, or not.
+    Result,
+    /// A formula, a price, a sum in the paper, or a rule of a scheme held against itself: once it is right it cannot fail.
+    Arithmetic,
+    /// A trace, generated or the user's, beside what was published of the paper's.
+    Generator,
+    /// Not the paper's: a further question that we asked.
+    Ours,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Result, Self::Arithmetic, Self::Generator, Self::Ours];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Arithmetic => "arithmetic",
+            Self::Generator => "generator",
+            Self::Ours => "ours",
+        }
+    }
 }
 
 /// Whether a claim held.

@@ -4,12 +4,13 @@ use std::fmt::Display;
 
 use bimetal_study::figure::short;
 
-use crate::claim::Verdict;
+use crate::claim::{Kind, Verdict};
 
 /// A claim of a paper, and what was found; [`Claim`](bimetal_study::figure::Claim) without the names of paper and figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub(super) claim: &'static str,
+    pub(super) kind: Kind,
     pub(super) target: Option<&'static str>,
     pub(super) expected: String,
     pub(super) measured: String,
@@ -23,6 +24,7 @@ impl Finding {
     pub fn fact(claim: &'static str, expected: impl Display, held: bool, measured: impl Display) -> Self {
         Self {
             claim,
+            kind: Kind::Result,
             target: None,
             expected: expected.to_string(),
             measured: measured.to_string(),
@@ -32,8 +34,11 @@ impl Finding {
         }
     }
 
-    /// A number that the paper gives; it holds within the share `tolerance` of it.
+    /// A number that the paper gives; it holds within the share `tolerance` of it. What is not a number cannot be judged.
     pub fn about(claim: &'static str, paper: f64, tolerance: f64, measured: f64) -> Self {
+        if measured.is_nan() {
+            return Self::unmeasured(claim, format!("{} ± {} %", short(paper), short(tolerance * 100.0)));
+        }
         let off = measured / paper - 1.0;
         let percent = (off.abs() * 100.0, if off < 0.0 { "below" } else { "above" });
         Self {
@@ -47,19 +52,22 @@ impl Finding {
         }
     }
 
-    /// A number that must lie within bounds, of which one may be infinite.
+    /// A number that must lie within bounds, of which one may be infinite. What is not a number cannot be judged.
     pub fn between(claim: &'static str, low: f64, high: f64, measured: f64) -> Self {
+        let expected = match (low.is_finite(), high.is_finite()) {
+            (true, false) => format!("at least {}", short(low)),
+            (false, true) => format!("at most {}", short(high)),
+            _ => format!("{} to {}", short(low), short(high)),
+        };
+        if measured.is_nan() {
+            return Self::unmeasured(claim, expected);
+        }
         let reason = if measured < low {
             format!("{} below the lower bound", short(low - measured))
         } else if measured > high {
             format!("{} above the upper bound", short(measured - high))
         } else {
             "within the bounds".into()
-        };
-        let expected = match (low.is_finite(), high.is_finite()) {
-            (true, false) => format!("at least {}", short(low)),
-            (false, true) => format!("at most {}", short(high)),
-            _ => format!("{} to {}", short(low), short(high)),
         };
         Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
     }
@@ -109,6 +117,17 @@ impl Finding {
         Self { verdict: Verdict::NotJudged, reason: why.to_string(), ..Self::fact(claim, expected, true, measured) }
     }
 
+    /// A claim of a figure that this replay does not have, such as the wear of a region that was never erased.
+    fn unmeasured(claim: &'static str, expected: String) -> Self {
+        Self::not_judged(claim, expected, "nothing", "the replay does not have this figure")
+    }
+
+    /// What kind of statement it is, if not a result.
+    pub fn of_kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
     /// The reason, in a line, in the place of the one made from the figures.
     pub fn reason(mut self, reason: impl Display) -> Self {
         self.reason = reason.to_string();
@@ -143,14 +162,20 @@ pub fn row(numbers: impl IntoIterator<Item = f64>) -> String {
     numbers.into_iter().map(short).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether each value is at least the one before, but for the share `slack` of it.
+/// Whether each value is at least the one before, but for the share `slack` of it, and the last above the first by more than
+/// that share: a flat curve does not rise.
 pub fn rises(values: &[f64], slack: f64) -> bool {
+    let ends = values.first().zip(values.last());
     values.windows(2).all(|pair| pair[1] >= pair[0] * (1.0 - slack))
+        && ends.is_some_and(|(first, last)| *last > first * (1.0 + slack))
 }
 
-/// Whether each value is at most the one before, but for the share `slack` of it.
+/// Whether each value is at most the one before, but for the share `slack` of it, and the last below the first by more than
+/// that share.
 pub fn falls(values: &[f64], slack: f64) -> bool {
+    let ends = values.first().zip(values.last());
     values.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + slack))
+        && ends.is_some_and(|(first, last)| *last < first * (1.0 - slack))
 }
 
 /// The point with the lowest value, the first of several, and whether it lies inside: not first and not last.
@@ -176,7 +201,8 @@ mod tests {
         assert_eq!(Finding::about("c", 2.0, 0.1, 2.5).reason, "25 % above the paper's figure");
         assert_eq!(Finding::between("c", 1.0, 2.0, 2.5).reason, "0.500 above the upper bound");
         assert_eq!(Finding::between("c", 1.0, 2.0, 1.0).verdict, Verdict::Held);
-        assert_eq!(Finding::about("c", 2.0, 0.1, f64::NAN).verdict, Verdict::NotHeld);
+        assert_eq!(Finding::about("c", 2.0, 0.1, f64::NAN).verdict, Verdict::NotJudged);
+        assert_eq!(Finding::between("c", 1.0, 2.0, f64::NAN).verdict, Verdict::NotJudged);
         assert_eq!(Finding::not_judged("c", 1, 2, "why").verdict, Verdict::NotJudged);
     }
 
@@ -209,6 +235,7 @@ mod tests {
     fn shapes() {
         assert!(rises(&[1.0, 2.0, 1.99], 0.01) && !rises(&[1.0, 2.0, 1.9], 0.01));
         assert!(falls(&[2.0, 1.0, 1.0], 0.0) && !falls(&[1.0, 1.1], 0.05));
+        assert!(!rises(&[1.0, 1.0, 1.04], 0.05) && !falls(&[1.0, 0.99, 1.0], 0.05), "flat");
         assert_eq!(lowest(&[(1.0, 3.0), (2.0, 1.0), (3.0, 1.0)]), Some(((2.0, 1.0), true)));
         assert_eq!(highest(&[(1.0, 3.0), (2.0, 1.0)]), Some(((1.0, 3.0), false)));
         assert_eq!(lowest(&[]), None);

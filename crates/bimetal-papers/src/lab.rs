@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::{Arrivals, Plan};
-use bimetal_core::report::TraceFacts;
+use bimetal_core::report::{TraceFacts, WearFigures};
 
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
@@ -180,6 +180,8 @@ pub struct Lab<'a> {
     done: Mutex<BTreeMap<String, Arc<Entry>>>,
     /// Commands since they were last taken, in order.
     commands: Mutex<Vec<String>>,
+    /// Why a user's trace cannot decide what it was replayed for since this was last taken.
+    undecided: Mutex<Option<String>>,
 }
 
 /// Workloads that stay in memory.
@@ -198,6 +200,7 @@ impl<'a> Lab<'a> {
             recent: Mutex::default(),
             done: Mutex::default(),
             commands: Mutex::default(),
+            undecided: Mutex::default(),
         }
     }
 
@@ -304,12 +307,24 @@ impl<'a> Lab<'a> {
             return Err(error);
         }
         let done = lock(&self.done);
+        for (experiment, command) in experiments.iter().zip(&commands) {
+            if let (Some(own), Some(entry)) = (self.own.get(experiment.source.name), done.get(command))
+                && let Some(why) = cannot_decide(&own.facts, &entry.report.wear)
+            {
+                lock(&self.undecided).get_or_insert(why);
+            }
+        }
         Ok(commands.iter().filter_map(|command| done.get(command).cloned()).collect())
     }
 
     /// The commands that repeat what was asked for since this was last called, each once.
     pub fn take_commands(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.commands))
+    }
+
+    /// Why a user's trace cannot decide what it was replayed for since this was last called, if it cannot.
+    pub fn take_undecided(&self) -> Option<String> {
+        lock(&self.undecided).take()
     }
 
     /// The file with a trace: the user's, or the one that [`Source::command`] writes.
@@ -345,6 +360,14 @@ impl<'a> Lab<'a> {
     }
 }
 
+/// Why nothing follows from the replay of a user's trace. The papers' devices have the papers' sizes: a trace that never makes
+/// one erase a block of some region says nothing of how schemes collect and wear them.
+fn cannot_decide(trace: &TraceFacts, wear: &[WearFigures]) -> Option<String> {
+    let unworn = wear.iter().find(|region| region.erases_total == 0)?;
+    let why = if trace.writes == 0 { "writes nothing" } else { "is too short for the paper's device" };
+    Some(format!("`{}` {why}: no block of `{}` was ever erased", trace.name, unworn.region))
+}
+
 /// Seed of every generated workload: that of `bimetal generate`.
 const SEED: u64 = 1;
 
@@ -356,6 +379,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bimetal_core::request::{Op, Request};
+
+    #[test]
+    fn a_trace_decides_nothing_where_it_does_not_write_or_wear() {
+        let request = |op| Request { arrival_ns: 0, sector: 0, sectors: 8, op, handle: 0 };
+        let facts = |op| TraceFacts::of("mine", "spc", &[request(op)]);
+        let region = |name: &str, erases_total| WearFigures {
+            region: name.into(),
+            blocks: 4,
+            erases_total,
+            erases_mean: 0.0,
+            erases_max: 1,
+            erases_stddev: 0.0,
+            endurance: 1e4,
+            used: 0.0,
+            erase_counts: Vec::new(),
+        };
+        assert_eq!(cannot_decide(&facts(Op::Write), &[region("slc", 1), region("mlc", 1)]), None);
+        let why = cannot_decide(&facts(Op::Write), &[region("slc", 1), region("mlc", 0)]).unwrap();
+        assert!(why.contains("`mine`") && why.contains("`mlc`"), "{why}");
+        assert!(cannot_decide(&facts(Op::Read), &[region("mlc", 0)]).unwrap().contains("writes nothing"));
+        assert_eq!(cannot_decide(&facts(Op::Read), &[region("cache", 3)]), None, "a cache is written by reads, too");
+    }
 
     #[test]
     fn quick_settings_take_the_place_of_others() {

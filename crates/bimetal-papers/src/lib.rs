@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use bimetal_study::StudyError;
 use bimetal_study::figure::Plot;
-use claim::{Claim, Figure, Verdict};
+use claim::{Claim, Figure, Kind, Verdict};
 use finding::Finding;
 use lab::{Lab, LabProgress, Scale, Source};
 
@@ -155,7 +155,7 @@ pub struct Reproduction {
     pub scale: &'static str,
     /// Traces of the user, by the names of those that they stand in for: file names.
     pub traces: BTreeMap<String, String>,
-    /// Claims by verdict, for each paper.
+    /// Claims by kind and verdict, for each paper.
     pub scoreboard: Vec<Score>,
     /// Every claim, in the order of the figures.
     pub claims: Vec<Claim>,
@@ -163,11 +163,13 @@ pub struct Reproduction {
     pub figures: Vec<Figure>,
 }
 
-/// A paper's claims by verdict.
+/// A paper's claims of one kind by verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Score {
     /// Name of the paper.
     pub paper: &'static str,
+    /// What kind of claims.
+    pub kind: Kind,
     /// Claims that held.
     pub held: usize,
     /// Claims that did not.
@@ -177,14 +179,21 @@ pub struct Score {
 }
 
 impl Score {
-    fn of(paper: &'static str, claims: &[Claim]) -> Self {
-        let count = |verdict| claims.iter().filter(|claim| claim.paper == paper && claim.verdict == verdict).count();
+    fn of(paper: &'static str, kind: Kind, claims: &[Claim]) -> Self {
+        let counted = || claims.iter().filter(|claim| claim.paper == paper && claim.kind == kind);
+        let count = |verdict| counted().filter(|claim| claim.verdict == verdict).count();
         Self {
             paper,
+            kind,
             held: count(Verdict::Held),
             not_held: count(Verdict::NotHeld),
             not_judged: count(Verdict::NotJudged),
         }
+    }
+
+    /// How many claims there are.
+    pub fn claims(&self) -> usize {
+        self.held + self.not_held + self.not_judged
     }
 }
 
@@ -212,10 +221,16 @@ pub fn reproduce(
         progress.figure(paper.name, figure.name, number + 1, chosen.len());
         let drawn = (figure.make)(&lab)?;
         let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
+        let undecided = lab.take_undecided();
+        let judged = |finding: Finding| match (&undecided, finding.kind) {
+            (Some(why), Kind::Result) => Finding { verdict: Verdict::NotJudged, ..finding }.reason(why),
+            _ => finding,
+        };
         let claim = |finding: Finding| Claim {
             paper: paper.name,
             figure: figure.name,
             target: finding.target,
+            kind: finding.kind,
             claim: finding.claim,
             expected: finding.expected,
             measured: finding.measured,
@@ -231,18 +246,19 @@ pub fn reproduce(
             title: figure.title,
             caption: drawn.caption,
             plots: drawn.plots,
-            claims: drawn.findings.into_iter().map(claim).collect(),
+            claims: drawn.findings.into_iter().map(judged).map(claim).collect(),
             commands: lab.take_commands(),
         });
     }
     let claims: Vec<Claim> = figures.iter().flat_map(|figure| figure.claims.iter().cloned()).collect();
     let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
     papers.dedup();
+    let scores = papers.into_iter().flat_map(|paper| Kind::ALL.map(|kind| Score::of(paper, kind, &claims)));
     Ok(Reproduction {
         bimetal: env!("CARGO_PKG_VERSION"),
         scale: scale.name(),
         traces,
-        scoreboard: papers.into_iter().map(|paper| Score::of(paper, &claims)).collect(),
+        scoreboard: scores.filter(|score| score.claims() > 0).collect(),
         claims,
         figures,
     })

@@ -4,9 +4,16 @@ use bimetal_study::html::markup::escape;
 use bimetal_study::html::page::Page;
 use bimetal_study::html::table::Table;
 
-use crate::claim::{Claim, Figure, Verdict};
+use crate::claim::{Claim, Figure, Kind, Verdict};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Held, Verdict::NotHeld, Verdict::NotJudged];
+
+/// Kinds of which it is only said how many hold.
+const OTHERS: [Kind; 3] = [Kind::Arithmetic, Kind::Generator, Kind::Ours];
+
+fn head(text: &str) -> String {
+    format!("<th scope=\"col\">{text}</th>")
+}
 
 /// A page of figures with the claims that are read off them; `command` makes it again.
 pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
@@ -22,7 +29,7 @@ pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
     page.finish()
 }
 
-/// How many claims hold, by figure and by paper.
+/// How many claims hold, by figure and by paper: results by verdict, and how many of the others.
 fn scoreboard(page: &mut Page, figures: &[Figure]) {
     if figures.iter().all(|figure| figure.claims.is_empty()) {
         return;
@@ -44,10 +51,11 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
     if papers.len() > 1 {
         rows.push_str(&score("<strong>all</strong>", figures.iter().flat_map(|figure| &figure.claims)));
     }
-    let heads: String = VERDICTS.iter().map(|verdict| format!("<th scope=\"col\">{}</th>", verdict.name())).collect();
+    let verdicts = VERDICTS.iter().map(|verdict| verdict.name());
+    let heads: String = verdicts.chain(OTHERS.iter().map(|kind| kind.name())).map(head).collect();
     page.push(&format!(
         "<div class=\"scroll\" tabindex=\"0\"><table>\n\
-         <thead><tr><th scope=\"col\" class=\"text\">claims of</th>{heads}</tr></thead>\n\
+         <thead><tr><th scope=\"col\" class=\"text\">results of</th>{heads}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div>\n"
     ));
 }
@@ -55,8 +63,14 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
 /// A row of the scoreboard.
 fn score<'a>(label: &str, claims: impl IntoIterator<Item = &'a Claim>) -> String {
     let claims: Vec<&Claim> = claims.into_iter().collect();
-    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let cells: String = VERDICTS.into_iter().map(|verdict| format!("<td>{}</td>", count(verdict))).collect();
+    let of_kind = |kind| claims.iter().filter(move |claim| claim.kind == kind);
+    let count = |kind, verdict| of_kind(kind).filter(|claim| claim.verdict == verdict).count();
+    let results = VERDICTS.map(|verdict| count(Kind::Result, verdict).to_string());
+    let others = OTHERS.map(|kind| match of_kind(kind).count() {
+        0 => String::new(),
+        all => format!("{} of {all}", count(kind, Verdict::Held)),
+    });
+    let cells: String = results.into_iter().chain(others).map(|cell| format!("<td>{cell}</td>")).collect();
     format!("<tr><th scope=\"row\" class=\"text\">{label}</th>{cells}</tr>\n")
 }
 
@@ -64,18 +78,18 @@ fn section(page: &mut Page, figure: &Figure) {
     page.section(&format!("{} {}: {}", figure.paper, figure.figure, figure.title));
     page.paragraph(&figure.caption);
     if !figure.claims.is_empty() {
-        let heads = ["claim", "verdict", "paper", "here", "why"].map(str::to_owned).to_vec();
+        let heads = ["claim", "kind", "verdict", "paper", "here", "why"].map(str::to_owned).to_vec();
         let row = |claim: &Claim| {
             let verdict = match claim.verdict {
                 Verdict::Held => "✓ held",
                 Verdict::NotHeld => "✗ not held",
                 Verdict::NotJudged => "– not judged",
             };
-            let texts = [claim.claim, verdict, &claim.expected, &claim.measured, &claim.reason];
+            let texts = [claim.claim, claim.kind.name(), verdict, &claim.expected, &claim.measured, &claim.reason];
             texts.map(str::to_owned).to_vec()
         };
         let rows = figure.claims.iter().map(row).collect();
-        page.table(&Table { text_columns: 5, is_prose: true, ..Table::new(heads, rows) });
+        page.table(&Table { text_columns: 6, is_prose: true, ..Table::new(heads, rows) });
     }
     page.plots(&figure.plots);
     if !figure.commands.is_empty() {
@@ -97,7 +111,8 @@ mod tests {
             y: Axis::linear("speed-up"),
             series,
         };
-        let claim = |verdict| Claim {
+        let claim = |kind, verdict| Claim {
+            kind,
             target: None,
             paper: "chang",
             figure: "fig8a",
@@ -122,7 +137,11 @@ mod tests {
             title: "Response speed-up",
             caption: "See `chang` & others.".into(),
             plots: vec![plot(PlotKind::Lines, numbers), plot(PlotKind::Bars, names)],
-            claims: vec![claim(Verdict::Held), claim(Verdict::NotHeld), claim(Verdict::Held)],
+            claims: vec![
+                claim(Kind::Result, Verdict::Held),
+                claim(Kind::Result, Verdict::NotHeld),
+                claim(Kind::Generator, Verdict::Held),
+            ],
             commands: vec!["bimetal compare --set a='b c'".into()],
         }
     }
@@ -146,8 +165,8 @@ mod tests {
         assert!(has(&["256", "1.75", "1.84", "–"]), "{rows:?}");
         assert!(has(&["NTFS", "12.5", "13.5"]) && has(&["ext3", "–", "14.5"]), "{rows:?}");
         let reason = "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
-        assert!(has(&["85 % faster", "✗ not held", "1.85 &amp; more", "1.71", reason]), "{rows:?}");
-        assert!(has(&["", "4", "2", "0"]), "both figures together: {rows:?}");
+        assert!(has(&["85 % faster", "result", "✗ not held", "1.85 &amp; more", "1.71", reason]), "{rows:?}");
+        assert!(has(&["", "2", "2", "0", "", "2 of 2", ""]), "both figures together: {rows:?}");
         assert!(page.contains("bimetal compare --set a=&#39;b c&#39;"));
     }
 

@@ -179,6 +179,14 @@ impl LruCache {
         hit
     }
 
+    /// Uses up an index: it is no longer cached.
+    pub fn forget(&mut self, index: u32) {
+        if self.order.contains(index) {
+            self.order.remove(0, index);
+            self.cached -= 1;
+        }
+    }
+
     /// Checks the order and the number of those that are cached.
     ///
     /// # Errors

@@ -18,10 +18,15 @@ crate::choices! {
         Exhaustive = "exhaustive",
         /// Alternating steps from 0, as printed.
         Printed = "printed",
+        /// No clusters: the mean size of the period's writes and a little more, as in the CFTL of WLAFTL's laboratory.
+        Mean = "mean",
         /// Not at all: the initial threshold stays.
         Fixed = "fixed",
     }
 }
+
+/// By how much the largest small write is above the mean, in sectors (the laboratory's CFTL).
+const ABOVE_MEAN_SECTORS: u32 = 3;
 
 /// Counters: sizes of 1 to 1,024 sectors.
 pub const SIZES: usize = 11;
@@ -38,6 +43,8 @@ pub fn size_class(sectors: u32) -> usize {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SizeHistogram {
     counts: [u64; SIZES],
+    /// Sum of the sizes since the last search, in sectors.
+    sectors: u64,
     threshold: u32,
     writes_since_search: u32,
     #[serde(with = "crate::save::fixed")]
@@ -51,13 +58,14 @@ pub struct SizeHistogram {
 impl SizeHistogram {
     /// An empty histogram: the threshold stays at `threshold` sectors until `period` writes have come.
     pub fn new(search: Search, threshold: u32, period: u32, halving: bool) -> Self {
-        Self { counts: [0; SIZES], threshold, writes_since_search: 0, period, halving, search }
+        Self { counts: [0; SIZES], sectors: 0, threshold, writes_since_search: 0, period, halving, search }
     }
 
     /// Counts a write; once in a period the threshold is searched again.
     #[inline]
     pub fn record(&mut self, sectors: u32) {
         self.counts[size_class(sectors)] += 1;
+        self.sectors = self.sectors.saturating_add(u64::from(sectors));
         self.writes_since_search += 1;
         if self.writes_since_search >= self.period {
             self.writes_since_search = 0;
@@ -73,13 +81,15 @@ impl SizeHistogram {
 
     #[cold]
     fn adapt(&mut self) {
+        let sectors = std::mem::take(&mut self.sectors);
         let small = match self.search {
-            Search::Exhaustive => exhaustive(&self.counts),
-            Search::Printed => Some(printed(&self.counts)),
+            Search::Exhaustive => exhaustive(&self.counts).map(|exponent| 1 << exponent),
+            Search::Printed => Some(1 << printed(&self.counts)),
+            Search::Mean => Some((sectors / u64::from(self.period)).min(1024) as u32 + ABOVE_MEAN_SECTORS),
             Search::Fixed => None,
         };
-        if let Some(exponent) = small {
-            self.threshold = 1 << exponent;
+        if let Some(threshold) = small {
+            self.threshold = threshold;
         }
         if self.halving {
             for count in &mut self.counts {
@@ -143,6 +153,17 @@ mod tests {
     const NTFS: [u64; SIZES] = [40, 60, 90, 800, 110, 60, 80, 420, 10, 5, 2];
     /// Peaks at 8 and 256 sectors, as ext3.
     const EXT3: [u64; SIZES] = [20, 30, 70, 1100, 120, 60, 50, 40, 330, 10, 5];
+
+    #[test]
+    fn the_mean_is_of_the_writes_of_the_period() {
+        let mut sizes = SizeHistogram::new(Search::Mean, 8, 4, false);
+        [8, 16, 8, 8].into_iter().for_each(|sectors| sizes.record(sectors));
+        assert_eq!(sizes.threshold_sectors(), 10 + 3);
+        [2, 2, 2].into_iter().for_each(|sectors| sizes.record(sectors));
+        assert_eq!(sizes.threshold_sectors(), 13);
+        sizes.record(2);
+        assert_eq!(sizes.threshold_sectors(), 2 + 3);
+    }
 
     #[test]
     fn bimodal_histograms_give_eight_sectors() {

@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::fifo_log::{Admission, FifoLog, FifoLogSettings};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings};
 use super::{Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
 use crate::part::two_means::{Search, SizeHistogram};
@@ -21,7 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010, as compared in WLAFTL 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 5,
+    version: 6,
 };
 
 crate::parameters! {
@@ -80,6 +80,8 @@ impl Cftl {
         let settings = FifoLogSettings {
             free_blocks: parameters.free_blocks,
             max_cycle_time: 0,
+            cycle_time: CycleTime::Laps,
+            laps_at_equal_wear: true,
             wear_compare: WearCompare::Integer,
             gc_free_blocks: parameters.gc_free_blocks,
         };

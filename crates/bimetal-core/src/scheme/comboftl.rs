@@ -20,7 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 5,
+    version: 6,
 };
 
 crate::parameters! {
@@ -63,7 +63,7 @@ crate::parameters! {
         pub staying_time: StayingTime = StayingTime::Corrected;
         /// How MLC is mapped (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are as many units as spare blocks (sections 3.1, 5.1).
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;

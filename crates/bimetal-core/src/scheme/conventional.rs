@@ -19,7 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010, section 3.5",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -63,7 +63,7 @@ impl Conventional {
             wear_threshold: parameters.wear_threshold,
         };
         let region = RegionId(index as u8);
-        let blocks = BlockMapped::new(region, &shape.regions[index], shape.logical_sectors, settings, 0)?;
+        let blocks = BlockMapped::new(region, &shape.regions[index], shape.logical_sectors, settings)?;
         Ok(Self { blocks })
     }
 }

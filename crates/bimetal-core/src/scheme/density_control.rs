@@ -5,10 +5,9 @@
 //! blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond the
 //! usual spare area is the budget for them. One that has cooled down is folded back.
 //!
-//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. Of the two blocks that a data or log
-//! block takes in SLC mode, one comes from the budget; where the budget is used up, log blocks come from the spare area
-//! alone. What is left of the budget is never used for other logs: else the baseline would mostly measure a larger spare
-//! area.
+//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. Of the two blocks that a data block
+//! takes in SLC mode, one counts against the budget. What data in SLC mode leave of it is free capacity as any other (a block
+//! is "switched back to MLC mode to increase free capacity", section 5.1): it serves for log blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +26,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Kgil, Roberts, Mudge, ISCA 2008, as in Chang 2010",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
-    version: 1,
+    version: 2,
 };
 
 crate::parameters! {
@@ -106,7 +105,16 @@ impl DensityControl {
             0 => u64::from(geometry.blocks).saturating_sub(logical_blocks + usual.max(u64::from(spare_low) + 1)),
             bytes => bytes / geometry.block_bytes(),
         };
-        let budget = budget.min(u64::from(u32::MAX)) as u32;
+        let kept = logical_blocks + u64::from(spare_low) + 1;
+        if budget + kept > u64::from(geometry.blocks) {
+            return Err(format!(
+                "{logical_blocks} logical blocks, a budget of {budget}, {spare_low} blocks kept erased and a log block take {} \
+                 blocks and the region has {}",
+                budget + kept,
+                geometry.blocks
+            ));
+        }
+        let budget = budget as u32;
         let settings = BlockMapSettings {
             spare_low,
             map_cache_chains: parameters.map_cache_chains,
@@ -116,7 +124,7 @@ impl DensityControl {
             wear_threshold: parameters.wear_threshold,
         };
         let id = RegionId((shape.regions.len() - 1) as u8);
-        let blocks = BlockMapped::new(id, region, shape.logical_sectors, settings, budget)?;
+        let blocks = BlockMapped::new(id, region, shape.logical_sectors, settings)?;
         let extra = width - 1;
         let members_max = budget.checked_div(extra).unwrap_or(u32::MAX).min(blocks.chains().logical_blocks());
         Ok(Self {
@@ -152,9 +160,14 @@ impl DensityControl {
         }
     }
 
-    /// Whether another data block can go to SLC mode. Log blocks use the budget, too.
+    /// Blocks that data in SLC mode take beyond what they would take in MLC mode.
+    fn extra_blocks(&self) -> u32 {
+        self.members.len() as u32 * self.extra
+    }
+
+    /// Whether another data block can go to SLC mode.
     fn budget_allows_one_more(&self) -> bool {
-        self.blocks.chains().extra_blocks() + self.extra <= self.budget
+        self.extra_blocks() + self.extra <= self.budget
     }
 
     /// Puts a hot logical block into SLC mode if the budget allows it or a member is accessed less than half as often.
@@ -168,9 +181,10 @@ impl DensityControl {
             let coldest = self.members.iter().copied().min_by_key(|&member| self.accesses[member as usize]);
             let Some(coldest) = coldest.filter(|&member| self.accesses[member as usize] < accesses / 2) else { return };
             self.demote(media, coldest);
-            if !self.budget_allows_one_more() {
-                return;
-            }
+        }
+        // Log blocks may have taken what it needs.
+        if !self.blocks.make_room(media, &mut Bare, self.extra) {
+            return;
         }
         self.positions[block as usize] = self.members.len() as u32;
         self.members.push(block);
@@ -223,7 +237,7 @@ impl<M: Media> Scheme<M> for DensityControl {
 
     fn metrics(&self, metrics: &mut Metrics) {
         metrics.count("slc_mode_logical_blocks", self.members.len() as u64);
-        metrics.count("slc_mode_extra_blocks", u64::from(self.blocks.chains().extra_blocks()));
+        metrics.count("slc_mode_extra_blocks", u64::from(self.extra_blocks()));
         metrics.count("slc_mode_budget_blocks", u64::from(self.budget));
         metrics.count("folds_to_slc_mode", self.to_slc);
         metrics.count("folds_to_mlc_mode", self.to_mlc);
@@ -233,7 +247,7 @@ impl<M: Media> Scheme<M> for DensityControl {
 
     fn check(&self) -> Result<(), String> {
         self.blocks.check()?;
-        if self.members.len() as u32 * self.extra > self.budget {
+        if self.extra_blocks() > self.budget {
             return Err(format!("{} logical blocks in SLC mode, {} blocks for it", self.members.len(), self.budget));
         }
         let mut members = (0..).zip(&self.members);

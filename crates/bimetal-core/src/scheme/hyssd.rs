@@ -22,7 +22,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {
@@ -45,6 +45,8 @@ crate::parameters! {
         pub life_mode: LifeMode = LifeMode::Offset;
         /// What it moves by each period, in percent of the fast SSD (section II-B: "incremented").
         pub life_step_percent: f64 = 1.0, in 0.01..=100.0;
+        /// By how much one life must exceed the other for the utilisation to move, in percent of it; 0 as printed.
+        pub life_band_percent: f64 = 0.0, in 0.0..=1000.0;
         /// Pages too many in the fast SSD that a write sends down beside the one that it takes the place of.
         pub excess_pages: u32 = 1, in 0..=1_000_000;
         /// Page writes after which a page too many goes down at idle (section II-C: "some specified time").
@@ -116,6 +118,9 @@ pub struct Analyser {
     life_mode: LifeMode,
     #[serde(with = "crate::save::fixed")]
     life_step: f64,
+    /// How many times one life must be the other for the utilisation to move.
+    #[serde(with = "crate::save::fixed")]
+    life_band: f64,
     model: HybridCost,
     /// What it found last: best for performance.
     best: HybridOptimum,
@@ -147,6 +152,7 @@ impl Analyser {
             goal: parameters.goal,
             life_mode: parameters.life_mode,
             life_step: parameters.life_step_percent / 100.0,
+            life_band: 1.0 + parameters.life_band_percent / 100.0,
             model,
             best: HybridOptimum { utilisation, access_us: 0.0 },
             offset: 0.0,
@@ -175,9 +181,9 @@ impl Analyser {
     fn follow_life(&mut self, (fast, slow): (f64, f64)) {
         let (least, most) = (f64::from(*PERCENTS.start()) / 100.0, f64::from(*PERCENTS.end()) / 100.0);
         // Where the utilisation cannot follow, the offset does not move on.
-        let step = if fast > slow && self.utilisation < most {
+        let step = if fast > slow * self.life_band && self.utilisation < most {
             self.life_step
-        } else if fast < slow && self.utilisation > least {
+        } else if slow > fast * self.life_band && self.utilisation > least {
             -self.life_step
         } else {
             0.0

@@ -32,7 +32,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "sketch of MixedFTL in ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {
@@ -43,7 +43,7 @@ crate::parameters! {
         pub compact_percent: u32 = 50, in 0..=99;
         /// How MLC is mapped (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are more units than spare blocks (sections 3.1, 5.1).
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are as many units as spare blocks (sections 3.1, 5.1).
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;

@@ -20,14 +20,14 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
     regions: Regions::One,
     parameters: Parameters::specs,
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {
     SPEC.name;
     /// Parameters of `unitmap`.
     pub struct Parameters {
-        /// Logical blocks of a unit; 0: 8, doubled while there are more units than spare blocks. Fig. 4 has 1 and 2.
+        /// Logical blocks of a unit; 0: 8, doubled while there are as many units as spare blocks. Fig. 4 has 1 and 2.
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased blocks at or below which units are collected before one of them takes another.
         pub reserve_blocks: u32 = 2, in 1..=1024;

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, FifoLog, FifoLogSettings};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings};
 use super::presets::presets;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
@@ -28,7 +28,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 5,
+    version: 6,
 };
 
 crate::parameters! {
@@ -45,6 +45,10 @@ crate::parameters! {
         pub threshold_interval: u32 = 1, in 1..=1_000_000_000;
         /// How often an SLC page goes round before it goes down: Max_Cycle_Time (Algorithm 2, section 4.2).
         pub max_cycle_time: u32 = 3, in 0..=15;
+        /// What is counted up to there: Cycle_Time (Algorithm 2).
+        pub cycle_time: CycleTime = CycleTime::Laps;
+        /// Whether pages go round while both regions are worn alike (Algorithm 2: "RWs <= RWm").
+        pub laps_at_equal_wear: bool = true;
         /// Erased SLC blocks below which the oldest block is collected: SLC_Free_Block (Algorithm 2).
         pub free_blocks: u32 = 4, in 1..=1_000_000;
         /// How the regions' relative wear is compared: `[RW]` (Algorithms 1 and 2).
@@ -118,6 +122,8 @@ impl Parameters {
         FifoLogSettings {
             free_blocks: self.free_blocks,
             max_cycle_time: self.max_cycle_time as u8,
+            cycle_time: self.cycle_time,
+            laps_at_equal_wear: self.laps_at_equal_wear,
             wear_compare: self.wear_compare,
             gc_free_blocks: self.gc_free_blocks,
         }

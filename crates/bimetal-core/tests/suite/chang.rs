@@ -105,7 +105,7 @@ const CHANG_CHANGES: &[Change] = &[
     ("k_min_percent", "50", &[("k_period", "20")]),
     ("throttle", "false", &[]),
     ("hash_entries", "450", &[]),
-    ("hash_key", "page", &[]),
+    ("hash_key", "sector", &[]),
     ("hash_probing", "quadratic", &[]),
     ("hash_probes", "1", &[]),
     ("slc_writeback", "false", &[]),

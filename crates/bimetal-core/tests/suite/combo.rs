@@ -127,7 +127,7 @@ const COMBO_CHANGES: &[Change] = &[
     ("hot_percent", "25", &[]),
     ("detection", "page", &[]),
     ("detection", "none", &[]),
-    ("hot_hits_low", "0.9", &[("hot_hits_high", "1")]),
+    ("hot_hits_low", "1", &[("hot_hits_high", "0")]),
     ("hot_hits_high", "1", &[("hot_hits_low", "0")]),
     ("staying_time", "printed", &[]),
 ];
@@ -258,9 +258,9 @@ fn chances_follow_the_update_ratios_in_every_period() {
             assert_eq!(new, old + 1, "{:?}", window().collect::<Vec<_>>());
         } else if window().all(|ratio| ratio == 0.0) {
             // Nothing was updated, or too few entered for a judgement.
-            assert!(new == old || new == (old - 1).max(1));
+            assert!(new == old || new == old.saturating_sub(1));
         } else if window().all(|ratio| ratio < 0.3) {
-            assert_eq!(new, (old - 1).max(1), "{:?}", window().collect::<Vec<_>>());
+            assert_eq!(new, old.saturating_sub(1), "{:?}", window().collect::<Vec<_>>());
         } else {
             assert!(new == old || window().any(|ratio| ratio == 0.0), "{:?}", window().collect::<Vec<_>>());
         }
@@ -274,7 +274,7 @@ fn chances_follow_the_update_ratios_in_every_period() {
 #[test]
 fn cold_data_use_up_their_chances() {
     for (chances, early, laps) in
-        [("0", "true", 0), ("1", "true", 2), ("4", "false", 5), ("4", "true", 3), ("5", "true", 3)]
+        [("0", "true", 0), ("1", "false", 2), ("1", "true", 1), ("4", "false", 5), ("4", "true", 3), ("5", "true", 3)]
     {
         let settings = [
             ("chances", chances),
@@ -312,20 +312,20 @@ fn two_queues_tell_new_data_from_data_written_again() {
 fn a_hot_unit_is_written_to_the_log() {
     let settings = [("threshold_mode", "fixed"), ("threshold", "8KiB"), ("unit_blocks", "2")];
     let mut device = Device::new("comboftl", &settings);
-    // 32 pages of a unit, 1 + 1 for each page that is replaced: more than 32 after 16 pages and the first of the next.
-    (0..4).for_each(|part| device.write(part * 4, 4));
-    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (16.0, 0.0));
+    // 32 pages of a unit, 1 + 1 for each page that is replaced: more than 64 after all of them and the first of the next.
+    (0..8).for_each(|part| device.write(part * 4, 4));
+    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (32.0, 0.0));
     device.write(16, 4);
     assert_eq!(
         (device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")),
-        (20.0, 0.0),
+        (36.0, 0.0),
         "decided by unit and write"
     );
     device.write(16, 12);
-    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (20.0, 12.0));
+    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (36.0, 12.0));
     // Part of it lies in the next unit.
     device.write(28, 8);
-    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (24.0, 16.0));
+    assert_eq!((device.metric("mlc_pages"), device.metric("mlc_to_slc_pages")), (40.0, 16.0));
     assert_eq!((device.metric("hot_units_found"), device.metric("hot_unit_hit_ratio")), (1.0, 0.0));
     device.write(20, 4);
     assert_eq!(device.metric("hot_unit_hit_ratio"), 1.0);

@@ -150,7 +150,9 @@ fn sizes_follow_the_load() {
         mixture(20_000, 0.0, FLASH_PAGES, 3 * FLASH_PAGES, 2),
         mixture(20_000, 0.0, FLASH_PAGES, FLASH_PAGES / 8, 3),
     ];
-    let outcome = replayed("opfcl", &[PERIOD], &phases.concat(), &Plan { intervals: 60, ..Plan::default() });
+    // What was before counts no more, so that sizes follow at once.
+    let settings = [PERIOD, ("curve_keep", "0"), ("rates", "period")];
+    let outcome = replayed("opfcl", &settings, &phases.concat(), &Plan { intervals: 60, ..Plan::default() });
     let position = |name| outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
     let at = |interval: usize, name| outcome.course.intervals[interval].metrics[position(name)];
     let first = replayed("opfcl", &[PERIOD], &[], &Plan::default());
@@ -189,8 +191,9 @@ fn idle_time_empties_the_write_cache_to_its_limit() {
 fn a_stream_goes_past_the_cache() {
     let hot = mixture(30_000, 0.5, FLASH_PAGES / 3, FLASH_PAGES / 3, 6);
     let stream = |index: u64| {
-        let sector = (2 * FLASH_PAGES + index * 32 % (6 * FLASH_PAGES)) * PAGE;
-        request(if index.is_multiple_of(2) { Op::Read } else { Op::Write }, sector, 256)
+        // A page more than 128 KiB.
+        let sector = (2 * FLASH_PAGES + index * 33 % (5 * FLASH_PAGES)) * PAGE;
+        request(if index.is_multiple_of(2) { Op::Read } else { Op::Write }, sector, 264)
     };
     let requests: Vec<Request> = (0..)
         .zip(&hot)
@@ -245,6 +248,7 @@ fn every_parameter_acts() {
                 "period_unit" => ("requests", "pages"),
                 "segment_bytes" => ("64KiB", "1MiB"),
                 "curve_keep" => ("0", "0.5"),
+                "rates" => ("total", "period"),
                 "curve" => ("exact", "sampled"),
                 "sample_rate" => ("0.1", "0.5"),
                 "victim" => ("fifo", "greedy"),

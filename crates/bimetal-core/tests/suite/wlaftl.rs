@@ -149,11 +149,14 @@ const WEAR_CHANGES: &[Change] = &[
     ("max_cycle_time", "0", &[]),
     ("max_cycle_time", "15", &[]),
     ("wear_compare", "exact", &[]),
+    ("cycle_time", "laps_and_writes", &[]),
+    ("laps_at_equal_wear", "false", &[]),
 ];
 const WLAFTL_CHANGES: &[Change] =
     &[("threshold_step", "1KiB", &[]), ("threshold_max", "16KiB", &[]), ("threshold_interval", "100", &[])];
 const CFTL_CHANGES: &[Change] = &[
     ("threshold_mode", "printed", &[]),
+    ("threshold_mode", "mean", &[]),
     ("threshold_mode", "fixed", &[("initial_threshold", "4")]),
     ("initial_threshold", "2", &[]),
     ("threshold_period", "40", &[("initial_threshold", "2")]),

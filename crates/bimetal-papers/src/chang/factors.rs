@@ -7,6 +7,7 @@ use bimetal_core::model::chang::{ChainFactors, LogFactors, chain_write_us, hybri
 
 use super::{EXT3, NTFS, replay, speedup};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use crate::reading::{metric, time_s};
@@ -146,6 +147,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let predicted = [modelled(0), modelled(2)];
     let mut findings = vec![
         Finding::about("the model, of the paper's factors, NTFS", 1.76, 0.04, paper_ratio(&NTFS_WITH, &NTFS_WITHOUT))
+            .of_kind(Kind::Arithmetic)
             .target("T1"),
         Finding::fact(
             "the model predicts the speed-up: 1.76 for 1.8, 1.4 for 1.38",
@@ -172,7 +174,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             lowered(&entries[1], &entries[0]) > lowered(&entries[3], &entries[2]),
             format!("by {} and {}", short(lowered(&entries[1], &entries[0])), short(lowered(&entries[3], &entries[2]))),
         )
-        .unless("both stand-ins have hot extents of 8 KiB; with 64 KiB under ext3 it is 0.15 there"),
+        .unless("both stand-ins have hot extents of 8 KiB; with 64 KiB under ext3 it is 0.18 there"),
     );
     let named = |row: &str, at: usize| format!("{row}: {}", FACTORS[at]);
     let measured = rows.iter().zip(&entries).flat_map(|((row, ..), entry)| {
@@ -239,14 +241,14 @@ fn factor(at: usize, claim: &'static str, paper: [Option<f64>; 4], entries: &[Ar
     );
     match at {
         1 | 2 => finding.unless(
-            "nearly all small writes of the stand-in are hot; with 10 to 20 % cold, n1 is 9 to 18 (keys of pages)",
+            "nearly all small writes of the stand-in are hot; with 10 and 20 % cold, n1 is 8.8 and 13.9, n2 8.5 and 13.4",
         ),
         3 => {
-            finding.unless("the longest chain is folded; folding the least recently written one gives 47.7 without SLC")
+            finding.unless("with hot extents of 64 KiB, a flatter popularity (0.7) and 7 % of cold small writes it is 41.3 and 49.8")
         }
         5 => finding
-            .unless("more misses meet shorter chains: without SLC 1.2 pages are scanned per write, 1.6 in the paper"),
-        6 => finding.unless("the stand-in for ext3 has hot extents of 8 KiB; see the page for those of 64 KiB"),
+            .unless("without SLC 1.5 pages are scanned per write, 1.6 in the paper; with SLC few chains have a log, and all of those are cached"),
+        6 => finding.unless("of ext3 with SLC; with hot extents of 64 KiB, which the stand-in has not, SLC lowers it from 0.0068 to 0.0056"),
         _ => finding,
     }
 }

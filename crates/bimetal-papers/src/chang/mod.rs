@@ -2,6 +2,7 @@
 
 mod factors;
 mod hash;
+mod memory;
 mod profile;
 mod speed;
 mod wear;
@@ -22,6 +23,8 @@ pub static SPEC: PaperSpec = PaperSpec {
                2010",
     summary: "a small SLC chip in front of an MLC array",
     figures: &[
+        FigureSpec { name: "s42", title: "memory of the maps", sources: &[&NTFS], make: memory::s42 },
+        FigureSpec { name: "s51", title: "how often SLC is written over", sources: BOTH, make: memory::s51 },
         FigureSpec { name: "fig7", title: "the traces: sizes, updates, hits", sources: BOTH, make: profile::fig7 },
         FigureSpec { name: "fig8a", title: "speed-up over the size of SLC", sources: BOTH, make: speed::fig8a },
         FigureSpec { name: "fig8b", title: "density control with the same budget", sources: BOTH, make: speed::fig8b },
@@ -36,6 +39,9 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "abstract", title: "the headline", sources: BOTH, make: speed::headline },
     ],
 };
+
+/// Write requests of the paper's NTFS trace (section 5.3.2).
+const PAPER_WRITES: f64 = 1_534_627.0;
 
 /// Both traces.
 const BOTH: &[&Source] = &[&NTFS, &EXT3];

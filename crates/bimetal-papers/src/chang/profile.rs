@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use bimetal_core::profile::{CurvePlan, HitClass, Profile};
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 
-use super::{BOTH, EXT3, NTFS, replay};
+use super::{BOTH, EXT3, NTFS, PAPER_WRITES, replay};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
-
-/// Write requests of the paper's NTFS trace (section 5.3.2).
-const PAPER_WRITES: f64 = 1_534_627.0;
 
 /// Fig. 7: writes by size, how often data of each size are updated, and sectors by how often they are hit.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
@@ -31,28 +29,33 @@ pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let written = both(&|profile| most_hits(&profile.write_hits) / profile.writes.requests.max(1) as f64);
     let read = both(&|profile| most_hits(&profile.read_hits));
     let findings = vec![
-        peaks("write sizes are bimodal, NTFS: 8 and 128 sectors", ntfs, [8, 128]),
-        peaks("write sizes are bimodal, ext3: 8 and 256 sectors", ext3, [8, 256]),
+        peaks("write sizes are bimodal, NTFS: 8 and 128 sectors", ntfs, [8, 128]).of_kind(Kind::Generator),
+        peaks("write sizes are bimodal, ext3: 8 and 256 sectors", ext3, [8, 256]).of_kind(Kind::Generator),
         Finding::fact(
             "ext3 has more writes of 8 sectors than NTFS",
             "a larger share",
             eights[1] > eights[0],
             format!("{} and {}", short(eights[1]), short(eights[0])),
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "small writes have high update ratios, large ones low",
             "8 sectors at least ten times 128 or 256, both traces",
             updates.iter().all(|&times| times >= 10.0),
             row(updates) + " times",
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "some sectors are written 16,384 times and more, of 1,534,627 writes",
             "some get 0.0107 of the writes, both traces",
             written.iter().all(|&share| share >= 16_384.0 / PAPER_WRITES),
             row(written) + " of them and more",
-        ),
-        Finding::fact("no sector is read more than 256 times, NTFS", "none", read[0] < 256.0, at_least(read[0])),
-        Finding::fact("no sector is read more than 64 times, ext3", "none", read[1] < 64.0, at_least(read[1])),
+        )
+        .of_kind(Kind::Generator),
+        Finding::fact("no sector is read more than 256 times, NTFS", "none", read[0] < 256.0, at_least(read[0]))
+            .of_kind(Kind::Generator),
+        Finding::fact("no sector is read more than 64 times, ext3", "none", read[1] < 64.0, at_least(read[1]))
+            .of_kind(Kind::Generator),
         Finding::fact(
             "the threshold between small and large stays at 8 sectors (section 3.2)",
             "8, both traces",
@@ -165,19 +168,22 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "to every GiB of 20",
             ntfs[0].pieces >= 20,
             format!("to {}", ntfs[0].pieces),
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "ext3: writes stay in a region, 2.2 GB are in use",
             "within the first 2.3 GiB",
             ext3[0].end_bytes <= 23 * (PIECE_BYTES / 10),
             format!("within {} GiB", short(ext3[0].end_bytes as f64 / PIECE_BYTES as f64)),
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "NTFS: with SLC, what MLC gets is much less random",
             "goes to another logical block at most half as often per byte",
             weakened >= 2.0,
             format!("{} times less often", short(weakened)),
-        ),
+        )
+        .of_kind(Kind::Generator),
     ];
     Ok(Drawn {
         caption: "3.5 GB of writes. With SLC, MLC gets those that are larger than the threshold; the few small ones that SLC \

@@ -6,6 +6,7 @@ use bimetal_core::report;
 
 use super::{EXT3, NTFS, SLC_MIB, over_sizes, points, replay, speedup};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, rises, row};
 use crate::lab::{Lab, Source};
 use bimetal_study::StudyError;
@@ -46,17 +47,15 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             each(&|curve| at(curve, 4) / at(curve, 3)),
         )
         .target("T20")
-        .unless("the hash table grows with the SLC chip: its entries decide, not the chip"),
+        .unless("ext3 alone: with hot extents of 64 KiB for 8 it is 1.01"),
         Finding::fact(
             "little gained below 128 MB, all configurations",
             "at 64 MB less than half the gain of 256 MB",
             all(&|curve| at(curve, 1) - 1.0 < 0.5 * (at(curve, 3) - 1.0)),
             each(&|curve| (at(curve, 1) - 1.0) / (at(curve, 3) - 1.0)),
         )
-        .unless("the very hottest data fit into little SLC; with a flatter popularity (0.6 for 0.99) it is 0.42"),
-        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3))
-            .target("T20")
-            .unless("the hash table rejects some of the small writes; with 32 probes instead of 8 it is 1.85"),
+        .unless("the very hottest data fit into little SLC, where the throttle does not act"),
+        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20"),
         Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
             .target("T20")
             .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3"),
@@ -176,7 +175,9 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let farthest = products.iter().copied().max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()));
     let page_write_uj = chip::find("chang-mlc-5k").map_or(f64::NAN, |chip| operation_uj(&chip, chip.program_us));
     let findings = vec![
-        Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1).target("T4"),
+        Finding::about("cost of C3 with 256 MB by that without", 1.04, 0.005, costs[3].1)
+            .of_kind(Kind::Arithmetic)
+            .target("T4"),
         Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
             .unless("energy follows time: the same as the speed-up of NTFS in fig8a"),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
@@ -187,8 +188,11 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             0.02,
             farthest.unwrap_or(f64::NAN),
         )
+        .of_kind(Kind::Arithmetic)
         .target("T22"),
-        Finding::about("energy of an MLC page write, µJ", 39.6, 0.001, page_write_uj).target("T3"),
+        Finding::about("energy of an MLC page write, µJ", 39.6, 0.001, page_write_uj)
+            .of_kind(Kind::Arithmetic)
+            .target("T3"),
     ];
     let at_256 = |value| vec![(256.0, value)];
     Ok(Drawn {
@@ -234,7 +238,7 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
             Finding::about("46 % less energy", 0.46, 0.1, measured[1])
                 .unless("it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here"),
-            Finding::between("4 % more cost", 0.035, 0.045, measured[2]),
+            Finding::between("4 % more cost", 0.035, 0.045, measured[2]).of_kind(Kind::Arithmetic),
         ],
     })
 }

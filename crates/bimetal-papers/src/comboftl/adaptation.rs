@@ -2,6 +2,7 @@
 
 use super::{COMBO_5, IOZONE_AT, PHONE, WITH_WARM, replay};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::Finding;
 use crate::lab::{Lab, Source};
 use bimetal_study::StudyError;
@@ -119,6 +120,7 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |steps, step| ratio(steps, step) < PHI - EPSILON,
             |steps, step| threshold(steps, step).1 == (2.0 * threshold(steps, step).0).min(THRESHOLDS.1),
         )
+        .of_kind(Kind::Arithmetic)
         .target("T7"),
         finding(
             &replays,
@@ -127,6 +129,7 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |steps, step| ratio(steps, step) > PHI + EPSILON,
             |steps, step| threshold(steps, step).1 == (0.5 * threshold(steps, step).0).max(THRESHOLDS.0),
         )
+        .of_kind(Kind::Arithmetic)
         .target("T7"),
         finding(
             &replays,
@@ -134,7 +137,8 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "as it was, in every period",
             |steps, step| (PHI - EPSILON..=PHI + EPSILON).contains(&ratio(steps, step)),
             |steps, step| threshold(steps, step).1 == threshold(steps, step).0,
-        ),
+        )
+        .of_kind(Kind::Arithmetic),
     ];
     Ok(Drawn {
         caption: "Phone, 5 % of the blocks in SLC mode, after adjustment periods.".into(),
@@ -179,6 +183,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |steps, step| steps.after(step, "phi_wn") > UPPER,
             |steps, step| chances(steps, step).1 == chances(steps, step).0 + 1.0,
         )
+        .of_kind(Kind::Arithmetic)
         .target("T6"),
         finding(
             &replays,
@@ -191,6 +196,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             },
             |steps, step| chances(steps, step).1 == chances(steps, step).0 - 1.0,
         )
+        .of_kind(Kind::Arithmetic)
         .target("T6"),
         Finding::fact(
             "the number of chances changes over time, IOzone",

@@ -6,6 +6,7 @@ use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 
 use super::{NAMES, TRACES};
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
@@ -30,7 +31,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     };
     let finding = |claim, value: fn(&(f64, f64)) -> f64| {
         let expected = format!("{} ± 2 %", row(PAPER_MB.iter().map(value)));
-        Finding::fact(claim, expected, near(value), row(measured.iter().map(value)))
+        Finding::fact(claim, expected, near(value), row(measured.iter().map(value))).of_kind(Kind::Generator)
     };
     let bars = |values: &[(f64, f64)]| {
         let pairs = NAMES.iter().zip(values);
@@ -131,25 +132,29 @@ pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "at least half",
             many.iter().all(|&share| share >= 0.5),
             row(many),
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "most of these are updated before 2 MB are written, Phone and PC",
             "more than half",
             soon.iter().all(|&share| share > 0.5),
             row(soon),
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "those larger than 32 KB come back after more than 1,024 MB, Phone and PC",
             "on average more",
             late.iter().all(|&mb| mb > 1024.0),
             row(late) + " MB",
-        ),
+        )
+        .of_kind(Kind::Generator),
         Finding::fact(
             "IOzone has many large updates",
             "at least half of the requests are updates of 32 KB and more",
             updates >= 0.5,
             short(updates),
-        ),
+        )
+        .of_kind(Kind::Generator),
     ];
     let series = NAMES.iter().zip(&traces).map(|(name, classes)| {
         let kib = |sectors: &u32| f64::from(*sectors) / 2.0;

@@ -1,6 +1,7 @@
 //! Fig. 7, 8, 11, 12 and 14: collecting, hits and erases over the caching space.
 
 use super::super::Drawn;
+use super::super::claim::Kind;
 use super::super::finding::{Best, Finding, highest, lowest, rises, row};
 use super::super::lab::Lab;
 use super::super::reading::{height_at, heights, metric, range};
@@ -80,12 +81,15 @@ fn collecting_rises(lab: &Lab<'_>, cases: &[(&Case, &'static str)]) -> Result<(D
     })?;
     let curves = sweeps.iter().flat_map(|sweep| sweep.curves(copying_s));
     let falls = curves.filter(|curve| !rises(&heights(curve), SLACK)).count();
-    figure.findings.push(Finding::fact(
-        "the part of it that copies rises with the caching space",
-        "rises, all curves",
-        falls == 0,
-        format!("falls somewhere on {falls} of {}", 2 * sweeps.len()),
-    ));
+    figure.findings.push(
+        Finding::fact(
+            "the part of it that copies rises with the caching space",
+            "rises, all curves",
+            falls == 0,
+            format!("falls somewhere on {falls} of {}", 2 * sweeps.len()),
+        )
+        .of_kind(Kind::Ours),
+    );
     Ok((figure, sweeps))
 }
 
@@ -298,6 +302,7 @@ fn erase_findings(of: &Erases, sweep: &Sweep) -> Vec<Finding> {
     let balanced = erases(&sweep.balanced);
     findings.push(
         Finding::about(of.largest, of.axis, 0.5, largest)
+            .of_kind(Kind::Ours)
             .unless("at 97 %, which the paper's sweep need not have; at 95 % a quarter above the axis"),
     );
     findings.push(

@@ -6,6 +6,7 @@ use bimetal_core::model::opfcl::{CacheCost, CacheLoad, DiskCosts, Partition};
 use bimetal_core::part::real::{pow, whole};
 
 use super::super::Drawn;
+use super::super::claim::Kind;
 use super::super::finding::{Finding, lowest};
 use super::super::lab::Lab;
 use bimetal_study::StudyError;
@@ -66,7 +67,7 @@ pub(super) fn fig3(_: &Lab<'_>) -> Result<Drawn, StudyError> {
             line("Hit rate", "hit rate", utilisations().map(|utilisation| (utilisation, hit(utilisation))).collect()),
             line("Cost of a read", "ms", costs),
         ],
-        findings: vec![Finding::between("the best utilisation: 0.92", 0.89, 0.95, best).target("T9")],
+        findings: vec![Finding::between("the best utilisation: 0.92", 0.89, 0.95, best).of_kind(Kind::Arithmetic).target("T9")],
     })
 }
 
@@ -110,11 +111,17 @@ pub(super) fn fig4(_: &Lab<'_>) -> Result<Drawn, StudyError> {
             series: series.into(),
         }],
         findings: vec![
-            Finding::between("the best utilisation: 0.64", 0.58, 0.7, found.utilisation).target("T9"),
-            Finding::between("the best share for reads: 0.25", 0.17, 0.33, found.read_share).target("T9"),
-            Finding::about("read cache of 4 GB at these (GB)", 0.64, 1e-6, gb(sizes.read)).target("T9"),
-            Finding::about("write cache (GB)", 1.92, 1e-6, gb(sizes.write)).target("T9"),
-            Finding::about("over-provisioned (GB)", 1.44, 1e-6, gb(sizes.spare)).target("T9"),
+            Finding::between("the best utilisation: 0.64", 0.58, 0.7, found.utilisation)
+                .of_kind(Kind::Arithmetic)
+                .target("T9"),
+            Finding::between("the best share for reads: 0.25", 0.17, 0.33, found.read_share)
+                .of_kind(Kind::Arithmetic)
+                .target("T9"),
+            Finding::about("read cache of 4 GB at these (GB)", 0.64, 1e-6, gb(sizes.read))
+                .of_kind(Kind::Arithmetic)
+                .target("T9"),
+            Finding::about("write cache (GB)", 1.92, 1e-6, gb(sizes.write)).of_kind(Kind::Arithmetic).target("T9"),
+            Finding::about("over-provisioned (GB)", 1.44, 1e-6, gb(sizes.spare)).of_kind(Kind::Arithmetic).target("T9"),
         ],
     })
 }

@@ -1,6 +1,7 @@
 //! Fig. 6 and 10: responses over the caching space.
 
 use super::super::Drawn;
+use super::super::claim::Kind;
 use super::super::finding::{Best, Finding, lowest};
 use super::super::lab::Lab;
 use super::super::reading::{range, response_ms};
@@ -86,7 +87,7 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
             )
             .target("T28"),
         near("the same by time stamps", &responses.by_time).unless(by_time),
-        near("the same in a second pass", &responses.second_pass),
+        near("the same in a second pass", &responses.second_pass).of_kind(Kind::Ours),
     ]
 }
 

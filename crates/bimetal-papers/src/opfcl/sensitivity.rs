@@ -1,6 +1,7 @@
 //! Fig. 15: what the sequential unit and the period do to OP-FCL.
 
 use super::super::Drawn;
+use super::super::claim::Kind;
 use super::super::finding::{Finding, lowest, row};
 use super::super::lab::{Experiment, Lab};
 use super::super::reading::{height_at, range, response_ms};
@@ -114,7 +115,7 @@ pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         .zip(&curves)
         .map(|((claim, why), curve)| best(claim, curve).unless(why).target("T28"))
         .collect();
-    findings.push(best("the same in a second pass, Search Engine", &warm_search[0]));
+    findings.push(best("the same in a second pass, Search Engine", &warm_search[0]).of_kind(Kind::Ours));
     let of = |name| ALL.iter().zip(&curves).find(|(case, _)| case.name == name).map_or(&[][..], |(_, curve)| curve);
     let home = of(ON_HOME.name);
     findings.push(Finding::fact(

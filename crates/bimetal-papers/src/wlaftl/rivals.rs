@@ -6,13 +6,14 @@ use super::{
     Before, Measure, TRACES, Trial, WLAFTL, by_trace, each, mlc_erases, on_all_traces, phi, response_ms, slc_erases,
 };
 use crate::Drawn;
+use crate::claim::Kind;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// What runs on a filled device; the first [`RIVALS`] on a new one, too. The others show which assumption decides.
+/// What runs on a new device; the first [`RIVALS`] on a filled one, too. The others show which assumption decides.
 const RUNS: [Trial; 6] = [
     WLAFTL,
     // "Under the same address mapping scheme": MLC has a page map here, too.
@@ -22,6 +23,27 @@ const RUNS: [Trial; 6] = [
     Trial::new("WLAFTL, no laps", "wlaftl", &[("max_cycle_time", "0")]),
     Trial::new("WLAFTL, up to 16 KB", "wlaftl", &[("threshold_max", "16KiB")]),
 ];
+
+/// The first of them as the laboratory's program reads the papers.
+const LABORATORY: [Trial; RIVALS] = [
+    Trial::new("WLAFTL", "wlaftl", &[("cycle_time", "laps_and_writes"), ("max_cycle_time", "2")]),
+    RUNS[COMBO],
+    Trial::new("CFTL", "cftl", &[("threshold_mode", "mean")]),
+];
+
+/// How claims are read. Results are of new devices; the others are ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    New,
+    Filled,
+    Laboratory,
+}
+
+impl Reading {
+    fn kind(self) -> Kind {
+        if self == Self::New { Kind::Result } else { Kind::Ours }
+    }
+}
 
 // Places in `RUNS`.
 const OURS: usize = 0;
@@ -33,67 +55,87 @@ const RIVALS: usize = 3;
 
 /// What the abstract gives a number for: on its best trace WLAFTL saves so much.
 struct Headline {
-    /// On a filled and on a new device.
-    claims: [&'static str; 2],
+    /// By [`Reading`].
+    claims: [&'static str; 3],
     rival: usize,
     figure: Measure,
     saving: f64,
-    /// Why it does not hold on a filled and on a new device.
+    /// Why it does not hold on a new and on a filled device.
     unless: [Option<&'static str>; 2],
 }
 
 /// The Chinese abstract's numbers, and the English text's for MLC erases. For the response beside CFTL the latter has 9.09 %.
 const HEADLINES: [Headline; 5] = [
     Headline {
-        claims: ["response below ComboFTL's", "response below ComboFTL's, new device"],
+        claims: [
+            "response below ComboFTL's",
+            "response below ComboFTL's, filled device",
+            "response below ComboFTL's, as the laboratory's program",
+        ],
         rival: COMBO,
         figure: response_ms,
         saving: 0.136,
         unless: [
+            None,
             Some(
                 "to wear SLC as fast as MLC it admits writes of any size, which go round and go down all the same; with a \
                  threshold of at most 16 KB it is faster on five traces, at a Φ of 1.4 to 2.6",
             ),
-            None,
         ],
     },
     Headline {
-        claims: ["response below CFTL's", "response below CFTL's, new device"],
+        claims: [
+            "response below CFTL's",
+            "response below CFTL's, filled device",
+            "response below CFTL's, as the laboratory's program",
+        ],
         rival: CFTL,
         figure: response_ms,
         saving: 0.127,
         unless: [None; 2],
     },
     Headline {
-        claims: ["fewer erases in all than ComboFTL", "fewer erases in all than ComboFTL, new device"],
+        claims: [
+            "fewer erases in all than ComboFTL",
+            "fewer erases in all than ComboFTL, filled device",
+            "fewer erases in all than ComboFTL, as the laboratory's program",
+        ],
         rival: COMBO,
         figure: all_erases,
         saving: 0.092,
         unless: [
+            None,
             Some(
                 "laps of large data are erases of SLC; without laps it erases less on all traces, with a threshold of at most \
                  16 KB on five",
             ),
-            None,
         ],
     },
     Headline {
-        claims: ["fewer erases in all than CFTL", "fewer erases in all than CFTL, new device"],
+        claims: [
+            "fewer erases in all than CFTL",
+            "fewer erases in all than CFTL, filled device",
+            "fewer erases in all than CFTL, as the laboratory's program",
+        ],
         rival: CFTL,
         figure: all_erases,
         saving: 0.204,
         unless: [
             Some(
-                "laps are erases of SLC; without laps it erases less on five traces; in the paper's runs next to nothing can \
-                 have gone round, since SLC erased what was written",
+                "a new MLC takes much before it is erased at all, and CFTL sends it most; without laps it is still so",
             ),
             Some(
-                "a new MLC takes much before it is erased at all, and CFTL sends it most; without laps it is still so",
+                "laps are erases of SLC; without laps it erases less on five traces; in the paper's runs next to nothing can \
+                 have gone round, since SLC erased what was written",
             ),
         ],
     },
     Headline {
-        claims: ["fewer MLC erases than CFTL", "fewer MLC erases than CFTL, new device"],
+        claims: [
+            "fewer MLC erases than CFTL",
+            "fewer MLC erases than CFTL, filled device",
+            "fewer MLC erases than CFTL, as the laboratory's program",
+        ],
         rival: CFTL,
         figure: mlc_erases,
         saving: 0.3523,
@@ -117,19 +159,19 @@ fn moved_down_mib(entry: &Entry) -> f64 {
 impl Headline {
     /// Saved on most traces, and on the best at least a tenth of what the paper saves: sign and order of magnitude, since the
     /// paper's two sets of numbers differ from each other.
-    fn finding(&self, runs: &[Vec<Arc<Entry>>], before: Before) -> Finding {
+    fn finding(&self, runs: &[Vec<Arc<Entry>>], reading: Reading) -> Finding {
         let (ours, rival) = (each(&runs[OURS], self.figure), each(&runs[self.rival], self.figure));
         let change: Vec<f64> = ours.iter().zip(&rival).map(|(ours, rival)| ours / rival - 1.0).collect();
         let lower = change.iter().filter(|&&change| change < 0.0).count();
         let best = change.iter().copied().fold(f64::INFINITY, f64::min);
-        let state = usize::from(before == Before::New);
         let finding = Finding::fact(
-            self.claims[state],
+            self.claims[reading as usize],
             format!("on most traces, by up to {:.1} %", self.saving * 100.0),
             lower * 2 > TRACES && best <= -self.saving / 10.0,
             format!("on {lower} of {TRACES}: {} %", row(change.iter().map(|change| change * 100.0))),
         );
-        match self.unless[state] {
+        let finding = finding.of_kind(reading.kind());
+        match self.unless.get(reading as usize).copied().flatten() {
             Some(explanation) => finding.unless(explanation),
             None => finding,
         }
@@ -138,76 +180,96 @@ impl Headline {
 
 /// The abstract's claims, and what the end of section 4 says of migrations.
 pub(super) fn rivals(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let on_new = RUNS[..RIVALS].iter().map(|run| run.on(Before::New));
-    let runs: Vec<Trial> = RUNS.into_iter().chain(on_new).collect();
+    let on_new = RUNS.into_iter().chain(LABORATORY).map(|run| run.on(Before::New));
+    let runs: Vec<Trial> = on_new.chain(RUNS[..RIVALS].iter().map(|run| run.on(Before::Filled))).collect();
     let entries = on_all_traces(lab, &runs)?;
-    let (filled, new) = entries.split_at(RUNS.len());
-    let states = [(filled, Before::Filled), (new, Before::New)];
+    let (new, rest) = entries.split_at(RUNS.len());
+    let (laboratory, filled) = rest.split_at(RIVALS);
+    let readings = [(new, Reading::New), (filled, Reading::Filled), (laboratory, Reading::Laboratory)];
     let mut findings = Vec::new();
-    for (runs, before) in states {
-        findings.push(balance(runs, before));
-        findings.extend(HEADLINES.iter().map(|headline| headline.finding(runs, before)));
-        findings.push(migrations(runs, before));
+    for (runs, reading) in readings {
+        findings.push(balance(runs, reading));
+        findings.extend(HEADLINES.iter().map(|headline| headline.finding(runs, reading)));
+        findings.push(migrations(runs, reading));
     }
     Ok(Drawn {
         caption: "All schemes have page maps in both regions. Requests arrive as recorded, and responses of CFTL on a filled \
                   device are mostly those of a queue. Which assumption decides is shown by a CFTL whose threshold stays at 4 \
-                  KB and by a WLAFTL without laps or with a bound on its threshold."
+                  KB and by a WLAFTL without laps or with a bound on its threshold. In the laboratory's program WLAFTL counts \
+                  the host's writes as laps, and CFTL's threshold is the mean of the last writes and 1.5 KB."
             .into(),
-        plots: states.into_iter().flat_map(|(runs, before)| plots(runs, before)).collect(),
+        plots: readings.into_iter().flat_map(|(runs, reading)| plots(runs, reading)).collect(),
         findings,
     })
 }
 
 /// "Better wear leveling between SLC and MLC than ComboFTL and CFTL".
-fn balance(runs: &[Vec<Arc<Entry>>], before: Before) -> Finding {
+fn balance(runs: &[Vec<Arc<Entry>>], reading: Reading) -> Finding {
+    const EXPECTED: &str = "on every trace";
     let [ours, combo, cftl] = [OURS, COMBO, CFTL].map(|run| each(&runs[run], phi));
     // Where MLC was not erased there is no Φ.
     let worn: Vec<usize> = (0..TRACES).filter(|&at| ours[at].is_finite()).collect();
     let best = worn.iter().filter(|&&at| ours[at] < combo[at].min(cftl[at])).count();
-    let (claim, explanation) = match before {
-        Before::Filled => (
+    let (claim, explanation) = match reading {
+        Reading::New => (
             "Φ below that of ComboFTL and CFTL",
-            "any threshold admits all of Test1's writes: where MLC is worn more, there is nothing left to send to SLC",
-        ),
-        Before::New => (
-            "Φ below that of ComboFTL and CFTL, new device",
             "wear is compared by whole cycles, so that Φ stays some hundredths above 1; compared exactly it is 1.00",
         ),
+        Reading::Filled => (
+            "Φ below that of ComboFTL and CFTL, filled device",
+            "any threshold admits all of Test1's writes: where MLC is worn more, there is nothing left to send to SLC",
+        ),
+        Reading::Laboratory => (
+            "Φ below that of ComboFTL and CFTL, as the laboratory's program",
+            "pages that the host writes often go down sooner, and wear MLC",
+        ),
     };
+    if worn.is_empty() {
+        return Finding::not_judged(claim, EXPECTED, "no Φ", "MLC was never erased").of_kind(reading.kind());
+    }
     Finding::fact(
         claim,
-        "on every trace",
+        EXPECTED,
         best == worn.len(),
         format!("on {best} of {}: {}; ComboFTL {}; CFTL {}", worn.len(), row(ours), row(combo), row(cftl)),
     )
+    .of_kind(reading.kind())
     .target("T29")
     .unless(explanation)
 }
 
 /// "CFTL most, ComboFTL least, WLAFTL in between".
-fn migrations(runs: &[Vec<Arc<Entry>>], before: Before) -> Finding {
+fn migrations(runs: &[Vec<Arc<Entry>>], reading: Reading) -> Finding {
     let moved = [OURS, COMBO, CFTL].map(|run| each(&runs[run], moved_down_mib));
     let so = (0..TRACES).filter(|&at| moved[CFTL][at] > moved[OURS][at] && moved[OURS][at] > moved[COMBO][at]).count();
     let sums = moved.map(|moved| moved.iter().sum::<f64>() / 1024.0);
-    Finding::fact(
-        if before == Before::Filled {
-            "CFTL migrates most, ComboFTL least"
-        } else {
-            "CFTL migrates most, ComboFTL least; new device"
+    let finding = Finding::fact(
+        match reading {
+            Reading::New => "CFTL migrates most, ComboFTL least",
+            Reading::Filled => "CFTL migrates most, ComboFTL least, filled device",
+            Reading::Laboratory => "CFTL migrates most, ComboFTL least, as the laboratory's program",
         },
         "on most traces",
         so * 2 > TRACES,
         format!("on {so} of {TRACES}; WLAFTL, ComboFTL, CFTL in all {} GiB", row(sums)),
     )
-    .unless(
+    .of_kind(reading.kind());
+    if reading == Reading::Laboratory {
+        return finding;
+    }
+    finding.unless(
         "CFTL admits least: the centre of the smaller writes that it finds is 2 KB, and writes of 4 KB go to MLC at once; where \
          both admit the same, as on Test1 with a threshold that stays at 4 KB, CFTL moves more than WLAFTL",
     )
 }
 
 /// Response, erases and migrations.
-fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
+fn plots(runs: &[Vec<Arc<Entry>>], reading: Reading) -> Vec<Plot> {
+    let (name, trials) = match reading {
+        Reading::New => ("new device", &RUNS[..]),
+        Reading::Filled => ("filled device", &RUNS[..RIVALS]),
+        Reading::Laboratory => ("new device, as the laboratory's program", &LABORATORY[..]),
+    };
     let figures: [(&str, &str, Measure); 5] = [
         ("Mean response", "ms", response_ms),
         ("Φ", "Φ", phi),
@@ -216,11 +278,11 @@ fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
         ("Moved down", "MiB", moved_down_mib),
     ];
     let plot = |(title, unit, figure): (&str, &str, Measure)| Plot {
-        title: format!("{title}, {} device", before.name()),
+        title: format!("{title}, {name}"),
         kind: PlotKind::Bars,
         x: Axis::linear("trace"),
         y: Axis::logarithmic(unit),
-        series: RUNS
+        series: trials
             .iter()
             .zip(runs)
             .map(|(run, entries)| Series::measured_by_name(run.name, by_trace(each(entries, figure))))

@@ -99,8 +99,6 @@ pub struct Chains {
     /// Erased blocks, by the mode they were erased in; taken in turn.
     spare: Lists,
     spare_blocks: u32,
-    /// Blocks that chains in SLC mode have because theirs hold fewer pages.
-    extra_blocks: u32,
 }
 
 impl Chains {
@@ -124,7 +122,6 @@ impl Chains {
             choice,
             spare,
             spare_blocks: geometry.blocks,
-            extra_blocks: 0,
         }
     }
 
@@ -161,28 +158,6 @@ impl Chains {
     #[inline]
     pub fn data_width(&self, mode: CellMode) -> u32 {
         self.pages[0].div_ceil(self.pages[mode as usize])
-    }
-
-    /// Blocks that chains have beyond what the same chains would have in native mode.
-    #[inline]
-    pub fn extra_blocks(&self) -> u32 {
-        self.extra_blocks
-    }
-
-    /// Of the blocks of a chain, those beyond what it would have in native mode.
-    #[inline]
-    fn extra_of(&self, chain: &Chain) -> u32 {
-        if chain.mode == CellMode::Native {
-            return 0;
-        }
-        let logs = chain.blocks - chain.data_blocks;
-        chain.data_blocks.saturating_sub(1) + (logs - logs.div_ceil(self.data_width(chain.mode)))
-    }
-
-    /// Whether the next log block of a chain would be one beyond what it would have in native mode.
-    pub fn next_log_is_extra(&self, logical_block: u32) -> bool {
-        let chain = self.chains[logical_block as usize];
-        self.extra_of(&Chain { blocks: chain.blocks + 1, ..chain }) > self.extra_of(&chain)
     }
 
     /// Where the latest copy of a logical page is, if anywhere.
@@ -401,7 +376,6 @@ impl Chains {
     pub fn append(&mut self, block: BlockId, as_data: bool) {
         let owner = self.blocks[block.index()].owner;
         let mut chain = self.chains[owner as usize];
-        self.extra_blocks -= self.extra_of(&chain);
         if chain.blocks == 0 {
             chain.first = block.0;
         } else {
@@ -410,7 +384,6 @@ impl Chains {
         chain.last = block.0;
         chain.blocks += 1;
         chain.data_blocks += u32::from(as_data);
-        self.extra_blocks += self.extra_of(&chain);
         self.chains[owner as usize] = chain;
         self.relist(owner, false);
     }
@@ -418,7 +391,6 @@ impl Chains {
     /// Empties a chain and returns its first block; the blocks stay linked and owned until they are released.
     pub fn detach(&mut self, logical_block: u32) -> Option<BlockId> {
         let chain = self.chains[logical_block as usize];
-        self.extra_blocks -= self.extra_of(&chain);
         self.chains[logical_block as usize] = Chain { list: chain.list, mode: chain.mode, ..EMPTY };
         self.relist(logical_block, false);
         (chain.first != NONE).then_some(BlockId(chain.first))
@@ -559,14 +531,12 @@ mod tests {
     }
 
     #[test]
-    fn chains_in_slc_mode_count_their_extra_blocks() {
+    fn a_data_block_in_slc_mode_takes_two() {
         let mut chains = chains(Some(2), Victims::LeastRecent);
         chains.set_mode(0, CellMode::Slc);
         assert_eq!((chains.data_width(CellMode::Native), chains.data_width(CellMode::Slc)), (1, 2));
         write_all(&mut chains, 0, 0..3);
-        assert_eq!((chains.chain_blocks(0), chains.extra_blocks(), chains.next_log_is_extra(0)), (2, 1, false));
+        assert_eq!(chains.chain_blocks(0), 2);
         assert!(!chains.switchable(0), "two blocks would have to be switched");
-        chains.detach(0);
-        assert_eq!(chains.extra_blocks(), 0);
     }
 }

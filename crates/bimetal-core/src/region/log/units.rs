@@ -55,13 +55,13 @@ pub struct UnitSettings {
 /// Logical blocks of a unit by default: 4 MiB of the blocks that `ComboFTL`'s experiments have.
 const UNIT_BLOCKS: u32 = 8;
 
-/// Default number of logical blocks in a unit, for a region that holds `logical_pages` pages: 8, doubled as long as there are more
-/// units than spare blocks.
+/// Default number of logical blocks in a unit, for a region that holds `logical_pages` pages: 8, doubled as long as there are as
+/// many units as spare blocks: each takes one to write to, and some must be left to collect with.
 pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
     let logical_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
     let spare = u64::from(geometry.blocks).saturating_sub(logical_blocks);
     let mut unit_blocks = UNIT_BLOCKS;
-    while u64::from(unit_blocks) < logical_blocks && logical_blocks.div_ceil(u64::from(unit_blocks)) > spare {
+    while u64::from(unit_blocks) < logical_blocks && logical_blocks.div_ceil(u64::from(unit_blocks)) >= spare {
         unit_blocks *= 2;
     }
     unit_blocks
@@ -325,7 +325,7 @@ mod tests {
             default_unit_blocks(&Geometry::new(4096, 128, blocks, 1).unwrap(), logical_blocks * 128 - 1)
         };
         // The regions of the paper: all MLC, 5 %, 10 %, 15 % of the blocks in SLC mode.
-        assert_eq!([5120, 4864, 4608, 4352].map(|blocks| unit_blocks(blocks, 4096)), [8, 8, 8, 16]);
+        assert_eq!([5120, 4864, 4608, 4352].map(|blocks| unit_blocks(blocks, 4096)), [8, 8, 16, 32]);
         assert_eq!([unit_blocks(1010, 1000), unit_blocks(1001, 1000), unit_blocks(10, 20)], [128, 1024, 32]);
     }
 

@@ -5,6 +5,8 @@
 //! are folded: their latest pages go to a new data block and all old blocks are erased. A full log block in order is
 //! switched instead, without copying. All of it happens in the foreground.
 //!
+//! A small cache holds maps of chains with a log block; only those need one, since page `o` of a data block holds offset `o`.
+//!
 //! Departures and readings: pages that were never written, below one that was, are programmed empty when a chain is folded
 //! (flash pages are programmed in order, and a data block holds offset `o` in page `o`). Scanning reads the programmed
 //! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
@@ -77,16 +79,13 @@ pub struct BlockMapped {
     pool: DualPool,
     #[serde(with = "crate::save::fixed")]
     settings: BlockMapSettings,
-    /// Blocks that only chains in SLC mode may use, for what they need more.
-    #[serde(with = "crate::save::fixed")]
-    slc_budget: u32,
     #[serde(with = "crate::save::fixed")]
     page_sectors: u32,
     counts: Counts,
 }
 
 impl BlockMapped {
-    /// An erased region; `slc_budget` blocks of it are for what chains in SLC mode need more than others.
+    /// An erased region.
     ///
     /// # Errors
     /// Too few blocks, and how many it takes.
@@ -95,14 +94,13 @@ impl BlockMapped {
         shape: &RegionShape,
         logical_sectors: u64,
         settings: BlockMapSettings,
-        slc_budget: u32,
     ) -> Result<Self, String> {
         let geometry = shape.geometry;
         let page_sectors = geometry.page_sectors();
         let block_sectors = u64::from(page_sectors) * u64::from(geometry.pages_per_block);
         let logical_blocks = logical_sectors.div_ceil(block_sectors);
         let slc_pages = shape.chip.slc_mode.as_ref().map(|mode| mode.pages_per_block);
-        let reserve = u64::from(settings.spare_low) + u64::from(slc_budget);
+        let reserve = u64::from(settings.spare_low);
         let needed = logical_blocks + reserve + 1;
         if needed > u64::from(geometry.blocks) {
             return Err(format!(
@@ -117,7 +115,6 @@ impl BlockMapped {
             chains: Chains::new(geometry, slc_pages, logical_blocks as u32, settings.gc_victim),
             map_cache: LruCache::new(logical_blocks as usize, settings.map_cache_chains),
             pool: DualPool::new(geometry.blocks, settings.wear_threshold),
-            slc_budget,
             settings,
             page_sectors,
             counts: Counts::default(),
@@ -224,10 +221,11 @@ impl BlockMapped {
         }
     }
 
-    /// Makes the second-level map of a logical block known: scans its chain unless it is cached.
+    /// Makes the second-level map of a logical block known: scans its chain unless it is cached. Without a log block there
+    /// is nothing to find out, as page `o` of a data block holds offset `o`.
     #[inline]
     fn resolve<M: Media>(&mut self, media: &mut M, block: u32) {
-        if !self.chains.is_mapped(block) {
+        if !self.chains.has_log(block) {
             return;
         }
         self.counts.map_lookups += 1;
@@ -263,20 +261,22 @@ impl BlockMapped {
         }
     }
 
-    /// Erased blocks to be kept while the budget is in use as it is, or by one block more.
-    fn reserve(&self, one_more: bool) -> u32 {
-        let used = self.chains.extra_blocks() + u32::from(one_more);
-        self.settings.spare_low + self.slc_budget.saturating_sub(used)
-    }
-
-    fn new_log<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, logical_block: u32) -> Ppa {
-        while self.chains.spare_blocks() <= self.reserve(self.chains.next_log_is_extra(logical_block)) {
-            let Some(victim) = self.chains.victim() else { break };
+    /// Folds chains until so many erased blocks can be taken beyond those that are kept; says whether they can.
+    pub fn make_room<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, blocks: u32) -> bool {
+        while self.chains.spare_blocks() < self.settings.spare_low + blocks {
+            let Some(victim) = self.chains.victim() else { return false };
             let mode = self.chains.mode(victim);
             self.fold(media, overlay, victim, mode, Cause::Fold);
         }
+        true
+    }
+
+    fn new_log<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, logical_block: u32) -> Ppa {
+        self.make_room(media, overlay, 1);
         let block = self.claim(media, logical_block, Cause::Fold);
         self.chains.append(block, false);
+        // Its map is that of the chain so far, and what is written from here on.
+        self.map_cache.touch(logical_block);
         self.chains.geometry().ppa(block, 0)
     }
 
@@ -311,6 +311,7 @@ impl BlockMapped {
         cause: Cause,
     ) {
         self.counts.folds += 1;
+        self.map_cache.forget(logical_block);
         let (old, end) = if mode == self.chains.mode(logical_block) && self.chains.switchable(logical_block) {
             self.counts.switch_merges += 1;
             let (first, newest) = self.chains.switch(logical_block);
@@ -469,8 +470,9 @@ impl BlockMapped {
         if erases != self.counts.erases {
             return Err(format!("blocks were erased {erases} times and {} are counted", self.counts.erases));
         }
-        if self.chains.spare_blocks() < self.reserve(false) {
-            return Err(format!("{} spare blocks, {} to be kept", self.chains.spare_blocks(), self.reserve(false)));
+        let (spare, kept) = (self.chains.spare_blocks(), self.settings.spare_low);
+        if spare < kept {
+            return Err(format!("{spare} spare blocks, {kept} to be kept"));
         }
         Ok(())
     }
@@ -507,7 +509,7 @@ mod tests {
             let region = SimRegion { chip: chip.clone(), geometry, channels: 1, faults: Faults::default() };
             let media = Checked::new(SimMedia::new(&[region], 1), &[(geometry, 4)]);
             let shape = RegionShape { chip, geometry };
-            Self { media, blocks: BlockMapped::new(RegionId(0), &shape, 4 * 64, settings, 0).unwrap() }
+            Self { media, blocks: BlockMapped::new(RegionId(0), &shape, 4 * 64, settings).unwrap() }
         }
 
         fn filled(blocks: u32, settings: BlockMapSettings) -> Self {
@@ -581,15 +583,20 @@ mod tests {
     #[test]
     fn a_map_cache_miss_scans_the_log_and_one_page_of_the_data_block() {
         for (scan_data_block, scanned) in [(false, 1 + 3), (true, 8 + 3)] {
-            let mut device = Device::filled(7, BlockMapSettings { scan_data_block, ..SETTINGS });
+            let mut device = Device::filled(8, BlockMapSettings { scan_data_block, ..SETTINGS });
             (0..3).for_each(|_| device.serve(Op::Write, 16, 8));
+            device.serve(Op::Write, 64, 8);
+            device.serve(Op::Write, 128, 8);
+            assert_eq!(device.count(FlashOp::Read, Cause::Scan), 0, "the map of a new log is known");
+            device.serve(Op::Read, 192, 8);
             device.serve(Op::Read, 64, 8);
-            device.serve(Op::Read, 128, 8);
-            let before = device.count(FlashOp::Read, Cause::Scan);
-            device.serve(Op::Read, 64, 8);
-            assert_eq!(device.count(FlashOp::Read, Cause::Scan), before, "still cached");
+            assert_eq!(
+                device.count(FlashOp::Read, Cause::Scan),
+                0,
+                "without a log there is no map, and it takes no room"
+            );
             device.serve(Op::Read, 0, 8);
-            assert_eq!(device.count(FlashOp::Read, Cause::Scan) - before, scanned);
+            assert_eq!(device.count(FlashOp::Read, Cause::Scan), scanned);
         }
     }
 

@@ -41,7 +41,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    version: 2,
+    version: 3,
 };
 
 /// Units of the largest write that can be small.
@@ -56,7 +56,6 @@ struct Counts {
     accepted_sectors: u64,
     hash_rejects: u64,
     throttle_rejects: u64,
-    unaligned_rejects: u64,
     erases: u64,
     tail_valid_pages: u64,
     copied_back_pages: u64,
@@ -109,7 +108,7 @@ impl Chang {
             wear_threshold: parameters.wear_threshold,
         };
         let slow_id = RegionId((shape.regions.len() - 1) as u8);
-        let blocks = BlockMapped::new(slow_id, slow, shape.logical_sectors, settings, 0)?;
+        let blocks = BlockMapped::new(slow_id, slow, shape.logical_sectors, settings)?;
         let geometry = fast.geometry;
         if geometry.blocks < 4 {
             return Err(format!("the log takes at least 4 fast blocks and there are {}", geometry.blocks));
@@ -146,16 +145,22 @@ impl Chang {
         })
     }
 
-    /// First unit of a request and their number, if it consists of whole units.
+    /// The units that a request touches.
     #[inline]
-    fn units(&self, request: &Request) -> Option<(u32, u32)> {
-        let unit_sectors = self.tier.unit_sectors();
-        if unit_sectors == 1 {
-            return Some((request.sector as u32, request.sectors));
-        }
-        let first = request.sector / u64::from(unit_sectors);
-        let whole = first * u64::from(unit_sectors) == request.sector && request.sectors.is_multiple_of(unit_sectors);
-        whole.then_some((first as u32, request.sectors / unit_sectors))
+    fn units(&self, request: &Request) -> std::ops::Range<u32> {
+        let unit_sectors = u64::from(self.tier.unit_sectors());
+        let end = request.sector + u64::from(request.sectors);
+        (request.sector / unit_sectors) as u32..end.div_ceil(unit_sectors) as u32
+    }
+
+    /// The part of a request that lies within some units: its first sector in the request, its first sector in the units, and
+    /// how many there are.
+    #[inline]
+    fn part_within(&self, request: &Request, units: std::ops::Range<u32>) -> (u32, u32, u32) {
+        let sector = |unit: u32| u64::from(unit) * u64::from(self.tier.unit_sectors());
+        let from = request.sector.max(sector(units.start));
+        let end = (request.sector + u64::from(request.sectors)).min(sector(units.end));
+        ((from - request.sector) as u32, (from - sector(units.start)) as u32, (end - from) as u32)
     }
 
     fn write<M: Media>(&mut self, media: &mut M, request: &Request) {
@@ -178,11 +183,7 @@ impl Chang {
         if request.sectors > self.sizes.threshold_sectors() {
             return Admission::Slow(None);
         }
-        let Some((first, count)) = self.units(request) else {
-            self.counts.unaligned_rejects += 1;
-            return Admission::Slow(None);
-        };
-        let units = first..first + count;
+        let units = self.units(request);
         if self.throttle && self.wear.fast_leads(self.counts.erases, self.slow.erases()) {
             self.bound.note_throttled();
             if !units.clone().all(|unit| self.tier.hash.find(unit).is_some()) {
@@ -223,28 +224,52 @@ impl Chang {
     }
 
     fn write_fast<M: Media>(&mut self, media: &mut M, request: &Request) {
-        let unit_sectors = self.tier.unit_sectors();
-        let Some((first, count)) = self.units(request) else { return };
+        let units = self.units(request);
+        let (first, last) = (units.start, units.end - 1);
+        let ends = [Some(first), (last > first).then_some(last)];
+        let rests = ends.map(|unit| unit.and_then(|unit| Some((unit, self.rest_of(media, request, unit)?))));
         let mut updated = 0;
-        for (unit, &(bucket, _)) in (first..).zip(&self.buckets) {
-            updated += unit_sectors * u32::from(self.tier.expect(bucket, unit));
+        for (at, unit) in units.clone().enumerate() {
+            if self.tier.expect(self.buckets[at].0, unit) {
+                updated += self.part_within(request, unit..unit + 1).2;
+            }
         }
         self.monitor.record(request.sectors, updated);
         self.counts.accepted_writes += 1;
         self.counts.accepted_sectors += u64::from(request.sectors);
-        let mut done = 0;
-        while done < count {
-            let here = self.tier.slots.slots().min(count - done);
+        let mut start = first;
+        while start < units.end {
+            let end = units.end.min(start + self.tier.slots.slots());
             let page = self.next_page(media);
-            let part = Part { data: media.host(), from: done * unit_sectors, to: 0, sectors: here * unit_sectors };
-            media.program(self.tier.region, page, &[part], Stream::ONLY, Cause::Host);
-            let slot = self.tier.slots.first_slot(page);
-            for index in 0..here {
-                let (bucket, _) = self.buckets[(done + index) as usize];
-                self.tier.put(bucket, first + done + index, slot + index);
+            let mut merge = PageMerge::default();
+            let (from, to, sectors) = self.part_within(request, start..end);
+            merge.fill(media.host(), from, to, sectors);
+            for (unit, (data, from)) in rests.into_iter().flatten().filter(|(unit, _)| (start..end).contains(unit)) {
+                let unit_sectors = self.tier.unit_sectors();
+                merge.fill(data, from, (unit - start) * unit_sectors, unit_sectors);
             }
-            done += here;
+            media.program(self.tier.region, page, merge.parts(), Stream::ONLY, Cause::Host);
+            let slot = self.tier.slots.first_slot(page);
+            for (position, unit) in (start..end).enumerate() {
+                let (bucket, _) = self.buckets[(start - first) as usize + position];
+                self.tier.put(bucket, unit, slot + position as u32);
+            }
+            start = end;
         }
+    }
+
+    /// What the first or last unit of a write holds so far, if the write leaves a part of it, and where it begins there.
+    #[inline]
+    fn rest_of<M: Media>(&mut self, media: &mut M, request: &Request, unit: u32) -> Option<(M::Data, u32)> {
+        if self.part_within(request, unit..unit + 1).2 == self.tier.unit_sectors() {
+            return None;
+        }
+        if let Some((_, slot)) = self.tier.hash.place(unit) {
+            return Some(self.tier.fetch(media, slot, Cause::Host, &mut None));
+        }
+        let (logical, sector) = self.tier.slow_page(unit);
+        let block = self.slow.chains().block_of(logical);
+        self.slow.read(media, block, logical, Cause::Host).map(|data| (data, sector))
     }
 
     #[inline]
@@ -464,7 +489,6 @@ impl<M: Media> Scheme<M> for Chang {
         metrics.count("hash_entries_used", u64::from(self.tier.hash.used()));
         metrics.count("hash_rejects", counts.hash_rejects);
         metrics.count("throttle_rejects", counts.throttle_rejects);
-        metrics.count("unaligned_rejects", counts.unaligned_rejects);
         metrics.count("copied_back_pages", counts.copied_back_pages);
         metrics.count("demoted_sectors", counts.demoted_sectors);
         metrics.count("pulled_by_fold_sectors", self.tier.pulled_sectors);
@@ -517,6 +541,9 @@ mod tests {
             let shapes = regions.iter().map(|r| RegionShape { chip: r.chip.clone(), geometry: r.geometry }).collect();
             let shape = Shape { logical_sectors: 8 * 64, regions: shapes, disks: Vec::new(), seed: 1 };
             let mut all = vec![("hash_entries".to_string(), "200".to_string()), ("throttle".into(), "false".into())];
+            if !settings.iter().any(|&(key, _)| key == "hash_key") {
+                all.push(("hash_key".into(), "sector".into()));
+            }
             all.extend(settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())));
             let mut chang = Chang::new(&shape, Parameters::parse(&all).unwrap()).unwrap();
             let geometries = regions.each_ref().map(|region| (region.geometry, 0));
@@ -660,18 +687,32 @@ mod tests {
     }
 
     #[test]
-    fn page_keys_keep_what_a_write_leaves_of_a_unit() {
+    fn page_keys_take_along_what_a_write_leaves_of_a_page() {
         let mut device = Device::new(&[("hash_key", "page")]);
         device.serve(Op::Write, 0, 8);
         let small = device.media.written_token(0);
-        assert_eq!(device.chang.tier.hash.used(), 2);
-        device.serve(Op::Write, 1, 2);
-        assert_eq!(device.chang.counts.unaligned_rejects, 1);
-        let over = device.media.written_token(0);
+        assert_eq!((device.chang.tier.hash.used(), device.fast(FlashOp::Program, Cause::Host)), (2, 2));
+        // A part of the first page, which is here, and of a third, which is in the slow region.
+        let mut written = Vec::new();
+        for (sector, fast_reads, slow_reads) in [(1, 1, 0), (9, 1, 1)] {
+            device.serve(Op::Write, sector, 2);
+            written.push(device.media.written_token(0));
+            let reads = [device.fast(FlashOp::Read, Cause::Host), device.slow(FlashOp::Read, Cause::Host)];
+            assert_eq!(reads, [fast_reads, slow_reads]);
+        }
+        let [first, over] = written[..] else { unreachable!() };
+        assert_eq!((device.chang.tier.hash.used(), device.fast(FlashOp::Program, Cause::Host)), (3, 4));
+        assert_eq!(device.slow(FlashOp::Program, Cause::Host), 0);
+        device.serve(Op::Read, 0, 16);
+        let read: Vec<u64> = (0..16).map(|index| device.media.read_token(index)).collect();
+        assert_eq!(read[3..9], [small + 3, small + 4, small + 5, small + 6, small + 7, 0]);
+        assert_eq!((read[0], read[1], read[9..].to_vec()), (small, first, vec![over, over + 1, 0, 0, 0, 0, 0]));
+        // From the middle of one page to the middle of another.
+        device.serve(Op::Write, 2, 4);
+        let across = device.media.written_token(0);
         device.serve(Op::Read, 0, 8);
         let read: Vec<u64> = (0..8).map(|index| device.media.read_token(index)).collect();
-        let expected = [small, over, over + 1, small + 3, small + 4, small + 5, small + 6, small + 7];
-        assert_eq!(read, expected);
-        assert_eq!(device.chang.tier.hash.used(), 1);
+        assert_eq!(read[..2], [small, first]);
+        assert_eq!(read[2..], [across, across + 1, across + 2, across + 3, small + 6, small + 7]);
     }
 }

@@ -7,10 +7,11 @@ use crate::region::chains::Victims;
 crate::choices! {
     /// What the hash table's keys stand for.
     pub enum Key {
+        /// As many sectors as a fast page has, or a slow page if that is smaller. What a write leaves of one is read, and written
+        /// with it.
+        Page = "page",
         /// A host sector of 512 bytes.
         Sector = "sector",
-        /// As many sectors as a fast page has; small writes of other sizes or places go to the slow region.
-        Page = "page",
     }
 }
 
@@ -38,8 +39,8 @@ crate::parameters! {
         pub throttle: bool = true;
         /// Entries of the hash table; 0: half as many as the fast region has pages (H_n, section 3.3).
         pub hash_entries: u32 = 0, in 0..=67_108_864;
-        /// What an entry stands for (sections 4.2 and 5.4 differ).
-        pub hash_key: Key = Key::Sector;
+        /// What an entry stands for (table 3 and section 4.2; section 5.4 differs).
+        pub hash_key: Key = Key::Page;
         /// How collisions are resolved (section 5.4).
         pub hash_probing: Probing = Probing::Linear;
         /// Buckets tried for a key (section 5.4).

@@ -1,6 +1,6 @@
 //! The fast tier: what the circular log, the hash table and the counts per slow page know together (Chang 2010 §3.3).
 //!
-//! Units are disk sectors, or fast pages where the table's keys are. A unit whose entry is regular has its valid copy
+//! Units are fast pages, or disk sectors where the table's keys are. A unit whose entry is regular has its valid copy
 //! here, whatever the slow region holds; the hash table comes before the block map.
 
 use serde::{Deserialize, Serialize};
@@ -50,11 +50,12 @@ impl Tier {
         let (fast, slow) = (shape.regions[0].geometry, shape.regions[shape.regions.len() - 1].geometry);
         let unit_sectors = match parameters.hash_key {
             Key::Sector => 1,
-            Key::Page => fast.page_sectors(),
+            Key::Page => fast.page_sectors().min(slow.page_sectors()),
         };
-        if slow.page_sectors() % unit_sectors != 0 {
+        if fast.page_sectors() % unit_sectors != 0 || slow.page_sectors() % unit_sectors != 0 {
             return Err(format!(
-                "hash_key=page takes slow pages of a multiple of the fast page's {} bytes, not {}",
+                "hash_key=page takes pages of which the larger is a multiple of the smaller, not {} and {} bytes; \
+                 hash_key=sector takes any",
                 fast.page_bytes, slow.page_bytes
             ));
         }
@@ -135,7 +136,13 @@ impl Tier {
 
     /// Reads the page of a slot unless it was the last page read; returns it and the slot's first sector in it.
     #[inline]
-    fn fetch<M: Media>(&self, media: &mut M, slot: u32, cause: Cause, last: &mut LastRead<M::Data>) -> (M::Data, u32) {
+    pub fn fetch<M: Media>(
+        &self,
+        media: &mut M,
+        slot: u32,
+        cause: Cause,
+        last: &mut LastRead<M::Data>,
+    ) -> (M::Data, u32) {
         let (data, position) = self.slots.read(media, self.region, slot, cause, last);
         (data, position * self.unit_sectors)
     }

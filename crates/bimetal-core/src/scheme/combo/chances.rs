@@ -123,8 +123,8 @@ impl Chances {
     #[inline]
     pub fn exhausted(&self, state: State) -> bool {
         let (used, chances) = (state.used(), self.chances);
-        // With one chance, half-way is at once.
-        used >= chances || self.settings.early_migration && chances > 1 && used == chances / 2 && !state.is_warm()
+        // W_(N/2), as printed: with one chance that is W_0.
+        used >= chances || self.settings.early_migration && used == chances / 2 && !state.is_warm()
     }
 
     /// A unit has entered the warm set of its state.
@@ -191,7 +191,7 @@ fn next_chances(chances: u32, ratios: &[Option<f64>], settings: &ChanceSettings)
     let window = (last + 1).saturating_sub(settings.window as usize)..=last;
     let mut judged = ratios[window].iter().flatten().peekable();
     if judged.peek().is_some() && judged.all(|&ratio| ratio < settings.low) {
-        return (chances - 1).max(1);
+        return chances.saturating_sub(1);
     }
     chances
 }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_limits_and_ignores_small_sets() {
-        assert_eq!(next(&[0.1, 0.1]), 1);
+        assert_eq!((next(&[0.1, 0.1]), next(&[0.1]), next(&[0.5]), next(&[0.8])), (0, 0, 0, 1));
         assert_eq!(next(&[0.9; SETS]), CHANCES_MAX);
         assert_eq!(next_chances(2, &[Some(0.0), None, None], &SETTINGS), 2, "nothing is known of the window");
         assert_eq!(next_chances(2, &[Some(0.9), Some(0.1), None], &SETTINGS), 1);
@@ -258,7 +258,9 @@ mod tests {
             assert_eq!((state.is_warm(), state.is_updated()), (warm, false));
             laps
         };
-        for (start, early, cold, warm) in [(4, true, 2, 4), (5, true, 2, 5), (5, false, 5, 5), (1, true, 1, 1)] {
+        for (start, early, cold, warm) in
+            [(4, true, 2, 4), (5, true, 2, 5), (5, false, 5, 5), (1, true, 0, 1), (0, true, 0, 0)]
+        {
             let chances = fixed(start, early);
             assert_eq!((laps(&chances, false), laps(&chances, true)), (cold, warm), "{start} chances");
         }

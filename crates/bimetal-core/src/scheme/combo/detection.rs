@@ -31,7 +31,8 @@ pub struct DetectionSettings {
     pub high: f64,
 }
 
-/// The hotness threshold starts at the pages of a unit, changes by a quarter, and stays within so many times less or more.
+/// The hotness threshold starts at twice the pages of a unit, which is what one rewrite of all of it counts, changes by a quarter,
+/// and stays within so many times less or more than a unit's pages.
 const THRESHOLD_RANGE: u32 = 8;
 
 /// Writes that a page's counter must exceed.
@@ -65,9 +66,9 @@ pub struct Detection {
     units: Vec<UnitHeat>,
     /// Two bits for each page: writes there by the host.
     pages: Table<u64>,
-    /// Pages of a unit, and the hotness threshold of units (δ), which starts there.
     #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
+    /// The hotness threshold of units: δ.
     threshold: u32,
     /// Hot units that were updated in the log in this period, and those that left it without.
     hits: u32,
@@ -93,7 +94,7 @@ impl Detection {
             units: vec![UnitHeat::default(); units as usize],
             pages: vec![0; words as usize].into(),
             unit_pages,
-            threshold: unit_pages,
+            threshold: unit_pages.saturating_mul(2),
             hits: 0,
             misses: 0,
             declared: 0,
@@ -253,10 +254,10 @@ mod tests {
     #[test]
     fn a_unit_is_hot_once_it_is_written_more_than_the_threshold() {
         let mut detection = detection(Granularity::Unit);
-        assert_eq!((detection.group(), detection.threshold()), (16, Some(8)));
-        // Two pages of unit 1, twice each: 1 + 1 + 2 + 2, and again.
-        for (page, replaces) in [(8, false), (9, false), (8, true), (9, true), (8, true)] {
-            detection.note_slow_write(page, replaces);
+        assert_eq!((detection.group(), detection.threshold()), (16, Some(16)));
+        // All of unit 1 once more: as much as the threshold.
+        for page in 8..16 {
+            detection.note_slow_write(page, true);
             assert!(!detection.is_hot(1));
         }
         detection.note_slow_write(15, true);
@@ -280,7 +281,7 @@ mod tests {
         assert!(!detection.is_hot(0));
         heat(&mut detection, 2);
         detection.decay();
-        assert!(detection.is_hot(2), "5 of 10");
+        assert!(detection.is_hot(2), "9 of 18");
         detection.decay();
         assert!(!detection.is_hot(2));
         assert_eq!(detection.misses, 2);
@@ -299,7 +300,7 @@ mod tests {
         }
         assert_eq!((detection.hits, detection.misses, detection.totals()), (3, 7, (10, 3)));
         detection.adapt();
-        assert_eq!(detection.threshold, 8, "neither too low nor quite high");
+        assert_eq!(detection.threshold, 16, "neither too low nor quite high");
         let after = |hits, misses, threshold| {
             let mut changed = Detection { hits, misses, threshold, ..self::detection(Granularity::Unit) };
             changed.adapt();

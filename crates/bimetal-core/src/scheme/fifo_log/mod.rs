@@ -46,6 +46,16 @@ pub trait Admission: std::fmt::Debug + Send + Serialize {
     fn threshold_bytes(&self) -> u64;
 }
 
+crate::choices! {
+    /// What `Cycle_Time` counts.
+    pub enum CycleTime {
+        /// Laps of this copy of a page: the host's next write to it starts at 0 (section 4.2 and Algorithm 2).
+        Laps = "laps",
+        /// Laps and writes of the host, the first one included, until the page goes down: the laboratory's program.
+        LapsAndWrites = "laps_and_writes",
+    }
+}
+
 /// What the schemes have in common to set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct FifoLogSettings {
@@ -53,6 +63,10 @@ pub struct FifoLogSettings {
     pub free_blocks: u32,
     /// How often a page goes round before it goes down.
     pub max_cycle_time: u8,
+    /// What is counted up to there.
+    pub cycle_time: CycleTime,
+    /// Whether pages go round while both regions are worn alike.
+    pub laps_at_equal_wear: bool,
     /// How wear is compared.
     pub wear_compare: WearCompare,
     /// Erased blocks of a die of the slow region at or below which it is collected.
@@ -200,9 +214,22 @@ impl<A: Admission> FifoLog<A> {
         let (per_page, unit_sectors) = (self.tiers.fast.units_per_page(), self.tiers.fast.unit_sectors());
         while let Some(piece) = run.take(per_page, unit_sectors) {
             let page = self.next_page(media);
-            let slot = self.tiers.fast.slots().first_slot(page) as usize;
-            self.cycles[slot..slot + piece.count as usize].fill(0);
+            for (unit, slot) in (piece.unit..piece.unit + piece.count).zip(self.tiers.fast.slots().first_slot(page)..) {
+                self.cycles[slot as usize] = self.cycles_of_written(unit);
+            }
             self.tiers.write_fast(media, &piece, page, Cause::Host);
+        }
+    }
+
+    /// `Cycle_Time` of a unit that the host is about to write to the log.
+    #[inline]
+    fn cycles_of_written(&self, unit: u32) -> u8 {
+        match self.settings.cycle_time {
+            CycleTime::Laps => 0,
+            CycleTime::LapsAndWrites => {
+                let before = self.tiers.slot(unit).map_or(0, |old| self.cycles[old as usize]);
+                self.settings.max_cycle_time.min(before.saturating_add(1))
+            }
         }
     }
 
@@ -275,8 +302,10 @@ impl<A: Admission> FifoLog<A> {
         }
         let to = self.take_page();
         let (cycles, tail_units) = (&mut self.cycles, &mut self.counts.tail_units);
+        let most = self.settings.max_cycle_time;
         self.tiers.move_survivor(survivors, page, to, |old, new| {
-            cycles[new as usize] = cycles[old as usize] + 1;
+            // A unit that was due goes along with one of its page that was not.
+            cycles[new as usize] = most.min(cycles[old as usize] + 1);
             *tail_units += 1;
         });
         self.counts.copied_back_pages += 1;
@@ -286,7 +315,8 @@ impl<A: Admission> FifoLog<A> {
     #[inline]
     fn goes_down(&self) -> GoesDown {
         let most = self.settings.max_cycle_time;
-        GoesDown { is_worn: most > 0 && self.wear_order().is_gt(), most }
+        let is_worn = |order: Ordering| if self.settings.laps_at_equal_wear { order.is_gt() } else { order.is_ge() };
+        GoesDown { is_worn: most > 0 && is_worn(self.wear_order()), most }
     }
 
     /// Relative wear of the fast region against that of the slow one.

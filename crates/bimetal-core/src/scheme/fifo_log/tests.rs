@@ -101,6 +101,41 @@ fn an_updated_page_starts_again() {
     assert_eq!(device.scheme.counts.demoted_units, 0, "twelve laps");
 }
 
+/// The laboratory's program counts the host's writes to a page, too.
+#[test]
+fn writes_count_if_they_are_to() {
+    let mut device = Device::new(&[("cycle_time", "laps_and_writes"), ("max_cycle_time", "2"), ("free_blocks", "2")]);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        device.serve(Op::Write, 0, 8);
+        seen.extend(device.cycles(0));
+    }
+    assert_eq!(seen, [1, 2, 2, 2]);
+    device.serve(Op::Write, 48, 8);
+    let mut hot = [16, 24, 32, 40].into_iter().cycle();
+    while device.cycles(0).is_some() {
+        device.serve(Op::Write, hot.next().unwrap(), 8);
+    }
+    assert_eq!(device.cycles(12), Some(1), "what was written once was behind it");
+    assert_eq!((device.scheme.counts.copied_back_pages, device.scheme.counts.demoted_units), (0, 2));
+    device.serve(Op::Write, 0, 8);
+    assert_eq!(device.cycles(0), Some(1), "it went down in between");
+}
+
+#[test]
+fn alike_worn_regions_send_pages_round_or_down() {
+    for rounds in [true, false] {
+        let mut device = Device::new(&[("laps_at_equal_wear", &rounds.to_string()), ("free_blocks", "2")]);
+        device.serve(Op::Write, 0, 8);
+        for hot in [16, 24, 32, 40].into_iter().cycle().take(40) {
+            device.serve(Op::Write, hot, 8);
+        }
+        assert!(device.scheme.wear_order().is_eq());
+        assert_eq!(device.scheme.counts.copied_back_pages > 0, rounds);
+        assert_eq!(device.scheme.counts.worn_units > 0, !rounds);
+    }
+}
+
 #[test]
 fn the_more_worn_log_sends_valid_pages_down_at_once() {
     // 80 erases of 8 blocks that last ten times as long are one cycle of the slow region.

@@ -10,7 +10,7 @@ use crate::request::Request;
 /// The stream of the last request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SequentialDetector {
-    /// Sectors from which on a stream is sequential; 0: none is.
+    /// Sectors beyond which a stream is sequential; 0: none is.
     #[serde(with = "crate::save::fixed")]
     unit_sectors: u64,
     /// Where the stream goes on.
@@ -19,7 +19,7 @@ pub struct SequentialDetector {
 }
 
 impl SequentialDetector {
-    /// Streams of at least `unit_bytes` bytes are sequential; none is if that is 0.
+    /// Streams of more than `unit_bytes` bytes are sequential ("greater than 128KB", section 5); none is if that is 0.
     pub fn new(unit_bytes: u64) -> Self {
         // No request begins at the last sector that a number can express.
         Self { unit_sectors: unit_bytes.div_ceil(512), next_sector: u64::MAX, sectors: 0 }
@@ -33,7 +33,7 @@ impl SequentialDetector {
         }
         self.sectors += u64::from(request.sectors);
         self.next_sector = request.end();
-        self.unit_sectors > 0 && self.sectors >= self.unit_sectors
+        self.unit_sectors > 0 && self.sectors > self.unit_sectors
     }
 }
 
@@ -48,9 +48,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_sequential_from_its_unit_on() {
+    fn a_stream_is_sequential_beyond_its_unit() {
         let mut detector = SequentialDetector::new(128 << 10);
-        let stream = [(1000, 128), (1128, 127), (1255, 1), (1256, 8), (1265, 8), (0, 255), (300, 256), (556, 1)];
+        let stream = [(1000, 128), (1128, 128), (1256, 1), (1257, 8), (1266, 8), (0, 256), (300, 257), (557, 1)];
         assert_eq!(
             sequential(&mut detector, &stream),
             [false, false, true, true, false, false, true, true],
@@ -61,6 +61,6 @@ mod tests {
     #[test]
     fn without_a_unit_nothing_is_sequential() {
         assert_eq!(sequential(&mut SequentialDetector::new(0), &[(0, 4096), (4096, 4096)]), [false, false]);
-        assert_eq!(sequential(&mut SequentialDetector::new(4096), &[(0, 7), (9, 8)]), [false, true]);
+        assert_eq!(sequential(&mut SequentialDetector::new(4096), &[(0, 8), (10, 9)]), [false, true]);
     }
 }

@@ -1,6 +1,6 @@
 //! The family of flash caches: OP-FCL and its two rivals (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
-use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit};
+use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, Rates};
 use crate::model::cleaning::VictimUtilisation;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -13,7 +13,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     source: "Oh, Choi, Lee, Noh, FAST 2012",
     regions: Regions::FlashOverDisk,
     parameters: Family::specs,
-    version: 4,
+    version: 5,
 };
 
 presets! {
@@ -46,7 +46,7 @@ presets! {
         summary: "flash cache over disks, of fixed size: one LRU order of clean and dirty pages"
     }
     without [
-        "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "curve", "sample_rate", "victim",
+        "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "rates", "curve", "sample_rate", "victim",
         "resize_pages", "keep_clean"
     ],
     |shape, family| -> FlashCache { FlashCache::with(shape, family.settings_of(family.cache_percent, None)) }
@@ -64,8 +64,10 @@ crate::parameters! {
         pub initial_read_percent: f64 = 50.0, in 0.0..=100.0;
         /// Segment of the hit-rate curves and step of the sizes; between 1/256 and 1/16 of the flash.
         pub segment_bytes: ByteSize = ByteSize(256 << 20), in ByteSize(4096)..=ByteSize(1 << 40);
-        /// Share of a period's counts that counts in the next one too; the authors' code halves.
-        pub curve_keep: f64 = 0.0, in 0.0..=0.99;
+        /// Share of a period's counts that counts in the next one too: the authors' code halves; the paper does not say.
+        pub curve_keep: f64 = 0.5, in 0.0..=0.99;
+        /// Over what time the rates are measured at which both caches serve: IO_R and IO_W of equation 6; the paper does not say.
+        pub rates: Rates = Rates::Total;
         /// Whether hit-rate curves are measured from all pages or from a sample.
         pub curve: Curve = Curve::Exact;
         /// Share of the pages in the sample.
@@ -80,7 +82,7 @@ crate::parameters! {
         pub period: u32 = 65_536, in 1..=1_000_000_000;
         /// What a period counts.
         pub period_unit: PeriodUnit = PeriodUnit::Requests;
-        /// Length from which on requests that follow each other go past the cache; 0: never.
+        /// Length beyond which requests that follow each other go past the cache; 0: never.
         pub sequential_unit: ByteSize = ByteSize(128 << 10);
         /// Dirty pages that are destaged together, at most; less on a small device.
         pub destage_group: u32 = 128, in 1..=256;
@@ -114,6 +116,7 @@ impl Family {
             read_percent: self.initial_read_percent,
             segment_bytes: self.segment_bytes,
             curve_keep: self.curve_keep,
+            rates: self.rates,
             sample_rate: self.curve.share(self.sample_rate),
             victim: self.victim,
             resize_pages: self.resize_pages,

@@ -36,7 +36,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 pub use settings::{CacheSettings, Partitioning, PeriodUnit};
-pub use tracker::Curve;
+pub use tracker::{Curve, Rates};
 
 use self::detector::SequentialDetector;
 use self::mapping::{Layout, Mapping, Sectors, data_pages};
@@ -288,7 +288,7 @@ impl FlashCache {
         }
         if let Capacity::Partitioned(caches) = &mut self.capacity {
             if ends {
-                caches.resizer.choose(&caches.tracker);
+                caches.resizer.choose(&caches.tracker, caches.settings.rates);
                 caches.tracker.end_period(caches.settings.curve_keep);
             }
             caches.resizer.advance();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::replacer::Kind;
-use super::tracker::WorkloadTracker;
+use super::tracker::{Rates, WorkloadTracker};
 use crate::model::opfcl::{CacheCost, CacheLoad, Partition};
 
 /// Pages of both caches.
@@ -81,8 +81,8 @@ impl Resizer {
     }
 
     /// Chooses anew by what was tracked in the period that ends.
-    pub fn choose(&mut self, tracker: &WorkloadTracker) {
-        let Some(write_cache_share) = tracker.write_cache_share() else { return };
+    pub fn choose(&mut self, tracker: &WorkloadTracker, rates: Rates) {
+        let Some(write_cache_share) = tracker.write_cache_share(rates) else { return };
         let load = CacheLoad {
             read_hits: |pages| tracker.read_hits(pages),
             write_hits: |pages| tracker.write_hits(pages),
@@ -163,7 +163,7 @@ mod tests {
     fn sizes_follow_the_load() {
         let mut resizer = resizer(true);
         assert_eq!((resizer.limit(Kind::Clean), resizer.limit(Kind::Dirty)), (400, 400));
-        resizer.choose(&tracker());
+        resizer.choose(&tracker(), Rates::Total);
         // 650 pages are used. Of a segment of 63 pages, all are taken to be worth as much.
         let targets = resizer.targets;
         assert_eq!((resizer.chosen().utilisation, targets.read + targets.write), (0.75, 750));
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_given_utilisation_stays() {
         let mut resizer = resizer(false);
-        resizer.choose(&tracker());
+        resizer.choose(&tracker(), Rates::Total);
         assert_eq!((resizer.chosen().utilisation, resizer.targets.read + resizer.targets.write), (0.8, 800));
         assert!(resizer.targets.read < 400);
     }
@@ -192,12 +192,12 @@ mod tests {
         let mut resizer = resizer(true);
         let mut only_reads = WorkloadTracker::new(1000, 16, 1.0);
         (0..10_000).for_each(|use_| only_reads.read(use_ % 930));
-        resizer.choose(&only_reads);
+        resizer.choose(&only_reads, Rates::Total);
         assert_eq!((resizer.chosen().read_share, resizer.targets.write), (1.0, 10));
         assert!(resizer.targets.read + 10 <= 960);
         // A period of sequential requests tells nothing: all stays.
         let before = resizer.targets;
-        resizer.choose(&WorkloadTracker::new(1000, 16, 1.0));
+        resizer.choose(&WorkloadTracker::new(1000, 16, 1.0), Rates::Total);
         assert_eq!(resizer.targets, before);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tracker::Rates;
 use crate::model::cleaning::VictimUtilisation;
 use crate::units::ByteSize;
 
@@ -20,7 +21,7 @@ crate::choices! {
 pub struct CacheSettings {
     /// Share of the flash that holds data, in percent; the first where the cost model chooses it.
     pub cache_percent: f64,
-    /// Length from which on a stream of requests is sequential; 0: none is.
+    /// Length beyond which a stream of requests is sequential; 0: none is.
     pub sequential_unit: ByteSize,
     /// Dirty pages that are destaged together, at most.
     pub destage_group: u32,
@@ -49,6 +50,8 @@ pub struct Partitioning {
     pub segment_bytes: ByteSize,
     /// What is kept of the counts of past periods.
     pub curve_keep: f64,
+    /// Over what time the rates of both caches are measured.
+    pub rates: Rates,
     /// Share of the pages that is tracked.
     pub sample_rate: f64,
     /// How full victims of collection are taken to be.

@@ -30,6 +30,16 @@ impl Curve {
     }
 }
 
+crate::choices! {
+    /// Over what time the rates are measured at which the two caches serve: `IO_R` and `IO_W` of equation 6.
+    pub enum Rates {
+        /// All of it, as in the authors' program.
+        Total = "total",
+        /// The period, and what is kept of those before it, as hits are.
+        Period = "period",
+    }
+}
+
 /// The order of pages that were read and not written.
 const READ: usize = 0;
 
@@ -45,6 +55,8 @@ pub struct WorkloadTracker {
     write_cache: HitCurve,
     /// Reads among the hits of `write_cache`.
     read_hits_of_write_cache: HitCurve,
+    /// Pages that either cache has served so far: of reads, and of writes.
+    served: [u64; 2],
 }
 
 impl WorkloadTracker {
@@ -56,6 +68,7 @@ impl WorkloadTracker {
             read_cache: curve.clone(),
             write_cache: curve.clone(),
             read_hits_of_write_cache: curve,
+            served: [0; 2],
         }
     }
 
@@ -68,6 +81,7 @@ impl WorkloadTracker {
     #[inline]
     pub fn read(&mut self, page: u32) {
         let (order, touch) = self.orders.touch_in(page, |order| order.unwrap_or(READ));
+        self.served[order] = self.served[order].saturating_add(1);
         if order == READ {
             count(&mut self.read_cache, touch);
         } else {
@@ -81,6 +95,7 @@ impl WorkloadTracker {
     /// The host writes a page.
     #[inline]
     pub fn write(&mut self, page: u32) {
+        self.served[WRITTEN] = self.served[WRITTEN].saturating_add(1);
         count(&mut self.write_cache, self.orders.touch_in(page, |_| WRITTEN).1);
     }
 
@@ -100,10 +115,14 @@ impl WorkloadTracker {
         if hits > 0.0 { self.read_hits_of_write_cache.hits_below(pages) / hits } else { 0.0 }
     }
 
-    /// `IO_W`: share of the pages that the write cache serves; none if nothing was counted.
-    pub fn write_cache_share(&self) -> Option<f64> {
+    /// `IO_W`: share of the pages that the write cache serves; none if nothing was counted in the period.
+    pub fn write_cache_share(&self, rates: Rates) -> Option<f64> {
         let (read, written) = (self.read_cache.references(), self.write_cache.references());
-        (read + written > 0.0).then(|| written / (read + written))
+        let [all_read, all_written] = self.served.map(|pages| pages as f64);
+        (read + written > 0.0).then(|| match rates {
+            Rates::Total => all_written / (all_read + all_written),
+            Rates::Period => written / (read + written),
+        })
     }
 
     /// Ends a period: of its counts the share `keep` goes on to count.
@@ -153,13 +172,13 @@ mod tests {
     #[test]
     fn reads_of_written_pages_count_for_the_write_cache() {
         let mut tracker = WorkloadTracker::new(8, 4, 1.0);
-        assert_eq!(tracker.write_cache_share(), None);
+        assert_eq!(tracker.write_cache_share(Rates::Total), None);
         tracker.write(1);
         tracker.read(1);
         tracker.read(2);
         tracker.read(3);
         tracker.read(2);
-        assert_eq!(tracker.write_cache_share(), Some(0.4));
+        assert_eq!([Rates::Total, Rates::Period].map(|rates| tracker.write_cache_share(rates)), [Some(0.4); 2]);
         // Page 2 came back behind one other: two pages, a segment, hold it.
         assert_eq!([1.0, 2.0, 8.0].map(|pages| tracker.read_hits(pages)), [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0]);
         assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (0.5, 1.0));
@@ -174,9 +193,11 @@ mod tests {
         tracker.write(1);
         tracker.read(2);
         tracker.end_period(0.0);
-        assert_eq!((tracker.write_cache_share(), tracker.read_hits(8.0)), (None, 0.0));
+        assert_eq!((tracker.write_cache_share(Rates::Period), tracker.read_hits(8.0)), (None, 0.0));
         tracker.read(1);
         tracker.read(2);
+        assert_eq!(tracker.write_cache_share(Rates::Period), Some(0.5));
+        assert_eq!(tracker.write_cache_share(Rates::Total), Some(0.4), "of all five");
         assert_eq!((tracker.read_hits(8.0), tracker.write_hits(8.0)), (1.0, 1.0), "orders outlive periods");
     }
 }
