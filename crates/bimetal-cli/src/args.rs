@@ -15,19 +15,26 @@ use bimetal_study::arrivals;
 use bimetal_study::ranking::{ORDERS, Sort};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 pub use live::{
     BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, LogLevel, PlaceArgs, ServeArgs,
     StatArgs,
 };
 pub use sweep::SweepArgs;
 
-/// Design, measure and run hybrid flash storage: a little fast, durable flash in front of much slow, cheap flash.
+/// Design, measure and run hybrid flash storage: a small, fast, durable tier in front of a large, slow, cheap one.
 #[derive(Debug, Parser)]
-#[command(name = "bimetal", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "bimetal", version = VERSION, after_help = EXAMPLES)]
 pub struct Cli {
+    /// Say nothing on the standard error but warnings and errors: no progress, no notes
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// Of this package, and the commit that it was built from if that is known.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("BIMETAL_COMMIT"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,6 +87,23 @@ pub enum Command {
     List(ListArgs),
     /// Show the JSON schema of what a command writes with `--json`: every field with its type and meaning
     Schema(SchemaArgs),
+    /// Print what makes a shell complete the commands and options of `bimetal`
+    Completions(CompletionsArgs),
+    /// Write the manual pages of all commands into a folder
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// A folder; it is made if it is not there, and pages in it are replaced
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
 }
 
 /// Which requests.

@@ -14,6 +14,7 @@ mod compare;
 mod convert;
 mod copy;
 mod create;
+mod defaults;
 mod details;
 mod drives;
 mod dump;
@@ -22,6 +23,8 @@ mod figures;
 mod generate;
 mod header;
 mod list;
+mod manual;
+mod messages;
 mod output;
 mod paper;
 mod profile;
@@ -40,24 +43,32 @@ mod stat;
 mod sweep;
 mod table;
 
-use std::io::Write;
-
-use anstyle::{AnsiColor, Style};
 use bimetal_study::number;
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use args::{Benchmark, Cli, Command};
 use failure::Failure;
+use messages::{inform, warn};
 pub use program::Program;
 
 /// Runs the command that the arguments of the process ask for.
 fn run() -> Result<(), Failure> {
-    let cli = match Cli::try_parse() {
+    let (arguments, added) = defaults::arguments(&Cli::command())?;
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
+        // Whoever asks for nothing is shown what there is to ask for.
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return output::print(&error.render().ansi().to_string());
+        }
         Err(error) if error.use_stderr() => return Err(Failure::command_line(&error)),
         // Help and version.
         Err(shown) => return Ok(shown.print()?),
     };
+    if cli.quiet {
+        messages::be_quiet();
+    }
+    added.iter().for_each(|options| inform(options));
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),
@@ -78,23 +89,8 @@ fn run() -> Result<(), Failure> {
             Benchmark::Nbd(args) => bench::nbd(&args),
         },
         Command::List(args) => list::run(&args),
+        Command::Completions(args) => manual::completions(args.shell),
+        Command::Man(args) => manual::pages(&args.folder),
         Command::Schema(args) => output::print(&schema::text(&args.output)?),
     }
-}
-
-/// Warns of what a user should know before trusting a result.
-fn warn(text: &str) {
-    say("warning", AnsiColor::Yellow, text);
-}
-
-/// Says what was done.
-fn inform(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
-}
-
-/// One line on the standard error; nobody listening there is no reason to fail.
-fn say(kind: &str, color: AnsiColor, text: &str) {
-    let style = Style::new().bold().fg_color(Some(color.into()));
-    let line = text.replace('\n', "; ");
-    let _ = writeln!(anstream::stderr().lock(), "{style}{kind}:{style:#} {line}");
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anstyle::AnsiColor;
 use bimetal_core::registry::RegistryError;
 use bimetal_core::scheme::{ParameterSet, SchemeSpec, Shape};
 use bimetal_core::trace::Format;
@@ -11,7 +10,7 @@ use bimetal_core::{scheme, trace, workload};
 use bimetal_live::store::{self, StoredScheme};
 
 use crate::failure::Failure;
-use crate::{run, say};
+use crate::{messages, run};
 
 /// A program with all commands of `bimetal`, and with the schemes, trace formats and workloads that it is given beside the built-in
 /// ones. They are listed after those, in the order in which they are given.
@@ -89,7 +88,7 @@ impl Program {
         match self.register().map_err(Failure::failed).and_then(|()| run()) {
             Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
             Err(Failure::Message { status, text }) => {
-                say("error", AnsiColor::Red, &text);
+                messages::error(&text);
                 ExitCode::from(status)
             }
         }

@@ -11,21 +11,24 @@ use bimetal_study::drives;
 use bimetal_study::sweep::schedule;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::messages::is_quiet;
+
 /// One bar for each scheme.
 pub struct Bars {
     bars: Vec<ProgressBar>,
 }
 
 impl Bars {
-    /// Bars that end at `requests`; none off a terminal.
+    /// Bars that end at `requests`; none off a terminal, and with `--quiet`.
     pub fn new(runs: &[Resolved], requests: u64) -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !is_shown() {
             return Self { bars: Vec::new() };
         }
         let all = MultiProgress::new();
         let name_width = runs.iter().map(|run| run.device.scheme.len()).max().unwrap_or(0);
+        let style = style("{msg} {bar:40} {human_pos:>12} of {human_len} requests");
         let bar = |run: &Resolved| {
-            let bar = all.add(ProgressBar::new(requests).with_style(style()));
+            let bar = all.add(ProgressBar::new(requests).with_style(style.clone()));
             bar.set_message(format!("{:name_width$}", run.device.scheme));
             bar
         };
@@ -33,8 +36,18 @@ impl Bars {
     }
 }
 
-fn style() -> ProgressStyle {
-    let template = "{msg} {bar:40} {human_pos:>12} of {human_len} requests";
+/// Whether somebody looks at progress.
+fn is_shown() -> bool {
+    std::io::stderr().is_terminal() && !is_quiet()
+}
+
+/// A bar that ends at `length`; hidden if nobody looks.
+fn bar(length: u64, template: &str) -> ProgressBar {
+    let bar = if is_shown() { ProgressBar::new(length) } else { ProgressBar::hidden() };
+    bar.with_style(style(template))
+}
+
+fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
@@ -59,11 +72,10 @@ pub struct PaperBar {
 }
 
 impl PaperBar {
-    /// Hidden off a terminal.
+    /// Hidden off a terminal, and with `--quiet`.
     pub fn new() -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{msg:28} {bar:40} {pos:>3} of {len} replays, {elapsed}");
-        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+        let bar = bar(0, "{msg:28} {bar:40} {pos:>3} of {len} replays, {elapsed}");
+        Self { bar }
     }
 }
 
@@ -95,13 +107,12 @@ pub struct SweepBar {
 const POINT_PARTS: f64 = 1e6;
 
 impl SweepBar {
-    /// Hidden off a terminal.
+    /// Hidden off a terminal, and with `--quiet`.
     pub fn new(points: usize) -> Self {
         let count = whole(points as f64 * POINT_PARTS);
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(count) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:40} {percent:>3} % of {msg}, {elapsed}, {eta} left");
+        let bar = bar(count, "{bar:40} {percent:>3} % of {msg}, {elapsed}, {eta} left");
         bar.set_message(format!("{points} points"));
-        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+        Self { bar }
     }
 }
 
@@ -130,11 +141,10 @@ pub struct ReadBar {
 }
 
 impl ReadBar {
-    /// Hidden off a terminal.
+    /// Hidden off a terminal, and with `--quiet`.
     pub fn new() -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("reading {bar:40} {binary_bytes:>12} of {binary_total_bytes}");
-        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+        let bar = bar(0, "reading {bar:40} {binary_bytes:>12} of {binary_total_bytes}");
+        Self { bar }
     }
 
     /// So many bytes of all.
@@ -156,12 +166,10 @@ pub struct CopyBar {
 }
 
 impl CopyBar {
-    /// Hidden off a terminal.
+    /// Hidden off a terminal, and with `--quiet`.
     pub fn new(bytes: u64) -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(bytes) } else { ProgressBar::hidden() };
-        let template = "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left";
-        let style = ProgressStyle::with_template(template);
-        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+        let bar = bar(bytes, "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left");
+        Self { bar }
     }
 
     /// Advances the bar by a number of bytes.
@@ -182,11 +190,10 @@ pub struct StepBar {
 }
 
 impl StepBar {
-    /// Hidden off a terminal.
+    /// Hidden off a terminal, and with `--quiet`.
     pub fn new(steps: u64) -> Self {
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(steps) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{msg:54} {bar:24} {pos:>3} of {len}, {elapsed}");
-        Self { bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())) }
+        let bar = bar(steps, "{msg:54} {bar:24} {pos:>3} of {len}, {elapsed}");
+        Self { bar }
     }
 
     /// What is done now.

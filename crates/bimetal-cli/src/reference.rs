@@ -96,7 +96,10 @@ fn command(command: &Command, level: usize) -> String {
     for (heading, args) in headings {
         text += &options(heading, &args);
     }
-    command.get_subcommands().fold(text, |text, sub| text + &self::command(sub, level + 1))
+    command
+        .get_subcommands()
+        .filter(|sub| sub.get_name() != "help")
+        .fold(text, |text, sub| text + &self::command(sub, level + 1))
 }
 
 #[test]
@@ -108,14 +111,15 @@ fn the_reference_of_the_command_line_is_that_of_the_code() {
         "# Command line\n\n{about}. This page is what `--help` says of each command.\n\n```text\n{}\n```\n\n| command | |\n|---|---|\n",
         cli.get_after_help().map(ToString::to_string).unwrap_or_default()
     );
-    for sub in cli.get_subcommands() {
+    let subcommands = || cli.get_subcommands().filter(|command| command.get_name() != "help");
+    for sub in subcommands() {
         let name = sub.get_name();
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
         text += &row(&[format!("[`{name}`](#bimetal-{name})"), cell(&about)]);
     }
     text += "\nThe exit status is 0 if all went well, 1 if the work failed, 2 if what was asked for cannot be. Data go to the\n\
              standard output, everything else to the standard error.\n";
-    for sub in cli.get_subcommands() {
+    for sub in subcommands() {
         text += &command(sub, 2);
     }
     hold(&docs().join("reference/cli.md"), &text);

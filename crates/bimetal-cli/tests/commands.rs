@@ -116,11 +116,82 @@ fn a_closed_pipe_ends_quietly() {
 #[test]
 fn help_and_version_are_output() {
     let bench = Bench::new();
-    assert!(bench.succeed(&["--version"]).stdout.starts_with("bimetal "));
+    let version = bench.succeed(&["--version"]).stdout;
+    assert!(version.starts_with(concat!("bimetal ", env!("CARGO_PKG_VERSION"))), "{version}");
     for command in ["compare", "replay", "profile", "convert", "generate", "list"] {
-        assert!(bench.succeed(&[command, "--help"]).stdout.contains("Usage: bimetal"));
+        let help = bench.succeed(&[command, "--help"]).stdout;
+        assert!(help.contains(&format!("Usage: bimetal {command}")), "{help}");
+        assert_eq!(bench.succeed(&["help", command]).stdout, help);
         assert!(bench.succeed(&["--help"]).stdout.contains(command));
     }
+    // Whoever asks for nothing is shown what there is.
+    let help = bench.succeed(&[]);
+    assert!(help.stdout.contains("Usage: bimetal") && help.stderr.is_empty(), "{help:?}");
+    assert!(bench.succeed(&["bench"]).stdout.contains("Usage: bimetal bench"));
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bench.succeed(&["completions", shell]).stdout;
+        assert!(script.contains("compare") && script.contains("curve-points"), "{shell}: {script}");
+    }
+    bench.fail(&["completions", "cmd"], 2, &["cmd"]);
+    let noted = bench.succeed(&["man", "pages"]).stderr;
+    assert!(noted.contains("pages/bimetal.1"), "{noted}");
+    let page = std::fs::read_to_string(bench.path("pages/bimetal-profile.1")).unwrap();
+    assert!(page.contains("curve\\-points"), "{page}");
+    bench.file("taken", "");
+    bench.fail(&["man", "taken"], 1, &["taken"]);
+}
+
+#[test]
+fn options_that_are_always_wanted_come_from_a_file() {
+    let bench = Bench::new();
+    let run = |config: &str, arguments: &[&str]| {
+        let path = bench.file("config.toml", config);
+        let output = bench.command(arguments).env("BIMETAL_CONFIG", path).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let config = "[compare]\nlimit = 500\nschemes = [\"pagemap\", \"unitmap\"]\nset = [\"slow.spare=20%\"]\n";
+    let (status, with, said) = run(config, &["compare"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("config.toml: --limit=500 --schemes=pagemap,unitmap --set=slow.spare=20%"), "{said}");
+    let plain = ["compare", "--limit", "500", "--schemes", "pagemap,unitmap", "--set", "slow.spare=20%"];
+    assert_eq!(with, bench.succeed(&plain).stdout);
+    let (_, other, said) = run("[compare]\nlimit = 500\nschemes = \"pagemap\"\n", &["compare", "--schemes=unitmap"]);
+    assert!(other.contains("unitmap") && !other.contains("pagemap") && !said.contains("schemes"), "{other}{said}");
+    let (_, _, said) = run("[compare]\nlimit = 500\nschemes = \"pagemap\"\nquiet = true\n", &["compare"]);
+    assert_eq!(said, "", "it can be quiet, too");
+    for (config, arguments, expected) in [
+        ("[compare]\nlimt = 5\n", &["compare"][..], "`compare` has no option `--limt`"),
+        ("[compar]\nlimit = 5\n", &["compare"], "`compar` is no command"),
+        ("[list]\njson = [\"a\", \"b\"]\n", &["list", "chips"], "`json` takes one value"),
+        ("[compare]\ndetails = 1\n", &["compare"], "`details` is `true` or `false`"),
+        ("compare = 1\n", &["compare"], "has to be a table"),
+        ("[compare\n", &["compare"], "config.toml"),
+    ] {
+        let (status, _, said) = run(config, arguments);
+        assert!(status == Some(2) && said.contains(expected) && said.lines().count() == 1, "{config}: {said}");
+    }
+    let missing = bench.command(&["list", "chips"]).env("BIMETAL_CONFIG", "gone.toml").output().unwrap();
+    assert_eq!(missing.status.code(), Some(2), "a file that is named has to be there");
+}
+
+#[test]
+fn quiet_leaves_warnings_and_errors() {
+    let bench = Bench::new();
+    let convert = |arguments: &[&str]| {
+        let convert = ["convert", "--limit", "100"];
+        bench.succeed(&[&convert[..], arguments].concat()).stderr
+    };
+    let generated = bench.file("t.csv", "time,op,offset,size\n0,r,0,4096\n1,w,0,4096\n");
+    assert!(convert(&[&generated, "loud.spc", "--time-unit", "s"]).contains("2 requests written"));
+    assert_eq!(convert(&[&generated, "quiet.spc", "--time-unit", "s", "--quiet"]), "");
+    let untimed = bench.file("untimed.csv", "op,offset,size\nr,0,4096\nw,0,4096\n");
+    assert!(convert(&[&untimed, "warned.spc", "-q"]).starts_with("warning: "), "no times are known");
 }
 
 #[test]

@@ -180,23 +180,6 @@ fn every_command_in_the_docs_runs() {
 }
 
 #[test]
-fn the_tables_of_the_readme_are_what_make_demo_prints() {
-    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
-    let demo =
-        makefile.lines().find_map(|line| line.split_once("bimetal-cli -- ").map(|(_, arguments)| arguments)).unwrap();
-    let printed = lines_of(&run(&format!("bimetal {demo}"), Path::new(env!("CARGO_TARGET_TMPDIR"))));
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let shown = readme.split("```").nth(1).unwrap();
-    assert!(shown.lines().count() > 20, "the first block of README is its table");
-    for line in shown.lines().map(str::trim_end) {
-        assert!(
-            printed.iter().any(|known| known == line),
-            "README shows a line that `make demo` does not print:\n{line}"
-        );
-    }
-}
-
-#[test]
 fn scripts_are_found_with_their_output() {
     let page = "text\n```sh\n# a comment\nbimetal compare \\\n    trace.spc\nmake test\n```\n\n```text\na\nb\n```\n\
                 ```\nnot run\n```\n```sh\nbimetal list\n```\nno output:\n```text\nc\n```\n";

@@ -1,4 +1,4 @@
-//! Stores as people use them: the lines of README, with a real file system that survives `kill -9`.
+//! Stores as people use them: the lines of the page about serving, with a real file system that survives `kill -9`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -32,26 +32,30 @@ fn run(bench: &Bench, script: &str) {
     );
 }
 
+/// The scripts of the page about serving: those that mount a file system, or the others.
+fn scripts(mount: bool) -> Vec<String> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();
+    let blocks = page.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    blocks.filter(|script| script.contains("losetup") == mount).collect()
+}
+
 #[test]
-fn the_lines_of_the_readme_run() {
+fn a_file_system_survives_the_lines_of_the_page_about_serving() {
     if !can_mount() {
         return;
     }
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
-    let script = readme.split("```bash\n").nth(1).unwrap().split("```").next().unwrap();
+    let [script] = &scripts(true)[..] else { panic!("one script mounts a file system") };
     assert!(script.contains("kill -9") && script.contains("cmp data fs/data"));
     run(&Bench::new(), script);
 }
 
 #[test]
-fn the_lines_of_the_page_about_serving_run() {
+fn the_other_lines_of_the_page_about_serving_run() {
     if !has(&["nbdinfo", "nbdcopy", "qemu-io", "nbdkit", "fio", "taskset", "curl"]) {
         return;
     }
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serving.md")).unwrap();
     let bench = Bench::new();
-    let blocks = page.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.for_each(|script| run(&bench, script));
+    scripts(false).iter().for_each(|script| run(&bench, script));
 }
 
 /// A server that does not outlive its test.

@@ -41,7 +41,12 @@ impl Bench {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bimetal"));
-        command.args(arguments).current_dir(self.folder.path()).env_remove("COLUMNS").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_remove("COLUMNS")
+            .env("BIMETAL_CONFIG", "")
+            .stdin(Stdio::null());
         command
     }
 

@@ -1,0 +1,23 @@
+//! Tells the program which commit it is built from.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // A package of the index is of the commit that it names, not of a repository that it happens to lie in.
+    let commit = if Path::new(".cargo_vcs_info.json").exists() { None } else { commit() };
+    println!("cargo::rustc-env=BIMETAL_COMMIT={}", commit.unwrap_or_default());
+}
+
+/// ` (hash date)` of the commit that is checked out, if this is a repository.
+fn commit() -> Option<String> {
+    // It changes with every commit and checkout.
+    println!("cargo::rerun-if-changed={}", git(&["rev-parse", "--git-path", "logs/HEAD"])?);
+    Some(format!(" ({})", git(&["log", "-1", "--format=%h %cs"])?))
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}

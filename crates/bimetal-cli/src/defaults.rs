@@ -1,0 +1,125 @@
+//! Options that a user wants with a command every time, from a file.
+//!
+//! The file is `$BIMETAL_CONFIG`, or `bimetal/config.toml` in the folder of the user's configuration. It has a table for each command,
+//! with the long names of its options:
+//!
+//! ```toml
+//! [compare]
+//! schemes = ["pagemap", "wlaftl", "hyssd"]
+//! details = true
+//! ```
+//!
+//! An option on the command line takes the place of that in the file. Which ones the file has given is said on the standard error.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, Command};
+use toml::{Table, Value};
+
+use crate::failure::Failure;
+
+/// Names the file; if it is empty, there is none.
+const VARIABLE: &str = "BIMETAL_CONFIG";
+
+/// The arguments of the process with the defaults of its command, and what was added.
+pub fn arguments(program: &Command) -> Result<(Vec<OsString>, Option<String>), Failure> {
+    let given: Vec<OsString> = env::args_os().collect();
+    let name = |argument: &OsString| program.get_subcommands().position(|command| argument == command.get_name());
+    let Some((at, command)) = given.iter().enumerate().skip(1).find_map(|(at, argument)| Some((at, name(argument)?)))
+    else {
+        return Ok((given, None));
+    };
+    let (Some(command), Some((path, text))) = (program.get_subcommands().nth(command), file()?) else {
+        return Ok((given, None));
+    };
+    let added = options(program, command, &text, &given[at + 1..])
+        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+    let said = (!added.is_empty()).then(|| format!("defaults of {}: {}", path.display(), added.join(" ")));
+    let (before, after) = given.split_at(at + 1);
+    Ok(([before, &added.into_iter().map(OsString::from).collect::<Vec<_>>(), after].concat(), said))
+}
+
+/// The file, if there is one.
+fn file() -> Result<Option<(PathBuf, String)>, Failure> {
+    let named = env::var_os(VARIABLE).map(PathBuf::from);
+    let folder = || {
+        let folder = |name, below: &str| {
+            env::var_os(name).filter(|path| !path.is_empty()).map(|path| Path::new(&path).join(below))
+        };
+        folder("XDG_CONFIG_HOME", "").or_else(|| folder("HOME", ".config"))
+    };
+    let is_named = named.is_some();
+    let Some(path) =
+        named.or_else(|| Some(folder()?.join("bimetal/config.toml"))).filter(|path| !path.as_os_str().is_empty())
+    else {
+        return Ok(None);
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_named => Ok(None),
+        Err(error) => {
+            let hint = if is_named { format!(" (the variable `{VARIABLE}` names it)") } else { String::new() };
+            Err(Failure::usage(format!("{}: {error}{hint}", path.display())))
+        }
+    }
+}
+
+/// The options that the file has for a command and the command line has not.
+fn options(program: &Command, command: &Command, text: &str, given: &[OsString]) -> Result<Vec<String>, String> {
+    let tables: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    if let Some(unknown) = tables.keys().find(|name| program.find_subcommand(name).is_none()) {
+        return Err(format!("`{unknown}` is no command; a table is named after one, as `[compare]`"));
+    }
+    let Some(table) = tables.get(command.get_name()) else { return Ok(Vec::new()) };
+    let table = table.as_table().ok_or_else(|| format!("`{}` has to be a table", command.get_name()))?;
+    let mut added = Vec::new();
+    for (name, value) in table {
+        let known = command.get_arguments().chain(program.get_arguments().filter(|option| option.is_global_set()));
+        let option = known.into_iter().find(|option| option.get_long() == Some(name));
+        let option = option.ok_or_else(|| format!("`{}` has no option `--{name}`", command.get_name()))?;
+        if !is_given(option, name, given) {
+            added.extend(written(option, name, value)?);
+        }
+    }
+    Ok(added)
+}
+
+/// Whether the command line has an option.
+fn is_given(option: &Arg, name: &str, given: &[OsString]) -> bool {
+    let short = option.get_short().map(|short| format!("-{short}"));
+    given.iter().take_while(|argument| *argument != "--").any(|argument| {
+        let argument = argument.to_string_lossy();
+        let long = argument.strip_prefix("--").map(|long| long.split_once('=').map_or(long, |(long, _)| long));
+        long == Some(name) || short.as_ref().is_some_and(|short| argument.starts_with(short))
+    })
+}
+
+/// An option as it would be on the command line.
+fn written(option: &Arg, name: &str, value: &Value) -> Result<Vec<String>, String> {
+    if !option.get_action().takes_values() {
+        return match value {
+            Value::Boolean(true) => Ok(vec![format!("--{name}")]),
+            Value::Boolean(false) => Ok(Vec::new()),
+            _ => Err(format!("`{name}` is `true` or `false`")),
+        };
+    }
+    let one = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
+        _ => Err(format!("`{name}` has to be a text, a number or a list of these")),
+    };
+    let values = match value {
+        Value::Array(values) => values.iter().map(one).collect::<Result<Vec<_>, _>>()?,
+        value => vec![one(value)?],
+    };
+    match (option.get_value_delimiter(), option.get_action()) {
+        (Some(delimiter), _) => Ok(vec![format!("--{name}={}", values.join(&delimiter.to_string()))]),
+        (None, ArgAction::Append) => Ok(values.iter().map(|value| format!("--{name}={value}")).collect()),
+        (None, _) if values.len() == 1 => Ok(vec![format!("--{name}={}", values[0])]),
+        _ => Err(format!("`{name}` takes one value")),
+    }
+}
