@@ -47,8 +47,8 @@ class Claim(Record):
     figure: str
     #: The acceptance target of the specification that it belongs to.
     target: str | None
-    #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a trace
-    #: beside what was published of it; ``ours``, which the paper does not have.
+    #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a
+    #: trace beside what was published of it; ``ours``, which the paper does not have.
     kind: str
     #: What is claimed.
     claim: str
