@@ -29,6 +29,8 @@ class Score(Record):
     paper: str
     #: ``result``, ``arithmetic``, ``generator`` or ``ours``.
     kind: str
+    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones.
+    stand_in: str
     #: Claims that held.
     held: int
     #: Claims that did not.
@@ -50,6 +52,9 @@ class Claim(Record):
     #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a
     #: trace beside what was published of it; ``ours``, which the paper does not have.
     kind: str
+    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones, which are fitted to
+    #: what the paper prints of the schemes that its proposal is compared with.
+    stand_in: str
     #: What is claimed.
     claim: str
     #: What the paper has, with the tolerance within which it counts as held.
@@ -116,6 +121,8 @@ class Figure(Record):
     figure: str
     #: What it shows, in a line.
     title: str
+    #: Which generated traces are in the place of the paper's.
+    stand_in: str
     #: How it was made and what to look at.
     caption: str
     #: The diagrams; none where the paper has numbers only.
@@ -171,13 +178,15 @@ class Reproduction(Record):
         return to_pandas(self._columns())
 
     def _table(self) -> Table:
-        rows = [[f"{c.paper} {c.figure}", c.claim, c.kind, c.expected, c.measured, c.verdict] for c in self.claims]
-        return ["figure", "claim", "kind", "paper", "here", "verdict"], rows
+        rows = [
+            [f"{c.paper} {c.figure}", c.claim, c.kind, c.stand_in, c.expected, c.measured, c.verdict] for c in self.claims
+        ]
+        return ["figure", "claim", "kind", "traces", "paper", "here", "verdict"], rows
 
     def __repr__(self) -> str:
         """Claims by kind and verdict."""
-        rows = [[s.paper, s.kind, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
-        return text_table((["paper", "kind", "held", "not held", "not judged"], rows))
+        rows = [[s.paper, s.stand_in, s.kind, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
+        return text_table((["paper", "traces", "kind", "held", "not held", "not judged"], rows))
 
     def _repr_html_(self) -> str:
         return html_table(self._table())

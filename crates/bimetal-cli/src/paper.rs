@@ -84,28 +84,32 @@ fn claims(claims: &[Claim]) -> String {
     let mut rows = Vec::new();
     for claim in claims {
         let figure = format!("{} {}", claim.paper, claim.figure);
-        let room = width().saturating_sub(82).max(24);
+        let stand_in = claim.stand_in.name();
+        let room = width().saturating_sub(94).max(24);
         let (said, expected) = (broken(claim.claim, room), broken(&claim.expected, 18));
         let measured = broken(&claim.measured, 18);
         for line in 0..said.len().max(expected.len()).max(measured.len()) {
             let cell = |lines: &[String]| lines.get(line).cloned().unwrap_or_default();
             let first = |text: &str| if line == 0 { text.to_owned() } else { String::new() };
-            let [kind, verdict] = [claim.kind.name(), claim.verdict.name()].map(first);
-            rows.push(vec![first(&figure), cell(&said), kind, cell(&expected), cell(&measured), verdict]);
+            let [kind, stand_in, verdict] = [claim.kind.name(), stand_in, claim.verdict.name()].map(first);
+            rows.push(vec![first(&figure), cell(&said), kind, stand_in, cell(&expected), cell(&measured), verdict]);
         }
     }
-    let heads = ["figure", "claim", "kind", "paper", "here", "verdict"].map(|head| (head, Align::Left));
+    let heads = ["figure", "claim", "kind", "traces", "paper", "here", "verdict"].map(|head| (head, Align::Left));
     plain(&heads, rows)
 }
 
 fn scoreboard(scores: &[Score]) -> String {
     let row = |score: &Score| {
         let counts = [score.held, score.not_held, score.not_judged];
-        [score.paper, score.kind.name()]
+        [score.paper, score.stand_in.name(), score.kind.name()]
             .map(str::to_owned)
             .into_iter()
             .chain(counts.iter().map(usize::to_string))
             .collect()
     };
-    plain(&right_aligned(&["paper", "kind", "held", "not held", "not judged"], 2), scores.iter().map(row).collect())
+    plain(
+        &right_aligned(&["paper", "traces", "kind", "held", "not held", "not judged"], 3),
+        scores.iter().map(row).collect(),
+    )
 }

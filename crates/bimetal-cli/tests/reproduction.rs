@@ -31,35 +31,53 @@ fn cell(text: &str) -> String {
 
 /// All claims of a paper.
 fn claims(reproduction: &Value, paper: &str) -> String {
-    let mut table =
-        String::from("| figure | claim | kind | paper | here | verdict | why |\n|---|---|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "| figure | claim | kind | traces | paper | here | verdict | why |\n|---|---|---|---|---|---|---|---|\n",
+    );
     let of_paper = reproduction["claims"].as_array().unwrap().iter().filter(|claim| text(claim, "paper") == paper);
     for claim in of_paper {
-        let cells = ["figure", "claim", "kind", "expected", "measured", "verdict", "reason"];
+        let cells = ["figure", "claim", "kind", "stand_in", "expected", "measured", "verdict", "reason"];
         let cells = cells.map(|key| cell(text(claim, key)));
         table += &format!("| {} |\n", cells.join(" | "));
     }
     table
 }
 
-/// How many results of each paper held, and how many claims of the other kinds.
+/// How many results of each paper held, on calibrated stand-ins where it has any, and how many claims of the other kinds; beside them
+/// the results on the stand-ins that were made first.
 fn scoreboard(reproduction: &Value) -> String {
     let mut table = String::from(
-        "| paper | results held | not held | not judged | arithmetic | generator | ours |\n|---|---|---|---|---|---|---|\n",
+        "| paper | traces | results held | not held | not judged | held on the first | arithmetic | generator | ours |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
     );
     let scores = reproduction["scoreboard"].as_array().unwrap();
+    let mut shown = BTreeSet::new();
+    // The first of a paper's rows of a kind is the primary one.
     for results in scores.iter().filter(|score| text(score, "kind") == "result") {
         let count = |score: &Value, key: &str| score[key].as_u64().unwrap();
-        let paper = text(results, "paper");
+        let (paper, stand_in) = (text(results, "paper"), text(results, "stand_in"));
+        if !shown.insert(paper) {
+            continue;
+        }
+        let is_first =
+            |score: &&Value| ["paper", "kind", "stand_in"].map(|key| text(score, key)) == [paper, "result", "first"];
+        let first = scores.iter().find(is_first).filter(|_| stand_in != "first").map_or_else(String::new, |score| {
+            let [held, not_held] = ["held", "not_held"].map(|key| count(score, key));
+            format!("{held} of {}", held + not_held)
+        });
         let others = ["arithmetic", "generator", "ours"].map(|kind| {
-            let of_kind = |score: &&Value| text(score, "paper") == paper && text(score, "kind") == kind;
+            let of_kind =
+                |score: &&Value| ["paper", "kind", "stand_in"].map(|key| text(score, key)) == [paper, kind, stand_in];
             scores.iter().find(of_kind).map_or_else(String::new, |score| {
                 let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(score, key));
                 format!("{held} of {}", held + not_held + not_judged)
             })
         });
         let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(results, key));
-        table += &format!("| `{paper}` | {held} | {not_held} | {not_judged} | {} |\n", others.join(" | "));
+        table += &format!(
+            "| `{paper}` | {stand_in} | {held} | {not_held} | {not_judged} | {first} | {} |\n",
+            others.join(" | ")
+        );
     }
     table
 }

@@ -1,5 +1,7 @@
 //! Figures and the claims that are read off them, as data: a verdict is computed from measured values.
 
+use std::collections::BTreeSet;
+
 use bimetal_study::figure::Plot;
 use serde::Serialize;
 
@@ -12,6 +14,8 @@ pub struct Figure {
     pub figure: &'static str,
     /// What it shows, in a line.
     pub title: &'static str,
+    /// Which stand-ins of the paper's traces it was made with.
+    pub stand_in: StandIn,
     /// How it was made and what to look at, in a few sentences.
     pub caption: String,
     /// The diagrams; none where the paper has numbers only.
@@ -34,6 +38,8 @@ pub struct Claim {
     pub target: Option<&'static str>,
     /// What kind of statement it is.
     pub kind: Kind,
+    /// Which stand-ins of the paper's traces it was judged on.
+    pub stand_in: StandIn,
     /// What is claimed, in a few words.
     pub claim: &'static str,
     /// What the paper has, with the tolerance within which it counts as held.
@@ -44,6 +50,38 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Why the verdict is so, in a line.
     pub reason: String,
+}
+
+/// Which generated traces are in the place of the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StandIn {
+    /// Those that were made first, from what is published of the traces alone.
+    First,
+    /// Those that were fitted, too, to what the paper prints of the schemes that its proposal is compared with.
+    Calibrated,
+}
+
+impl StandIn {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::First, Self::Calibrated];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Calibrated => "calibrated",
+        }
+    }
+}
+
+/// The claims that count first: as judged on calibrated stand-ins, and on the first ones where nothing depends on calibrated ones.
+pub fn primary<'a>(claims: &[&'a Claim]) -> Vec<&'a Claim> {
+    let key = |claim: &Claim| (claim.paper, claim.figure, claim.claim);
+    let again: BTreeSet<_> =
+        claims.iter().filter(|claim| claim.stand_in == StandIn::Calibrated).map(|claim| key(claim)).collect();
+    let counts = |claim: &&&Claim| claim.stand_in == StandIn::Calibrated || !again.contains(&key(claim));
+    claims.iter().filter(counts).copied().collect()
 }
 
 /// What kind of statement a claim is. Kinds are counted apart, since only a result says something of a scheme.

@@ -17,6 +17,8 @@ pub struct Finding {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) explanation: Option<&'static str>,
+    pub(super) calibrated_explanation: Option<&'static str>,
+    pub(super) is_fitted: bool,
 }
 
 impl Finding {
@@ -31,6 +33,8 @@ impl Finding {
             verdict: Verdict::of(held),
             reason: if held { "as the paper has it".into() } else { "otherwise than the paper has it".into() },
             explanation: None,
+            calibrated_explanation: None,
+            is_fitted: false,
         }
     }
 
@@ -138,6 +142,18 @@ impl Finding {
     /// it). Says nothing of a user's own trace.
     pub fn unless(mut self, explanation: &'static str) -> Self {
         self.explanation = Some(explanation);
+        self
+    }
+
+    /// The same on the calibrated stand-ins.
+    pub fn unless_calibrated(mut self, explanation: &'static str) -> Self {
+        self.calibrated_explanation = Some(explanation);
+        self
+    }
+
+    /// It is one of the figures that calibrated stand-ins are fitted to, so that it says nothing of a scheme there.
+    pub fn fitted(mut self) -> Self {
+        self.is_fitted = true;
         self
     }
 

@@ -88,6 +88,7 @@ pub static SPEC: PaperSpec = PaperSpec {
             make: |lab| lifetime(lab, &MT_EXCHANGE),
         },
     ],
+    calibrations: &[],
 };
 
 /// The part of Exchange that table I has: a third of OP-FCL's, and data that fit into the SSDs.
@@ -96,6 +97,7 @@ static EXCHANGE: Source = Source {
     workload: "exchange",
     settings: &[("requests", "7500000"), ("used", "16GiB"), ("span", "16GiB")],
     quick: &[("requests", "468750"), ("used", "1GiB"), ("span", "1GiB")],
+    calibrated: None,
 };
 
 /// A drive under a workload, and what the paper has of it.

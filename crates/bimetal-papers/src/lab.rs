@@ -10,6 +10,7 @@ use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::{Arrivals, Plan};
 use bimetal_core::report::{TraceFacts, WearFigures};
 
+use crate::claim::StandIn;
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::{StudyError, arrivals, generate};
@@ -45,28 +46,48 @@ pub struct Source {
     /// Settings of a quick run, beside those or in their place: fewer requests, or less space for a device that is smaller,
     /// too. A user's trace is taken whole.
     pub quick: &'static [(&'static str, &'static str)],
+    /// The calibrated stand-in, if there is one.
+    pub calibrated: Option<Fitted>,
+}
+
+/// A calibrated stand-in: what `examples/calibrate.rs` found.
+#[derive(Clone, Copy, Debug)]
+pub struct Fitted {
+    /// The workload.
+    pub workload: &'static str,
+    /// Settings beside those of the first stand-in, or in their place.
+    pub settings: &'static [(&'static str, &'static str)],
 }
 
 impl Source {
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
-        if scale == Scale::Full {
-            return self.settings.iter().map(owned).collect();
+    /// The calibrated stand-in, if it is asked for and there is one.
+    fn fitted(&self, stand_in: StandIn) -> Option<Fitted> {
+        self.calibrated.filter(|_| stand_in == StandIn::Calibrated)
+    }
+
+    /// The workload and its settings.
+    fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
+        let fitted = self.fitted(stand_in);
+        let quick = if scale == Scale::Quick { self.quick } else { &[] };
+        let mut settings: Vec<(String, String)> = Vec::new();
+        for &(key, value) in self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick) {
+            settings.retain(|(known, _)| known != key);
+            settings.push((key.to_owned(), value.to_owned()));
         }
-        let replaced = |key| self.quick.iter().any(|&(quick, _)| quick == key);
-        let kept = self.settings.iter().filter(|(key, _)| !replaced(*key));
-        kept.chain(self.quick).map(owned).collect()
+        (fitted.map_or(self.workload, |fitted| fitted.workload), settings)
     }
 
     /// Name of a file with it.
-    fn file(&self) -> String {
-        format!("{}.bimetal", self.name)
+    fn file(&self, stand_in: StandIn) -> String {
+        let kind = if self.fitted(stand_in).is_some() { "-calibrated" } else { "" };
+        format!("{}{kind}.bimetal", self.name)
     }
 
     /// The command that writes that file.
-    fn command(&self, scale: Scale) -> String {
-        let mut command = format!("bimetal generate {} {}", self.workload, self.file());
-        for (key, value) in self.settings(scale) {
+    fn command(&self, scale: Scale, stand_in: StandIn) -> String {
+        let (workload, settings) = self.generator(scale, stand_in);
+        let mut command = format!("bimetal generate {workload} {}", self.file(stand_in));
+        for (key, value) in settings {
             command += &format!(" --set {key}={value}");
         }
         command
@@ -164,12 +185,13 @@ impl LabProgress for QuietLab {
     fn replays(&self, _done: usize, _of: usize) {}
 }
 
-/// A workload by the name of its source; locked while it is generated, so that others who need it wait.
-type Recent = (&'static str, Arc<Mutex<Option<Workload>>>);
+/// A workload by the name of its file; locked while it is generated, so that others who need it wait.
+type Recent = (String, Arc<Mutex<Option<Workload>>>);
 
 /// Generated or opened traces and finished replays.
 pub struct Lab<'a> {
     scale: Scale,
+    stand_in: StandIn,
     jobs: usize,
     progress: &'a dyn LabProgress,
     /// Traces of the user, by the name of what they stand in for.
@@ -194,6 +216,7 @@ impl<'a> Lab<'a> {
         let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
         Self {
             scale,
+            stand_in: StandIn::First,
             jobs,
             progress,
             own,
@@ -202,6 +225,26 @@ impl<'a> Lab<'a> {
             commands: Mutex::default(),
             undecided: Mutex::default(),
         }
+    }
+
+    /// From now on generated traces are these.
+    pub fn take_stand_in(&mut self, stand_in: StandIn) {
+        self.stand_in = stand_in;
+    }
+
+    /// Which traces are generated.
+    pub fn stand_in(&self) -> StandIn {
+        self.stand_in
+    }
+
+    /// The workload of a trace and its settings.
+    pub fn generator(&self, source: &Source) -> (&'static str, Vec<(String, String)>) {
+        source.generator(self.scale, self.stand_in)
+    }
+
+    /// Whether any of these traces is another one if calibrated.
+    pub fn has_calibrated(&self, sources: &[&Source]) -> bool {
+        sources.iter().any(|source| source.calibrated.is_some() && !self.is_own(source))
     }
 
     /// How large experiments are.
@@ -229,9 +272,10 @@ impl<'a> Lab<'a> {
         }
         let slot = {
             let mut recent = lock(&self.recent);
-            let known = recent.iter().position(|(name, _)| *name == source.name);
+            let file = source.file(self.stand_in);
+            let known = recent.iter().position(|(name, _)| *name == file);
             let slot = known.map_or_else(Default::default, |at| recent.remove(at).1);
-            recent.push((source.name, Arc::clone(&slot)));
+            recent.push((file, Arc::clone(&slot)));
             if recent.len() > RECENT {
                 recent.remove(0);
             }
@@ -242,7 +286,8 @@ impl<'a> Lab<'a> {
             return Ok(workload.clone());
         }
         let progress = &mut |_| self.progress.served();
-        let trace = generate::trace_with_progress(source.workload, &source.settings(self.scale), SEED, progress)?;
+        let (workload, settings) = self.generator(source);
+        let trace = generate::trace_with_progress(workload, &settings, SEED, progress)?;
         Ok(slot.insert(Workload::of(trace, None)).clone())
     }
 
@@ -329,12 +374,12 @@ impl<'a> Lab<'a> {
 
     /// The file with a trace: the user's, or the one that [`Source::command`] writes.
     fn file(&self, source: &Source) -> String {
-        self.own.get(source.name).map_or_else(|| source.file(), |own| own.facts.name.clone())
+        self.own.get(source.name).map_or_else(|| source.file(self.stand_in), |own| own.facts.name.clone())
     }
 
     fn note_source(&self, source: &Source) {
         if !self.is_own(source) {
-            self.note(source.command(self.scale));
+            self.note(source.command(self.scale, self.stand_in));
         }
     }
 
@@ -410,10 +455,16 @@ mod tests {
             workload: "w",
             settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
             quick: &[("requests", "7"), ("used", "1GiB")],
+            calibrated: Some(Fitted { workload: "v", settings: &[("theta", "1"), ("used", "6GiB")] }),
         };
-        let settings =
-            |scale| source.settings(scale).iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
-        assert_eq!(settings(Scale::Full), ["requests=100", "used=8GiB", "span=9GiB"]);
-        assert_eq!(settings(Scale::Quick), ["span=9GiB", "requests=7", "used=1GiB"]);
+        let command =
+            |scale, stand_in| source.command(scale, stand_in).replace("bimetal generate ", "").replace("--set ", "");
+        let of = StandIn::ALL.map(|stand_in| [Scale::Full, Scale::Quick].map(|scale| command(scale, stand_in)));
+        assert_eq!(
+            of[0],
+            ["w n.bimetal requests=100 used=8GiB span=9GiB", "w n.bimetal span=9GiB requests=7 used=1GiB"]
+        );
+        let calibrated = ["requests=100 span=9GiB theta=1 used=6GiB", "span=9GiB theta=1 requests=7 used=1GiB"];
+        assert_eq!(of[1], calibrated.map(|settings| format!("v n-calibrated.bimetal {settings}")));
     }
 }

@@ -5,6 +5,7 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+pub mod calibration;
 pub mod catalogue;
 mod chang;
 pub mod claim;
@@ -24,7 +25,8 @@ use serde::Serialize;
 
 use bimetal_study::StudyError;
 use bimetal_study::figure::Plot;
-use claim::{Claim, Figure, Kind, Verdict};
+use calibration::Calibration;
+use claim::{Claim, Figure, Kind, StandIn, Verdict, primary};
 use finding::Finding;
 use lab::{Lab, LabProgress, Scale, Source};
 
@@ -43,6 +45,8 @@ pub struct PaperSpec {
     pub summary: &'static str,
     /// Its tables and figures.
     pub figures: &'static [FigureSpec],
+    /// How its calibrated stand-ins are fitted, if it has any.
+    pub calibrations: &'static [Calibration],
 }
 
 /// A table or figure of a paper.
@@ -155,7 +159,7 @@ pub struct Reproduction {
     pub scale: &'static str,
     /// Traces of the user, by the names of those that they stand in for: file names.
     pub traces: BTreeMap<String, String>,
-    /// Claims by kind and verdict, for each paper.
+    /// Claims by kind and verdict, for each paper: on calibrated stand-ins first, where it has any, and on those made first.
     pub scoreboard: Vec<Score>,
     /// Every claim, in the order of the figures.
     pub claims: Vec<Claim>,
@@ -163,13 +167,15 @@ pub struct Reproduction {
     pub figures: Vec<Figure>,
 }
 
-/// A paper's claims of one kind by verdict.
+/// A paper's claims of one kind by verdict, on one kind of stand-ins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Score {
     /// Name of the paper.
     pub paper: &'static str,
     /// What kind of claims.
     pub kind: Kind,
+    /// Which stand-ins they were judged on. Among the calibrated are claims that no calibrated stand-in is part of.
+    pub stand_in: StandIn,
     /// Claims that held.
     pub held: usize,
     /// Claims that did not.
@@ -179,12 +185,27 @@ pub struct Score {
 }
 
 impl Score {
-    fn of(paper: &'static str, kind: Kind, claims: &[Claim]) -> Self {
-        let counted = || claims.iter().filter(|claim| claim.paper == paper && claim.kind == kind);
-        let count = |verdict| counted().filter(|claim| claim.verdict == verdict).count();
+    /// All of a paper.
+    fn all(paper: &'static str, claims: &[Claim]) -> Vec<Self> {
+        let of_paper: Vec<&Claim> = claims.iter().filter(|claim| claim.paper == paper).collect();
+        let (first, again): (Vec<&Claim>, Vec<&Claim>) =
+            of_paper.iter().partition(|claim| claim.stand_in == StandIn::First);
+        let kinds = |stand_in, claims: &[&Claim]| Kind::ALL.map(|kind| Self::of(paper, kind, stand_in, claims));
+        let mut scores = Vec::new();
+        if !again.is_empty() {
+            scores.extend(kinds(StandIn::Calibrated, &primary(&of_paper)));
+        }
+        scores.extend(kinds(StandIn::First, &first));
+        scores.retain(|score| score.claims() > 0);
+        scores
+    }
+
+    fn of(paper: &'static str, kind: Kind, stand_in: StandIn, claims: &[&Claim]) -> Self {
+        let count = |verdict| claims.iter().filter(|claim| claim.kind == kind && claim.verdict == verdict).count();
         Self {
             paper,
             kind,
+            stand_in,
             held: count(Verdict::Held),
             not_held: count(Verdict::NotHeld),
             not_judged: count(Verdict::NotJudged),
@@ -215,54 +236,87 @@ pub fn reproduce(
     progress: &impl Progress,
 ) -> Result<Reproduction, StudyError> {
     let traces = own.iter().map(|(name, workload)| (name.clone(), workload.facts.name.clone())).collect();
-    let lab = Lab::new(scale, jobs, own, progress);
+    let mut lab = Lab::new(scale, jobs, own, progress);
     let mut figures = Vec::new();
     for (number, &(paper, figure)) in chosen.iter().enumerate() {
         progress.figure(paper.name, figure.name, number + 1, chosen.len());
-        let drawn = (figure.make)(&lab)?;
-        let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
-        let undecided = lab.take_undecided();
-        let judged = |finding: Finding| match (&undecided, finding.kind) {
-            (Some(why), Kind::Result) => Finding { verdict: Verdict::NotJudged, ..finding }.reason(why),
-            _ => finding,
-        };
-        let claim = |finding: Finding| Claim {
-            paper: paper.name,
-            figure: figure.name,
-            target: finding.target,
-            kind: finding.kind,
-            claim: finding.claim,
-            expected: finding.expected,
-            measured: finding.measured,
-            verdict: finding.verdict,
-            reason: match finding.explanation {
-                Some(explanation) if finding.verdict == Verdict::NotHeld && !own_traces => explanation.to_owned(),
-                _ => finding.reason,
-            },
-        };
-        figures.push(Figure {
-            paper: paper.name,
-            figure: figure.name,
-            title: figure.title,
-            caption: drawn.caption,
-            plots: drawn.plots,
-            claims: drawn.findings.into_iter().map(judged).map(claim).collect(),
-            commands: lab.take_commands(),
-        });
+        for stand_in in StandIn::ALL {
+            lab.take_stand_in(stand_in);
+            if figure.stand_ins(&lab).contains(&stand_in) {
+                figures.push(made(&mut lab, paper, figure)?);
+            }
+        }
     }
     let claims: Vec<Claim> = figures.iter().flat_map(|figure| figure.claims.iter().cloned()).collect();
     let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
     papers.dedup();
-    let scores = papers.into_iter().flat_map(|paper| Kind::ALL.map(|kind| Score::of(paper, kind, &claims)));
     Ok(Reproduction {
         bimetal: env!("CARGO_PKG_VERSION"),
         scale: scale.name(),
         traces,
-        scoreboard: scores.filter(|score| score.claims() > 0).collect(),
+        scoreboard: papers.into_iter().flat_map(|paper| Score::all(paper, &claims)).collect(),
         claims,
         figures,
     })
 }
+
+/// A figure with the stand-ins of the lab.
+fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure, StudyError> {
+    let drawn = (figure.make)(lab)?;
+    let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
+    let (undecided, stand_in) = (lab.take_undecided(), lab.stand_in());
+    let claim = |finding: Finding| {
+        let finding = match (&undecided, finding.kind) {
+            (Some(why), Kind::Result) => Finding { verdict: Verdict::NotJudged, ..finding }.reason(why),
+            _ => finding,
+        };
+        let is_fitted = finding.is_fitted && stand_in == StandIn::Calibrated;
+        let explanation = match stand_in {
+            StandIn::First => finding.explanation,
+            StandIn::Calibrated => finding.calibrated_explanation,
+        };
+        Claim {
+            paper: paper.name,
+            figure: figure.name,
+            target: finding.target,
+            kind: if is_fitted { Kind::Generator } else { finding.kind },
+            stand_in,
+            claim: finding.claim,
+            expected: finding.expected,
+            measured: finding.measured,
+            verdict: finding.verdict,
+            reason: match explanation {
+                Some(explanation) if finding.verdict == Verdict::NotHeld && !own_traces => explanation.to_owned(),
+                _ => finding.reason,
+            },
+        }
+    };
+    let depends =
+        |claim: &Claim| stand_in == StandIn::First || claim.kind == Kind::Result || claim.kind == Kind::Generator;
+    Ok(Figure {
+        paper: paper.name,
+        figure: figure.name,
+        title: figure.title,
+        stand_in,
+        caption: drawn.caption,
+        plots: drawn.plots,
+        claims: drawn.findings.into_iter().map(claim).filter(depends).collect(),
+        commands: lab.take_commands(),
+    })
+}
+
+impl FigureSpec {
+    /// The stand-ins with which it is made: the calibrated ones, too, where there are any.
+    fn stand_ins(&self, lab: &Lab<'_>) -> &'static [StandIn] {
+        if self.name == FIT {
+            return &[StandIn::Calibrated];
+        }
+        if lab.has_calibrated(self.sources) { &StandIn::ALL } else { &[StandIn::First] }
+    }
+}
+
+/// Name of the figure that holds calibrated stand-ins against what they are fitted to.
+const FIT: &str = "fit";
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use bimetal_study::html::markup::escape;
 use bimetal_study::html::page::Page;
 use bimetal_study::html::table::Table;
 
-use crate::claim::{Claim, Figure, Kind, Verdict};
+use crate::claim::{Claim, Figure, Kind, StandIn, Verdict, primary};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Held, Verdict::NotHeld, Verdict::NotJudged];
 
@@ -29,7 +29,8 @@ pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
     page.finish()
 }
 
-/// How many claims hold, by figure and by paper: results by verdict, and how many of the others.
+/// How many claims hold, by figure and by paper: results by verdict, and how many of the others. A paper's sum takes calibrated
+/// stand-ins where there are any; that over the first ones is beside it.
 fn scoreboard(page: &mut Page, figures: &[Figure]) {
     if figures.iter().all(|figure| figure.claims.is_empty()) {
         return;
@@ -41,15 +42,21 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
         let of_paper = || figures.iter().enumerate().filter(move |(_, figure)| figure.paper == *paper);
         for (index, figure) in of_paper() {
             let (place, name) = (page.section_ahead(index), escape(figure.figure));
-            rows.push_str(&score(&format!("<a href=\"#{place}\">{} {name}</a>", escape(paper)), &figure.claims));
+            let name = format!("<a href=\"#{place}\">{} {name}</a>{}", escape(paper), on(figure.stand_in));
+            rows.push_str(&score(&name, &figure.claims.iter().collect::<Vec<_>>()));
         }
         if of_paper().nth(1).is_some() {
-            let claims = of_paper().flat_map(|(_, figure)| &figure.claims);
-            rows.push_str(&score(&format!("<strong>{}</strong>", escape(paper)), claims));
+            let claims: Vec<&Claim> = of_paper().flat_map(|(_, figure)| &figure.claims).collect();
+            rows.push_str(&score(&format!("<strong>{}</strong>", escape(paper)), &primary(&claims)));
+            let first: Vec<&Claim> = claims.iter().copied().filter(|claim| claim.stand_in == StandIn::First).collect();
+            if first.len() < claims.len() {
+                rows.push_str(&score(&format!("<strong>{}</strong>, first stand-ins", escape(paper)), &first));
+            }
         }
     }
     if papers.len() > 1 {
-        rows.push_str(&score("<strong>all</strong>", figures.iter().flat_map(|figure| &figure.claims)));
+        let claims: Vec<&Claim> = figures.iter().flat_map(|figure| &figure.claims).collect();
+        rows.push_str(&score("<strong>all</strong>", &primary(&claims)));
     }
     let verdicts = VERDICTS.iter().map(|verdict| verdict.name());
     let heads: String = verdicts.chain(OTHERS.iter().map(|kind| kind.name())).map(head).collect();
@@ -60,9 +67,16 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
     ));
 }
 
+/// Says that a figure has calibrated stand-ins.
+fn on(stand_in: StandIn) -> &'static str {
+    match stand_in {
+        StandIn::First => "",
+        StandIn::Calibrated => ", calibrated",
+    }
+}
+
 /// A row of the scoreboard.
-fn score<'a>(label: &str, claims: impl IntoIterator<Item = &'a Claim>) -> String {
-    let claims: Vec<&Claim> = claims.into_iter().collect();
+fn score(label: &str, claims: &[&Claim]) -> String {
     let of_kind = |kind| claims.iter().filter(move |claim| claim.kind == kind);
     let count = |kind, verdict| of_kind(kind).filter(|claim| claim.verdict == verdict).count();
     let results = VERDICTS.map(|verdict| count(Kind::Result, verdict).to_string());
@@ -75,7 +89,7 @@ fn score<'a>(label: &str, claims: impl IntoIterator<Item = &'a Claim>) -> String
 }
 
 fn section(page: &mut Page, figure: &Figure) {
-    page.section(&format!("{} {}: {}", figure.paper, figure.figure, figure.title));
+    page.section(&format!("{} {}{}: {}", figure.paper, figure.figure, on(figure.stand_in), figure.title));
     page.paragraph(&figure.caption);
     if !figure.claims.is_empty() {
         let heads = ["claim", "kind", "verdict", "paper", "here", "why"].map(str::to_owned).to_vec();
@@ -113,6 +127,7 @@ mod tests {
         };
         let claim = |kind, verdict| Claim {
             kind,
+            stand_in: StandIn::First,
             target: None,
             paper: "chang",
             figure: "fig8a",
@@ -135,6 +150,7 @@ mod tests {
             paper: "chang",
             figure: "fig8a",
             title: "Response speed-up",
+            stand_in: StandIn::First,
             caption: "See `chang` & others.".into(),
             plots: vec![plot(PlotKind::Lines, numbers), plot(PlotKind::Bars, names)],
             claims: vec![
@@ -156,7 +172,9 @@ mod tests {
 
     #[test]
     fn tables_have_every_point_and_every_verdict() {
-        let page = figures("Papers", "bimetal paper", &[figure(), figure()]);
+        let mut calibrated = Figure { figure: "fig8b", stand_in: StandIn::Calibrated, ..figure() };
+        calibrated.claims.iter_mut().for_each(|claim| claim.stand_in = StandIn::Calibrated);
+        let page = figures("Papers", "bimetal paper", &[figure(), calibrated]);
         let rows = rows(&page);
         let has = |cells: &[&str]| rows.iter().any(|row| row[..] == *cells);
         assert!(has(&["SLC (MiB)", "chang", "chang (paper)", "&lt;/script&gt;"]), "{rows:?}");

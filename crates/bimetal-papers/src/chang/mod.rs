@@ -38,6 +38,7 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "table4", title: "energy and cost", sources: BOTH, make: speed::table4 },
         FigureSpec { name: "abstract", title: "the headline", sources: BOTH, make: speed::headline },
     ],
+    calibrations: &[],
 };
 
 /// Write requests of the paper's NTFS trace (section 5.3.2).
@@ -52,6 +53,7 @@ static NTFS: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("requests", "2557700")],
     quick: &[("requests", "400000")],
+    calibrated: None,
 };
 
 /// A month of a Linux laptop, as long.
@@ -60,6 +62,7 @@ static EXT3: Source = Source {
     workload: "bimodal-ext3",
     settings: &[("requests", "2557700")],
     quick: &[("requests", "400000")],
+    calibrated: None,
 };
 
 /// NTFS on a sixteenth of the disk, whose blocks are erased sixteen times as often.
@@ -68,6 +71,7 @@ static NTFS_16TH: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("scale", "16"), ("requests", "150000")],
     quick: &[("requests", "150000")],
+    calibrated: None,
 };
 
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.

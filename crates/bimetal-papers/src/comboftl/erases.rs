@@ -1,18 +1,14 @@
 //! Figs. 15 and 16: erases of MLC, and what units of the MLC map cost.
 
-use bimetal_core::operation::FlashOp;
-
-use super::{ALL, COMBO_5, COMBO_10, MLC_ONLY, NAMES, SPREAD_AT, WARM_AT, collection_s, execution_s, of_each};
+use super::{
+    ALL, COMBO_5, COMBO_10, MLC_ONLY, NAMES, SPREAD_AT, WARM_AT, collection_s, execution_s, mlc_erases, of_each,
+};
 use crate::Drawn;
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
-
-fn erases(entry: &Entry) -> f64 {
-    entry.report.count("mlc", FlashOp::Erase) as f64
-}
 
 /// Why erases fall by more than in the paper.
 const IN_TURN: &str = "large data of the stand-ins are rewritten in turn and leave MLC little to collect; see `spread`";
@@ -31,10 +27,12 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     chips.extend(schemes.map(|(_, chip)| chip));
     let runs = of_each(lab, ALL, &chips)?;
     // Change of the number of erases from one to another, of the paper's traces.
-    let change =
-        |from: usize, to: usize| [0, 1, 2].map(|trace| erases(&runs[trace][to]) / erases(&runs[trace][from]) - 1.0);
+    let change = |from: usize, to: usize| {
+        [0, 1, 2].map(|trace| mlc_erases(&runs[trace][to]) / mlc_erases(&runs[trace][from]) - 1.0)
+    };
     let within = |values: [f64; 3], low: f64, high: f64| values.iter().all(|value| (low..=high).contains(value));
-    let other = |trace: usize, from: usize, to: usize| erases(&runs[trace][to]) / erases(&runs[trace][from]) - 1.0;
+    let other =
+        |trace: usize, from: usize, to: usize| mlc_erases(&runs[trace][to]) / mlc_erases(&runs[trace][from]) - 1.0;
     let with_others = |from, to| {
         let warm = row(WARM_AT.map(|trace| other(trace, from, to)));
         format!("{}, warm {warm}, spread {}", row(change(from, to)), row([other(SPREAD_AT, from, to)]))
@@ -76,13 +74,14 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             change(0, 3).iter().all(|&change| change > 0.0),
             with_others(0, 3),
         )
+        .fitted()
         .unless("small writes are hot in the stand-ins and never reach MLC; it holds where large data are warm"),
     ];
     let by_trace = |scheme: usize| {
         let bar = |(name, entries): (&&str, &Vec<_>)| {
             ((*name).to_owned(), {
                 let entries: &[std::sync::Arc<Entry>] = entries;
-                erases(&entries[scheme]) / erases(&entries[0])
+                mlc_erases(&entries[scheme]) / mlc_erases(&entries[0])
             })
         };
         NAMES.iter().zip(&runs).map(bar).collect()

@@ -3,10 +3,15 @@
 
 mod adaptation;
 mod erases;
+mod fit;
 mod time;
 mod traces;
 
 use std::sync::Arc;
+
+use bimetal_core::operation::FlashOp;
+
+use fit::{CALIBRATIONS, FITTED_IOZONE, FITTED_PC, FITTED_PHONE};
 
 use super::lab::{Experiment, Lab, Source};
 use super::{FigureSpec, PaperSpec};
@@ -41,8 +46,10 @@ pub static SPEC: PaperSpec = PaperSpec {
         },
         FigureSpec { name: "fig15", title: "erases of MLC", sources: ALL, make: erases::fig15 },
         FigureSpec { name: "fig16", title: "size of a unit", sources: ALL, make: erases::fig16 },
+        FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: TRACES, make: fit::figure },
         FigureSpec { name: "abstract", title: "the headline", sources: TRACES, make: time::headline },
     ],
+    calibrations: CALIBRATIONS,
 };
 
 /// The paper's traces (section 6).
@@ -63,13 +70,15 @@ const WARM_AT: std::ops::Range<usize> = 3..5;
 const SPREAD_AT: usize = 5;
 
 /// PhoneTrace.
-static PHONE: Source = Source { name: "phone", workload: "phone", settings: &[], quick: &[] };
+static PHONE: Source =
+    Source { name: "phone", workload: "phone", settings: &[], quick: &[], calibrated: Some(FITTED_PHONE) };
 
 /// PCTrace.
-static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &[] };
+static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &[], calibrated: Some(FITTED_PC) };
 
 /// IOzoneTrace.
-static IOZONE: Source = Source { name: "iozone", workload: "iozone", settings: &[], quick: &[] };
+static IOZONE: Source =
+    Source { name: "iozone", workload: "iozone", settings: &[], quick: &[], calibrated: Some(FITTED_IOZONE) };
 
 /// Small writes whose popularity falls off gradually: some data return after any number of bytes.
 static WARM_SMALL: Source = Source {
@@ -77,6 +86,7 @@ static WARM_SMALL: Source = Source {
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "1500000")],
     quick: &[],
+    calibrated: None,
 };
 
 /// The same of writes that no threshold admits.
@@ -85,6 +95,7 @@ static WARM_LARGE: Source = Source {
     workload: "zipf",
     settings: &[("span", "2036MiB"), ("size", "128KiB"), ("theta", "1.2"), ("read_share", "0"), ("requests", "100000")],
     quick: &[],
+    calibrated: None,
 };
 
 /// Writes spread at random over a file system, after which MLC has much to collect.
@@ -93,6 +104,7 @@ static SPREAD: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("scale", "10"), ("read_share", "0"), ("requests", "600000")],
     quick: &[],
+    calibrated: None,
 };
 
 /// A chip: a device, and the scheme on it.
@@ -148,6 +160,11 @@ fn execution_s(entry: &Entry) -> f64 {
 /// Execution time of the second by that of the first.
 fn time_ratio(first: &Entry, second: &Entry) -> f64 {
     execution_s(second) / execution_s(first)
+}
+
+/// Blocks of MLC that were erased.
+fn mlc_erases(entry: &Entry) -> f64 {
+    entry.report.count("mlc", FlashOp::Erase) as f64
 }
 
 /// What SLC sends to MLC, in seconds.

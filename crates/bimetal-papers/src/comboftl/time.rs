@@ -112,6 +112,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(eight_larger, |ratio| ratio > 1.0),
             with_warm(eight_larger) + " times as slow",
         )
+        .fitted()
         .unless("the MLC region of the stand-ins has little to collect, whatever its size"),
         Finding::fact(
             "Baseline 64 KB sends much from SLC to MLC, all traces",
@@ -132,7 +133,8 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "slower at 5 %",
             ratio(IOZONE_AT, SIXTY_FOUR, MLC) > 1.0,
             row([ratio(IOZONE_AT, SIXTY_FOUR, MLC)]) + " times as slow",
-        ),
+        )
+        .fitted(),
         Finding::fact(
             "ComboFTL is faster than Baseline 8 KB, all traces",
             "below 1 of its time, 5 %",

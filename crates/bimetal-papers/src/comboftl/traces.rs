@@ -8,7 +8,7 @@ use super::{NAMES, TRACES};
 use crate::Drawn;
 use crate::claim::Kind;
 use crate::finding::{Finding, row};
-use crate::lab::Lab;
+use crate::lab::{Lab, Source};
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
@@ -65,13 +65,13 @@ struct Rewrites {
     writes: u64,
     /// Those whose first page was written before.
     again: u64,
-    /// Those for which that was less than 2 MB of writes ago.
+    /// Those for which that was less than so many bytes of writes ago.
     soon: u64,
     /// Bytes that the host had written between the two, over all of them.
     between: u64,
 }
 
-/// What [`Rewrites::soon`] counts.
+/// Small data of Phone and PC mostly return before so much is written.
 const SOON_BYTES: u64 = 2 << 20;
 
 impl Rewrites {
@@ -90,8 +90,8 @@ impl Rewrites {
     }
 }
 
-/// The writes by size in sectors: a power of two.
-fn rewrites(requests: &[Request]) -> BTreeMap<u32, Rewrites> {
+/// The writes by size in sectors, a power of two; `soon_bytes` is what [`Rewrites::soon`] counts.
+fn rewrites(requests: &[Request], soon_bytes: u64) -> BTreeMap<u32, Rewrites> {
     let mut classes: BTreeMap<u32, Rewrites> = BTreeMap::new();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     let mut written = 0;
@@ -102,7 +102,7 @@ fn rewrites(requests: &[Request]) -> BTreeMap<u32, Rewrites> {
         if let Some(before) = last.get(&pages.start) {
             class.again += 1;
             class.between += written - before;
-            class.soon += u64::from(written - before < SOON_BYTES);
+            class.soon += u64::from(written - before < soon_bytes);
         }
         pages.for_each(|page| _ = last.insert(page, written));
         written += u64::from(write.sectors) * SECTOR_BYTES;
@@ -110,11 +110,21 @@ fn rewrites(requests: &[Request]) -> BTreeMap<u32, Rewrites> {
     classes
 }
 
+/// Large data of Phone and PC return only after so much is written.
+const LATE_BYTES: u64 = 1024 << 20;
+
+/// Share of the writes of 32 KB and more whose data return before the large data of Phone and PC would.
+pub(super) fn large_that_return(lab: &Lab<'_>, source: &'static Source) -> Result<f64, StudyError> {
+    let classes = rewrites(&lab.workload(source)?.requests, LATE_BYTES);
+    let large = classes.range(64..).fold(Rewrites::default(), |sum, (_, class)| sum.plus(class));
+    Ok(large.soon as f64 / large.writes as f64)
+}
+
 /// Fig. 9: sizes of writes and the mean time between writes of the same data, in bytes that the host writes.
 pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut traces = Vec::new();
     for source in TRACES {
-        traces.push(rewrites(&lab.workload(source)?.requests));
+        traces.push(rewrites(&lab.workload(source)?.requests, SOON_BYTES));
     }
     let sum = |trace: usize, from: u32, below: u32| {
         traces[trace].range(from..below).fold(Rewrites::default(), |sum, (_, class)| sum.plus(class))
@@ -183,7 +193,8 @@ mod tests {
     #[test]
     fn bytes_between_writes() {
         let write = |sector, sectors| Request { arrival_ns: 0, sector, sectors, op: Op::Write, handle: 0 };
-        let classes = rewrites(&[write(0, 16), write(64, 8), write(8, 8), write(0, 16), write(64, 8192), write(64, 8)]);
+        let writes = [write(0, 16), write(64, 8), write(8, 8), write(0, 16), write(64, 8192), write(64, 8)];
+        let classes = rewrites(&writes, SOON_BYTES);
         let class = |sectors| classes[&sectors];
         // The second page of the first write, after 12 KiB; the last after the 4 MiB before it.
         assert_eq!(class(8), Rewrites { writes: 3, again: 2, soon: 1, between: (12 << 10) + (4 << 20) });

@@ -117,6 +117,7 @@ pub static SPEC: PaperSpec = PaperSpec {
             make: sensitivity::fig15b,
         },
     ],
+    calibrations: &[],
 };
 
 /// Financial1 of the UMass repository; HySSD has it, too.
@@ -125,15 +126,26 @@ pub(super) static FINANCIAL: Source = Source {
     workload: "financial",
     settings: &[],
     quick: &[("requests", "333436"), ("used", "243MiB")],
+    calibrated: None,
 };
 
 /// The homes of FIU.
-static HOME: Source =
-    Source { name: "home", workload: "home", settings: &[], quick: &[("requests", "1139625"), ("used", "1100MiB")] };
+static HOME: Source = Source {
+    name: "home",
+    workload: "home",
+    settings: &[],
+    quick: &[("requests", "1139625"), ("used", "1100MiB")],
+    calibrated: None,
+};
 
 /// WebSearch of the UMass repository.
-static SEARCH: Source =
-    Source { name: "search", workload: "search", settings: &[], quick: &[("requests", "69043"), ("used", "345MiB")] };
+static SEARCH: Source = Source {
+    name: "search",
+    workload: "search",
+    settings: &[],
+    quick: &[("requests", "69043"), ("used", "345MiB")],
+    calibrated: None,
+};
 
 /// Volumes 2, 4 and 8 of Microsoft's Exchange server.
 static EXCHANGE: Source = Source {
@@ -141,11 +153,17 @@ static EXCHANGE: Source = Source {
     workload: "exchange",
     settings: &[],
     quick: &[("requests", "1453687"), ("used", "5078MiB")],
+    calibrated: None,
 };
 
 /// Volumes 0, 1 and 4 of Microsoft's MSN file store.
-static MSN: Source =
-    Source { name: "msn", workload: "msn", settings: &[], quick: &[("requests", "1048131"), ("used", "2430MiB")] };
+static MSN: Source = Source {
+    name: "msn",
+    workload: "msn",
+    settings: &[],
+    quick: &[("requests", "1048131"), ("used", "2430MiB")],
+    calibrated: None,
+};
 
 /// A workload and its device.
 struct Case {

@@ -41,6 +41,7 @@ pub static SPEC: PaperSpec = PaperSpec {
             make: rivals::rivals,
         },
     ],
+    calibrations: &[],
 };
 
 /// In a quick run the address space, the device and the number of requests are divided by this, so that blocks go through as
@@ -50,7 +51,7 @@ const QUICK_DIVISOR: u32 = 2;
 type Settings = &'static [(&'static str, &'static str)];
 
 const fn source(name: &'static str, settings: Settings, quick: Settings) -> Source {
-    Source { name, workload: "wlaftl", settings, quick }
+    Source { name, workload: "wlaftl", settings, quick, calibrated: None }
 }
 
 /// OLTP of UMass, Financial1.

@@ -9,6 +9,7 @@ mod exchange;
 mod financial;
 mod home;
 mod iozone;
+mod mixture;
 mod msn;
 mod pc;
 mod phone;
@@ -38,6 +39,7 @@ entries! {
     phone,
     pc,
     iozone,
+    mixture,
     wlaftl,
     financial,
     home,

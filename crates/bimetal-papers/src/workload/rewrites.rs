@@ -1,4 +1,4 @@
-//! What `phone`, `pc` and `wlaftl` share: classes of requests by their size, each of which writes data of its own again
+//! What `phone`, `pc`, `mixture` and `wlaftl` share: classes of requests by their size, each of which writes data of its own again
 //! and again.
 //!
 //! The time between two writes of the same data is counted in bytes that the host writes meanwhile, all its data taken
@@ -85,6 +85,8 @@ pub(super) enum Order {
     AtRandom,
     /// Any, with Zipf popularity of this exponent.
     Popular(f64),
+    /// The same, those of like popularity beside one another within an extent.
+    PopularTogether(f64),
 }
 
 /// What is generated.
@@ -130,6 +132,7 @@ enum Next {
     InTurn { piece: u64 },
     AtRandom,
     Popular { ranks: Zipf, pieces: Permutation },
+    PopularTogether { ranks: Zipf },
 }
 
 impl Rewrites {
@@ -152,6 +155,7 @@ impl Rewrites {
                     ranks: Zipf::new(pieces, theta),
                     pieces: Permutation::new(pieces, random::split_mix(&mut state)),
                 },
+                Order::PopularTogether(theta) => Next::PopularTogether { ranks: Zipf::new(pieces, theta) },
             };
             sets.push(Set { size: class.size, pieces, next, extent: class.extent, bytes, places });
             free_bytes = free_bytes / class.extent * class.extent - bytes;
@@ -190,6 +194,7 @@ impl Set {
             }
             Next::InTurn { .. } | Next::AtRandom => random::below(state, self.pieces),
             Next::Popular { ranks, pieces } => pieces.of(ranks.draw(state)),
+            Next::PopularTogether { ranks } => ranks.draw(state),
         }
     }
 }

@@ -1,0 +1,232 @@
+//! Calibrated stand-ins: what they are fitted to, and how near they come.
+//!
+//! A calibrated stand-in is fitted to what a paper prints of its traces and of the schemes that its proposal is compared with,
+//! never to what it prints of the proposal. [`fit`] searches the settings; `examples/calibrate.rs` runs it. What it found stands
+//! in the [`Source`]s, and a figure of each paper holds it against the goals again.
+
+use std::collections::BTreeMap;
+
+use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::workload;
+use bimetal_study::StudyError;
+use bimetal_study::figure::short;
+
+use crate::Drawn;
+use crate::claim::{Kind, StandIn};
+use crate::finding::Finding;
+use crate::lab::{Fitted, Lab, QuietLab, Scale, Source};
+
+/// How a figure of a baseline or of a trace is measured.
+pub type Measure = fn(&Lab<'_>, &'static Source) -> Result<f64, StudyError>;
+
+/// A setting of a workload and its value.
+pub type Setting = (&'static str, &'static str);
+
+/// A published figure that a calibrated stand-in is fitted to.
+#[derive(Debug)]
+pub struct Goal {
+    /// What it is, with its place in the paper.
+    pub claim: &'static str,
+    /// The least that the paper allows.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// What is best, within the two, where the paper tells.
+    pub aim: Option<f64>,
+    /// How it is measured.
+    pub measure: Measure,
+}
+
+/// A trace whose calibrated stand-in is fitted.
+#[derive(Debug)]
+pub struct Calibration {
+    /// The trace.
+    pub source: &'static Source,
+    /// Settings that are searched, with the values that are tried.
+    pub grid: &'static [(&'static str, &'static [&'static str])],
+    /// What they are fitted to.
+    pub goals: &'static [Goal],
+}
+
+impl Goal {
+    /// How far a value is from what the paper allows, as a share of the nearest that it allows.
+    fn miss(&self, value: f64) -> f64 {
+        if value.is_nan() {
+            return 1.0;
+        }
+        let nearest = value.clamp(self.low, self.high);
+        ((value - nearest) / nearest).abs()
+    }
+
+    fn bounds(&self) -> String {
+        match (self.low.is_finite(), self.high.is_finite()) {
+            (true, true) => format!("{} to {}", short(self.low), short(self.high)),
+            (true, false) => format!("at least {}", short(self.low)),
+            _ => format!("at most {}", short(self.high)),
+        }
+    }
+}
+
+/// A trace beside its goals: settings, what came out for each goal, and how far all is from them.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The searched settings.
+    pub settings: Vec<Setting>,
+    /// The value of each goal.
+    pub values: Vec<f64>,
+    /// Sum of the squared misses. Of what meets every goal alike, the nearest to the aims is the best; so a hundredth of the squared
+    /// distances from these is in it.
+    pub error: f64,
+}
+
+/// How much the distance from an aim counts beside that from what is allowed.
+const AIM_WEIGHT: f64 = 0.01;
+
+/// What one workload that does not meet its own targets adds.
+const UNMET: f64 = 1.0;
+
+impl Calibration {
+    /// Settings where searches begin: at a quarter, a half and three quarters of each one's values.
+    fn starts(&self) -> [Vec<Setting>; 3] {
+        [1, 2, 3]
+            .map(|quarter| self.grid.iter().map(|&(name, values)| (name, values[values.len() * quarter / 4])).collect())
+    }
+
+    /// The same trace with other settings. It stays in memory for as long as the program runs, as sources do.
+    fn candidate(&self, settings: &[Setting]) -> &'static Source {
+        let own = self.source;
+        let fixed = own.calibrated.map_or(&[][..], |fitted| fitted.settings);
+        let mut all: Vec<_> = fixed.to_vec();
+        all.retain(|(name, _)| settings.iter().all(|(searched, _)| searched != name));
+        all.extend(settings);
+        let workload = own.calibrated.map_or(own.workload, |fitted| fitted.workload);
+        let calibrated = Some(Fitted { workload, settings: Vec::leak(all) });
+        Box::leak(Box::new(Source { calibrated, ..*own }))
+    }
+
+    /// Runs the baselines on the trace with these settings.
+    ///
+    /// # Errors
+    /// Settings or replays that cannot be done.
+    pub fn try_settings(&self, settings: &[Setting], scale: Scale) -> Result<Fit, StudyError> {
+        let source = self.candidate(settings);
+        let mut lab = Lab::new(scale, 0, BTreeMap::new(), &QuietLab);
+        lab.take_stand_in(StandIn::Calibrated);
+        let values = self.goals.iter().map(|goal| (goal.measure)(&lab, source)).collect::<Result<Vec<_>, _>>()?;
+        let misses = self.goals.iter().zip(&values).map(|(goal, &value)| goal.miss(value).powi(2));
+        let off =
+            self.goals.iter().zip(&values).filter_map(|(goal, value)| Some((value / goal.aim? - 1.0).powi(2).min(1.0)));
+        let error = misses.sum::<f64>() + AIM_WEIGHT * off.sum::<f64>() + unmet(&lab, source)?;
+        Ok(Fit { settings: settings.to_vec(), values, error })
+    }
+
+    /// Searches the grid from several places, one setting after the other, until no single change is better; `tried` is told of
+    /// each. What a workload refuses is no candidate; `None` if it refuses all.
+    pub fn fit(&self, scale: Scale, mut tried: impl FnMut(&Fit)) -> Option<Fit> {
+        let mut known: Vec<(Vec<Setting>, Option<Fit>)> = Vec::new();
+        let mut evaluate = |settings: Vec<Setting>| {
+            if let Some((_, fit)) = known.iter().find(|(known, _)| *known == settings) {
+                return fit.clone();
+            }
+            let fit = self.try_settings(&settings, scale).ok();
+            fit.iter().for_each(&mut tried);
+            known.push((settings, fit.clone()));
+            fit
+        };
+        let better = |one: Option<Fit>, other: Option<Fit>| match (one, other) {
+            (Some(one), Some(other)) => Some(if other.error < one.error { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        let mut best = None;
+        for start in self.starts() {
+            let (mut here, mut fit) = (start.clone(), evaluate(start));
+            loop {
+                let before = here.clone();
+                for (at, &(name, values)) in self.grid.iter().enumerate() {
+                    for &value in values {
+                        let mut settings = here.clone();
+                        settings[at] = (name, value);
+                        fit = better(fit, evaluate(settings));
+                    }
+                    here = fit.as_ref().map_or(here, |fit| fit.settings.clone());
+                }
+                if here == before {
+                    break;
+                }
+            }
+            best = better(best, fit);
+        }
+        best
+    }
+}
+
+/// What the targets of the workload itself add: what is published of the trace.
+fn unmet(lab: &Lab<'_>, source: &'static Source) -> Result<f64, StudyError> {
+    let judged = judged(lab, source)?;
+    Ok(judged.iter().filter(|(_, met)| !met).count() as f64 * UNMET)
+}
+
+/// The workload's own targets, and whether each is met.
+fn judged(lab: &Lab<'_>, source: &'static Source) -> Result<Vec<(String, bool)>, StudyError> {
+    let (name, settings) = lab.generator(source);
+    let Some(spec) = workload::WORKLOADS.iter().find(|spec| spec.name == name) else {
+        return Ok(Vec::new());
+    };
+    let requests = lab.workload(source)?.requests;
+    let profile = Profile::of(&requests, &CurvePlan { points: 0, sampling_rate: None });
+    let targets = (spec.targets)(&settings).unwrap_or_default();
+    let line = |judged: workload::Judged| (judged.name.to_owned(), judged.met != Some(false));
+    Ok(targets.iter().map(|target| line(target.judge(&profile))).collect())
+}
+
+/// The calibrated stand-ins beside what they are fitted to: a claim for each goal, over all traces that have it.
+///
+/// # Errors
+/// The first replay that cannot be done.
+pub(super) fn figure(lab: &Lab<'_>, calibrations: &[Calibration]) -> Result<Drawn, StudyError> {
+    let mut claims: Vec<(&'static str, Vec<(&'static str, &Goal, f64)>)> = Vec::new();
+    for calibration in calibrations {
+        for goal in calibration.goals {
+            let value = (goal.measure)(lab, calibration.source)?;
+            let found = (calibration.source.name, goal, value);
+            match claims.iter_mut().find(|(claim, _)| *claim == goal.claim) {
+                Some((_, all)) => all.push(found),
+                None => claims.push((goal.claim, vec![found])),
+            }
+        }
+    }
+    let finding = |(claim, all): (&'static str, Vec<(&'static str, &Goal, f64)>)| {
+        let each = |text: &dyn Fn(&Goal, f64) -> String| {
+            let texts = all.iter().map(|(name, goal, value)| format!("{name} {}", text(goal, *value)));
+            texts.collect::<Vec<_>>().join("; ")
+        };
+        let met = all.iter().all(|(_, goal, value)| goal.miss(*value) == 0.0);
+        let worst = all.iter().map(|(_, goal, value)| goal.miss(*value)).fold(0.0, f64::max);
+        Finding::fact(claim, each(&|goal, _| goal.bounds()), met, each(&|_, value| short(value)))
+            .reason(if met {
+                "fitted".to_owned()
+            } else {
+                format!("fitted; missed by up to {} %", short(worst * 100.0))
+            })
+            .of_kind(Kind::Generator)
+    };
+    Ok(Drawn {
+        caption: "What the calibrated stand-ins were fitted to: figures that the paper prints of its traces and of the schemes \
+                  that its proposal is compared with."
+            .into(),
+        plots: Vec::new(),
+        findings: claims.into_iter().map(finding).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_has_two_sides() {
+        let goal = Goal { claim: "c", low: 1.0, high: 2.0, aim: Some(1.5), measure: |_, _| Ok(0.0) };
+        assert_eq!([0.5, 1.0, 1.7, 3.0, f64::NAN].map(|value| goal.miss(value)), [0.5, 0.0, 0.0, 0.5, 1.0]);
+        assert_eq!(goal.bounds(), "1 to 2");
+    }
+}
