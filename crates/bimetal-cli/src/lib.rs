@@ -1,5 +1,5 @@
-//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace formats and
-//! workloads than those that are built in.
+//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace
+//! formats and workloads than those that are built in.
 //!
 //! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
 //! the work failed and 2 if what was asked for cannot be.
@@ -21,6 +21,7 @@ mod dump;
 mod failure;
 mod figures;
 mod generate;
+mod grow;
 mod header;
 mod list;
 mod manual;
@@ -57,7 +58,7 @@ fn run() -> Result<(), Failure> {
     let (arguments, added) = defaults::arguments(&Cli::command())?;
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        // Whoever asks for nothing is shown what there is to ask for.
+        // Without arguments the help is shown.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return output::print(&error.render().ansi().to_string());
         }
@@ -83,6 +84,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Copy(args) => copy::run(&args),
+        Command::Grow(args) => grow::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Bench(args) => match args.what {

@@ -2,8 +2,8 @@
 //!
 //! A scheme is a deterministic function of what the host asks of it. So its state is never written down as it changes:
 //! the store keeps a checkpoint of it now and then, and a journal of what was asked since. Recovery replays the journal
-//! through the same scheme. What the pages hold is in the files already, as blocks that were erased since the last commit
-//! keep their places until the next.
+//! through the same scheme. What the pages hold is in the files already, as blocks that were erased since the last
+//! commit keep their places until the next.
 //!
 //! Layers, the lowest first: a module imports only from rows above its own, and in its row from what stands before it.
 //!
@@ -58,6 +58,7 @@ mod places;
 mod reading;
 mod record;
 mod region;
+pub mod replace;
 mod rescue;
 mod scheme_entry;
 mod sector_table;
@@ -90,5 +91,5 @@ pub use map::Mapped;
 pub use open::Recovery;
 pub use rescue::{Parts, Rescued, rescue};
 pub use scheme_entry::{StoredScheme, scheme_entry};
-pub use superblock::Power;
+pub use superblock::{Contents, Power};
 pub use times::Times;
