@@ -43,9 +43,9 @@ class Advice(Record):
     warranty_years: float
     #: Year of the price list.
     price_year: int
-    #: Prices of the parts that come into question.
+    #: Prices of the candidate parts.
     prices: tuple[Price, ...]
-    #: Devices that come into question.
+    #: Number of candidate devices.
     candidates: int
     #: Numbers of dies that were searched.
     dies: tuple[int, ...]
@@ -174,7 +174,7 @@ class Choice(Record):
     life_at_least_years: float | None
     #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
     lifetime_host_bytes: float | None
-    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    #: The same in terabytes of 10^12 bytes; a lower bound if no block was erased.
     tbw: float | None
     #: Drive writes per day: ``tbw`` by the logical capacity and the days of the warranty.
     dwpd: float | None
@@ -302,8 +302,7 @@ class DriveToBuy(Record):
     write_iops: float | None
     #: Whether its price was given, and is not that of its flash.
     is_quoted: bool
-    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
-    #: prints.
+    #: Size relative to the simulated device: life and TBW are those that the command prints times this factor.
     scale: float
     #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
     choice: Choice
@@ -1168,7 +1167,7 @@ class TraceSource(Record):
     name: str
     #: Where its requests are.
     from_: str | dict[str, Any]
-    #: Only so many of the first requests.
+    #: Only this number of requests, from the first on.
     limit: int | None = dataclasses.field(default=None, metadata=OMITTED)
 
 

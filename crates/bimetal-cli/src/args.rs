@@ -78,7 +78,7 @@ pub enum Command {
     Stat(StatArgs),
     /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
     Copy(CopyArgs),
-    /// Make a store larger: the same device with more blocks, in its place
+    /// Make a store larger: the same device with more blocks
     Grow(GrowArgs),
     /// Verify every page of a store, and rescue its data if it can no longer be opened
     Check(CheckArgs),
@@ -152,8 +152,8 @@ pub struct TraceOptions {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for
-    /// each scheme: the extents that the trace touches are moved together; 16 dies of TLC with 7 % spare area, or 12
-    /// behind 4 in SLC mode of 1.25 % of the capacity; hybrids of one region get more of it for the same money
+    /// each scheme: the address space is compacted to the extents that the trace uses; 16 dies of TLC with 7 % spare area, or 12
+    /// behind 4 in SLC mode of 1.25 % of the capacity; hybrids of one region get more of it at equal cost
     #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
     pub device: String,
     /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`,
@@ -206,7 +206,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct JsonArgs {
-    /// Write the figures as JSON to a file, beside the table; `-` writes JSON to the standard output in its place
+    /// Write the figures as JSON to a file, too; `-`: print JSON instead of the table
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
 }

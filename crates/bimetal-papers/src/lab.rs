@@ -33,7 +33,7 @@ impl Scale {
     }
 }
 
-/// A trace of a paper: what is generated in its place, unless a user has it.
+/// A trace of a paper: a stand-in is generated unless a user has the trace.
 #[derive(Debug)]
 pub struct Source {
     /// Name on the command line: `--trace NAME=FILE`.

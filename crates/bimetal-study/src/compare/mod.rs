@@ -4,8 +4,8 @@
 //! which the schemes were given, and everything in them but `speed` is the same for any number of threads.
 
 //!
-//! An [`entry`] is what is said of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`] all devices
-//! of a comparison side by side; [`warnings`] say what a user should know before trusting a figure.
+//! An [`entry`] is what is said of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`]
+//! all devices of a comparison side by side; [`warnings`] say what a user should know before trusting a figure.
 
 mod entry;
 mod every;
@@ -59,8 +59,9 @@ pub struct ReplayFacts {
     pub filled: bool,
 }
 
-/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is run
-/// with so many seeds: figures are those of the device's own seed; more seeds than one add how the mean response spreads.
+/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is
+/// run with a number of seeds: figures are those of the device's own seed; more seeds than one add how the mean
+/// response spreads.
 ///
 /// # Errors
 /// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use crate::prepare::{Schemes, Workload, prepare};
 
-    /// Goes on so many times.
+    /// The replay is repeated this number of times.
     struct Impatient(AtomicUsize);
 
     impl Progress for Impatient {

@@ -12,7 +12,7 @@ pub struct Table {
     pub heads: Vec<String>,
     /// Values of each row, its label first; a row of a label alone is the title of those that follow.
     pub rows: Vec<Vec<String>>,
-    /// So many columns are text and keep to the left; the others are figures.
+    /// Number of leading columns that are text and left-aligned; the others are figures.
     pub text_columns: usize,
     /// Whether cells are sentences, which are broken into lines.
     pub is_prose: bool,

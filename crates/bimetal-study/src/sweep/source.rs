@@ -22,7 +22,7 @@ pub struct TraceSource {
     pub name: String,
     /// Where its requests are.
     pub from: Origin,
-    /// Only so many of the first requests.
+    /// Only this number of requests, from the first on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -105,8 +105,8 @@ impl TraceSource {
         Self { name: name.to_owned(), from: Origin::Memory, limit: None }
     }
 
-    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the lines
-    /// that `sha256sum` would write of each without a name. `folder` is that of the study file.
+    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the
+    /// lines that `sha256sum` would write of each without a name. `folder` is that of the study file.
     ///
     /// # Errors
     /// A file that cannot be read, a workload that is not known.
