@@ -114,7 +114,7 @@ impl Experiment {
         self
     }
 
-    /// Figures over time, in so many intervals.
+    /// Figures over time, in `intervals` intervals.
     pub fn intervals(mut self, intervals: u32) -> Self {
         self.plan.intervals = intervals;
         self
@@ -147,7 +147,7 @@ impl Experiment {
 
 /// Called from several threads.
 pub trait LabProgress: Sync {
-    /// So many replays of those that a figure asked for at once are done.
+    /// A number of the replays that a figure asked for at once are done.
     fn replays(&self, done: usize, of: usize);
 
     /// Every few milliseconds of a replay, and while a trace is generated: whether to go on. Once it says no, it must say so for every replay.

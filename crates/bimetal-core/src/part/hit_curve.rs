@@ -49,7 +49,7 @@ impl HitCurve {
         self.references
     }
 
-    /// Hits of a cache of so many pages; linear within a segment, and no more behind the last.
+    /// Hits of a cache of `pages` pages; linear within a segment, constant behind the last.
     pub fn hits_below(&self, pages: f64) -> f64 {
         let segments = (pages / f64::from(self.segment_pages)).max(0.0);
         let whole = (segments as usize).min(self.hits.len());
@@ -57,12 +57,12 @@ impl HitCurve {
         self.hits[..whole].iter().sum::<f64>() + part
     }
 
-    /// Share of the references that a cache of so many pages serves; 0 without references.
+    /// Share of the references that a cache of `pages` pages serves; 0 without references.
     pub fn rate(&self, pages: f64) -> f64 {
         if self.references > 0.0 { self.hits_below(pages) / self.references } else { 0.0 }
     }
 
-    /// Ends a period: of what was counted, the share `keep` goes on to count. 0 begins anew, 0.5 halves.
+    /// Ends a period: counts are multiplied by `keep`. 0 discards them, 0.5 halves them.
     pub fn end_period(&mut self, keep: f64) {
         self.references *= keep;
         for hits in self.hits.as_mut_slice() {

@@ -65,7 +65,7 @@ impl From<Bits> for LiveStamps {
 }
 
 impl LiveStamps {
-    /// No members among so many stamps.
+    /// No members among `stamps` stamps.
     pub fn new(stamps: usize) -> Self {
         Self {
             bits: vec![0; stamps.div_ceil(WORD)].into(),
@@ -76,7 +76,7 @@ impl LiveStamps {
         }
     }
 
-    /// Whether these are members among so many stamps.
+    /// Whether these are members among `stamps` stamps.
     pub fn are_among(&self, stamps: usize) -> bool {
         self.bits.len() == stamps.div_ceil(WORD) && self.first(stamps) >= self.bits.len() * WORD
     }
@@ -162,7 +162,7 @@ impl LiveStamps {
         word * WORD + bits.trailing_zeros() as usize
     }
 
-    /// Makes `members` stamps from one on the only members, around the ring of so many stamps.
+    /// Makes `members` stamps from one on the only members, around the ring of `stamps` stamps.
     pub fn set_only(&mut self, first: usize, members: usize, stamps: usize) {
         let (end, wrapped) = ((first + members).min(stamps), (first + members).saturating_sub(stamps));
         // Members before a stamp; `wrapped` is at most `first`.

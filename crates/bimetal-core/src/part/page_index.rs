@@ -3,7 +3,7 @@
 //! Open addressing with linear probing, so that a look-up is one access to memory, mostly; an entry that goes is closed
 //! up by those behind it, so that long runs leave no debris. The hash is fixed and nothing is told in the table's order.
 //!
-//! It is never saved: whoever has an index knows its pages and values in some other order too.
+//! It is never saved: the owner of an index knows its pages and values in another order, too.
 
 use crate::part::random;
 

@@ -131,7 +131,7 @@ impl TryFrom<SavedStack> for Stack {
     }
 }
 
-/// Stamps of a stack of so many pages.
+/// Stamps of a stack of `capacity` pages.
 fn stamps(capacity: u32) -> usize {
     capacity as usize * STAMPS_PER_PAGE + STAMPS_MIN
 }
@@ -499,7 +499,7 @@ mod tests {
         agrees_with_a_list(5000, 5000, 60_000, 2);
     }
 
-    /// Stacks at work, for so many uses and removals; returns what they told.
+    /// Runs stacks through a number of uses and removals; returns their answers.
     fn work(stacks: &mut ReuseStacks<2>, state: &mut u64, steps: u32) -> Vec<Option<u32>> {
         let steps = (0..steps).map(|_| {
             let page = random::below(state, 500) as u32;

@@ -60,7 +60,7 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
 
-    /// Collects in idle time, about so many page copies. Returns how many it made.
+    /// Collects in idle time, up to about `budget_pages` page copies. Returns the number of copies.
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
 
     /// Brings a logical page's map entry into the processor's cache.

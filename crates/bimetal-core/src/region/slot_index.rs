@@ -53,7 +53,7 @@ impl SlotIndex {
         let present = vec![0; units.div_ceil(WORD) as usize];
         let mut index = Self { present, heads, next: vec![END; slots.len()], groups };
         for slot in 0..slots.len() as u32 {
-            // Damaged slots may hold anything, and the same unit twice: whoever checks them finds one in another slot.
+            // Damaged slots may hold anything, and the same unit twice: a check finds one of them in another slot.
             if let Some(unit) = slots.unit(slot).filter(|&unit| unit < units) {
                 index.link(unit, slot);
             }

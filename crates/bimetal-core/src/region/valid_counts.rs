@@ -16,7 +16,7 @@ const UNSEALED: u32 = 1 << 31;
 /// Blocks whose minimum is kept together.
 pub const GROUP: usize = 64;
 
-/// Valid pages of each block of a table. Its entries are numbered as whoever holds it likes.
+/// Valid pages of each block of a table. The order of entries is chosen by the caller.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ValidCounts {
     /// [`UNSEALED`] is added while a block is not sealed.

@@ -174,7 +174,7 @@ impl DensityControl {
     fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
         if !self.budget_allows_one_more() {
             let accesses = self.accesses[block as usize];
-            // The search is long: once in so many accesses.
+            // The search is long: only once every `hot_accesses` accesses.
             if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
                 return;
             }

@@ -93,7 +93,7 @@ pub enum BuildError {
         media: &'static str,
     },
     /// A saved state is damaged, or belongs to another device.
-    #[error("the saved state of `{scheme}` is of no use: {reason}")]
+    #[error("the saved state of `{scheme}` cannot be used: {reason}")]
     State {
         /// The scheme.
         scheme: &'static str,

@@ -102,7 +102,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let first_fits = |layout: &&Layout| input.bytes.get(..layout.length).is_some_and(|record| layout.fits(record));
     let Some(layout) = layout(input.bytes).or_else(|| LAYOUTS.iter().find(first_fits)) else {
         let kind = if input.bytes.len() < LAYOUTS[0].length { ErrorKind::Truncated } else { ErrorKind::Field };
-        let what = "the first record is of no known vscsi version";
+        let what = "the first record has no known vscsi version";
         return Err(input.error(kind, what).with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
     };
     let unit = input.time_unit();
