@@ -61,6 +61,8 @@ pub enum Command {
     Advise(Box<AdviseArgs>),
     /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
+    /// Show what changed between two results of `compare` or `replay`
+    Diff(DiffArgs),
     /// Convert traces from one format to another
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
@@ -218,6 +220,18 @@ pub struct HtmlArgs {
     /// Write a report with plots: one HTML file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Results that `compare` or `replay` has written with `--json`
+    pub a: PathBuf,
+    /// Later results, whose changes are shown
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
 }
 
 #[derive(Debug, Args)]

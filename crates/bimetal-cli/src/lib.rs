@@ -16,6 +16,7 @@ mod copy;
 mod create;
 mod defaults;
 mod details;
+mod diff;
 mod drives;
 mod dump;
 mod failure;
@@ -76,6 +77,7 @@ fn run() -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(&args),
         Command::Advise(args) => advise::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Paper(args) => paper::run(&args),

@@ -16,6 +16,7 @@ pub(crate) mod testing;
 mod warnings;
 
 use bimetal_core::report::TraceFacts;
+use bimetal_core::request;
 use serde::Serialize;
 
 pub use crate::replays::{Progress, Quiet};
@@ -27,13 +28,20 @@ use crate::prepare::{Addresses, Prepared};
 use crate::replays::Replays;
 use crate::{StudyError, arrivals};
 
+/// Version of the form of results.
+pub const RESULTS_SCHEMA: u32 = 1;
+
 /// What `compare` and `replay` write as JSON.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this program.
     pub bimetal: &'static str,
+    /// Version of the form of these results: a field that is removed, renamed or means something else raises it.
+    pub schema: u32,
     /// The trace.
     pub trace: TraceFacts,
+    /// Digest of the trace's requests, as 16 hexadecimal digits: the same for the same requests on every machine.
+    pub trace_digest: String,
     /// Where its addresses lie on the devices.
     pub addresses: Addresses,
     /// How it was replayed.
@@ -80,7 +88,9 @@ pub fn run(
     let plan = &replays.main;
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
+        schema: RESULTS_SCHEMA,
         trace: workload.facts.clone(),
+        trace_digest: format!("{:016x}", request::digest(&workload.requests)),
         addresses: prepared.addresses,
         replay: ReplayFacts {
             arrivals: arrivals::name(plan.arrivals),
