@@ -34,6 +34,7 @@ mod fio;
 mod lines;
 mod mqsim;
 mod msr;
+mod objects;
 mod options;
 mod plausible;
 mod replayer;
@@ -52,6 +53,7 @@ pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
 pub use msr::encode_msr;
+pub use objects::Objects;
 pub use options::{Action, DeviceChoice, Options};
 pub use roles::Columns;
 pub use spc::encode_spc;
@@ -80,6 +82,10 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &fio::FORMAT,
     &blkparse::FORMAT,
     &blktrace::FORMAT,
+    &objects::ORACLE_GENERAL,
+    &objects::LCS,
+    &objects::LIBCACHESIM_CSV,
+    &objects::CACHELIB,
     &table::DELIMITED,
     &table::JSON_LINES,
     &bimetal::FORMAT,
@@ -108,6 +114,8 @@ pub struct Format {
     pub time_unit: Option<TimeUnit>,
     /// Whether records come several to a request, so that [`Options::action`] applies.
     pub has_actions: bool,
+    /// Whether it has objects in place of addresses, so that [`Options::objects`] applies.
+    pub has_objects: bool,
     /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
     pub shared: Shared,
     /// How much a sample looks like this format.

@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     layout: "serial bytes entries command version block time [response]: 512-byte blocks, microseconds",
     time_unit: Some(TimeUnit::Microseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,
