@@ -32,6 +32,7 @@ mod encode;
 mod error;
 mod fio;
 mod lines;
+mod midas;
 mod mqsim;
 mod msr;
 mod objects;
@@ -52,6 +53,7 @@ pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
 pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
+pub use midas::encode_midas;
 pub use msr::encode_msr;
 pub use objects::Objects;
 pub use options::{Action, DeviceChoice, Options};
@@ -79,6 +81,7 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &alibaba::FORMAT,
     &biotracer::FORMAT,
     &replayer::FORMAT,
+    &midas::FORMAT,
     &fio::FORMAT,
     &blkparse::FORMAT,
     &blktrace::FORMAT,
