@@ -48,6 +48,7 @@ mod tencent;
 mod testing;
 mod time_unit;
 mod vscsi;
+mod vscsi_csv;
 
 pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
 pub use concat::concat;
@@ -76,6 +77,7 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &disksim::FLASHSIM,
     &mqsim::FORMAT,
     &vscsi::FORMAT,
+    &vscsi_csv::FORMAT,
     &systor::FORMAT,
     &tencent::FORMAT,
     &alibaba::FORMAT,

@@ -78,7 +78,7 @@ impl Layout {
 }
 
 /// READ and WRITE of 6, 10, 12 and 16 bytes, and WRITE AND VERIFY.
-fn operation(command: u64) -> Option<Op> {
+pub(super) fn operation(command: u64) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Op::Write),

@@ -254,6 +254,7 @@ fn samples() -> Vec<Vec<u8>> {
     samples.push(b"time_ms;rw;lba;sectors\n0.5;r;8;1\n0.75;w;16;2\n".to_vec());
     samples.push(b"{\"time_us\": 5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}\n".to_vec());
     samples.push(b"0.146559796 1 0 4096 \n0.146609386 3 1 4096 \n".to_vec());
+    samples.push(b"version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33899,28,4096,6160447\n".to_vec());
     samples.push(object_records(&[]));
     samples.push(lcs());
     samples.push(b"# time,object,size,next_access_vtime\n0,3345071,4096,3\n0,7,100,-1\n".to_vec());
