@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
-use bimetal_core::trace::{self, Action, Columns, Format, TimeUnit};
+use bimetal_core::trace::{self, Action, Columns, Format, Objects, TimeUnit};
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
 use bimetal_study::ranking::{ORDERS, Sort};
@@ -139,6 +139,11 @@ pub struct TraceOptions {
     /// `-` for a field to leave out
     #[arg(long, value_name = "LIST")]
     pub columns: Option<Columns>,
+    /// How the objects of a cache's trace become addresses: `slots` gives each a place of its own, by first appearance;
+    /// `bytes`, `sectors`, `kib` or `4kib` says that ids are addresses in that unit. With `insert` (`slots,insert`, or alone)
+    /// a read of an object that is not there writes it, as a cache does that was empty at first
+    #[arg(long, value_name = "PLACES")]
+    pub objects: Option<Objects>,
     /// Which record of a request counts in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
     #[arg(long)]
     pub action: Option<Action>,
@@ -148,6 +153,15 @@ pub struct TraceOptions {
     /// Take only the first N requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     pub limit: Option<u64>,
+}
+
+impl TraceOptions {
+    /// Whether anything but the number of requests is said.
+    pub fn reads_otherwise(&self) -> bool {
+        let Self { format, time_unit, columns, objects, action, volumes, limit: _ } = self;
+        let how = format.is_some() || time_unit.is_some() || columns.is_some() || objects.is_some();
+        how || action.is_some() || volumes.is_some()
+    }
 }
 
 /// On what device, and how.

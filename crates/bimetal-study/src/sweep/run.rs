@@ -92,6 +92,7 @@ mod tests {
             format: None,
             time_unit: None,
             columns: None,
+            objects: None,
             action: None,
             volumes: None,
         };
