@@ -163,8 +163,8 @@ impl<S: Space> Tiers<S> {
         self.put(run.unit, run.count, page);
     }
 
-    /// Writes host data within one slow page to the slow region. The remaining sectors come from the old copies. Units in
-    /// the log that the host touches are removed from it; other units in the log stay there and are not copied.
+    /// Writes host data within one slow page to the slow region. The remaining sectors come from the old copies. Units
+    /// in the log that the host touches are removed from it; other units in the log stay there and are not copied.
     pub fn write_slow<M: Media>(&mut self, media: &mut M, run: &Run, cause: Cause) {
         let unit_sectors = self.fast.unit_sectors();
         let logical = self.slow_page(run.unit);
