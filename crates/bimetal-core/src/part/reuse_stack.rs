@@ -503,7 +503,7 @@ mod tests {
         agrees_with_a_list(5000, 5000, 60_000, 2);
     }
 
-    /// Stacks at work, for so many uses and removals; returns what they told.
+    /// Runs `steps` random uses and removals on the stacks. Returns their answers.
     fn work(stacks: &mut ReuseStacks<2>, state: &mut u64, steps: u32) -> Vec<Option<u32>> {
         let steps = (0..steps).map(|_| {
             let page = random::below(state, 500) as u32;

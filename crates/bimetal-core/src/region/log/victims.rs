@@ -79,7 +79,7 @@ impl Victims {
         }
     }
 
-    /// The block among `entries` to be collected; none if all are full of valid pages.
+    /// The block among `entries` to be collected; `None` if no block has an invalid page.
     pub fn choose(&self, counts: &mut ValidCounts, entries: Range<usize>) -> Option<usize> {
         match self.policy {
             VictimPolicy::Greedy => counts.fewest(entries),
