@@ -193,7 +193,7 @@ impl FlashCache {
             Capacity::Fixed(pages) => self.replacer.all_pages() >= *pages,
             Capacity::Partitioned(caches) => {
                 let (pages, limit) = (self.replacer.pages(kind), caches.resizer.limit(kind));
-                // Beyond its limit the write cache shrinks step by step: a new page only replaces another.
+                // Beyond its limit the write cache shrinks gradually: a new page only replaces another one.
                 pages == limit || pages > limit && (kind == Kind::Clean || caches.is_due(1, self.group))
             }
         };
@@ -308,7 +308,7 @@ impl FlashCache {
         }
     }
 
-    /// Drops clean pages beyond their limit, and destages dirty ones step by step.
+    /// Drops clean pages beyond their limit, and destages dirty ones gradually.
     #[inline]
     fn shrink<M: Media>(&mut self, media: &mut M) {
         let excess = self.excess();
