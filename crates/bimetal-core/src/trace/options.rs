@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::error::{ErrorKind, TraceError};
-use super::objects::Objects;
+use super::object_places::Objects;
 use super::roles::Columns;
 use super::time_unit::TimeUnit;
 use super::{Format, Input};

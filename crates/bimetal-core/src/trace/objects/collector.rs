@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::collect::{Collector, MAX_BYTES, Row, count};
 use super::super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::super::object_places::Objects;
 use super::super::{Input, Trace};
-use super::Objects;
 use crate::request::{Op, SECTOR_BYTES};
 
 /// The largest object, far above any that a cache holds.

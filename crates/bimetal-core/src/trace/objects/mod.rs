@@ -1,6 +1,6 @@
 //! Traces of caches: what was accessed is an object with an id and a size, and not a range of a disk.
 //!
-//! [`Objects`] says how they become addresses. Unless it is said otherwise each object has a *slot*: a place of its own, as large as the
+//! [`Objects`](super::Objects) says how they become addresses. Unless it is said otherwise each object has a *slot*: a place of its own, as large as the
 //! object ever is in the trace, in whole sectors; slots follow each other in the order in which their objects appear. So an object stays
 //! where it is, objects that appear together lie together, and no two share a sector.
 //!
@@ -19,72 +19,3 @@ pub use cachelib::FORMAT as CACHELIB;
 pub use csv::FORMAT as LIBCACHESIM_CSV;
 pub use lcs::FORMAT as LCS;
 pub use oracle_general::FORMAT as ORACLE_GENERAL;
-
-use std::fmt;
-use std::str::FromStr;
-
-use super::error::{ErrorKind, TraceError};
-use super::roles::{unit_bytes, unit_name};
-
-/// How the objects of a cache's trace become addresses, and what the first access to one does.
-///
-/// ```
-/// use bimetal_core::trace::Objects;
-///
-/// let objects: Objects = "sectors,insert".parse()?;
-/// assert_eq!(objects.to_string(), "sectors,insert");
-/// assert_eq!("insert".parse::<Objects>()?.to_string(), "slots,insert");
-/// # Ok::<_, bimetal_core::trace::TraceError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Objects {
-    /// Bytes of the unit in which ids are addresses; `None` gives each object a slot.
-    pub(super) unit_bytes: Option<u64>,
-    /// Whether a read of an object that is not there writes it, as a cache does that was empty at first.
-    pub(super) insert: bool,
-}
-
-const SYNTAX: &str = "it is `slots` (a place for each object, by first appearance), or `bytes`, `sectors`, `kib` or `4kib` (ids are \
-                      addresses in that unit), and `insert` behind a comma if the first access to each object writes it";
-
-impl FromStr for Objects {
-    type Err = TraceError;
-
-    fn from_str(text: &str) -> Result<Self, TraceError> {
-        let (place, insert) = match text.split_once(',') {
-            Some((place, "insert")) => (place, true),
-            None if text == "insert" => ("slots", true),
-            _ => (text, false),
-        };
-        let unit_bytes = unit_bytes(place);
-        if place == "slots" || unit_bytes.is_some() {
-            return Ok(Self { unit_bytes, insert });
-        }
-        let what = format!("objects have no places `{}`", text.escape_debug());
-        Err(TraceError::new(ErrorKind::Option, "", what).with_hint(SYNTAX))
-    }
-}
-
-impl fmt::Display for Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.unit_bytes.map_or("slots", unit_name))?;
-        f.write_str(if self.insert { ",insert" } else { "" })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_place_of_objects_says_what_there_is() {
-        for text in ["slots", "bytes", "4kib", "slots,insert", "kib,insert"] {
-            assert_eq!(text.parse::<Objects>().unwrap().to_string(), text);
-        }
-        for text in ["", "miles", "slots,", "slots,insert,insert", "insert,slots", "Slots"] {
-            let error = text.parse::<Objects>().unwrap_err().to_string();
-            assert!(error.contains("`sectors`") && error.contains("`insert`"), "{text}: {error}");
-        }
-        assert_eq!(Objects::default().to_string(), "slots");
-    }
-}

@@ -86,7 +86,7 @@ pub(super) fn unit_bytes(name: &str) -> Option<u64> {
     UNITS.iter().find(|(unit, _)| *unit == name).map(|&(_, bytes)| bytes)
 }
 
-/// The name of a unit of so many bytes.
+/// The name of a unit of `bytes` bytes.
 pub(super) fn unit_name(bytes: u64) -> &'static str {
     UNITS.iter().find(|(_, unit)| *unit == bytes).map_or("bytes", |(name, _)| name)
 }
