@@ -45,7 +45,7 @@ impl Numbers {
     }
 }
 
-/// Runs a target over its corpus and over so many mutations.
+/// Runs a target over its corpus and over a number of mutations.
 fn check(name: &str, target: fn(&[u8]), mutations: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

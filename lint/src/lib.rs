@@ -1,10 +1,13 @@
-//! What no lint of the compiler looks for: modules of a crate that import each other in a circle.
+//! Lints that the compiler does not have: riddles in comments and docs ([`words`]), and modules of a crate that import each
+//! other in a circle.
 //!
 //! A module is a file or folder of `src`, at any depth; siblings are the modules of one folder, and what is below a sibling
 //! is part of it. An import is a path from `crate::`, `super::` or `self::` outside of tests and comments, followed through
 //! what the modules on its way re-export. A folder's own `mod.rs` is no sibling of what is in the folder.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+mod words;
 
 #[cfg(test)]
 mod tests {

@@ -172,16 +172,16 @@ def advise(
     budget
         Highest price of flash and disks, in US dollars.
     writes_per_day
-        Count lives at so many bytes written a day; by default at the rate of the trace, or of ``load``.
+        Bytes written per day, from which lifetimes follow; by default at the rate of the trace, or of ``load``.
     chips
-        Those of :func:`bimetal.chips` that come into question; by default those sold in the year of the prices that no
+        Candidate chips, of :func:`bimetal.chips`; by default those sold in the year of the prices that no
         other one beats.
     schemes
         Those of :func:`bimetal.schemes`, or ``all``; by default one or two of each way to use cells.
     capacity
         Bytes that the host sees; by default what the trace touches.
     disk
-        Flash caches over this drive of :func:`bimetal.drives` come into question, too.
+        Also consider flash caches over this drive of :func:`bimetal.drives`.
     channels, dies_per_channel
         Channels of a device, shared by its regions, and dies on each of them, from 1 to 64; by default 1 to 16 and 1
         to 8 are searched.
@@ -197,14 +197,14 @@ def advise(
     load
         Offered load: the trace's times scaled by a factor, ``2x``, or to requests per second, ``5000/s``.
     repeat, measure
-        Replay the trace so often, and measure only the last so many times; by default so often that a device is written
+        Number of replays of the trace, and of those at the end that are measured; by default as many as write a device
         over once before it is measured and once after, and the second half.
     simulations
         Most simulations; by default a fifth of the candidate devices, from 20 to 80.
     jobs
         How many run at once, by default as many as there are processors.
     drives
-        Names of whole drives that come into question, too, as ``bimetal drives`` has them, or parts of names, ``all``
+        Names of whole drives that are candidates too, as ``bimetal drives`` has them, or parts of names, ``all``
         or ``none``; by default those that came out within 6 years before the year of the prices.
     progress
         Is called with how many simulations are done and how many there are at most, from the threads that run them.

@@ -12,7 +12,7 @@ from bimetal._errors import SettingError
 #: Points that are handed to a cluster at once: enough to keep a large one busy, and few enough for its scheduler.
 IN_FLIGHT = 1000
 
-#: How often Ray begins a point anew whose worker was lost; Dask has a setting for that.
+#: How often Ray repeats a point whose worker was lost; Dask has a setting for that.
 RETRIES = 3
 
 
@@ -33,7 +33,7 @@ def run_point(point: str, folder: str) -> str:
 
 
 def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
-    """Run points on a Dask cluster, which begins those of a lost worker anew."""
+    """Run points on a Dask cluster, which repeats those of a lost worker."""
     try:
         import distributed
     except ImportError as error:

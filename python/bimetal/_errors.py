@@ -38,7 +38,7 @@ class StudyError(BimetalError, ValueError):
 
 
 class AdviceError(BimetalError, ValueError):
-    """A question for advice that cannot be answered: no goal, no device that comes into question, wrong prices."""
+    """A question for advice that cannot be answered: no goal, no candidate device, wrong prices."""
 
 
 class ResultsError(BimetalError):

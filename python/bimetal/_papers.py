@@ -1,4 +1,4 @@
-"""The papers' tables and figures, made anew."""
+"""The papers' tables and figures, reproduced."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def paper(
     traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
     jobs: int | None = None,
 ) -> Reproduction:
-    """Make the tables and figures of a paper anew, and say of each claim whether it held.
+    """Reproduce the tables and figures of a paper, and judge each claim.
 
     ``name`` is one of :func:`bimetal.papers`, and all of them if not given; ``figures`` are chosen by how their names
     begin. ``quick`` takes shorter traces: minutes in place of hours. ``traces`` puts traces of your own in the place of

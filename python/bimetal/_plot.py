@@ -23,7 +23,7 @@ SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life":
 
 #: Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
 _WIDE = 12
-#: A budget beyond so many times the dearest device is not drawn.
+#: A budget beyond this multiple of the dearest device is not drawn.
 _FAR = 1.5
 
 #: Where a legend goes that would lie over what is drawn.

@@ -43,9 +43,9 @@ class Advice(Record):
     warranty_years: float
     #: Year of the price list.
     price_year: int
-    #: Prices of the parts that come into question.
+    #: Prices of the candidate parts.
     prices: tuple[Price, ...]
-    #: Devices that come into question.
+    #: Number of candidate devices.
     candidates: int
     #: Numbers of dies that were searched.
     dies: tuple[int, ...]
@@ -91,6 +91,22 @@ class ArrivalProfile(Record):
     interval_p99_us: float
     #: Longest time between arrivals in microseconds.
     interval_max_us: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Change(Record):
+    """A figure in both files."""
+
+    #: Its name, as in the results: ``response_us.mean``, ``write_amplification``.
+    name: str
+    #: In the first file.
+    a: float
+    #: In the second file.
+    b: float
+    #: Change from the first to the second, in percent of the first; ``None`` if the first is 0 and the second is not.
+    percent: float | None
+    #: Whether the second is better; ``None`` if both are equal or neither of two values would be better.
+    is_better: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +190,7 @@ class Choice(Record):
     life_at_least_years: float | None
     #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
     lifetime_host_bytes: float | None
-    #: These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    #: The same in terabytes of 10^12 bytes; a lower bound if no block was erased.
     tbw: float | None
     #: Drive writes per day: ``tbw`` by the logical capacity and the days of the warranty.
     dwpd: float | None
@@ -192,8 +208,12 @@ class Comparison(Record):
 
     #: Version of this program.
     bimetal: str
+    #: Version of the form of these results: a field that is removed, renamed or means something else raises it.
+    schema: int
     #: The trace.
     trace: TraceFacts
+    #: Digest of the trace's requests, as 16 hexadecimal digits: the same for the same requests on every machine.
+    trace_digest: str
     #: Where its addresses lie on the devices.
     addresses: Addresses
     #: How it was replayed.
@@ -212,6 +232,24 @@ class DeviceSource(Record):
     name: str
     #: The text of the device file.
     file: str | None = dataclasses.field(default=None, metadata=OMITTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class Diff(Record):
+    """What ``bimetal diff`` writes as JSON."""
+
+    #: The first file.
+    a: Side
+    #: The second file.
+    b: Side
+    #: Why changes may have another cause than the schemes: other traces, replays, devices or programs.
+    differences: tuple[str, ...]
+    #: Each scheme that is in both files, in the order of the second.
+    schemes: tuple[SchemeDiff, ...]
+    #: Schemes of the first file alone.
+    only_in_a: tuple[str, ...]
+    #: Schemes of the second file alone.
+    only_in_b: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,8 +340,7 @@ class DriveToBuy(Record):
     write_iops: float | None
     #: Whether its price was given, and is not that of its flash.
     is_quoted: bool
-    #: How many times as large it is as what was simulated: its life and TBW are so many times those that the command
-    #: prints.
+    #: Size relative to the simulated device: life and TBW are those that the command prints times this factor.
     scale: float
     #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
     choice: Choice
@@ -925,6 +962,16 @@ class Scheme(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class SchemeDiff(Record):
+    """A scheme in both files."""
+
+    #: Its name.
+    scheme: str
+    #: Every figure that both files have.
+    figures: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Sensitivity(Record):
     """How the answer moves with the prices of a kind of parts."""
 
@@ -932,6 +979,22 @@ class Sensitivity(Record):
     kind: str
     #: From a quarter of the prices to four times them.
     steps: tuple[PriceStep, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Side(Record):
+    """A results file."""
+
+    #: The file.
+    file: str
+    #: Version of the program that wrote it.
+    bimetal: str
+    #: Version of the form of its results; 0 if the file does not say.
+    schema: int
+    #: Name of the trace.
+    trace: str
+    #: Digest of the trace's requests; ``None`` if the file does not say.
+    trace_digest: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1168,7 +1231,7 @@ class TraceSource(Record):
     name: str
     #: Where its requests are.
     from_: str | dict[str, Any]
-    #: Only so many of the first requests.
+    #: Only this number of requests, from the first on.
     limit: int | None = dataclasses.field(default=None, metadata=OMITTED)
 
 

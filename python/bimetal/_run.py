@@ -55,7 +55,7 @@ def replay(
         ``closed``, ``closed:DEPTH`` or ``trace``, ``trace:SPEED``, which follows the time stamps. By default a trace
         with times is replayed both at these, for responses, and one request at a time, for service times.
     repeat, measure
-        Replay the trace so often, and measure only the last so many times; by default all.
+        Number of replays of the trace, and of those at the end that are measured; by default all.
     fill
         Whether every logical unit is written before.
     intervals

@@ -63,6 +63,7 @@ class Trace:
         format: str | None = None,
         time_unit: str | None = None,
         columns: str | None = None,
+        objects: str | None = None,
         action: str | None = None,
         volumes: Iterable[int] | None = None,
         limit: int | None = None,
@@ -72,17 +73,20 @@ class Trace:
         ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
         ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns``
         names those of delimited text or JSON lines as ``--columns`` does: ``time:ms,op,offset:bytes,size``.
+        ``objects`` says how the objects of a cache's trace become addresses, as ``--objects`` does: ``slots``,
+        ``sectors``, ``slots,insert``.
         ``action`` (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes``
         takes only the devices of these numbers, ``limit`` only the first requests.
         """
         # A file of that name: waiting for the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
-        core = _core.Trace.open(names, format, time_unit, columns, action, chosen, _limit(limit))
+        core = _core.Trace.open(names, format, time_unit, columns, objects, action, chosen, _limit(limit))
         options = {
             "format": format,
             "time_unit": time_unit,
             "columns": columns,
+            "objects": objects,
             "action": action,
             "volumes": chosen,
             "limit": limit,

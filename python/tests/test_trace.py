@@ -160,3 +160,18 @@ def test_generated_and_fitted_traces() -> None:
     assert repr(trace) == "<Trace 'zipf', 500 requests>"
     with pytest.raises(TypeError, match=r"made by Trace.open"):
         bimetal.Trace()
+
+
+def test_objects_of_a_cache_lie_in_slots_or_at_their_ids(tmp_path: Path) -> None:
+    path = tmp_path / "kvcache.csv"
+    path.write_text("key,op,size,op_count,key_size\n8,SET,82,1,1\n16,GET,512,2,2\n")
+    with pytest.warns(bimetal.BimetalWarning):
+        slots = bimetal.Trace.open(path)
+    with pytest.warns(bimetal.BimetalWarning):
+        addresses = bimetal.Trace.open(path, objects="sectors,insert")
+    assert slots.facts.format == "cachelib"
+    assert slots.to_arrays()["sector"].tolist() == [0, 1, 1]
+    assert addresses.to_arrays()["sector"].tolist() == [8, 16, 16]
+    assert addresses.to_arrays()["op"].tolist() == [1, 1, 0]
+    with pytest.raises(bimetal.TraceError, match="slots"):
+        bimetal.Trace.open(path, objects="miles")

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
-use bimetal_core::trace::{self, Action, Columns, Format, TimeUnit};
+use bimetal_core::trace::{self, Action, Columns, Format, Objects, TimeUnit};
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
 use bimetal_study::ranking::{ORDERS, Sort};
@@ -17,8 +17,8 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 pub use live::{
-    BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, LogLevel, PlaceArgs, ServeArgs,
-    StatArgs,
+    BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, GrowArgs, LogLevel, PlaceArgs,
+    ServeArgs, StatArgs,
 };
 pub use sweep::SweepArgs;
 
@@ -61,6 +61,8 @@ pub enum Command {
     Advise(Box<AdviseArgs>),
     /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
+    /// Show what changed between two results of `compare` or `replay`
+    Diff(DiffArgs),
     /// Convert traces from one format to another
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
@@ -73,10 +75,13 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a store as a network block device (NBD)
     Serve(ServeArgs),
-    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART log
+    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART
+    /// log
     Stat(StatArgs),
     /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
     Copy(CopyArgs),
+    /// Make a store larger: the same device with more blocks
+    Grow(GrowArgs),
     /// Verify every page of a store, and rescue its data if it can no longer be opened
     Check(CheckArgs),
     /// Show what is in the files of a store
@@ -127,12 +132,18 @@ pub struct TraceOptions {
     /// Unit of the time stamps, where the format leaves it open: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// The columns of delimited text or JSON lines, where a header or keys do not say: `time:ms,op,offset:bytes,size:bytes`
-    /// in their order, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of times as `--time-unit`;
-    /// of offset and size `bytes` (if none is given), `sectors`, `kib`, `4kib`; `op:0=read` or `op:1=read` for digits;
-    /// `device` for several disks; `-` for a field to leave out
+    /// The columns of delimited text or JSON lines, where a header or keys do not say:
+    /// `time:ms,op,offset:bytes,size:bytes` in their order, or by name,
+    /// `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of times as `--time-unit`; of offset and size `bytes`
+    /// (if none is given), `sectors`, `kib`, `4kib`; `op:0=read` or `op:1=read` for digits; `device` for several disks;
+    /// `-` for a field to leave out
     #[arg(long, value_name = "LIST")]
     pub columns: Option<Columns>,
+    /// How the objects of a cache's trace become addresses: `slots` gives each a place of its own, by first appearance;
+    /// `bytes`, `sectors`, `kib` or `4kib` says that ids are addresses in that unit. With `insert` (`slots,insert`, or alone)
+    /// a read of an object that is not there writes it, as a cache does that was empty at first
+    #[arg(long, value_name = "PLACES")]
+    pub objects: Option<Objects>,
     /// Which record of a request counts in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
     #[arg(long)]
     pub action: Option<Action>,
@@ -144,12 +155,21 @@ pub struct TraceOptions {
     pub limit: Option<u64>,
 }
 
+impl TraceOptions {
+    /// Whether anything but the number of requests is said.
+    pub fn reads_otherwise(&self) -> bool {
+        let Self { format, time_unit, columns, objects, action, volumes, limit: _ } = self;
+        let how = format.is_some() || time_unit.is_some() || columns.is_some() || objects.is_some();
+        how || action.is_some() || volumes.is_some()
+    }
+}
+
 /// On what device, and how.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for each
-    /// scheme: the extents that the trace touches are moved together; 16 dies of TLC with 7 % spare area, or 12 behind 4 in
-    /// SLC mode of 1.25 % of the capacity; hybrids of one region get more of it for the same money
+    /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for
+    /// each scheme: the address space is compacted to the extents that the trace uses; 16 dies of TLC with 7 % spare area, or 12
+    /// behind 4 in SLC mode of 1.25 % of the capacity; hybrids of one region get more of it at equal cost
     #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
     pub device: String,
     /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`,
@@ -162,10 +182,10 @@ pub struct RunArgs {
     /// Start with an erased device; by default every logical unit is written before the trace
     #[arg(long, help_heading = "Replay options")]
     pub no_fill: bool,
-    /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; `closed` is one at a
-    /// time, which measures service times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times as fast:
-    /// responses include queueing. By default a trace with times is replayed both at these and one request at a time, and
-    /// one without times one request at a time
+    /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; `closed` is one
+    /// at a time, which measures service times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times as
+    /// fast: responses include queueing. By default a trace with times is replayed both at these and one request at a
+    /// time, and one without times one request at a time
     #[arg(
         long,
         value_name = "closed[:DEPTH]|trace[:SPEED]",
@@ -202,7 +222,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct JsonArgs {
-    /// Write the figures as JSON to a file, beside the table; `-` writes JSON to the standard output in its place
+    /// Write the figures as JSON to a file, too; `-`: print JSON instead of the table
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
 }
@@ -217,10 +237,23 @@ pub struct HtmlArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Results that `compare` or `replay` has written with `--json`
+    pub a: PathBuf,
+    /// Later results, whose changes are shown
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub html: HtmlArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct CompareArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Schemes to run, the first being the one that others are compared with; `all` is every scheme that the device allows
+    /// Schemes to run, the first being the one that others are compared with; `all` is every scheme that the device
+    /// allows
     #[arg(
         long,
         value_name = "A,B,...|all",
@@ -241,8 +274,9 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub jobs: Option<u16>,
-    /// Replay each scheme with N seeds, from that of the device on, and show the mean response over them with half of the range
-    /// between the lowest and the highest. A seed decides which operations fail; without failures it makes no difference
+    /// Replay each scheme with N seeds, from that of the device on, and show the mean response over them with half of
+    /// the range between the lowest and the highest. A seed decides which operations fail; without failures it makes no
+    /// difference
     #[arg(
         long,
         value_name = "N",
@@ -251,8 +285,8 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub seeds: Option<u8>,
-    /// What the table is sorted by, the best first; `listed` is the order of `--schemes`. Results in JSON are always in that
-    /// one
+    /// What the table is sorted by, the best first; `listed` is the order of `--schemes`. Results in JSON are always in
+    /// that one
     #[arg(
         long,
         value_name = "ORDER",
@@ -290,8 +324,8 @@ pub struct ReplayArgs {
 pub struct ProfileArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// For how many cache sizes hit rates are shown: from a thousandth of the pages that the trace touches up to all, each
-    /// larger than the one before by the same factor; 0 for none
+    /// For how many cache sizes hit rates are shown: from a thousandth of the pages that the trace touches up to all,
+    /// each larger than the one before by the same factor; 0 for none
     #[arg(
         long,
         value_name = "N",
@@ -301,8 +335,8 @@ pub struct ProfileArgs {
         help_heading = "Hit-rate options"
     )]
     pub curve_points: u32,
-    /// Measure hit rates on this share of the pages, above 0 and at most 1, or on all. By default all, and of traces with
-    /// over four million references to pages a sample of about a hundred thousand pages
+    /// Measure hit rates on this share of the pages, above 0 and at most 1, or on all. By default all, and of traces
+    /// with over four million references to pages a sample of about a hundred thousand pages
     #[arg(
         long,
         value_name = "RATE|exact",
@@ -407,8 +441,8 @@ pub struct DrivesArgs {
     /// Drives, by name or a part of it: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; without any, all
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// In place of all drives, or beside those that are named: a device that nobody reviewed, of `bimetal list devices` or
-    /// the path of a device file. All figures are predicted (repeatable)
+    /// In place of all drives, or beside those that are named: a device that nobody reviewed, of `bimetal list devices`
+    /// or the path of a device file. All figures are predicted (repeatable)
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Vec<String>,
     /// How many drives are measured at once; by default as many as there are processors

@@ -1,6 +1,7 @@
 //! `bimetal copy`: a store in another one.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use bimetal_core::device::Resolved;
@@ -9,7 +10,7 @@ use bimetal_live::SECTOR_BYTES;
 use bimetal_live::backup::wire::Served;
 use bimetal_live::runtime::BACKUP_SOCKET;
 use bimetal_live::store::backing::Storage;
-use bimetal_live::store::{Directory, NewStore, Source, StoreError, source};
+use bimetal_live::store::{Directory, NewStore, Read, Source, StoreError, source};
 use bimetal_study::number::{SIZES, thousands, with_unit};
 
 use crate::args::CopyArgs;
@@ -27,22 +28,7 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
         NewStore::create(Arc::new(directory), &resolved.device, options)
     })?;
     resolved.notes.iter().for_each(|note| inform(&format!("note: {note}")));
-    let bar = CopyBar::new(old.written_sectors() * SECTOR_BYTES);
-    let mut unwritten = None;
-    let read = old.read_all(&mut |sector, bytes| {
-        bar.add(bytes.len() as u64);
-        new.write(sector, bytes).map_err(|error| {
-            unwritten = Some(error);
-            io::ErrorKind::Other.into()
-        })
-    });
-    drop(bar);
-    let unfinished = |error: io::Error| Failure::failed(format!("{}: {error}; it is not complete", args.new.display()));
-    if let Some(error) = unwritten {
-        return Err(unfinished(error));
-    }
-    let (sectors, lost) = read.map_err(|error| Failure::store(&args.old, error))?;
-    new.complete().map_err(unfinished)?;
+    let (sectors, lost) = fill(old.as_mut(), &args.old, new, &args.new)?;
     let bytes = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
     inform(&format!("{}: {}; {bytes} copied", args.new.display(), create::summary(&resolved.device)));
     if lost.is_empty() {
@@ -57,6 +43,28 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
         args.old.display(),
         args.new.display()
     )))
+}
+
+/// Writes the data of `old` to `new` and completes it. Returns the sectors that were copied and the runs of those that
+/// cannot be read.
+pub fn fill(old: &mut dyn Source, old_path: &Path, new: NewStore, new_path: &Path) -> Result<Read, Failure> {
+    let bar = CopyBar::new(old.written_sectors() * SECTOR_BYTES);
+    let mut unwritten = None;
+    let read = old.read_all(&mut |sector, bytes| {
+        bar.add(bytes.len() as u64);
+        new.write(sector, bytes).map_err(|error| {
+            unwritten = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    drop(bar);
+    let unfinished = |error: io::Error| Failure::failed(format!("{}: {error}; it is not complete", new_path.display()));
+    if let Some(error) = unwritten {
+        return Err(unfinished(error));
+    }
+    let read = read.map_err(|error| Failure::store(old_path, error))?;
+    new.complete().map_err(unfinished)?;
+    Ok(read)
 }
 
 fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {

@@ -21,7 +21,7 @@ const USAGE: u8 = 2;
 pub enum Failure {
     /// To be said, and the exit status.
     Message { status: u8, text: String },
-    /// Whoever read our output is gone: nothing to say.
+    /// The reader of our output is gone: there is nothing to report.
     ClosedPipe,
 }
 

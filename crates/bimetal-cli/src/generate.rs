@@ -10,7 +10,7 @@ use bimetal_study::generate::{self, Like};
 use bimetal_study::prepare::Workload;
 use serde::Serialize;
 
-use crate::args::{GenerateArgs, TraceArgs, TraceOptions};
+use crate::args::{GenerateArgs, TraceArgs};
 use crate::failure::Failure;
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::table::{Align, bold, plain, remark};
@@ -61,9 +61,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
 }
 
 fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Failure> {
-    let TraceOptions { format, time_unit, columns, action, volumes, limit } = &args.options;
-    let reads_otherwise = format.is_some() || time_unit.is_some() || columns.is_some() || action.is_some();
-    if reads_otherwise || volumes.is_some() || limit.is_some() {
+    if args.options.reads_otherwise() || args.options.limit.is_some() {
         let what = "options on how to read a trace are given, and no trace; hint: `--like TRACE`, `--set requests=N`";
         return Err(Failure::usage(what));
     }

@@ -1,5 +1,5 @@
-//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace formats and
-//! workloads than those that are built in.
+//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace
+//! formats and workloads than those that are built in.
 //!
 //! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
 //! the work failed and 2 if what was asked for cannot be.
@@ -16,11 +16,13 @@ mod copy;
 mod create;
 mod defaults;
 mod details;
+mod diff;
 mod drives;
 mod dump;
 mod failure;
 mod figures;
 mod generate;
+mod grow;
 mod header;
 mod list;
 mod manual;
@@ -57,7 +59,7 @@ fn run() -> Result<(), Failure> {
     let (arguments, added) = defaults::arguments(&Cli::command())?;
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        // Whoever asks for nothing is shown what there is to ask for.
+        // Without arguments the help is shown.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return output::print(&error.render().ansi().to_string());
         }
@@ -75,6 +77,7 @@ fn run() -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(&args),
         Command::Advise(args) => advise::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Paper(args) => paper::run(&args),
@@ -83,6 +86,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Copy(args) => copy::run(&args),
+        Command::Grow(args) => grow::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Bench(args) => match args.what {

@@ -147,7 +147,7 @@ impl ReadBar {
         Self { bar }
     }
 
-    /// So many bytes of all.
+    /// Bytes done, of all bytes.
     pub fn at(&self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -201,7 +201,7 @@ impl StepBar {
         self.bar.set_message(what.to_owned());
     }
 
-    /// So many of so many are done.
+    /// `done` of `all` are done.
     pub fn is_at(&self, what: &str, done: u64, of: u64) {
         self.at(what);
         self.bar.set_length(of);

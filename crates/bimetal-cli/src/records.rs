@@ -1,5 +1,5 @@
-//! The records of the Python package, made from the JSON schemas: `python/bimetal/_records.py` is committed, held against the
-//! schemas here, and written anew with `BIMETAL_UPDATE_DOCS=1`.
+//! The records of the Python package, made from the JSON schemas: `python/bimetal/_records.py` is committed, held
+//! against the schemas here, and rewritten with `BIMETAL_UPDATE_DOCS=1`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,8 +1,9 @@
-//! Pages of the docs that follow from the code: the reference of the command line, the catalogue of parts, tables of formats and
-//! of parameters. They are committed, held against the code here, and written anew with `BIMETAL_UPDATE_DOCS=1`.
+//! Pages of the docs that follow from the code: the reference of the command line, the catalogue of parts, tables of
+//! formats and of parameters. They are committed, held against the code here, and rewritten with
+//! `BIMETAL_UPDATE_DOCS=1`.
 //!
-//! The walk over the commands is our own because the library for it, `clap-markdown`, puts all options of a command into one
-//! list, without the headings that `--help` has. This is a module of the binary because its commands are.
+//! The walk over the commands is our own because the library for it, `clap-markdown`, puts all options of a command
+//! into one list, without the headings that `--help` has. This is a module of the binary because its commands are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -7,6 +7,7 @@ use bimetal_papers::catalogue::PaperItem;
 use bimetal_study::advise::answer::Answer;
 use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
 use bimetal_study::compare::Comparison;
+use bimetal_study::diff::Diff;
 use bimetal_study::sweep::export::Cell;
 use bimetal_study::sweep::row::Row;
 use schemars::generate::SchemaSettings;
@@ -27,9 +28,10 @@ pub struct Output {
 
 /// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known; a line of the file
 /// that its results are kept in has a form of its own.
-pub const OUTPUTS: [Output; 13] = [
+pub const OUTPUTS: [Output; 14] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
+    Output { name: "diff", schema: of::<Diff> },
     Output { name: "advise", schema: of::<Answer> },
     Output { name: "profile", schema: of::<Profiled> },
     Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },

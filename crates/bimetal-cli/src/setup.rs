@@ -24,6 +24,7 @@ pub fn reading(options: &TraceOptions) -> Options {
         time_unit: options.time_unit,
         action: options.action,
         columns: options.columns.clone(),
+        objects: options.objects,
     }
 }
 
@@ -41,8 +42,7 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
 /// Reads the traces that are named, or the one inside the program.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     if args.traces.is_empty() {
-        let TraceOptions { format, time_unit, columns, action, volumes, limit: _ } = &args.options;
-        if format.is_some() || time_unit.is_some() || columns.is_some() || action.is_some() || volumes.is_some() {
+        if args.options.reads_otherwise() {
             let what = "options on how to read a trace are given, and no trace; hint: name a trace file";
             return Err(Failure::usage(what));
         }

@@ -23,7 +23,7 @@ pub fn run(args: &StatArgs) -> Result<(), Failure> {
     output::emit_bytes(&args.json, json.as_bytes(), text)
 }
 
-/// The answer of whoever serves the store; of the store itself if nobody does.
+/// The answer of the store's server, or of the store itself if it is not served.
 fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     if let Ok(server) = UnixStream::connect(args.store.join(STAT_SOCKET)) {
         return ask(server, question).map_err(|error| {

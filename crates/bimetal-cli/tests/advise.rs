@@ -140,7 +140,7 @@ fn wear_that_is_asked_for_finds_capacity_beyond_the_usual() {
     assert_eq!(days, 5.0 * 365.25);
     confirm(&bench, chosen);
     let ran = bench.run(&[&["advise", "small.spc"], arguments.as_slice()].concat());
-    assert!(ran.stdout.contains("of flash in place of") && ran.stdout.contains("it is met"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("USD less, and") && ran.stdout.contains("of flash instead of"), "{}", ran.stdout);
     // Without a life, drive writes per day are counted for five years.
     let answer = advise(&bench, &["--dwpd", "0.01", "--simulations", "4"]);
     let chosen = &answer["recommended"];

@@ -124,7 +124,7 @@ fn help_and_version_are_output() {
         assert_eq!(bench.succeed(&["help", command]).stdout, help);
         assert!(bench.succeed(&["--help"]).stdout.contains(command));
     }
-    // Whoever asks for nothing is shown what there is.
+    // Without arguments the help is shown.
     let help = bench.succeed(&[]);
     assert!(help.stdout.contains("Usage: bimetal") && help.stderr.is_empty(), "{help:?}");
     assert!(bench.succeed(&["bench"]).stdout.contains("Usage: bimetal bench"));

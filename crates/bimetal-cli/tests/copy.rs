@@ -32,6 +32,45 @@ fn a_store_is_copied_to_one_like_it_or_to_another() {
 }
 
 #[test]
+fn a_store_grows_in_its_place() {
+    let bench = Bench::new();
+    for scheme in ["chang", "opfcl", "pslc-dynamic"] {
+        bench.succeed(&["create", "s", "--scheme", scheme, "--capacity", "16MiB", "--sparse"]);
+        let mut served = Served::of(&bench, "");
+        let mut write = client(&served.socket()).unwrap();
+        let data = [request(WRITE, 8192, 8192), vec![7; 8192]].concat();
+        assert!(answered(&mut write, &data, 0));
+        bench.fail(&["grow", "s", "--capacity", "40MiB"], 1, &["in use", "bimetal copy"]);
+        assert!(served.stop("TERM").0.success());
+        let ran = bench.succeed(&["grow", "s", "--capacity", "40MiB"]);
+        assert!(ran.stderr.contains("40.0 MiB") && ran.stderr.contains("8.00 KiB copied"), "{}", ran.stderr);
+        let (stat, check) = (bench.json(&["stat", "s"]), bench.json(&["check", "s"]));
+        assert_eq!((&stat["capacity_bytes"], &stat["data_bytes"]), (&(40 << 20).into(), &8192.into()));
+        assert_eq!((&stat["device"]["scheme"], &check["sound"]), (&scheme.into(), &true.into()));
+        assert!(!bench.path("s.growing").exists(), "the old files are gone");
+        bench.fail(&["grow", "s", "--capacity", "40MiB"], 2, &["41943040 bytes already", "cannot become smaller"]);
+        fs::remove_dir_all(bench.path("s")).unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_cannot_grow_stays() {
+    let bench = Bench::new();
+    bench.fail(&["grow", "nothing", "--capacity", "1GiB"], 1, &["nothing: there is no store"]);
+    let create = ["create", "s", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse", "--region", "slow=outside"];
+    bench.succeed(&create);
+    bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside of its directory", "--region"]);
+    bench.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    // What a growth that was cut short has left is made again, and files that are not the store's are kept.
+    bench.succeed(&["create", "t.growing", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    fs::write(bench.path("t/notes"), "mine").unwrap();
+    let ran = bench.succeed(&["grow", "t", "--capacity", "32MiB"]);
+    assert!(ran.stderr.contains("other files"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(bench.path("t.growing/notes")).unwrap(), "mine");
+    assert_eq!(bench.json(&["check", "t"])["sound"], true);
+}
+
+#[test]
 fn a_store_whose_scheme_is_unknown_says_what_to_do() {
     let bench = Bench::new();
     bench.succeed(&["create", "old", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);

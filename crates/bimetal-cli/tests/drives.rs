@@ -1,5 +1,5 @@
-//! `bimetal drives`, and the tables of `docs/real-drives.md`: they are made from `docs/real-drives.json`, which is its output without
-//! the curves. `BIMETAL_UPDATE_DOCS=1` predicts all drives and writes both anew.
+//! `bimetal drives`, and the tables of `docs/real-drives.md`: they are made from `docs/real-drives.json`, which is its
+//! output without the curves. `BIMETAL_UPDATE_DOCS=1` predicts all drives and rewrites both.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Reports as a browser shows them: every point drawn, no text over another, nothing loaded, on a screen and on a phone.
+//! Reports as a browser shows them: every point drawn, no text over another, nothing loaded, on a screen and on a
+//! phone.
 //!
 //! A copy of the report with `report/check.js` in its head is opened by headless Chromium in frames of several widths.
 //! Without Chromium these tests are skipped, unless `CI` is set.
@@ -45,7 +46,7 @@ fn frame(page: &str, width: u32) -> String {
     )
 }
 
-/// What the checks say of a page in a window of so many pixels.
+/// Results of the checks of a page in a window of `width` pixels.
 fn look(browser: &str, bench: &Bench, page: &str, width: u32) -> Value {
     let check = format!("<head>\n<script>{}</script>\n", include_str!("report/check.js"));
     bench.file("checked.html", page.replacen("<head>\n", &check, 1));
@@ -170,7 +171,7 @@ fn the_checks_find_what_is_wrong() {
         ("<main>", "<main><div style=\"width:2000px\">wide</div>", "pixels wide"),
         ("<main>", "<main><img src=\"https://example.com/image.png\">", "blocked"),
         ("<main>", "<main><script>console.error('broken')</script>", "console.error: broken"),
-        ("drawSome, 10);", "drawSome, 10); else document.querySelector('.point').remove();", "points of"),
+        ("drawSome, 10);", "drawSome, 10); else document.querySelector('.point')?.remove();", "points of"),
     ];
     let mut wrong = page;
     for (right, replaced, _) in wrongs {

@@ -1,5 +1,5 @@
 //! The tables of claims in the docs are what `bimetal paper` found: `docs/papers/reproduction.json` is its output, and
-//! `make papers` makes it and the tables anew.
+//! `make papers` rewrites it and the tables.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -82,7 +82,7 @@ fn scoreboard(reproduction: &Value) -> String {
     table
 }
 
-/// A page with the tables between its marks made anew.
+/// A page with the tables between its marks replaced.
 fn renewed(page: &str, reproduction: &Value) -> String {
     let mut page = page.to_owned();
     let mut from = 0;

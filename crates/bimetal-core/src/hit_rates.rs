@@ -18,10 +18,10 @@ use crate::compact::Extents;
 use crate::part::reuse_tracker::{ReuseTracker, Touch};
 use crate::request::{Op, PAGE_BYTES, Request, data};
 
-/// Traces of at most so many references to pages are not sampled by default.
+/// Traces of at most this number of page references are not sampled by default.
 const EXACT_REFERENCES: u64 = 1 << 22;
 
-/// By default so many pages are sampled, or up to half as many. The error falls with their square root.
+/// Pages that are sampled by default; the power of two below may halve it. The error falls with their square root.
 const SAMPLED_PAGES: u64 = 1 << 17;
 
 /// Traces of more references to pages than this (64 TiB of reads and writes) have no curves: they would take minutes.
@@ -89,7 +89,7 @@ impl HitRates {
     }
 }
 
-/// `points` cache sizes in pages, each larger than the one before by the same factor, from a thousandth of so many pages
+/// `points` cache sizes in pages, each larger than the one before by the same factor, from a thousandth of `pages` pages
 /// up to all; sizes that would be the same appear once.
 pub fn cache_sizes(pages: u64, points: u32) -> Vec<u32> {
     use crate::part::real::pow;
@@ -101,7 +101,7 @@ pub fn cache_sizes(pages: u64, points: u32) -> Vec<u32> {
     sizes
 }
 
-/// The share of pages that is sampled by default, of a trace that touches so many: a power of two.
+/// The share of pages that is sampled by default, of a trace that touches `pages` pages: a power of two.
 pub fn default_rate(requests: &[Request], pages: u64) -> f64 {
     if references(requests) <= EXACT_REFERENCES {
         return 1.0;
@@ -196,7 +196,7 @@ impl<'a> Caches<'a> {
         self.sizes.iter().enumerate().map(point).collect()
     }
 
-    /// The share of references that hit, where so many sampled ones miss: what the sample has too many or too few of
+    /// The share of references that hit if `sampled_misses` sampled ones miss: what the sample has too many or too few of
     /// are hits.
     fn rate(&self, sampled_misses: u64, references: u64) -> Option<f64> {
         let expected = references as f64 * self.all.rate();

@@ -57,7 +57,7 @@ fn golden_rows() {
     insta::assert_snapshot!(rows);
 }
 
-/// Whoever accepts another row here, or another golden row, raises the scheme's version: saved states are of no use any more.
+/// A change of a row here, or of a golden row, raises the scheme's version: saved states cannot be used any more.
 #[test]
 fn saved_forms() {
     let mut forms = String::new();

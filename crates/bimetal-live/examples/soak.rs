@@ -1,6 +1,6 @@
 //! Crashes stores for a long time: `make soak`, or `cargo run --release --package bimetal-live --example soak -- CRASHES [SEED]`.
 //!
-//! Every scheme in turn, on as many threads as there are processors, until so many crashes have been survived. The first that
+//! Every scheme in turn, on as many threads as there are processors, until CRASHES crashes have been survived. The first that
 //! was not ends it, and says how it is repeated.
 
 use std::env;

@@ -64,7 +64,7 @@ pub struct Smart {
     pub power_on_hours: u64,
     /// How often it was not closed.
     pub unsafe_shutdowns: u64,
-    /// Damaged pages that were come upon.
+    /// Damaged pages found.
     pub media_errors: u64,
     /// The same.
     pub num_err_log_entries: u64,

@@ -21,7 +21,7 @@ thread_local! {
     static DUE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A store at the pace of the modelled device, or so many times as slow.
+/// A store at the pace of the modelled device, or slower by a factor.
 pub struct Paced {
     store: Arc<Store>,
     factor: f64,

@@ -27,7 +27,7 @@ fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
     assert!(total.overlapping > 1000 && total.in_flight > 100, "{total:?}");
 }
 
-/// Whoever makes a store is killed, and the next one is told that it is there: then a power cut takes nothing of it.
+/// The process that makes a store is killed, and the next one is told that the store exists: then a power cut takes nothing of it.
 #[test]
 fn a_store_that_is_said_to_be_there_stays() {
     let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! `tests/fixtures/SCHEME.zst` has two stores of a tiny device: one that was closed, and one that was killed with a journal to replay.
 //! `SCHEME.fN.zst` has the same of format N of the store, and `SCHEME.vN.zst` of version N of the scheme.
-//! `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` writes all of them anew.
+//! `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` rewrites all of them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -206,7 +206,7 @@ fn stores_that_were_made_before_are_read() {
     println!("{total} bytes of fixtures");
     assert!(
         faults.is_empty(),
-        "{}\nIf it is to be so, write the fixtures anew: {UPDATE}=1 cargo test -p bimetal-live --test fixtures",
+        "{}\nIf this is intended, rewrite the fixtures: {UPDATE}=1 cargo test -p bimetal-live --test fixtures",
         faults.join("\n")
     );
     assert!(total < 300 << 10, "{total} bytes of fixtures are too many");

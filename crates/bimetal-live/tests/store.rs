@@ -66,7 +66,7 @@ fn a_large_write_goes_to_its_file_at_once_when_others_are_there() {
     assert!(read_all(&open(&storage, OpenOptions::default())) == content);
 }
 
-/// A request within so many sectors; half of them to a tenth.
+/// A request within `sectors` sectors; half of the requests go to a tenth of them.
 fn random_request(state: &mut u64, total: u64) -> Request {
     let sectors = 1 + below(state, 24);
     let range = if below(state, 2) == 0 { total / 10 } else { total };

@@ -34,7 +34,7 @@ impl Scale {
     }
 }
 
-/// A trace of a paper: what is generated in its place, unless a user has it.
+/// A trace of a paper: a stand-in is generated unless a user has the trace.
 #[derive(Debug)]
 pub struct Source {
     /// Name on the command line: `--trace NAME=FILE`.
@@ -135,7 +135,7 @@ impl Experiment {
         self
     }
 
-    /// Figures over time, in so many intervals.
+    /// Figures over time, in `intervals` intervals.
     pub fn intervals(mut self, intervals: u32) -> Self {
         self.plan.intervals = intervals;
         self
@@ -168,7 +168,7 @@ impl Experiment {
 
 /// Called from several threads.
 pub trait LabProgress: Sync {
-    /// So many replays of those that a figure asked for at once are done.
+    /// A number of the replays that a figure asked for at once are done.
     fn replays(&self, done: usize, of: usize);
 
     /// Every few milliseconds of a replay, and while a trace is generated: whether to go on. Once it says no, it must say so for every replay.

@@ -220,7 +220,7 @@ impl Score {
 
 /// Called while figures are made.
 pub trait Progress: LabProgress {
-    /// The next figure begins, one of so many.
+    /// The next figure begins, one of `of` figures.
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize);
 }
 

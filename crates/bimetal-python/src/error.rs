@@ -120,7 +120,7 @@ impl Raise for InputError {
     }
 }
 
-/// What the operating system says of a file: `FileNotFoundError`, `PermissionError` and the like.
+/// An error of the operating system about a file: `FileNotFoundError`, `PermissionError` and others.
 fn of_file(path: &Path, error: &io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => {

@@ -47,7 +47,7 @@ type Arrays<'py> =
 impl Trace {
     /// Reads files as one trace.
     #[staticmethod]
-    #[pyo3(signature = (paths, format, time_unit, columns, action, volumes, limit))]
+    #[pyo3(signature = (paths, format, time_unit, columns, objects, action, volumes, limit))]
     #[expect(clippy::too_many_arguments, reason = "Python has names for them")]
     fn open(
         py: Python<'_>,
@@ -55,6 +55,7 @@ impl Trace {
         format: Option<&str>,
         time_unit: Option<&str>,
         columns: Option<&str>,
+        objects: Option<&str>,
         action: Option<&str>,
         volumes: Option<Vec<u64>>,
         limit: Option<usize>,
@@ -65,6 +66,7 @@ impl Trace {
                 devices: volumes.map_or(DeviceChoice::All, DeviceChoice::Only),
                 time_unit: time_unit.map(str::parse::<TimeUnit>).transpose()?,
                 columns: columns.map(str::parse::<trace::Columns>).transpose()?,
+                objects: objects.map(str::parse::<trace::Objects>).transpose()?,
                 action: action.map(str::parse::<Action>).transpose()?,
             })
         };

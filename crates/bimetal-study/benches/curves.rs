@@ -3,8 +3,8 @@
 //! *Curves*: 20 cache sizes from ten million requests of 4 KiB over 64 GiB, on one core, from requests in memory to
 //! figures: sampled at a rate of 0.01, as `mrcProfiler` of libCacheSim does the same, and exact.
 //!
-//! *Tracking*: each page of a replay's requests goes through a tracker as deep as the device. What that adds to the time
-//! of the replay of a page map is what a scheme pays that follows its hit rates.
+//! *Tracking*: each page of a replay's requests goes through a tracker as deep as the device. What that adds to the
+//! time of the replay of a page map is what a scheme pays that follows its hit rates.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
 
@@ -26,7 +26,7 @@ use bimetal_core::{chip, drive, workload};
 const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 const GIB_PAGES: u32 = (1 << 30) / PAGE_BYTES as u32;
 
-/// Each figure is the best of so many runs.
+/// Each figure is the best of `RUNS` runs.
 const RUNS: usize = 5;
 
 fn requests(workload: &str, settings: &[(&str, &str)]) -> Vec<Request> {
@@ -96,7 +96,7 @@ impl Scheme<SimMedia> for Tracked {
     }
 }
 
-/// A device of a scheme for so many pages: MLC with 10 % spare area, or a disk, and an eighth of it in SLC before it.
+/// A device of a scheme for `pages` pages: MLC with 10 % spare area, or a disk, and an eighth of it in SLC before it.
 fn device(spec: &SchemeSpec, pages: u32) -> (Vec<SimRegion>, Vec<Volume>) {
     let region = |chip: &str, block_pages: u32, blocks: u32| SimRegion {
         chip: chip::find(chip).expect("the catalogue has it"),

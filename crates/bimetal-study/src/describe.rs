@@ -35,10 +35,10 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
     let addresses = &comparison.addresses;
     if addresses.compacted {
         lines.push(format!(
-            "{} touched 64-KiB extents of a span of {} moved together: {}",
-            thousands(addresses.touched_extents),
+            "address space compacted from {} to {} ({} used 64-KiB extents)",
             with_unit(SIZES, addresses.span_bytes as f64),
-            with_unit(SIZES, addresses.replayed_span_bytes as f64)
+            with_unit(SIZES, addresses.replayed_span_bytes as f64),
+            thousands(addresses.touched_extents)
         ));
     }
     let replay = &comparison.replay;

@@ -48,7 +48,7 @@ pub enum StudyError {
         /// What the host sees of the device.
         logical_mib: u64,
     },
-    /// Whoever watched the progress put an end to it.
+    /// The caller stopped it through the progress callback.
     #[error("stopped before the end")]
     Stopped,
     /// It would not fit into memory.

@@ -32,6 +32,11 @@ impl Plot {
         self.series.iter().all(Series::is_empty)
     }
 
+    /// Whether it has bars or marks of one name alone: numbers that need no diagram.
+    pub fn has_single_bars(&self) -> bool {
+        matches!(self.kind, PlotKind::Bars | PlotKind::StackedBars | PlotKind::Marks) && self.names().len() == 1
+    }
+
     /// The names on its axis, in an order that suits every series; none where it is an axis of numbers.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();

@@ -1,7 +1,7 @@
 //! Traces from files: opens, decompresses and decodes.
 //!
-//! Compression is recognised by content, never by name: gzip, zstd, xz and bzip2, each also as several streams one after
-//! the other. An archive that ends early or is damaged is an error; no part of it is used.
+//! Compression is recognised by content, never by name: gzip, zstd, xz and bzip2, each also as several streams one
+//! after the other. An archive that ends early or is damaged is an error; no part of it is used.
 
 use std::cell::Cell;
 use std::fmt;
@@ -57,7 +57,7 @@ pub enum InputError {
     /// The bytes cannot be decoded.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Whoever watched the progress put an end to it.
+    /// The caller stopped it through the progress callback.
     #[error("stopped before the end")]
     Stopped,
 }
@@ -117,8 +117,8 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Trace, InputError> {
     open_with_progress(paths, options, &|_, _| ControlFlow::Continue(()))
 }
 
-/// [`open`], reporting the bytes read so far and in all, as they are on disk; `progress` says whether to go on. The standard
-/// input counts as empty.
+/// [`open`], reporting the bytes read so far and in all, as they are on disk; `progress` says whether to go on. The
+/// standard input counts as empty.
 ///
 /// # Errors
 /// As [`open`], and that `progress` stopped it.

@@ -11,6 +11,7 @@ pub mod command;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod compare;
 pub mod describe;
+pub mod diff;
 pub mod drives;
 mod error;
 pub mod figure;

@@ -1,5 +1,5 @@
-//! Tables as heads and rows of text, the same on a terminal and on a page: schemes in groups, and the operations and wear of
-//! one of them.
+//! Tables as heads and rows of text, the same on a terminal and on a page: schemes in groups, and the operations and
+//! wear of one of them.
 
 use bimetal_core::report::{OpFigures, Report, WearFigures};
 
@@ -12,7 +12,7 @@ pub struct Listing {
     pub heads: Vec<String>,
     /// Cells of each row.
     pub rows: Vec<Vec<String>>,
-    /// So many columns are text; the others are figures.
+    /// Number of leading columns that are text; the others are figures.
     pub text_columns: usize,
 }
 

@@ -5,7 +5,7 @@ use bimetal_core::device::Resolved;
 use crate::StudyError;
 
 /// Checks the largest `jobs` simulations, which may run at once, against the memory that is available; each device is
-/// simulated so many times. Where the operating system does not say how much memory that is, everything passes.
+/// simulated several times. Where the operating system does not say how much memory that is, everything passes.
 pub(crate) fn check(runs: &[Resolved], times: usize, jobs: usize) -> Result<(), StudyError> {
     let mut sizes: Vec<u64> = runs.iter().flat_map(|run| std::iter::repeat_n(run.memory_bytes(), times)).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));

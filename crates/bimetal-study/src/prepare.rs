@@ -29,8 +29,8 @@ pub struct Workload {
     pub warnings: Vec<String>,
 }
 
-/// Requests that had to be changed to fit a device: made once for all devices of a kind, for they take as much memory as
-/// the trace.
+/// Requests that had to be changed to fit a device: made once for all devices of a kind, for they take as much memory
+/// as the trace.
 #[derive(Debug, Default)]
 struct Layouts {
     /// Touched extents moved next to each other: the same for all devices.
@@ -55,8 +55,8 @@ impl Workload {
         Self { facts, requests: Arc::new(requests), extents, layouts, warnings: trace.warnings }
     }
 
-    /// With the touched extents next to each other, as every device that is fitted to it needs them. That takes no more memory,
-    /// if nobody else has the requests.
+    /// With the touched extents next to each other, as every device that is fitted to it needs them. That takes no more
+    /// memory, if nobody else has the requests.
     pub fn compacted(mut self) -> Self {
         self.compact();
         let extents = Arc::new(Extents::of(&self.requests));
@@ -160,9 +160,10 @@ pub struct Prepared {
 
 /// Makes a device for each scheme and fits the trace's addresses to it.
 ///
-/// A device that is scaled to the trace (without one, `auto`) holds the 64-KiB extents that the trace touches, which are moved next
-/// to each other. On any other device that is done only where the trace does not fit otherwise. A setting with a dot
-/// and those of [`device::DEVICE_KEYS`] are the device's; any other goes to every scheme that has the parameter.
+/// A device that is scaled to the trace (without one, `auto`) holds the 64-KiB extents that the trace touches, which
+/// are moved next to each other. On any other device that is done only where the trace does not fit otherwise. A
+/// setting with a dot and those of [`device::DEVICE_KEYS`] are the device's; any other goes to every scheme that has
+/// the parameter.
 ///
 /// # Errors
 /// Settings that nothing has, a device that cannot be, a trace that does not fit.
@@ -198,8 +199,8 @@ pub fn prepare(
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 
-/// Makes the device of one scheme and fits the trace's addresses to it, as [`prepare`] does, and leaves it to the replay to
-/// find out whether the scheme takes the device.
+/// Makes the device of one scheme and fits the trace's addresses to it, as [`prepare`] does, and leaves it to the
+/// replay to find out whether the scheme takes the device.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -217,7 +218,7 @@ pub fn prepare_one(
     Ok((workload, resolved))
 }
 
-/// A device without a trace: of that description, or one that holds so many logical bytes.
+/// A device without a trace: as described, or one fitted to a logical capacity.
 ///
 /// # Errors
 /// Settings that nothing has, a device that cannot be.

@@ -1,5 +1,5 @@
-//! How each scheme of a comparison is replayed: at the trace's own times for responses, one request at a time for service
-//! times, or both.
+//! How each scheme of a comparison is replayed: at the trace's own times for responses, one request at a time for
+//! service times, or both.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ const SERVICE: Arrivals = Arrivals::Closed { depth: 1 };
 
 /// Called from several threads while schemes run.
 pub trait Progress: Sync {
-    /// A scheme has served so many requests; `run` is its place in the results. Says whether to go on; once it does not, it
-    /// must not for any scheme.
+    /// A scheme has served a number of requests; `run` is its place in the results. Returns whether to go on; once it
+    /// does not, it must not for any scheme.
     fn served(&self, run: usize, requests: u64) -> ControlFlow<()>;
     /// A scheme is done.
     fn done(&self, run: usize);
@@ -40,8 +40,8 @@ pub struct Replays {
 }
 
 impl Replays {
-    /// The arrivals that were asked for and no others. By default, a trace with times is replayed at these and one request at
-    /// a time; one without only one request at a time.
+    /// The arrivals that were asked for and no others. By default, a trace with times is replayed at these and one
+    /// request at a time; one without only one request at a time.
     pub fn of(plan: Plan, asked: Option<Arrivals>, trace: &TraceFacts) -> Self {
         match asked {
             Some(arrivals) => Self { main: Plan { arrivals, ..plan }, service: None },
@@ -58,7 +58,7 @@ impl Replays {
         self.main.arrivals == SERVICE
     }
 
-    /// Requests that are served for each scheme, where the main replay is repeated for so many seeds.
+    /// Requests that are served for each scheme, where the main replay is repeated for a number of seeds.
     pub fn requests(&self, trace: &TraceFacts, seeds: u32) -> u64 {
         let passes = self.main.passes * seeds + self.service.as_ref().map_or(0, |plan| plan.passes);
         trace.requests * u64::from(passes)

@@ -15,7 +15,8 @@ const LINES_MAX: usize = 2;
 /// The best in one respect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// Every scheme that cannot be told from the best by the digits shown or, where several seeds were run, by its spread.
+    /// Every scheme that cannot be told from the best by the digits shown or, where several seeds were run, by its
+    /// spread.
     pub schemes: Vec<String>,
     /// Whether these are all that were compared.
     pub is_all: bool,
@@ -23,7 +24,7 @@ pub struct Best {
     pub group: Option<&'static str>,
     /// The figure of the best, with its unit; none where it is life and the best erased nothing.
     pub figure: Option<String>,
-    /// So many seeds have spreads that overlap, and make equal what the digits tell apart.
+    /// Spreads over a number of seeds overlap, so that figures with different digits count as equal.
     pub seeds: Option<u32>,
 }
 
@@ -230,8 +231,8 @@ fn whole_group(best: &Best, entries: &[Entry], ranking: &Ranking) -> Option<&'st
     (best.schemes.len() > 1 && !best.is_all && ranking.groups.len() > 1).then_some(group.kind.together())
 }
 
-/// Life is unknown for all where the trace writes nothing or takes no time. Where it is unknown for some only, these are the
-/// ones that erased nothing.
+/// Life is unknown for all where the trace writes nothing or takes no time. Where it is unknown for some only, these
+/// are the ones that erased nothing.
 fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
     let unworn = entries.iter().filter(|entry| entry.report.key_figures.lifetime_years.is_none());
     let unworn: Vec<String> = unworn.map(|entry| entry.report.scheme.clone()).collect();

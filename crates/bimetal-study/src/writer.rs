@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bimetal_core::request::Op;
-use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_msr, encode_spc};
+use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_midas, encode_msr, encode_spc};
 
 /// A format that can be written.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub static WRITERS: &[Writer] = &[
     Writer { format: "bimetal", extensions: &[], encode: |trace| Ok(encode_bimetal(trace)) },
     Writer { format: "spc", extensions: &[], encode: encode_spc },
     Writer { format: "msr", extensions: &["csv"], encode: encode_msr },
+    Writer { format: "midas", extensions: &[], encode: encode_midas },
 ];
 
 /// The writer of a format, or that of a file's extension.

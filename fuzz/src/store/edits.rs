@@ -23,7 +23,7 @@ impl Input<'_> {
         self.0.is_empty()
     }
 
-    /// The next number of so many bytes.
+    /// The next number of `bytes` bytes.
     pub fn number(&mut self, bytes: usize) -> usize {
         (0..bytes).fold(0, |number, _| number << 8 | usize::from(self.byte()))
     }
@@ -281,7 +281,7 @@ fn change(bytes: &mut Vec<u8>, at: usize, input: &mut Input<'_>) {
     }
 }
 
-/// Damages files as decay and accidents do: with bytes that whoever made the input did not choose, so that no checksum is
+/// Damages files as decay and accidents do: with bytes that the input does not choose, so that no checksum is
 /// right by design. Returns how many places.
 pub fn damage(files: &Files, input: &mut Input<'_>) -> usize {
     let mut random = u64::from(crc32c::crc32c(input.0));

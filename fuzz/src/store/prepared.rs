@@ -27,7 +27,7 @@ const KILLED: usize = 1;
 pub struct Prepared {
     /// Its files.
     pub files: Files,
-    /// The version of each sector after so many events, at each commit; 0 is zeros.
+    /// Number of events and the version of each sector, at each commit; 0 is zeros.
     pub commits: Vec<(u64, Vec<u64>)>,
     /// Bytes of a page of each region.
     pub regions: Vec<usize>,

@@ -19,7 +19,7 @@ pub const CHECKPOINT_HEAD: usize = 40;
 pub const CHECKPOINT_ENTRY: usize = 16;
 const SUM_BYTES: usize = 16;
 
-/// The little-endian number in so many bytes from there on.
+/// The little-endian number in `bytes` bytes from `offset` on.
 pub fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
 }

@@ -35,8 +35,8 @@ pub struct AdviseArgs {
     /// Dies on each channel; by default 1, 2, 4 and 8 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub dies_per_channel: Option<u32>,
-    /// Whole drives to consider beside them: names of `bimetal drives` or parts of them; by default those that came out within
-    /// 6 years before the year of the prices
+    /// Whole drives to consider beside them: names of `bimetal drives` or parts of them; by default those that came out
+    /// within 6 years before the year of the prices
     #[arg(long, value_name = "A,B,...|all|none", value_delimiter = ',', help_heading = "Device options")]
     pub drives: Vec<String>,
     /// Prices of this year; by default the latest of the list
@@ -45,8 +45,8 @@ pub struct AdviseArgs {
     /// Prices in place of those of the list: a TOML file with `[[prices]]` of `year`, `cell` and `usd_per_gib`
     #[arg(long, value_name = "FILE", help_heading = "Price options")]
     pub prices: Option<PathBuf>,
-    /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08`; or of a whole drive:
-    /// `samsung-980-1tb=75` (repeatable)
+    /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08`; or of a
+    /// whole drive: `samsung-980-1tb=75` (repeatable)
     #[arg(long, value_name = "NAME=USD", value_parser = price, help_heading = "Price options")]
     pub price: Vec<(String, f64)>,
     /// Offered load: the trace's times scaled by a factor, `2x`, or to requests per second, `5000/s`
@@ -60,7 +60,8 @@ pub struct AdviseArgs {
         help_heading = "Replay options"
     )]
     pub arrivals: Option<Arrivals>,
-    /// Replay the trace N times; by default so often that a device is written over once before it is measured and once after
+    /// Replay the trace N times; by default so often that a device is written over once before it is measured and once
+    /// after
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub repeat: Option<u32>,
     /// Measure only the last M of these times; by default the second half
@@ -109,7 +110,7 @@ pub struct GoalArgs {
     /// Highest price, in US dollars
     #[arg(long, value_name = "USD", value_parser = goal(Measure::Cost))]
     pub budget: Option<Goal>,
-    /// Count lives at so many bytes written a day; by default at the rate of the trace, or of `--load`
+    /// Bytes written per day, from which lifetimes follow; by default at the rate of the trace, or of `--load`
     #[arg(long, value_name = "SIZE")]
     pub writes_per_day: Option<ByteSize>,
 }

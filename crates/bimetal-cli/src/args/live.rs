@@ -18,8 +18,9 @@ pub struct CreateArgs {
     /// Capacity that the host sees; by default that of the device, or 512MiB where it is scaled
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: behind a `fast`
-    /// region of 1.25 % of it lies a `slow` one with 5 % spare area; hybrids of one region get more of it for the same money
+    /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: behind
+    /// a `fast` region of 1.25 % of it lies a `slow` one with 5 % spare area; hybrids of one region get more of it for
+    /// the same money
     #[arg(long, value_name = "NAME|FILE", default_value = "bare-dies")]
     pub device: String,
     /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
@@ -39,8 +40,8 @@ pub struct PlaceArgs {
     /// Keep the home disk of a cache in this file or block device
     #[arg(long, value_name = "PATH")]
     pub disk: Option<PathBuf>,
-    /// Take room in the file system as data are written, not all at once: the store may be larger than what is free now, and
-    /// writes are refused as long as there is no room for them
+    /// Take room in the file system as data are written, not all at once: the store may be larger than what is free
+    /// now, and writes are refused as long as there is no room for them
     #[arg(long)]
     pub sparse: bool,
     /// Overwrite what the files and block devices hold. Those in use (mounted, served, locked) are refused all the same
@@ -64,8 +65,8 @@ pub struct ServeArgs {
     /// Refuse writes, and leave the files as they are
     #[arg(long)]
     pub read_only: bool,
-    /// The store was moved to another file system or put back from a backup, and there is no original of it any more: take its
-    /// files outside its directory over
+    /// The store was moved to another file system or put back from a backup, and there is no original of it any more:
+    /// take its files outside its directory over
     #[arg(long, conflicts_with = "read_only")]
     pub moved: bool,
     /// Name that clients may ask for
@@ -95,7 +96,8 @@ pub struct ServeArgs {
     /// Serve figures as OpenMetrics over HTTP here
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub stats: Option<Address>,
-    /// What is logged on the standard error: with `info` also each connection, checkpoints, commits that took over a second
+    /// What is logged on the standard error: with `info` also each connection, checkpoints, commits that took over a
+    /// second
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub log: LogLevel,
     /// Certificate chain of the server (PEM): every client must use TLS
@@ -107,7 +109,8 @@ pub struct ServeArgs {
     /// Clients must have a certificate of one of these authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_clients: Option<PathBuf>,
-    /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this one's
+    /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this
+    /// one's
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
 }
@@ -141,8 +144,8 @@ pub struct CopyArgs {
     /// Capacity of the new store, as large as the old one at least; by default the same
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// Device of the new store, as for `create`. By default that of the old one; `bare-dies` if a scheme, a capacity or a setting is
-    /// given
+    /// Device of the new store, as for `create`. By default that of the old one; `bare-dies` if a scheme, a capacity or
+    /// a setting is given
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
     /// Set a parameter of the scheme, or a field of the device, as for `create` (repeatable)
@@ -150,18 +153,27 @@ pub struct CopyArgs {
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Read the old store by the map of its data that it left when it was closed, and not by its scheme, as is done with one whose
-    /// scheme has a version that this program does not know
+    /// Read the old store by the map of its data that it left when it was closed, and not by its scheme, as is done
+    /// with one whose scheme has a version that this program does not know
     #[arg(long)]
     pub by_map: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GrowArgs {
+    /// Directory of the store, which must not be served
+    pub store: PathBuf,
+    /// Capacity of the larger store; all regions grow in proportion
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: ByteSize,
 }
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Directory of the store, which must not be served
     pub store: PathBuf,
-    /// Write the newest data of every sector that can be found to this image, from the pages alone: for a store that can no
-    /// longer be opened
+    /// Write the newest data of every sector that can be found to this image, from the pages alone: for a store that
+    /// can no longer be opened
     #[arg(long, value_name = "IMAGE")]
     pub rescue: Option<PathBuf>,
     #[command(flatten)]
@@ -185,14 +197,15 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
-    /// Requests per second over NBD beside nbdkit, in memory and in files: needs fio with its nbd engine, nbdkit, taskset
+    /// Requests per second over NBD beside nbdkit, in memory and in files: needs fio with its nbd engine, nbdkit,
+    /// taskset
     Nbd(BenchNbdArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchNbdArgs {
-    /// Directory for stores and images, about eight times as large as what is used of them; by default that of temporary
-    /// files
+    /// Directory for stores and images, about eight times as large as what is used of them; by default that of
+    /// temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// What clients read and write

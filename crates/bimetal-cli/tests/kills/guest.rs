@@ -43,7 +43,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// That which `make clients` has unpacked, or one that is installed.
+    /// The kernel that `make clients` has unpacked, or an installed one.
     fn find() -> Option<Self> {
         let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         [unpacked, "/".into()].iter().find_map(|root| {
@@ -112,7 +112,8 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
     let commits = || bench.json(&["stat", "s"])["store"]["commits"].as_u64().unwrap();
     let before = commits();
     guest.go_on();
-    // A journal of the file system that is committed meanwhile, as it is every five seconds, is a flush; a direct write none.
+    // A journal of the file system that is committed meanwhile, as it is every five seconds, is a flush; a direct write
+    // none.
     let flushes: u64 = guest.hear("flushes ")?.parse().unwrap();
     let after = commits();
     let written = guest.heard.direct.values().max().copied();

@@ -1,7 +1,7 @@
 //! Prices of flash by year and cells.
 //!
 //! Where no price was published, rules fill the gap: SLC = 3 x MLC (Chang 2010: MLC costs about a third of SLC), TLC = 2/3 MLC
-//! and QLC = 3/4 TLC by bits per cell; one bit in a cell made for two, three or four is so many times the price. Prices moved
+//! and QLC = 3/4 TLC by bits per cell; one bit in a cell made for two, three or four costs two, three or four times as much. Prices moved
 //! fourfold within three years, up and down.
 
 use super::Cell;

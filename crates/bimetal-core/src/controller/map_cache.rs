@@ -28,7 +28,7 @@ pub(super) struct MapCache {
 }
 
 impl MapCache {
-    /// An empty cache of so many bytes for the map of `logical_sectors` sectors, an entry for each `mapping_sectors`.
+    /// An empty cache of `bytes` bytes for the map of `logical_sectors` sectors, an entry for each `mapping_sectors`.
     pub(super) fn new(bytes: ByteSize, mapping_sectors: u32, logical_sectors: u64) -> Self {
         let page_sectors = MAP_PAGE_BYTES / ENTRY_BYTES * u64::from(mapping_sectors);
         let pages = logical_sectors.div_ceil(page_sectors) as usize;

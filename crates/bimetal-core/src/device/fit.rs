@@ -292,7 +292,7 @@ fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
     }
     let names: Vec<&str> = device.disks.iter().map(|disk| disk.name.as_str()).collect();
     let is = if names.len() == 1 { "is" } else { "are" };
-    notes.push(format!("`{}` {is} in place of `{}`", names.join("`, `"), slow.name));
+    notes.push(format!("`{}` {is} used instead of `{}`", names.join("`, `"), slow.name));
 }
 
 /// Trades the fast region for as much of the slow one as costs the same.
@@ -315,10 +315,10 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
     }
     if extra > 0 {
         notes.push(format!(
-            "`{}` has {} MiB more in place of `{}`, for the same money",
-            slow.name,
+            "no separate `{}`: {} MiB extra `{}` at equal cost",
+            fast.name,
             extra as f64 / f64::from(1 << 20),
-            fast.name
+            slow.name
         ));
     }
     Ok(())

@@ -209,7 +209,7 @@ impl Mechanism {
         arm_ns + if op == DiskOp::Write { self.write_settle_ns } else { 0 }
     }
 
-    /// Time of a seek over so many cylinders, at least 1.
+    /// Time of a seek over `far` cylinders, at least 1.
     fn seek(&self, far: u64) -> u64 {
         let curve = &self.seek_ns;
         match curve.partition_point(|&(cylinders, _)| cylinders < far) {

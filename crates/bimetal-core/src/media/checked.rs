@@ -1,8 +1,8 @@
-//! A decorator that asserts every NAND rule and follows the data.
+//! A decorator for media that asserts every NAND rule and tracks the data.
 //!
-//! Each sector of each page carries a token: which version of which host sector it holds. Tokens travel with
-//! [`Media::Data`], so that a test can ask of every read whether the host got what it last wrote. Used by all tests,
-//! never by a measured replay: it panics at the first broken rule.
+//! Each sector of each page carries a token, which says which version of which host sector it holds. Tokens travel with
+//! [`Media::Data`], so a test can check for every read that the host got the data last written. All tests use this
+//! medium; a measured replay never does, because it panics at the first broken rule.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
-/// A sector's content: 0 is undefined, [`Checked::ZEROS`] reads as zeros, anything else a version written by the host.
+/// A sector's content. 0 is undefined, [`Checked::ZEROS`] reads as zeros, any other value is a version written by the
+/// host.
 type Token = u64;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,19 +31,19 @@ struct CheckedRegion {
     tokens: Table<Token>,
 }
 
-/// A medium and the proof that it is used as NAND allows.
+/// A medium, with the state needed to check that it is used as NAND allows.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Checked<M> {
     inner: M,
     #[serde(with = "crate::save::sized")]
     regions: Vec<CheckedRegion>,
-    /// Tokens of the home disk by sector, as far as it was written.
+    /// Tokens of the home disk by sector, up to the last sector written.
     disk: Vec<Token>,
-    /// Content of what was read during this request; [`CheckedData::page`] is an offset into it.
+    /// Tokens of the data read during this request; [`CheckedData::page`] is an offset into it.
     in_flight: Vec<Token>,
     /// Token of each sector of the host write being served.
     payload: Vec<Token>,
-    /// What the host was handed, by sector of the read being served.
+    /// Tokens delivered to the host, by sector of the read being served.
     reply: Vec<Token>,
     request_number: u64,
 }
@@ -51,12 +52,12 @@ pub struct Checked<M> {
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedData<D> {
     inner: D,
-    /// Offset and length in the in-flight tokens; `None` is the host's payload.
+    /// Offset and length in the in-flight tokens; `None` means the host's payload.
     page: Option<(usize, u32)>,
 }
 
 impl<D> CheckedData<D> {
-    /// What it is: a part of what was read, or the host's payload.
+    /// The tokens of the data: a range of the in-flight tokens, or the host's payload.
     fn tokens<'a>(&self, in_flight: &'a [Token], payload: &'a [Token]) -> &'a [Token] {
         match self.page {
             Some((start, sectors)) => &in_flight[start..start + sectors as usize],
@@ -66,7 +67,7 @@ impl<D> CheckedData<D> {
 }
 
 impl<M> Checked<M> {
-    /// What a never-written or trimmed sector reads as.
+    /// Token of a sector that was never written or has been trimmed.
     pub const ZEROS: u64 = u64::MAX;
 
     /// Wraps an erased medium; `regions` gives each region's geometry and its pages per block in SLC mode.
@@ -92,12 +93,12 @@ impl<M> Checked<M> {
         }
     }
 
-    /// The token that the current write gives to its sector number `index`.
+    /// The token that the current write assigns to its sector number `index`.
     pub fn written_token(&self, index: u32) -> u64 {
         self.payload[index as usize]
     }
 
-    /// The token that the host was handed for sector number `index` of the current read.
+    /// The token delivered to the host for sector number `index` of the current read.
     pub fn read_token(&self, index: u32) -> u64 {
         self.reply[index as usize]
     }
@@ -107,7 +108,7 @@ impl<M> Checked<M> {
         page.index() * sectors..(page.index() + 1) * sectors
     }
 
-    /// Copies sectors of what was read, or of the host's payload, to the disk.
+    /// Copies sectors of read data, or of the host's payload, to the disk.
     fn write_to_disk<D>(&mut self, data: &CheckedData<D>, from: u32, sector: u64, sectors: u32) {
         let (to, from, sectors) = (sector as usize, from as usize, sectors as usize);
         self.disk.resize(self.disk.len().max(to + sectors), 0);

@@ -1,11 +1,12 @@
-//! When dies and channels are free: one busy-until clock each.
+//! Clocks of dies and channels: one busy-until time each.
 //!
-//! What is ready starts when its die is free, and takes the channel for its transfer when that is. Background work is a
-//! backlog of its die and is worked off while the die is idle.
+//! An operation starts when its input is ready and its die is free, and occupies the channel for its transfer when the
+//! channel is free. Background work is a backlog of its die, which is worked off while the die is idle.
 //!
-//! Dies that read and program pages together have registers: for the pages that were sensed, which leave over the channel while
-//! the die does something else, and for the next wordline, which arrives while the array programs the one before it. A read of
-//! the host comes before what else its die and channel have to do, and suspends a program or an erase.
+//! Dies that read and program pages together have registers. One holds the sensed pages, which leave over the channel
+//! while the die does other work. Another holds the next wordline, which is transferred while the array programs the
+//! previous one. A host read takes precedence over other work of its die and channel, and suspends a program or an
+//! erase.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,18 +17,18 @@ use crate::units::Nanos;
 /// A die.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Die {
-    /// When the last foreground operation ends.
+    /// Time at which the last foreground operation ends.
     free_at: u64,
     #[serde(with = "crate::save::fixed")]
     channel: u32,
     /// Background work not yet done at `free_at`.
     backlog_ns: u64,
-    /// Longest operation in the backlog: what a foreground operation may have to wait for.
+    /// Longest operation in the backlog: the longest time that a foreground operation may have to wait for it.
     backlog_op_ns: u64,
 }
 
 impl Die {
-    /// When a foreground operation that is ready at `ready` can start, after the idle time up to then went into the
+    /// Time at which a foreground operation that is ready at `ready` can start. The idle time before it is used for the
     /// backlog.
     #[inline]
     fn start(&mut self, ready: u64) -> u64 {
@@ -37,7 +38,8 @@ impl Die {
         self.work_off(ready)
     }
 
-    /// Whether background work is left when a read comes at `now` that need not wait for it. Idle time up to then goes into it.
+    /// Whether background work is left when a read arrives at `now` that need not wait for it. The idle time before
+    /// `now` is used for the backlog.
     #[inline]
     fn is_behind(&mut self, now: u64) -> bool {
         if self.backlog_ns > 0 && now > self.free_at {
@@ -59,7 +61,7 @@ impl Die {
             self.backlog_op_ns = 0;
             return ready;
         }
-        // The operation in progress cannot be interrupted: wait for its end.
+        // The operation in progress cannot be interrupted, so wait for its end.
         let into_op = idle % self.backlog_op_ns;
         let rest = if into_op == 0 { 0 } else { self.backlog_op_ns - into_op };
         let worked = (idle + rest).min(self.backlog_ns);
@@ -71,22 +73,23 @@ impl Die {
 /// The registers of a die that reads and programs pages together.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Registers {
-    /// The group of pages that was sensed last, for what, and when they were in the registers; 0 if never.
+    /// The group of pages that was sensed last, the request for which it was sensed, and the time at which it was in
+    /// the registers; 0 if never.
     sensed_group: u32,
     sensed_for: u64,
     sensed_at: u64,
-    /// When all that was sensed has left.
+    /// Time at which all sensed pages have left the registers.
     sent_at: u64,
-    /// When the reads of the host that suspended other operations have ended.
+    /// Time at which the host reads that suspended other operations have ended.
     reads_end: u64,
-    /// When the pages of the wordline that is being loaded have arrived.
+    /// Time at which the pages of the wordline being loaded have arrived.
     loaded_at: u64,
-    /// From when on the next wordline can be loaded.
+    /// Time from which the next wordline can be loaded.
     free_at: u64,
 }
 
 impl Registers {
-    /// Whether a group of pages is there that was sensed for the same.
+    /// Whether the registers hold this group of pages, sensed for the same request.
     #[inline]
     fn has_sensed(&self, group: u32, sensed_for: u64) -> bool {
         group != NO_GROUP && self.sensed_group == group && self.sensed_for == sensed_for && self.sensed_at > 0
@@ -96,7 +99,8 @@ impl Registers {
         (self.sensed_group, self.sensed_for, self.sensed_at) = (group, sensed_for, sensed_at);
     }
 
-    /// When pages can be sensed before anything else that the die has to do, which goes on when the die was taken for `share_ns`.
+    /// Time at which pages can be sensed ahead of the die's other work. That work resumes when the die has been used
+    /// for `share_ns`.
     fn start_first(&mut self, die: &mut Die, now: u64, suspend_ns: u64, share_ns: u64) -> u64 {
         let turn = now.max(self.reads_end);
         let is_busy = die.free_at > turn || die.is_behind(turn);
@@ -107,27 +111,27 @@ impl Registers {
     }
 }
 
-/// In place of a group: pages that are sensed alone.
+/// Group number of pages that are sensed alone.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 
-/// In place of a moment: the pages were sensed in the background.
+/// Time that marks pages sensed in the background.
 const IN_BACKGROUND: u64 = u64::MAX;
 
-/// The clocks of a device. Moments are in nanoseconds; a foreground operation returns the one at which it ends.
+/// The clocks of a device. Times are in nanoseconds; a foreground operation returns its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clocks {
     #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
-    /// When the last transfer over each channel ends.
+    /// By channel: time at which the last transfer ends.
     channels: Table<u64>,
-    /// The same for reads of the host, which come first, on channels of dies with registers.
+    /// The same for host reads, which take precedence, on channels of dies with registers.
     read_channels: Table<u64>,
     #[serde(with = "crate::save::sized")]
     registers: Vec<Registers>,
 }
 
 impl Clocks {
-    /// Adds dies, spread over channels of their own. Returns the number of the first.
+    /// Adds dies, spread over `channels` channels that only they use. Returns the number of the first die.
     pub(super) fn add(&mut self, dies: u32, channels: u32) -> u32 {
         let (first_die, first_channel) = (self.dies.len() as u32, self.channels.len() as u32);
         self.channels = vec![0; (first_channel + channels) as usize].into();
@@ -155,7 +159,7 @@ impl Clocks {
         die.free_at
     }
 
-    /// An operation that takes `time` within its die.
+    /// An operation that occupies its die for `time`.
     #[inline]
     pub(super) fn work(&mut self, die: u16, ready: u64, time: Nanos) -> u64 {
         let die = &mut self.dies[usize::from(die)];
@@ -163,9 +167,9 @@ impl Clocks {
         die.free_at
     }
 
-    /// Reads and programs that follow each other on one die and take `time` together: the die is the bottleneck of its
-    /// own channel, so that the sum of the times is exact once the first transfer has got the channel. `timing` is that
-    /// of the programs.
+    /// Reads and programs that follow each other on one die and take `time` together. The die is the bottleneck of its
+    /// own channel, so the sum of the times is exact once the first transfer has got the channel. `timing` is the
+    /// timing of the programs.
     #[inline]
     pub(super) fn copy_run(&mut self, die: u16, ready: u64, time: Nanos, timing: &Timing) -> u64 {
         let end = self.work(die, ready, time);
@@ -174,8 +178,8 @@ impl Clocks {
         end
     }
 
-    /// A page read by a die that senses the pages of a group together. Returns when the page is in the controller, and whether
-    /// it was sensed together with the one before it. A read of the host comes first.
+    /// A page read by a die that senses the pages of a group together. Returns the time at which the page is in the
+    /// controller, and whether it was sensed together with the previous page. A host read takes precedence.
     pub(super) fn read_grouped(&mut self, die: u16, now: u64, group: u32, host: bool, timing: &Timing) -> (u64, bool) {
         let (die, registers) = (&mut self.dies[usize::from(die)], &mut self.registers[usize::from(die)]);
         let together = registers.has_sensed(group, now);
@@ -199,7 +203,7 @@ impl Clocks {
         let queue = &mut self.channels[channel];
         *queue = (*queue).max(now) + transfer;
         let end = if host {
-            // Nothing can be there sooner than one sensing from now.
+            // No page can arrive sooner than one sensing time from now.
             let reads = &mut self.read_channels[channel];
             *reads = (*reads).max(now + timing.read.0) + transfer;
             (sensed + transfer).max(*reads)
@@ -210,11 +214,11 @@ impl Clocks {
         (end, together)
     }
 
-    /// A page is loaded into the registers of a die, and the wordline programmed in `array_time` if it is the `last` one of it.
-    /// Returns when that has happened: for the others, when it would have if they were the last. Until then the controller keeps
-    /// the page, since a program may fail.
+    /// Loads a page into the registers of a die. If it is the `last` page of its wordline, the wordline is programmed
+    /// in `array_time`. Returns the end of the program; for a page that is not the last, the end as if it were. Until
+    /// then the controller keeps the page, since a program may fail.
     ///
-    /// A channel does not wait for a page that cannot be loaded yet: what can is moved first.
+    /// A channel does not wait for a page that cannot be loaded yet: it transfers other pages first.
     pub(super) fn program_grouped(
         &mut self,
         die: u16,
@@ -236,7 +240,8 @@ impl Clocks {
         die.free_at
     }
 
-    /// Puts a page read of the background on a die's backlog; whether it is sensed together with the one before it.
+    /// Adds a background page read to a die's backlog. Returns whether the page is sensed together with the previous
+    /// one.
     pub(super) fn defer_read_grouped(&mut self, die: u16, group: u32, timing: &Timing) -> bool {
         let registers = &mut self.registers[usize::from(die)];
         let together = registers.has_sensed(group, IN_BACKGROUND);
@@ -247,7 +252,7 @@ impl Clocks {
         together
     }
 
-    /// Puts a background operation on a die's backlog.
+    /// Adds a background operation to a die's backlog.
     #[inline]
     pub(super) fn defer(&mut self, die: u16, time: Nanos) {
         let die = &mut self.dies[usize::from(die)];
@@ -255,17 +260,17 @@ impl Clocks {
         die.backlog_op_ns = die.backlog_op_ns.max(time.0);
     }
 
-    /// When a die's last foreground operation ends.
+    /// Time at which a die's last foreground operation ends.
     pub(super) fn free_at(&self, die: u16) -> u64 {
         self.dies[usize::from(die)].free_at
     }
 
-    /// Keeps a die busy with something else until then.
+    /// Keeps a die busy until `end` with work that is not timed here.
     pub(super) fn occupy_until(&mut self, die: u16, end: u64) {
         self.dies[usize::from(die)].free_at = end;
     }
 
-    /// Background work of the die that has most, if no more foreground work comes until `at_ns`.
+    /// Background work of the die with the largest backlog at `at_ns`, if no more foreground work arrives before.
     pub(super) fn backlog_ns(&self, at_ns: u64) -> u64 {
         let left = |die: &Die| die.backlog_ns.saturating_sub(at_ns.saturating_sub(die.free_at));
         self.dies.iter().map(left).max().unwrap_or(0)
@@ -274,7 +279,7 @@ impl Clocks {
     /// Checks that no clock is beyond `far_ns`, and that a backlog consists of operations.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first violation.
     pub(super) fn check(&self, far_ns: u64) -> Result<(), String> {
         let near = |moment: &u64| *moment <= far_ns;
         let are_near = |registers: &Registers| {
@@ -291,7 +296,7 @@ impl Clocks {
         }
     }
 
-    /// All are free from the beginning, and nothing is left to do.
+    /// Resets all clocks to 0 and clears the backlogs.
     pub(super) fn reset(&mut self) {
         for die in &mut self.dies {
             *die = Die { channel: die.channel, ..Die::default() };
@@ -302,8 +307,8 @@ impl Clocks {
     }
 }
 
-/// Moves a page over its channel once it is `ready`. Returns when it has got there: at once where the array times include
-/// the transfer.
+/// Transfers a page over its channel once it is `ready`. Returns the time of its arrival, which is `ready` if the array
+/// times include the transfer.
 #[inline(always)]
 fn transfer(channels: &mut Table<u64>, channel: u32, ready: u64, timing: &Timing) -> u64 {
     if timing.transfer.0 == 0 {

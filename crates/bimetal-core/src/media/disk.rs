@@ -1,9 +1,9 @@
-//! Simulated disks: when an access has ended.
+//! Simulated disks, which compute when an access ends.
 //!
-//! A disk does one access at a time. The host's come in their order. Destages wait in a bounded queue of the controller
-//! and are taken, in the order that the drive's [`Scheduler`] says, while the host leaves the disk idle: an access of the
-//! host waits for the one in progress and for no more. A request that destages into a full queue waits until the disk has
-//! written one more. A read of sectors that still wait there takes what any read takes.
+//! A disk does one access at a time. Host accesses are served in order of arrival. Destages wait in a bounded queue of
+//! the controller and run while the host leaves the disk idle, in the order of the drive's [`Scheduler`]. A host access
+//! waits at most for the access in progress. A request that destages into a full queue waits until the disk has written
+//! one more. A read of sectors that are still queued takes the same time as any other read.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ use crate::operation::{Cause, DiskOp};
 use crate::request::SECTOR_BYTES;
 use crate::units::Nanos;
 
-/// A disk's part of the space of sectors, from the outer edge of the drive on.
+/// A disk's part of the sector space, starting at the outer edge of the drive.
 #[derive(Clone, Debug)]
 pub struct Volume {
     /// The drive.
     pub drive: Drive,
-    /// Sectors of the space that are on it.
+    /// Number of sectors of the space that are on this disk.
     pub sectors: u64,
 }
 
-/// A model of time, in motion.
+/// A timing model with its current state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Arm {
     Constant { drive: Box<Drive>, next: u64 },
@@ -37,7 +37,7 @@ impl Arm {
         }
     }
 
-    /// When an access that begins at `start` has ended.
+    /// Time at which an access that begins at `start` ends.
     fn access(&mut self, op: DiskOp, start: u64, sector: u64, sectors: u32) -> u64 {
         match self {
             Self::Constant { drive, next } => {
@@ -62,44 +62,44 @@ impl Arm {
     }
 }
 
-/// A write of what is in the controller.
+/// A queued write of data from the controller.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Destage {
-    /// When its data are there.
+    /// Time at which its data are in the controller.
     pub ready: u64,
     /// First sector.
     pub sector: u64,
     /// Number of sectors.
     pub sectors: u32,
-    /// Why.
+    /// Cause of the write.
     pub cause: Cause,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SimDisk {
     arm: Arm,
-    /// First sector of the space on it, and one past the last.
+    /// Range of sectors of the space on it: the first, and one past the last.
     #[serde(with = "crate::save::fixed")]
     first: u64,
     #[serde(with = "crate::save::fixed")]
     end: u64,
-    /// When the last access that it has taken ends, and the sector after it.
+    /// Time at which its last accepted access ends, and the sector after that access.
     free_at: u64,
     head: u64,
     #[serde(with = "crate::save::fixed")]
     scheduler: Scheduler,
-    /// Those for the elevator by sector, others in the order in which they came.
+    /// Queued writes: sorted by sector for the elevator, otherwise in order of arrival.
     queue: Vec<Destage>,
-    /// When all that was ever queued is ready.
+    /// Time at which all writes ever queued are ready.
     all_ready: u64,
     #[serde(with = "crate::save::fixed")]
     queue_max: usize,
-    /// Rough time of a write, for estimates.
+    /// Approximate time of a write, for estimates.
     #[serde(with = "crate::save::fixed")]
     write_ns: u64,
 }
 
-/// Disks that hold a space of sectors one after the other.
+/// Disks that together hold a sector space, each a consecutive part of it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SimDisks {
     #[serde(with = "crate::save::sized")]
@@ -107,7 +107,7 @@ pub struct SimDisks {
 }
 
 impl SimDisks {
-    /// Disks at rest.
+    /// Idle disks with empty queues.
     pub fn new(volumes: &[Volume]) -> Self {
         let mut first = 0;
         let mut disk = |volume: &Volume| {
@@ -118,7 +118,7 @@ impl SimDisks {
         Self { disks: volumes.iter().map(&mut disk).collect() }
     }
 
-    /// Accesses sectors that follow each other once `ready`. Returns when all of them have been.
+    /// Accesses consecutive sectors once they are `ready`. Returns the time at which the last disk has finished.
     pub fn access(
         &mut self,
         op: DiskOp,
@@ -138,7 +138,8 @@ impl SimDisks {
         completion
     }
 
-    /// Queues a write of sectors that follow each other. Returns when it was in the queue, or on a disk that has none.
+    /// Queues a write of consecutive sectors. Returns the time at which it entered the queue, or its end if the disk
+    /// has no queue.
     pub fn destage(&mut self, now: u64, destage: Destage, counts: &mut [DiskCounts]) -> u64 {
         let mut queued = now;
         for (disk, counts) in self.disks.iter_mut().zip(counts) {
@@ -149,29 +150,29 @@ impl SimDisks {
         queued
     }
 
-    /// Takes all that waits in the queues.
+    /// Executes all queued writes.
     pub fn drain(&mut self, counts: &mut [DiskCounts]) {
         for (disk, counts) in self.disks.iter_mut().zip(counts) {
             disk.work_off(u64::MAX, counts);
         }
     }
 
-    /// How many writes of single pages fit into so much time; none without disks.
+    /// Number of single-page writes that fit into `idle_ns`; `None` without disks.
     pub fn background_writes(&self, idle_ns: u64) -> Option<u64> {
         if self.disks.is_empty() { None } else { Some(self.disks.iter().map(|disk| idle_ns / disk.write_ns).sum()) }
     }
 
-    /// About how long the disk that is furthest behind needs from then on.
+    /// Approximate time from `at_ns` on that the disk with the largest backlog needs.
     pub fn backlog_ns(&self, at_ns: u64) -> u64 {
         let waiting = |disk: &SimDisk| disk.queue.len() as u64 * disk.write_ns;
         let left = |disk: &SimDisk| (disk.free_at + waiting(disk)).saturating_sub(at_ns);
         self.disks.iter().map(left).max().unwrap_or(0)
     }
 
-    /// Checks that what waits are accesses that there can be, before `far_ns`.
+    /// Checks that the queued writes are possible accesses and that no time is beyond `far_ns`.
     ///
     /// # Errors
-    /// The first disk whose state makes no sense.
+    /// The first disk with an invalid state.
     pub fn check(&self, far_ns: u64) -> Result<(), String> {
         self.disks
             .iter()
@@ -179,7 +180,7 @@ impl SimDisks {
             .try_for_each(|(number, disk)| disk.check(far_ns).map_err(|broken| format!("disk {number}: {broken}")))
     }
 
-    /// Clocks start again, and nothing waits.
+    /// Resets the clocks and clears the queues.
     pub fn reset(&mut self) {
         for disk in &mut self.disks {
             disk.arm.reset();
@@ -224,13 +225,13 @@ impl SimDisk {
         Ok(())
     }
 
-    /// The sectors of a run that are on this disk, counted from its first one.
+    /// The part of a run of sectors that is on this disk, relative to the disk's first sector.
     fn part(&self, sector: u64, sectors: u32) -> Option<(u64, u32)> {
         let (from, to) = (sector.max(self.first), (sector + u64::from(sectors)).min(self.end));
         (from < to).then(|| (from - self.first, (to - from) as u32))
     }
 
-    /// Takes an access once it is ready and the disk is free. Returns when it has ended.
+    /// Executes an access once it is ready and the disk is free. Returns its end.
     fn take(
         &mut self,
         op: DiskOp,
@@ -247,7 +248,7 @@ impl SimDisk {
         self.free_at
     }
 
-    /// Takes queued writes as long as one can begin before `until`.
+    /// Executes queued writes while one can begin before `until`.
     fn work_off(&mut self, until: u64, counts: &mut DiskCounts) {
         while self.free_at < until && !self.queue.is_empty() {
             let (index, start) = self.next_write();
@@ -263,7 +264,7 @@ impl SimDisk {
         self.take(DiskOp::Write, write.ready, write.sector, write.sectors, write.cause, counts)
     }
 
-    /// The queued write that is taken next, and when. There is one.
+    /// The queued write to be executed next, and its start. The queue must not be empty.
     fn next_write(&self) -> (usize, u64) {
         let first = match self.scheduler {
             Scheduler::Elevator => self.queue.partition_point(|write| write.sector < self.head) % self.queue.len(),
@@ -278,7 +279,7 @@ impl SimDisk {
         (in_order.find(|&index| self.queue[index].ready <= start).unwrap_or(first), start)
     }
 
-    /// Puts a write into the queue. Returns when there was room for it.
+    /// Puts a write into the queue. Returns the time at which the queue had room.
     fn enqueue(&mut self, now: u64, write: Destage, counts: &mut DiskCounts) -> u64 {
         self.work_off(now, counts);
         if self.queue_max == 0 {
@@ -306,7 +307,7 @@ mod tests {
     use crate::drive;
 
     const PAGE: u32 = 8;
-    /// Of the constant model: to reach the first sector of a read or write, and the transfer of a page.
+    /// Times of the constant model: positioning for a read or write, and the transfer of a page.
     const READ: u64 = 4_500_000;
     const WRITE: u64 = 4_900_000;
     const MOVE: u64 = 56_889;
@@ -355,7 +356,7 @@ mod tests {
         for page in 0..3 {
             assert_eq!(disks.destage(0, page * 1000), 0, "the host does not wait");
         }
-        // The second write is in progress when the read comes.
+        // The second write is in progress when the read arrives.
         let end = 2 * (WRITE + MOVE);
         assert_eq!(disks.read(end - 1000, 500_000), end + READ + MOVE);
         assert_eq!(disks.writes(0), 2);
@@ -398,7 +399,7 @@ mod tests {
     fn neighbours_that_come_in_any_order_are_written_as_one_run() {
         let mut disks = Disks::new(&[drive(Scheduler::Elevator, 128)], 1 << 20);
         for page in (0..64).rev() {
-            // The read holds the disk until all are there.
+            // The read occupies the disk until all writes are ready.
             disks.read(0, 500_000);
             disks.destage(0, page * u64::from(PAGE));
         }
@@ -421,7 +422,7 @@ mod tests {
         assert_eq!(disks.disks.disks[1].head, 4, "sectors count from the disk's first one");
     }
 
-    /// What destages are queued for: sorted, they take less of a mechanical disk.
+    /// The reason for queueing destages: sorted, they take less time on a mechanical disk.
     #[test]
     fn sorted_writes_take_less_time() {
         let busy = |scheduler: Scheduler| {

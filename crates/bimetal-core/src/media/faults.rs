@@ -1,15 +1,15 @@
 //! Bad blocks and failing operations, handled below the seam.
 //!
-//! A region may keep replacement blocks that no scheme sees. A program or erase that fails takes one of them: the
-//! failed block is retired and its replacement answers to the same address, so a scheme's view never has holes. What
-//! the replacement costs (re-programming the pages written so far) is charged as `meta`. Data sheets give up to 3.9 %
-//! bad blocks over a part's life and block replacement as the remedy.
+//! A region may keep replacement blocks that no scheme sees. A failing program or erase takes one of them: the failed
+//! block is retired and its replacement gets the same address, so a scheme never sees holes. The cost of the
+//! replacement, re-programming the pages written so far, is charged as `meta`. Data sheets give up to 3.9 % bad blocks
+//! over a part's life and block replacement as the remedy.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::FaultCounts;
 
-/// Rates at which a region fails; the default never does.
+/// Failure rates of a region; by default nothing fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
@@ -17,13 +17,13 @@ pub struct Faults {
     pub program_fail_ppm: u32,
     /// Failed erases per million.
     pub erase_fail_ppm: u32,
-    /// Blocks per million that are bad when the part is new: they use up replacement blocks at once.
+    /// Blocks per million that are bad when the part is new. They use up replacement blocks at once.
     pub factory_bad_ppm: u32,
     /// Replacement blocks, beyond the region's capacity.
     pub replacement_blocks: u32,
 }
 
-/// Draws failures, from a seed: the same device fails in the same way on every machine.
+/// Draws failures from a seed, so that the same device fails in the same way on every machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Injector {
     #[serde(with = "crate::save::fixed")]
@@ -33,7 +33,7 @@ pub(super) struct Injector {
 }
 
 impl Injector {
-    /// `None` where nothing can fail.
+    /// `None` if nothing can fail.
     pub(super) fn new(faults: Faults, blocks: u32, seed: u64) -> Option<Self> {
         let Faults { program_fail_ppm, erase_fail_ppm, factory_bad_ppm, .. } = faults;
         if program_fail_ppm == 0 && erase_fail_ppm == 0 && factory_bad_ppm == 0 {

@@ -1,4 +1,4 @@
-//! A flash page being put together from several sources: the host's payload, pages that were read.
+//! Assembling a flash page from several sources: the host's payload and pages that were read.
 
 use arrayvec::ArrayVec;
 
@@ -7,14 +7,14 @@ use super::Part;
 /// Sectors of the largest page (64 KiB).
 const PAGE_SECTORS_MAX: usize = 128;
 
-/// The parts of a page to be programmed. What is added first stays: it is the newest.
+/// The parts of a page to be programmed. Parts added first take precedence, because they are the newest.
 #[derive(Debug)]
 pub struct PageMerge<D: Copy> {
     parts: ArrayVec<Part<D>, PAGE_SECTORS_MAX>,
     covered: u128,
 }
 
-/// A mask of `sectors` sectors from `first` on.
+/// A mask of `sectors` sectors starting at `first`.
 #[inline]
 fn mask(first: u32, sectors: u32) -> u128 {
     if sectors == 0 { 0 } else { (u128::MAX >> (128 - sectors)) << first }
@@ -34,7 +34,7 @@ impl<D: Copy> PageMerge<D> {
         self.covered.count_ones()
     }
 
-    /// Whether all of `sectors` sectors from `first` on are covered.
+    /// Whether all of the `sectors` sectors starting at `first` are covered.
     #[inline]
     pub fn covers(&self, first: u32, sectors: u32) -> bool {
         mask(first, sectors) & !self.covered == 0
@@ -46,7 +46,8 @@ impl<D: Copy> PageMerge<D> {
         &self.parts
     }
 
-    /// Takes those of the `sectors` sectors from `first` on that nothing covers yet; they are at `from` in the source.
+    /// Adds those of the `sectors` sectors starting at `first` that are not covered yet. They start at sector `from` of
+    /// the source.
     #[inline]
     pub fn fill(&mut self, data: D, from: u32, first: u32, sectors: u32) {
         let wanted = mask(first, sectors);

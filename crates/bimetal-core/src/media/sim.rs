@@ -5,11 +5,11 @@
 //! served when every foreground operation that it triggered has ended, so with one die its response is the plain sum of
 //! operation times, which is how Chang (2010) and `ComboFTL` (2010) count.
 //!
-//! Where a chip has it, a copy within a die takes the chip's copyback time on the die and nothing on the channel. It is
-//! counted as the read and the program that it is.
+//! If the chip supports copyback, a copy within a die occupies the die for the chip's copyback time and does not use
+//! the channel. It is still counted as one read and one program.
 //!
-//! Background work is a backlog of each die. It is worked off while the die is idle; a foreground operation that arrives
-//! earlier waits for the background operation in progress and for no more.
+//! Background work is a backlog of each die, which is worked off while the die is idle. A foreground operation that
+//! arrives earlier waits at most for the background operation in progress.
 
 mod grouped;
 mod saved;
@@ -25,10 +25,10 @@ use crate::request::Request;
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Nanos, Ppa, RegionId};
 
-/// What a simulated region is made of.
+/// Components of a simulated region.
 #[derive(Clone, Debug)]
 pub struct SimRegion {
-    /// The part: times, modes.
+    /// The chip: times, modes.
     pub chip: Chip,
     /// Blocks, pages, dies.
     pub geometry: Geometry,
@@ -38,10 +38,10 @@ pub struct SimRegion {
     pub faults: Faults,
 }
 
-/// The die that does everything in a device that does one operation at a time.
+/// The die used for all operations on a device that does one operation at a time.
 const SERIAL_DIE: u16 = 0;
 
-/// A block below the seam.
+/// A physical block below the seam.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct SimBlock {
     #[serde(with = "crate::save::fixed")]
@@ -63,19 +63,19 @@ struct Flash {
     rows: [usize; 2],
     #[serde(with = "crate::save::sized_list")]
     blocks: Table<SimBlock>,
-    /// Blocks in [`CellMode::Slc`].
+    /// Number of blocks in [`CellMode::Slc`].
     slc_blocks: u32,
     #[serde(with = "crate::save::fixed")]
     on_one_die: bool,
     #[serde(with = "crate::save::fixed")]
     has_copyback: bool,
-    /// Whether its dies read or program pages together.
+    /// Whether the region's dies read or program pages together.
     #[serde(with = "crate::save::fixed")]
     is_grouped: bool,
     faults: Option<Box<super::faults::Injector>>,
 }
 
-/// A device that takes time and keeps no data.
+/// A simulated device, which computes times and stores no data.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SimMedia {
     #[serde(with = "crate::save::sized")]
@@ -86,22 +86,22 @@ pub struct SimMedia {
     now: u64,
     completion: u64,
     background: bool,
-    /// Whether any dies read or program pages together, or any region can fail: follows from the regions.
+    /// Whether any dies read or program pages together, or any region can fail. It follows from the regions.
     #[serde(skip, default = "not_known")]
     has_special: bool,
-    /// Whether pages are not just read or programmed at once: in the background, or on such a device.
+    /// Whether reads and programs need the special paths: background work, or `has_special`.
     #[serde(skip, default = "not_known")]
     is_special: bool,
     #[serde(with = "crate::save::fixed")]
     serial: bool,
 }
 
-/// Whether a device that was just read is special: yes is right for every device and costs time only.
+/// Initial value for a device that was just deserialised: `true` is correct for every device and only costs time.
 fn not_known() -> bool {
     true
 }
 
-/// Counts a page read. Returns its die, and the times of its block's mode.
+/// Counts a page read. Returns its die, and the timing of its block's mode.
 #[inline(always)]
 fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, cause: Cause) -> (u16, &'a Timing) {
     let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
@@ -170,7 +170,7 @@ impl SimMedia {
         });
     }
 
-    /// What follows from the regions and from what is being done.
+    /// Recomputes `is_special` from the regions and the current work.
     fn note_special(&mut self) {
         self.has_special = self.regions.iter().any(|flash| flash.is_grouped || flash.faults.is_some());
         self.is_special = self.background || self.has_special;
@@ -181,7 +181,7 @@ impl SimMedia {
         self.ledger.rows.len() - 1
     }
 
-    /// The same device with disks under its flash: a space of sectors, of which each volume is the next part.
+    /// Adds disks below the flash. They form one sector space, of which each volume is a consecutive part.
     #[must_use]
     pub fn with_disks(mut self, volumes: &[Volume]) -> Self {
         self.ledger.disks = volumes.iter().map(|_| DiskCounts::default()).collect();
@@ -189,8 +189,8 @@ impl SimMedia {
         self
     }
 
-    /// The same device with a controller that folds data into the slow cells at a share of what these could do, above 0 and up to
-    /// 1.
+    /// Adds a controller that folds data into the slow cells at `efficiency`, a share above 0 and up to 1 of the cells'
+    /// own speed.
     #[must_use]
     pub fn folding_at(mut self, efficiency: f64) -> Self {
         let rows = self.ledger.rows.iter_mut().map(|row| &mut row.timing);
@@ -200,8 +200,8 @@ impl SimMedia {
         self
     }
 
-    /// The same device doing one operation at a time, whatever its dies and disks: the papers that add operation times up
-    /// know no other.
+    /// Makes the device do one operation at a time, regardless of its dies and disks, as papers do that add up
+    /// operation times.
     #[must_use]
     pub fn serial(mut self) -> Self {
         self.serial = true;
@@ -222,7 +222,7 @@ impl SimMedia {
         end
     }
 
-    /// A page read in the background or by dies of today. Apart, so that the others are short.
+    /// A page read in the background or by current dies. A separate function, to keep the other paths short.
     #[cold]
     #[inline(never)]
     fn read_special(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
@@ -245,7 +245,7 @@ impl SimMedia {
         self.completion = self.completion.max(end);
     }
 
-    /// A page program in the background, by dies of today or in a region that can fail.
+    /// A page program in the background, by current dies, or in a region that can fail.
     #[cold]
     #[inline(never)]
     fn program_special(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
@@ -255,7 +255,7 @@ impl SimMedia {
         }
     }
 
-    /// A page program whatever the region and the moment.
+    /// A page program for any region, foreground or background.
     #[inline]
     fn program_page(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
@@ -269,11 +269,11 @@ impl SimMedia {
         self.clocks.defer(die, timing.of_op(FlashOp::Program));
     }
 
-    /// How long a copy within a die takes: none if the pages are on different dies or in a mode that cannot.
+    /// Duration of a copy within a die; `None` if the pages are on different dies or in a mode without copyback.
     #[inline]
     fn copyback(&self, region: RegionId, from: BlockId, to: BlockId) -> Option<Nanos> {
         let flash = &self.regions[region.index()];
-        // The dies of a serial device are one to the clock only.
+        // A serial device uses one die only for the clock; its blocks still lie on different dies.
         let same_die = flash.geometry.die_of(from) == flash.geometry.die_of(to);
         let mode = flash.blocks[to.index()].mode;
         if same_die && flash.blocks[from.index()].mode == mode {
@@ -296,7 +296,7 @@ impl SimMedia {
         self.completion = self.completion.max(end);
     }
 
-    /// Copies pages to a block where all are on one die, one after the other.
+    /// Copies pages to a block one after the other, all on one die.
     #[inline]
     fn copy_run_on_one_die(&mut self, region: RegionId, from: &[Ppa], to: BlockId, stream: Stream, cause: Cause) {
         let flash = &self.regions[region.index()];
@@ -335,7 +335,7 @@ impl SimMedia {
         self.completion = self.completion.max(end);
     }
 
-    /// A page was programmed in a region that can fail.
+    /// Draws whether the program of a page fails, in a region that can fail.
     #[cold]
     fn try_program(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream) {
         let flash = &mut self.regions[region.index()];
@@ -347,8 +347,8 @@ impl SimMedia {
         }
     }
 
-    /// A program failed: the block's pages so far and the new one go to a replacement block (data sheets: "block
-    /// replacement"). The replacement takes the failed block's place and address.
+    /// After a failed program, the block's pages so far and the new page go to a replacement block (data sheets: "block
+    /// replacement"). The replacement takes the place and address of the failed block.
     #[cold]
     fn replace_after_program(&mut self, region: RegionId, block: BlockId, page: u32, ready: u64, stream: Stream) {
         let geometry = self.regions[region.index()].geometry;
@@ -362,8 +362,8 @@ impl SimMedia {
 }
 
 impl SimMedia {
-    /// Accesses sectors of the disks that follow each other once `ready`, and the device if it does one operation at a
-    /// time. Returns when that has ended.
+    /// Accesses consecutive sectors of the disks once they are `ready`, and occupies the device if it does one
+    /// operation at a time. Returns the end.
     fn access(&mut self, op: DiskOp, ready: u64, sector: u64, sectors: u32, cause: Cause) -> u64 {
         let ready = if self.serial { ready.max(self.clocks.free_at(SERIAL_DIE)) } else { ready };
         let end = self.disks.access(op, ready, sector, sectors, cause, &mut self.ledger.disks);
@@ -374,7 +374,7 @@ impl SimMedia {
     }
 }
 
-/// The block that all pages lie in.
+/// The block that contains all of the pages, if there is one.
 #[inline]
 fn common_block(geometry: &Geometry, pages: &[Ppa]) -> Option<BlockId> {
     let first = *pages.first()?;
@@ -383,7 +383,7 @@ fn common_block(geometry: &Geometry, pages: &[Ppa]) -> Option<BlockId> {
 }
 
 impl Media for SimMedia {
-    /// When the page is in the controller, in nanoseconds.
+    /// Time at which the page is in the controller, in nanoseconds.
     type Data = u64;
 
     #[inline]
@@ -414,7 +414,7 @@ impl Media for SimMedia {
             if let Some(copyback) = self.copyback(region, source, target) {
                 self.copy_back(region, target, 1, copyback, (stream, cause));
                 if self.regions[region.index()].faults.is_some() {
-                    // What failed to be programmed is still in the die's register.
+                    // The data whose program failed are still in the die's register.
                     self.try_program(region, to, self.now, stream);
                 }
                 return;
@@ -451,7 +451,7 @@ impl Media for SimMedia {
         if let Some(replaced) = flash.faults.as_mut().map(|faults| faults.erase_fails()) {
             self.note_faults(region);
             if replaced {
-                // The replacement comes erased.
+                // The replacement block is already erased.
                 self.ledger.erases[region.index()][block.index()] = 0;
             }
         }

@@ -43,7 +43,7 @@ impl FlashCosts {
         }
     }
 
-    /// The same for so many pages at a time: all costs are as many times as high.
+    /// The same for `pages` pages at a time: all costs are multiplied by their number.
     #[must_use]
     pub fn of_pages(self, pages: u32) -> Self {
         let pages = f64::from(pages);

@@ -30,7 +30,7 @@ pub struct HybridCost {
 /// What was observed of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct HybridLoad<W, R> {
-    /// `H_w`: share of writes that go to the so many pages written last.
+    /// `H_w`: share of writes that go to the `pages` most recently written pages.
     pub write_hits: W,
     /// `H_r`: share of reads that go to them.
     pub read_hits: R,

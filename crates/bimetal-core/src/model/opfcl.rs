@@ -20,12 +20,12 @@ pub struct DiskCosts {
 }
 
 impl DiskCosts {
-    /// `C_DR`: reading so many bytes, in microseconds.
+    /// `C_DR`: reading a number of bytes, in microseconds.
     pub fn read_us(&self, bytes: u32) -> f64 {
         self.read_position_us + f64::from(bytes) / self.mb_per_s
     }
 
-    /// `C_DW`: writing so many bytes, in microseconds.
+    /// `C_DW`: writing a number of bytes, in microseconds.
     pub fn write_us(&self, bytes: u32) -> f64 {
         self.write_position_us + f64::from(bytes) / self.mb_per_s
     }
@@ -47,9 +47,9 @@ pub struct CacheCost {
 /// What was observed of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheLoad<R, W> {
-    /// `H_R`: share of what the read cache serves that a read cache of so many pages holds.
+    /// `H_R`: hit rate of a read cache by its number of pages, among the references that the read cache serves.
     pub read_hits: R,
-    /// `H_W`: share of what the write cache serves that a write cache of so many pages holds, reads and writes alike.
+    /// `H_W`: hit rate of a write cache by its number of pages, among the reads and writes that the write cache serves.
     pub write_hits: W,
     /// `h'`: share of reads among the hits of the write cache.
     pub read_share_of_write_hits: f64,

@@ -33,7 +33,7 @@ impl RelativeWear {
         Self { fast_cycle, slow_blocks, slow_endurance }
     }
 
-    /// `RW_s` and `RW_m` after so many erases of either region.
+    /// `RW_s` and `RW_m` after a number of erases of each region.
     pub fn values(&self, fast_erases: u64, slow_erases: u64) -> (f64, f64) {
         let fast = fast_erases as f64 * f64::from(self.slow_endurance) / self.fast_cycle as f64;
         (fast, slow_erases as f64 / f64::from(self.slow_blocks))

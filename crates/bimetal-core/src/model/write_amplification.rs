@@ -51,7 +51,7 @@ pub struct GreedyBalance {
 }
 
 impl GreedyBalance {
-    /// For blocks of so many pages, one at least.
+    /// For blocks of `pages_per_block` pages, at least one.
     pub fn new(pages_per_block: u32) -> Self {
         debug_assert!(pages_per_block > 0);
         let mut reciprocals = vec![0.0; pages_per_block as usize + 1];

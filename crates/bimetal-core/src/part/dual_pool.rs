@@ -1,9 +1,10 @@
-//! Dual-pool wear levelling: which blocks change places, and when (Chang, *On efficient wear leveling for large-scale
-//! flash-memory storage systems*, SAC 2007), as Chang 2010 §5.1 uses it on its MLC blocks.
+//! Dual-pool wear levelling: which blocks exchange their data, and when (Chang, *On efficient wear leveling for
+//! large-scale flash-memory storage systems*, SAC 2007), as Chang 2010 §5.1 uses it on its MLC blocks.
 //!
 //! Every block is in the hot or in the cold pool. When the most worn hot block is more than a threshold (`TH`) ahead of
-//! the least worn cold one, the data of the latter, which must be cold, move into the former. Two more rules move blocks
-//! that are in the wrong pool. This part keeps counts and pools and says what is due; moving data is the caller's.
+//! the least worn cold block, the data of the cold block move to the hot block, since they must be cold. Two more rules
+//! move blocks that are in the wrong pool. This part keeps the counts and pools and reports the due exchange; the
+//! caller moves the data.
 //!
 //! Chang 2010 gives only the algorithm's name and `TH`; the rules are those on which public implementations agree.
 
@@ -16,15 +17,15 @@ use crate::save::Table;
 pub enum Pool {
     /// Blocks that are erased often.
     Hot,
-    /// Blocks that hold data which stay.
+    /// Blocks whose data rarely change.
     Cold,
 }
 
-/// A binary heap of block numbers that knows where each one is; the smallest key is on top.
+/// A binary heap of block numbers that records the position of each; the smallest key is on top.
 #[derive(Debug, Serialize, Deserialize)]
 struct Heap {
     order: Vec<u32>,
-    /// Place of each block in `order`.
+    /// Position of each block in `order`.
     places: Table<u32>,
     keys: Table<u32>,
 }
@@ -122,7 +123,7 @@ pub struct DualPool {
 }
 
 impl DualPool {
-    /// Unworn blocks, the lower half of them hot: the pools find their sizes by themselves.
+    /// Unworn blocks, the lower half of them hot. The pools then find their own sizes.
     pub fn new(blocks: u32, threshold: u32) -> Self {
         let count = blocks as usize;
         let mut pool = Self {
@@ -171,14 +172,14 @@ impl DualPool {
         self.pools[block as usize]
     }
 
-    /// The most worn hot block and the least worn cold one, if they differ by more than the threshold.
+    /// The most worn hot block and the least worn cold block, if their erase counts differ by more than the threshold.
     pub fn due(&self) -> Option<(u32, u32)> {
         let (worn, young) = (self.hot_most_worn.top()?, self.cold_least_worn.top()?);
         let ahead = self.erases(worn).saturating_sub(self.erases(young));
         (ahead > self.threshold).then_some((worn, young))
     }
 
-    /// A block changes pools and its recent erases start from 0.
+    /// Moves a block to the other pool and resets its recent erases.
     pub fn change(&mut self, block: u32, to: Pool) {
         self.leave(block);
         self.recent[block as usize] = 0;
@@ -238,17 +239,17 @@ impl DualPool {
         self.hot_most_worn.order.len() as u32
     }
 
-    /// Mean erase count of a pool; 0 where it is empty.
+    /// Mean erase count of a pool; 0 if it is empty.
     pub fn mean_erases(&self, pool: Pool) -> f64 {
         let members = || self.pools.iter().zip(&self.erases).filter(|&(&member, _)| member == pool);
         let count = members().count();
         if count == 0 { 0.0 } else { members().map(|(_, &erases)| f64::from(erases)).sum::<f64>() / count as f64 }
     }
 
-    /// Checks that every block is in exactly the orders of its pool, each of which is a heap of current keys.
+    /// Checks that every block is in exactly the heaps of its pool, and that each heap is ordered by current keys.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         let orders: [(&Heap, Pool, &[u32], bool, &str); 5] = [
             (&self.hot_most_worn, Pool::Hot, &self.erases, true, "most worn hot"),

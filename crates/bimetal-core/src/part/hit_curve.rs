@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::save::Table;
 
-/// Hits by segment of the stack, and the references that they are a part of.
+/// Hits by stack segment, and the number of references counted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HitCurve {
     #[serde(with = "crate::save::fixed")]
     segment_pages: u32,
-    /// 2^64 by that, rounded up: the segment of a position is found without a division.
+    /// 2^64 divided by `segment_pages`, rounded up, so that the segment of a position is found without a division.
     #[serde(with = "crate::save::fixed")]
     inverse: u128,
     hits: Table<f64>,
@@ -21,7 +21,8 @@ pub struct HitCurve {
 }
 
 impl HitCurve {
-    /// No references yet; `segments` segments of `segment_pages` pages each. Hits behind the last are not counted.
+    /// An empty curve with `segments` segments of `segment_pages` pages each. Hits beyond the last segment are not
+    /// counted.
     pub fn new(segments: u32, segment_pages: u32) -> Self {
         debug_assert!(segment_pages > 0, "a segment holds pages");
         let inverse = (1u128 << 64).div_ceil(u128::from(segment_pages));
@@ -34,7 +35,8 @@ impl HitCurve {
         self.references += 1.0;
     }
 
-    /// Counts a hit at a position of the stack, 0 being the most recent page. The reference is counted apart.
+    /// Counts a hit at a stack position; 0 is the most recent page. The reference itself is counted by
+    /// [`Self::reference`].
     #[inline]
     pub fn hit(&mut self, position: u32) {
         // Exact: the error of the inverse, below 1, times a position is below 2^64 by any segment.
@@ -44,12 +46,12 @@ impl HitCurve {
         }
     }
 
-    /// References counted, of past periods as much as was kept.
+    /// Number of references counted, including the kept share of past periods.
     pub fn references(&self) -> f64 {
         self.references
     }
 
-    /// Hits of a cache of so many pages; linear within a segment, and no more behind the last.
+    /// Hits of a cache of `pages` pages: linear within a segment, and constant beyond the last.
     pub fn hits_below(&self, pages: f64) -> f64 {
         let segments = (pages / f64::from(self.segment_pages)).max(0.0);
         let whole = (segments as usize).min(self.hits.len());
@@ -57,12 +59,12 @@ impl HitCurve {
         self.hits[..whole].iter().sum::<f64>() + part
     }
 
-    /// Share of the references that a cache of so many pages serves; 0 without references.
+    /// Share of the references that a cache of `pages` pages serves; 0 without references.
     pub fn rate(&self, pages: f64) -> f64 {
         if self.references > 0.0 { self.hits_below(pages) / self.references } else { 0.0 }
     }
 
-    /// Ends a period: of what was counted, the share `keep` goes on to count. 0 begins anew, 0.5 halves.
+    /// Ends a period and keeps the share `keep` of the counts. 0 resets the counts, 0.5 halves them.
     pub fn end_period(&mut self, keep: f64) {
         self.references *= keep;
         for hits in self.hits.as_mut_slice() {

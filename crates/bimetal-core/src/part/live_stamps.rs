@@ -1,30 +1,30 @@
-//! A set of stamps in a row that tells how many of its members lie before a stamp.
+//! A set of consecutive stamps that counts its members before a given stamp.
 //!
-//! A bit per stamp, and counts of the members of 64, 2,048, 65,536 and 2^21 stamps. A question adds up the counts before
-//! the stamp within each of these, 32 at most of each kind and in constant time, as the processor adds many at once; a
-//! member that comes or goes changes one of each kind.
+//! There is a bit per stamp, and counts of the members of 64, 2,048, 65,536 and 2^21 stamps. A query adds up the
+//! preceding counts at each of these levels. That is at most 32 per level and takes constant time, since the processor
+//! adds many at once. Adding or removing a member changes one count per level.
 
 use serde::{Deserialize, Serialize};
 
 use crate::save::Table;
 
-/// Stamps of a word of bits.
+/// Stamps per word of bits.
 const WORD: usize = 64;
 
-/// Counts that make up one of the next kind.
+/// Number of counts that one count of the next level covers.
 const FAN: usize = 32;
 
-/// Stamps of each count.
+/// Stamps per group.
 const GROUP: usize = WORD * FAN;
 const REGION: usize = GROUP * FAN;
 const SPACE: usize = REGION * FAN;
 
-/// Counts that fill cache lines.
+/// Counts aligned to cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Counts<T>([T; FAN]);
 
-/// Members among the stamps `0..stamps`. What is saved of them is the bits, which the counts follow from.
+/// Members among the stamps `0..stamps`. Only the bits are saved, because the counts follow from them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Bits")]
 pub struct LiveStamps {
@@ -65,7 +65,7 @@ impl From<Bits> for LiveStamps {
 }
 
 impl LiveStamps {
-    /// No members among so many stamps.
+    /// An empty set for `stamps` stamps.
     pub fn new(stamps: usize) -> Self {
         Self {
             bits: vec![0; stamps.div_ceil(WORD)].into(),
@@ -76,7 +76,7 @@ impl LiveStamps {
         }
     }
 
-    /// Whether these are members among so many stamps.
+    /// Whether the set is sized for `stamps` stamps and has no member beyond them.
     pub fn are_among(&self, stamps: usize) -> bool {
         self.bits.len() == stamps.div_ceil(WORD) && self.first(stamps) >= self.bits.len() * WORD
     }
@@ -91,7 +91,7 @@ impl LiveStamps {
         self.bits.iter().enumerate().flat_map(members)
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         let small = size_of_val(&self.words[..]) + size_of_val(&self.groups[..]);
         size_of_val(&self.bits[..]) + small + size_of_val(&self.regions[..]) + size_of_val(&self.spaces[..])
@@ -113,7 +113,7 @@ impl LiveStamps {
         self.len() == 0
     }
 
-    /// Adds a stamp that is no member.
+    /// Adds a stamp that is not a member.
     #[inline]
     pub fn set(&mut self, stamp: usize) {
         debug_assert!(!self.contains(stamp));
@@ -124,7 +124,7 @@ impl LiveStamps {
         self.spaces[stamp / SPACE] += 1;
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     #[inline]
     pub fn clear(&mut self, stamp: usize) {
         debug_assert!(self.contains(stamp));
@@ -135,7 +135,7 @@ impl LiveStamps {
         self.spaces[stamp / SPACE] -= 1;
     }
 
-    /// Members up to and including a stamp.
+    /// Number of members up to and including a stamp.
     #[inline]
     pub fn through(&self, stamp: usize) -> u32 {
         let bits = self.bits[stamp / WORD] << (WORD - 1 - stamp % WORD);
@@ -146,7 +146,7 @@ impl LiveStamps {
         bits.count_ones() + words + groups + regions + spaces
     }
 
-    /// The first member from a stamp on; the number of all stamps, or a few more, if there is none.
+    /// The first member at or after a stamp. If there is none, a number not below the number of all stamps.
     #[inline]
     pub fn first(&self, from: usize) -> usize {
         let mut word = from / WORD;
@@ -162,10 +162,10 @@ impl LiveStamps {
         word * WORD + bits.trailing_zeros() as usize
     }
 
-    /// Makes `members` stamps from one on the only members, around the ring of so many stamps.
+    /// Makes the `members` consecutive stamps from `first` on, around a ring of `stamps` stamps, the only members.
     pub fn set_only(&mut self, first: usize, members: usize, stamps: usize) {
         let (end, wrapped) = ((first + members).min(stamps), (first + members).saturating_sub(stamps));
-        // Members before a stamp; `wrapped` is at most `first`.
+        // Number of members before a stamp; `wrapped` is at most `first`.
         let before = |stamp: usize| stamp.min(wrapped) + stamp.clamp(first, end) - first;
         let of = |at: usize, size: usize| before((at + 1) * size) - before(at * size);
         for (at, bits) in self.bits.as_mut_slice().iter_mut().enumerate() {
@@ -185,7 +185,7 @@ impl LiveStamps {
     }
 }
 
-/// All ones, then zeros: from `FAN - n` on, the masks of the first `n` counts.
+/// Ones followed by zeros: the slice from `FAN - n` on holds the masks of the first `n` counts.
 static MASKS: [u32; 2 * FAN] = {
     let mut masks = [0; 2 * FAN];
     let mut at = 0;
@@ -196,7 +196,7 @@ static MASKS: [u32; 2 * FAN] = {
     masks
 };
 
-/// The same for half as wide counts.
+/// The same for counts of half the width.
 static SMALL_MASKS: [u16; 2 * FAN] = {
     let mut masks = [0; 2 * FAN];
     let mut at = 0;
@@ -207,11 +207,11 @@ static SMALL_MASKS: [u16; 2 * FAN] = {
     masks
 };
 
-/// The sum of the counts before one; it fits, since the last is never among them.
+/// The sum of the counts before one. It fits in 16 bits, since the last count is never included.
 #[inline]
 fn sum_of_small(counts: &Counts<u16>, before: usize) -> u32 {
     let masks = &SMALL_MASKS[FAN - before % FAN..][..FAN];
-    // Masks instead of a bound: all counts are read, but several at once.
+    // Masks instead of a loop bound: all counts are read, but several at once.
     let sum = counts.0.iter().zip(masks).fold(0u16, |sum, (count, mask)| sum.wrapping_add(count & mask));
     u32::from(sum)
 }

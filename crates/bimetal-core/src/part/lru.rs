@@ -1,6 +1,6 @@
 //! Orders of recency over a fixed set of indices: links in arrays, nothing allocated after construction.
 //!
-//! An index is in one list of a [`Lists`] at a time, or in none. Which list it is in is the caller's knowledge.
+//! An index is in at most one list of a [`Lists`] at a time. The caller knows which list.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl Lists {
         self.links[index as usize].previous != ABSENT
     }
 
-    /// The first of a list: the oldest where new ones are pushed back.
+    /// The first of a list: the oldest if new ones are pushed to the back.
     #[inline]
     pub fn front(&self, list: usize) -> Option<u32> {
         let first = self.ends[list].first;
@@ -65,7 +65,7 @@ impl Lists {
         (last != NONE).then_some(last)
     }
 
-    /// Puts an index that is in no list at the end of one.
+    /// Appends an index that is in no list to a list.
     #[inline]
     pub fn push_back(&mut self, list: usize, index: u32) {
         debug_assert!(!self.contains(index));
@@ -78,7 +78,7 @@ impl Lists {
         }
     }
 
-    /// Takes an index out of its list.
+    /// Removes an index from its list.
     #[inline]
     pub fn remove(&mut self, list: usize, index: u32) {
         debug_assert!(self.contains(index));
@@ -96,7 +96,7 @@ impl Lists {
         self.links[index as usize].previous = ABSENT;
     }
 
-    /// Takes the first of a list out of it.
+    /// Removes and returns the first index of a list.
     #[inline]
     pub fn pop_front(&mut self, list: usize) -> Option<u32> {
         let first = self.front(list)?;
@@ -104,7 +104,7 @@ impl Lists {
         Some(first)
     }
 
-    /// Brings an index's links into the processor's cache.
+    /// Prefetches an index's links into the processor's cache.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         prefetch_index::prefetch_index(&self.links, index as usize);
@@ -118,10 +118,10 @@ impl Lists {
         })
     }
 
-    /// Checks that every list leads from its first index to its last and back, and that no index is in two.
+    /// Checks that every list leads from its first index to its last and back, and that no index is in two lists.
     ///
     /// # Errors
-    /// The first that is astray.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         let mut listed = vec![false; self.links.len()];
         for (list, ends) in self.ends.iter().enumerate() {
@@ -159,7 +159,7 @@ impl LruCache {
         Self { order: Lists::new(count, 1), capacity, cached: 0 }
     }
 
-    /// Uses an index: returns whether it was cached, and caches it in place of the least recently used one.
+    /// Uses an index: returns whether it was cached, and caches it, evicting the least recently used one if necessary.
     #[inline]
     pub fn touch(&mut self, index: u32) -> bool {
         if self.order.back(0) == Some(index) {
@@ -179,7 +179,7 @@ impl LruCache {
         hit
     }
 
-    /// Uses up an index: it is no longer cached.
+    /// Removes an index from the cache.
     pub fn forget(&mut self, index: u32) {
         if self.order.contains(index) {
             self.order.remove(0, index);
@@ -187,10 +187,10 @@ impl LruCache {
         }
     }
 
-    /// Checks the order and the number of those that are cached.
+    /// Checks the order and number of the cached indices.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         self.order.check()?;
         let listed = self.order.iter(0).count();

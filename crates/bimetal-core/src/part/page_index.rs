@@ -1,16 +1,17 @@
-//! An index of pages: a hash table of a fixed size from page to a value, which allocates nothing once it is made.
+//! An index of pages: a hash table of fixed size from pages to values, which never allocates after construction.
 //!
-//! Open addressing with linear probing, so that a look-up is one access to memory, mostly; an entry that goes is closed
-//! up by those behind it, so that long runs leave no debris. The hash is fixed and nothing is told in the table's order.
+//! Open addressing with linear probing, so that a look-up mostly costs one memory access. When an entry is removed, the
+//! following entries move up to fill the gap, so no tombstones are needed. The hash is fixed, and no result depends on
+//! the table's order.
 //!
-//! It is never saved: whoever has an index knows its pages and values in some other order too.
+//! It is never saved: its owner can rebuild it from other state.
 
 use crate::part::random;
 
-/// Page of an entry that holds none.
+/// Marks an empty entry.
 const NONE: u32 = u32::MAX;
 
-/// Entries per two pages of capacity: half as much again keeps runs short at little memory.
+/// Entries per two pages of capacity. Half as many entries again as pages keep probe runs short and cost little memory.
 const ENTRIES_PER_TWO: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub struct PageIndex {
 impl PageIndex {
     /// An empty index for at most `capacity` pages: 12 bytes for each.
     pub fn new(capacity: u32) -> Self {
-        // At least one entry always stays empty: there every search ends.
+        // At least one entry always stays empty, so that every search ends there.
         let entries = u64::from(capacity) * ENTRIES_PER_TWO / 2 + 1;
         Self { entries: vec![Entry { page: NONE, value: 0 }; entries as usize], len: 0, capacity }
     }
@@ -45,7 +46,7 @@ impl PageIndex {
         self.len == 0
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.entries[..])
     }
@@ -57,16 +58,16 @@ impl PageIndex {
         (entry.page != NONE).then_some(entry.value)
     }
 
-    /// Gives a page a value; returns the one that it had. `u32::MAX` is no page.
+    /// Sets the value of a page and returns the previous value. `u32::MAX` is not a valid page.
     ///
     /// # Panics
-    /// If a new page comes when the index is full.
+    /// If a new page is inserted into a full index.
     #[inline]
     pub fn insert(&mut self, page: u32, value: u32) -> Option<u32> {
         self.update(page, |_| value)
     }
 
-    /// Gives a page the value that is made from the one that it has, if any, which is returned.
+    /// Sets the value of a page to the result of `value`, which gets the previous value. Returns the previous value.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -85,7 +86,7 @@ impl PageIndex {
         None
     }
 
-    /// Takes a page out; returns the value that it had.
+    /// Removes a page and returns its value.
     #[inline]
     pub fn remove(&mut self, page: u32) -> Option<u32> {
         let at = self.find(page);
@@ -96,7 +97,7 @@ impl PageIndex {
         })
     }
 
-    /// Takes a page out if it has this value.
+    /// Removes a page if it has this value.
     #[inline]
     pub fn remove_if(&mut self, page: u32, value: u32) {
         let at = self.find(page);
@@ -106,7 +107,7 @@ impl PageIndex {
         }
     }
 
-    /// Empties an entry; those behind it move up as far as their homes allow.
+    /// Empties an entry and moves up the following entries as far as their home positions allow.
     #[inline]
     fn close_up(&mut self, mut hole: usize) {
         let mut at = hole;
@@ -116,7 +117,7 @@ impl PageIndex {
             if moved.page == NONE {
                 break;
             }
-            // An entry may move back as far as its home.
+            // An entry may move back at most to its home position.
             if self.distance(self.home(moved.page), at) >= self.distance(hole, at) {
                 self.entries[hole] = moved;
                 hole = at;
@@ -126,18 +127,18 @@ impl PageIndex {
         self.len -= 1;
     }
 
-    /// Brings what a page's look-up needs into the processor's cache.
+    /// Prefetches the entry where the search for a page begins into the processor's cache.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         prefetch_index::prefetch_index(&self.entries, self.home(page));
     }
 
-    /// Pages and their values, in no order that means anything.
+    /// Pages and their values, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.entries.iter().filter(|entry| entry.page != NONE).map(|entry| (entry.page, entry.value))
     }
 
-    /// Where a page is, or the empty entry where it would be.
+    /// Position of a page, or of the empty entry where it would be inserted.
     #[inline]
     fn find(&self, page: u32) -> usize {
         debug_assert!(page != NONE, "that is no page");
@@ -151,7 +152,7 @@ impl PageIndex {
         }
     }
 
-    /// Where the search for a page begins.
+    /// Position where the search for a page begins.
     #[inline]
     fn home(&self, page: u32) -> usize {
         ((u64::from(random::hash(page, random::INDEX)) * self.entries.len() as u64) >> 32) as usize
@@ -162,7 +163,7 @@ impl PageIndex {
         if at + 1 == self.entries.len() { 0 } else { at + 1 }
     }
 
-    /// Steps forward from one entry to another.
+    /// Number of steps forward from one entry to another.
     #[inline]
     fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.entries.len() - from }

@@ -1,4 +1,4 @@
-//! A hash table with bounded probing, as small as controllers can afford (Chang 2010 §3.3, §3.4, §5.4).
+//! A hash table with bounded probing, small enough for a controller's memory (Chang 2010 §3.3, §3.4, §5.4).
 //!
 //! A key (a disk sector) is in one of the first `P` buckets of its probe sequence or not in the table. Its home bucket is
 //! the key modulo the largest prime below the table's size. An entry is *regular*, the key's data are at a place on the
@@ -21,7 +21,7 @@ crate::choices! {
 }
 
 const FREE: u32 = u32::MAX;
-/// Marks the place of a virtual entry; the rest is its anchor.
+/// Flag of a virtual entry; the other bits are its anchor.
 const VIRTUAL: u32 = 1 << 31;
 const RESERVED: u32 = u32::MAX;
 
@@ -30,14 +30,14 @@ pub const KEY_MAX: u32 = FREE - 1;
 /// Places and anchors are below this.
 pub const PLACE_END: u32 = VIRTUAL - 1;
 
-/// What the table knows of a key.
+/// The table's entry for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Its data are at this place.
     Regular(u32),
-    /// No data; dies with this block.
+    /// The key has no data on the fast flash; the entry is removed when this block is erased.
     Virtual(u32),
-    /// A bucket is taken for data on their way.
+    /// The bucket is reserved for data that are being written.
     Reserved,
 }
 
@@ -112,7 +112,7 @@ impl ProbedHash {
             .map(|b| b as u32)
     }
 
-    /// The bucket of a key and whether it was taken for it just now; `None` where all its buckets are other keys'.
+    /// The bucket of a key, and whether it was newly reserved; `None` if other keys occupy all of its buckets.
     #[inline]
     pub fn reserve(&mut self, key: u32) -> Option<(u32, bool)> {
         let home = self.home(key);
@@ -132,7 +132,7 @@ impl ProbedHash {
         Some((bucket as u32, true))
     }
 
-    /// What a taken bucket holds.
+    /// The contents of a used bucket.
     #[inline]
     pub fn entry(&self, bucket: u32) -> Entry {
         match self.places[bucket as usize] {
@@ -142,7 +142,7 @@ impl ProbedHash {
         }
     }
 
-    /// The place of a key's data, if they are on the fast flash.
+    /// The bucket and the place of a key's data, if they are on the fast flash.
     #[inline]
     pub fn place(&self, key: u32) -> Option<(u32, u32)> {
         let bucket = self.find(key)?;
@@ -162,13 +162,13 @@ impl ProbedHash {
         self.places[bucket as usize] = RESERVED;
     }
 
-    /// The bucket waits for data on their way.
+    /// Marks a bucket as reserved for data that are being written.
     #[inline]
     pub fn make_reserved(&mut self, bucket: u32) {
         self.clear(bucket);
     }
 
-    /// The key's data are at `place`.
+    /// Records that the key's data are at `place`.
     #[inline]
     pub fn make_regular(&mut self, bucket: u32, place: u32) {
         debug_assert!(place < PLACE_END);
@@ -177,7 +177,7 @@ impl ProbedHash {
         self.regular += 1;
     }
 
-    /// The key has no data and is forgotten when the block `anchor` is erased.
+    /// Records that the key has no data; the entry is removed when the block `anchor` is erased.
     pub fn make_virtual(&mut self, bucket: u32, anchor: u32) {
         debug_assert!(anchor < PLACE_END);
         self.clear(bucket);
@@ -193,7 +193,7 @@ impl ProbedHash {
         self.used -= 1;
     }
 
-    /// Forgets the virtual entries anchored at a block.
+    /// Removes the virtual entries anchored at a block.
     pub fn forget_anchored(&mut self, anchor: u32) {
         while let Some(bucket) = self.anchored.front(anchor as usize) {
             self.remove(bucket);
@@ -226,10 +226,10 @@ impl ProbedHash {
         self.anchored.front(block as usize).is_some()
     }
 
-    /// Checks that every key can be found, nothing is left reserved, and the counts are right.
+    /// Checks that every key can be found, that no bucket is still reserved, and that the counts are right.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         self.anchored.check()?;
         for anchor in 0..self.anchored.lists() {

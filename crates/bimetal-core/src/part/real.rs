@@ -42,7 +42,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
-/// The whole part of a number: 0 of a negative one or of none, and the largest there is of a larger one.
+/// The whole part of a number. 0 if it is negative or not a number; the largest `u64` if it is too large.
 pub fn whole(x: f64) -> u64 {
     x as u64
 }

@@ -1,46 +1,47 @@
-//! LRU stacks that tell exact positions: how many other pages were used since a page was (its reuse distance).
+//! LRU stacks that report exact positions: the number of other pages used since a page's last use (its reuse distance).
 //!
-//! A page that is found at position `p` is a hit in every LRU cache of more than `p` pages (Mattson, Gecsei, Slutz,
-//! Traiger: *Evaluation techniques for storage hierarchies*, IBM Systems Journal 1970). The ghost lists of OP-FCL (FAST
-//! 2012 §5) divide an LRU list into segments and tell in which of them a page was; this tells the same for any number
-//! of segments, without a boundary to move per segment and use.
+//! A page at position `p` is a hit in every LRU cache of more than `p` pages (Mattson, Gecsei, Slutz, Traiger:
+//! *Evaluation techniques for storage hierarchies*, IBM Systems Journal 1970). The ghost lists of OP-FCL (FAST 2012 §5)
+//! divide an LRU list into segments and report the segment of a page. These stacks give the same result for any number
+//! of segments, without moving a boundary per segment and use.
 //!
-//! Uses of a stack are numbered, around a ring. Each page has the number of its last use, its *stamp*, and a position is
-//! the number of stamps after the page's own that are still some page's last. When the next stamp is taken by a page that
-//! was not used for a whole round, all stamps move together, in order; that costs the same, spread over the uses, whatever
-//! the capacity, and nothing where pages fall out before.
+//! The uses of a stack are numbered, around a ring. Each page has the number of its last use, its *stamp*. A position
+//! is the number of later stamps that are still the last use of some page. When the next stamp still belongs to a page
+//! that was not used for a whole round, all stamps are compacted in order. Spread over the uses, the cost of this does
+//! not depend on the capacity, and it is zero if pages are evicted before.
 //!
-//! Several stacks share one index of pages where a page is in one of them at most: then a use looks it up once.
+//! If a page is in at most one of several stacks, the stacks share one index of pages, so that a use looks the page up
+//! once.
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::part::live_stamps::LiveStamps;
 use crate::part::page_index::PageIndex;
 
-/// Stamps per page of capacity: three uses of each page between moves.
+/// Stamps per page of capacity: three uses of each page between compactions.
 const STAMPS_PER_PAGE: usize = 4;
 
-/// Stamps that there are at least.
+/// Minimum number of stamps.
 const STAMPS_MIN: usize = 512;
 
-/// How many stamps ahead of the oldest page the index is told that a page will be looked up.
+/// Distance, in stamps, from the oldest page to the page whose index entry is prefetched.
 const PREFETCH_STAMPS: usize = 32;
 
-/// The most recently used pages, in order: in one stack or in several, of which a page is in one at most.
+/// The most recently used pages, in order, in one or several stacks. A page is in at most one stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Saved<STACKS>")]
 pub struct ReuseStacks<const STACKS: usize = 1> {
-    /// Pages of each stack, at most.
+    /// Maximum number of pages per stack.
     #[serde(with = "crate::save::fixed")]
     capacity: u32,
-    /// For each page in a stack: its stamp, times the number of stacks, and its stack.
+    /// By page in a stack: `stamp * STACKS + stack`.
     #[serde(skip_serializing)]
     index: PageIndex,
     #[serde(with = "crate::save::array")]
     stacks: [Stack; STACKS],
 }
 
-/// The saved form: the index follows from the stacks.
+/// The saved form. The index follows from the stacks.
 #[derive(Deserialize)]
 struct Saved<const STACKS: usize> {
     #[serde(with = "crate::save::fixed")]
@@ -70,15 +71,15 @@ impl<const STACKS: usize> TryFrom<Saved<STACKS>> for ReuseStacks<STACKS> {
 #[serde(try_from = "SavedStack")]
 struct Stack {
     len: u32,
-    /// Page of each stamp; of no meaning where the stamp is not live.
+    /// Page of each stamp; without meaning if the stamp is not live.
     pages: Vec<u32>,
-    /// Which stamps are the last use of a page in the stack.
+    /// Stamps that are the last use of a page in the stack.
     live: LiveStamps,
-    /// The next use gets this stamp.
+    /// Stamp of the next use.
     next: usize,
-    /// Live stamps before it.
+    /// Number of live stamps before it.
     before_next: u32,
-    /// No stamp from `next` around to this one is live.
+    /// No stamp from `next` around the ring to this one is live.
     oldest: usize,
 }
 
@@ -96,7 +97,7 @@ struct SavedStack {
 
 impl Serialize for Stack {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// Not a copy: an image of the state freezes the table in it.
+        /// Borrowed instead of copied: an image of the state freezes the table in it.
         #[derive(Serialize)]
         struct Borrowed<'a> {
             #[serde(with = "crate::save::fixed")]
@@ -131,7 +132,7 @@ impl TryFrom<SavedStack> for Stack {
     }
 }
 
-/// Stamps of a stack of so many pages.
+/// Number of stamps of a stack of `capacity` pages.
 fn stamps(capacity: u32) -> usize {
     capacity as usize * STAMPS_PER_PAGE + STAMPS_MIN
 }
@@ -147,14 +148,14 @@ impl Stack {
         self.live.iter().map(|stamp| (stamp, self.pages[stamp]))
     }
 
-    /// Live stamps after one.
+    /// Number of live stamps after `stamp`.
     #[inline]
     fn after(&self, stamp: usize) -> u32 {
         let through = self.live.through(stamp);
         if stamp < self.next { self.before_next - through } else { self.before_next + self.len - through }
     }
 
-    /// Makes a page the most recent one. There must be a stamp for it.
+    /// Makes a page the most recent one. A stamp must be available for it.
     #[inline]
     fn push(&mut self, page: u32) {
         self.pages[self.next] = page;
@@ -174,14 +175,14 @@ impl Stack {
         self.before_next -= u32::from(stamp < self.next);
     }
 
-    /// The first live stamp from one on, around the ring; there must be one.
+    /// The first live stamp at or after `from`, around the ring. There must be one.
     #[inline]
     fn first(&self, from: usize) -> usize {
         let first = self.live.first(from);
         if first < self.pages.len() { first } else { self.live.first(0) }
     }
 
-    /// Whether the next use has a stamp.
+    /// Whether a stamp is available for the next use.
     #[inline]
     fn has_room(&mut self) -> bool {
         if self.next == self.oldest && self.len > 0 {
@@ -190,8 +191,8 @@ impl Stack {
         self.len == 0 || self.next != self.oldest
     }
 
-    /// Checks that stamps and counts agree, and that each live stamp is that of its page in the index, as `is_indexed`
-    /// says.
+    /// Checks that stamps and counts agree, and that `is_indexed` confirms for each live stamp that the index has it
+    /// for its page.
     fn check(&self, is_indexed: impl Fn(u32, usize) -> bool) -> Result<(), String> {
         let stamps = self.pages.len();
         if self.next >= stamps || self.oldest >= stamps {
@@ -212,7 +213,7 @@ impl Stack {
         }
     }
 
-    /// The stamp that many after one.
+    /// The stamp `steps` after `stamp`, around the ring.
     #[inline]
     fn step(&self, stamp: usize, steps: usize) -> usize {
         let to = stamp + steps;
@@ -221,13 +222,13 @@ impl Stack {
 }
 
 impl<const STACKS: usize> ReuseStacks<STACKS> {
-    /// Pages of a stack, at most: the stamps of all stacks have numbers of 32 bits.
+    /// Maximum number of pages per stack, since the stamps of all stacks are encoded in 32 bits.
     pub const CAPACITY_MAX: u32 = (((1 << 32) / STACKS - STAMPS_MIN) / STAMPS_PER_PAGE) as u32;
 
-    /// Empty stacks of at most `capacity` pages each: some 33 bytes for each page.
+    /// Empty stacks of at most `capacity` pages each; about 33 bytes per page.
     ///
     /// # Panics
-    /// If that is more than [`Self::CAPACITY_MAX`].
+    /// If `capacity` is more than [`Self::CAPACITY_MAX`].
     pub fn new(capacity: u32) -> Self {
         assert!(capacity <= Self::CAPACITY_MAX, "stamps of {capacity} pages do not fit into the index");
         let stack = Stack::new(capacity);
@@ -236,7 +237,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
 
     /// An empty index of the pages of all stacks.
     fn index(capacity: u32) -> PageIndex {
-        // With a third more room than the pages need, half of the index is empty at least, and searches are short.
+        // With a third more capacity than pages, at least half of the index is empty, so searches are short.
         let entries = u64::from(capacity) * STACKS as u64 * 4 / 3 + 1;
         PageIndex::new(entries as u32)
     }
@@ -246,14 +247,14 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         self.index.len()
     }
 
-    /// Whether no page is in any.
+    /// Whether all stacks are empty.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Uses a page, which becomes the most recent one of the stack that `choose` names, told the one that it is in.
-    /// Returns that stack, and the page's position in it before, 0 being the most recent, or `None` if it was not there;
-    /// then the least recent page falls out if the stack was full.
+    /// Uses a page, which becomes the most recent one of a stack. `choose` gets the page's current stack and returns
+    /// the new one. Returns the new stack and the page's previous position in it, 0 being the most recent, or `None` if
+    /// the page was not in that stack. In that case the least recent page is evicted if the stack was full.
     #[inline]
     pub fn touch_in(&mut self, page: u32, choose: impl FnOnce(Option<usize>) -> usize) -> (usize, Option<u32>) {
         let mut to = 0;
@@ -278,24 +279,27 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         (to, position)
     }
 
-    /// Uses a page of the first stack, or of none, which becomes the most recent one there; returns its position before.
+    /// Uses a page, which becomes the most recent one of the first stack. Returns its previous position there. The page
+    /// must not be in another stack.
     #[inline]
     pub fn touch(&mut self, page: u32) -> Option<u32> {
         self.touch_in(page, |_| 0).1
     }
 
-    /// The position of a page in its stack, 0 being the most recent one.
+    /// The position of a page in its stack, 0 being the most recent.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {
         self.index.get(page).map(|value| self.stacks[value as usize % STACKS].after(value as usize / STACKS))
     }
 
-    /// The pages of the first stack from a position on towards the most recent one; none beyond the stack.
+    /// The pages of the first stack from a position on towards the most recent one; empty if the position is beyond the
+    /// stack.
     pub fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
         let stack = &self.stacks[0];
         let stamps = stack.pages.len();
         let within = position < stack.len;
-        // From the oldest stamp to the next one, each has as many live ones after it as the one before, or one fewer.
+        // From the oldest stamp to the next one, each stamp has as many live ones after it as its predecessor, or one
+        // fewer.
         let (mut low, mut high) = (0, (stack.next + stamps - stack.oldest) % stamps);
         while within && low < high {
             let middle = low.midpoint(high);
@@ -309,7 +313,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         })
     }
 
-    /// Takes a page out; returns whether it was in.
+    /// Removes a page. Returns whether it was in a stack.
     #[inline]
     pub fn remove(&mut self, page: u32) -> bool {
         let value = self.index.remove(page);
@@ -319,7 +323,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         value.is_some()
     }
 
-    /// Brings what a use of a page needs first into the processor's cache.
+    /// Prefetches the first data that a use of a page needs into the processor's cache.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         self.index.prefetch(page);
@@ -328,7 +332,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     /// Checks that the stacks and their index agree.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         for (number, stack) in self.stacks.iter().enumerate() {
             if stack.len > self.capacity {
@@ -340,13 +344,13 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         if pages == self.len() { Ok(()) } else { Err(format!("{pages} pages are stacked and {} indexed", self.len())) }
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         let stacks = self.stacks.iter().map(|stack| size_of_val(&stack.pages[..]) + stack.live.bytes());
         self.index.bytes() + stacks.sum::<usize>()
     }
 
-    /// The page of a stack that was not used for longest falls out.
+    /// Evicts the least recently used page of a stack.
     #[inline]
     fn drop_oldest(&mut self, of: usize) {
         let stack = &mut self.stacks[of];
@@ -364,11 +368,11 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         self.remove(page);
     }
 
-    /// Moves the live stamps of a stack together, in order, so that there are unused ones again.
+    /// Compacts the live stamps of a stack, in order, so that there are unused ones again.
     #[cold]
     fn compact(&mut self, of: usize) {
         let stack = &mut self.stacks[of];
-        // A page moves to where it is or to a stamp before it, as seen from the oldest one.
+        // A page keeps its stamp or gets an earlier one, counted from the oldest stamp.
         let first = stack.oldest;
         let (mut to, mut from) = (first, first);
         for _ in 0..stack.len {
@@ -388,7 +392,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
         stack.before_next = if stamp == 0 { 0 } else { stack.live.through(stamp - 1) };
     }
 
-    /// Tells the index of all pages of a stack.
+    /// Adds all pages of a stack to the index.
     fn index_all(&mut self, of: usize) {
         let stack = &self.stacks[of];
         let mut ahead = stack.in_order().skip(PREFETCH_STAMPS);
@@ -499,7 +503,7 @@ mod tests {
         agrees_with_a_list(5000, 5000, 60_000, 2);
     }
 
-    /// Stacks at work, for so many uses and removals; returns what they told.
+    /// Runs `steps` random uses and removals on the stacks. Returns their answers.
     fn work(stacks: &mut ReuseStacks<2>, state: &mut u64, steps: u32) -> Vec<Option<u32>> {
         let steps = (0..steps).map(|_| {
             let page = random::below(state, 500) as u32;

@@ -1,34 +1,35 @@
 //! Reuse distances of all pages, or of a sample of them.
 //!
-//! The sample is that of SHARDS (Waldspurger, Park, Garthwaite, Ahmad: *Efficient MRC construction with SHARDS*, FAST
-//! 2015): the pages whose hash is below a threshold, so that a page is always in it or never. Between two uses of such
-//! a page as large a share of the other pages is seen as is sampled; divided by that share, its position estimates the
-//! one among all pages. Time and memory shrink with the rate; a page that is not sampled costs a hash.
+//! Sampling follows SHARDS (Waldspurger, Park, Garthwaite, Ahmad: *Efficient MRC construction with SHARDS*, FAST 2015):
+//! pages whose hash is below a threshold are sampled, so a page is either always or never in the sample. Between two
+//! uses of a sampled page, the share of the other pages that is seen equals the sampling rate. The page's position
+//! divided by the rate therefore estimates its position among all pages. Time and memory shrink with the rate; a page
+//! that is not sampled costs one hash.
 
 use serde::{Deserialize, Serialize};
 
 use crate::part::random;
 use crate::part::reuse_stack::ReuseStacks;
 
-/// What a use of a page told.
+/// The result of a use of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The page is not in the sample.
     NotSampled,
-    /// It was not in the stack: never used, or too long ago, or removed.
+    /// It was not in the stack: never used, used too long ago, or removed.
     First,
-    /// It was at this position among all pages, 0 being the most recent; estimated where pages are sampled.
+    /// It was at this position among all pages, 0 being the most recent. Estimated if pages are sampled.
     Again(u32),
 }
 
-/// LRU stacks over all pages or over a sample: one, or several of which a page is in one at most.
+/// LRU stacks over all pages or over a sample. With several stacks, a page is in at most one of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReuseTracker<const STACKS: usize = 1> {
     stacks: ReuseStacks<STACKS>,
     /// Pages with a smaller hash are in the sample: 2^32 times the rate.
     #[serde(with = "crate::save::fixed")]
     threshold: u64,
-    /// Pages for each that is sampled.
+    /// Number of pages that each sampled page stands for.
     #[serde(with = "crate::save::fixed")]
     pages_per_sample: f64,
 }
@@ -36,7 +37,7 @@ pub struct ReuseTracker<const STACKS: usize = 1> {
 /// Hashes are below this.
 const HASHES: u64 = 1 << 32;
 
-/// From this threshold on memory is asked ahead.
+/// Threshold from which on prefetching pays.
 const PREFETCHED: u64 = HASHES / 16;
 
 impl<const STACKS: usize> ReuseTracker<STACKS> {
@@ -45,14 +46,14 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
         Self::sampled(capacity, 1.0)
     }
 
-    /// Tracks the share `rate` of the pages, above 0 and at most 1; each stack holds the sampled ones of the last
-    /// `capacity` pages, or about as many.
+    /// Tracks the share `rate` of the pages, above 0 and at most 1. Each stack holds about the sampled pages among the
+    /// last `capacity` pages used.
     pub fn sampled(capacity: u32, rate: f64) -> Self {
         let (threshold, pages_per_sample) = threshold(rate);
         Self { stacks: ReuseStacks::new(sampled_pages(capacity, pages_per_sample)), threshold, pages_per_sample }
     }
 
-    /// Whether stacks can be as deep as that.
+    /// Whether stacks of this capacity are possible at this rate.
     pub fn holds(capacity: u32, rate: f64) -> bool {
         sampled_pages(capacity, threshold(rate).1) <= ReuseStacks::<STACKS>::CAPACITY_MAX
     }
@@ -68,8 +69,9 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
         self.threshold == HASHES || u64::from(random::hash(page, random::SAMPLING)) < self.threshold
     }
 
-    /// Uses a page, which becomes the most recent one of the stack that `choose` names, told the one that it is in;
-    /// returns that stack and what the use told there. Of a page that is not in the sample the stack means nothing.
+    /// Uses a page, which becomes the most recent one of a stack. `choose` gets the page's current stack and returns
+    /// the new one. Returns the new stack and the result of the use there. For a page that is not sampled, the returned
+    /// stack has no meaning.
     #[inline]
     pub fn touch_in(&mut self, page: u32, choose: impl FnOnce(Option<usize>) -> usize) -> (usize, Touch) {
         if !self.samples(page) {
@@ -79,25 +81,27 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
         (stack, position.map_or(Touch::First, |position| Touch::Again(self.among_all(position))))
     }
 
-    /// Uses a page of the first stack, or of none, which becomes the most recent one there.
+    /// Uses a page, which becomes the most recent one of the first stack.
     #[inline]
     pub fn touch(&mut self, page: u32) -> Touch {
         self.touch_in(page, |_| 0).1
     }
 
-    /// The position of a page among all, 0 being the most recent one; `None` if it is not in the stack or not sampled.
+    /// The position of a page among all pages, 0 being the most recent; `None` if it is not in the stack or not
+    /// sampled.
     #[inline]
     pub fn position(&self, page: u32) -> Option<u32> {
         if self.samples(page) { self.stacks.position(page).map(|position| self.among_all(position)) } else { None }
     }
 
-    /// Takes a page out of the stack; returns whether it was in.
+    /// Removes a page from its stack. Returns whether it was there.
     #[inline]
     pub fn remove(&mut self, page: u32) -> bool {
         self.samples(page) && self.stacks.remove(page)
     }
 
-    /// Brings what a use of a page needs first into the processor's cache. A small sample is not worth a hash.
+    /// Prefetches the first data that a use of a page needs into the processor's cache. For a small sample the hash
+    /// would cost more than it saves.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         if self.threshold >= PREFETCHED && self.samples(page) {
@@ -108,12 +112,12 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
     /// Checks the stacks.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         self.stacks.check()
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.stacks.bytes()
     }
@@ -124,7 +128,7 @@ impl<const STACKS: usize> ReuseTracker<STACKS> {
     }
 }
 
-/// The hash below which pages are in a sample of a rate, and pages for each that is.
+/// The sampling threshold for a rate, and the number of pages that each sampled page stands for.
 fn threshold(rate: f64) -> (u64, f64) {
     debug_assert!(rate > 0.0 && rate <= 1.0, "a rate of {rate}");
     let threshold = ((rate * HASHES as f64) as u64).clamp(1, HASHES);

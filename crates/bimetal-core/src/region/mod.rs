@@ -1,4 +1,5 @@
-//! Managed regions: what holds maps and block states. A [`Space`] places pages and collects itself; decisions live in the schemes.
+//! Managed regions: flash regions with their maps and block states. A [`Space`] places pages and collects itself; the
+//! schemes make the decisions.
 
 pub mod chains;
 pub mod log;
@@ -17,13 +18,13 @@ use crate::units::{Geometry, Ppa, RegionId};
 
 /// A region of flash that places logical pages anywhere and collects itself.
 pub trait Space: std::fmt::Debug + Send + Serialize {
-    /// Which region of the device it is.
+    /// The region's number on the device.
     fn region(&self) -> RegionId;
 
-    /// Which logical page lies where.
+    /// The mapping table, from logical to physical pages.
     fn table(&self) -> &PageTable;
 
-    /// Its blocks and pages; of blocks in lines, its lines.
+    /// Its geometry in blocks and pages. If its blocks are grouped in lines, a block here is a line.
     #[inline(always)]
     fn geometry(&self) -> &Geometry {
         self.table().geometry()
@@ -34,10 +35,10 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
         self.table().logical_pages()
     }
 
-    /// Where a logical page is, if anywhere.
+    /// The physical page of a logical page, or `None` if the page is not in the region.
     fn lookup(&self, logical: u32) -> Option<Ppa>;
 
-    /// Forgets the copy of a logical page, and where it is outside of the region.
+    /// Invalidates the copy of a logical page, and forgets its place outside of the region.
     fn invalidate(&mut self, logical: u32);
 
     /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
@@ -46,44 +47,46 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
         self.table().elsewhere(logical)
     }
 
-    /// How many places outside of the region can be told from its pages.
+    /// Number of places outside of the region that the page table can encode besides the region's own pages.
     fn places_elsewhere(&self) -> u32 {
         self.table().places_elsewhere()
     }
 
-    /// Forgets the copy of a logical page, which is at this place outside of the region until it is invalidated or written.
+    /// Invalidates the copy of a logical page and records `place`, its place outside of the region, until the page is
+    /// invalidated or written.
     fn put_elsewhere(&mut self, logical: u32, place: u32);
 
-    /// What is written from now on belongs to this request. Most regions do not look at it.
+    /// The following writes belong to this request. Most regions ignore it.
     fn begin(&mut self, _request: &Request) {}
 
-    /// Programs a logical page anywhere, after collecting if it must; an older copy is invalid from then on.
+    /// Programs a logical page at any place, collecting first if necessary. An older copy becomes invalid.
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
 
-    /// Collects in idle time, about so many page copies. Returns how many it made.
+    /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied.
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
 
-    /// Brings a logical page's map entry into the processor's cache.
+    /// Prefetches a logical page's map entry into the processor's cache.
     #[inline]
     fn prefetch_entry(&self, logical: u32) {
         self.table().prefetch_map(logical);
     }
 
-    /// Brings what a logical page's map entry points to into the processor's cache: what a write will change.
+    /// Prefetches the data that a logical page's map entry points to, which a write will change, into the processor's
+    /// cache.
     fn prefetch_page(&self, logical: u32);
 
     /// Blocks erased so far.
     fn erases(&self) -> u64;
 
-    /// Pages that collecting has copied so far.
+    /// Pages copied by garbage collection so far.
     fn copied_pages(&self) -> u64;
 
-    /// Bytes of mapping tables that a controller would keep.
+    /// Bytes of mapping tables that a controller would hold.
     fn metadata_bytes(&self) -> u64;
 
     /// Checks all invariants.
     ///
     /// # Errors
-    /// The first one that is broken.
+    /// The first broken invariant.
     fn check(&self) -> Result<(), String>;
 }

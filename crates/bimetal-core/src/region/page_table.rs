@@ -1,4 +1,4 @@
-//! Which logical page lies where: map, owners and validity of a region's pages.
+//! The mapping table of a region: map, owners and validity of its pages.
 //!
 //! ```text
 //! map    logical page -> physical page, or where else it is    4 bytes
@@ -6,8 +6,8 @@
 //! valid  one bit per physical page
 //! ```
 //!
-//! A logical page that lies outside of the region, in a log in front of it, need have no entry in another map: its place
-//! there is a number beyond those of all physical pages.
+//! A logical page may lie outside of the region, in a log in front of it. It needs no entry in another map: its place
+//! in that log is stored as a number beyond the numbers of all physical pages.
 
 use std::num::NonZeroU32;
 
@@ -18,10 +18,10 @@ use crate::units::{BlockId, Geometry, Ppa};
 
 const NONE: u32 = u32::MAX;
 
-/// Pages whose validity one word of the bitmap holds.
+/// Number of pages whose validity fits in one word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
-/// Old places of pages that move together.
+/// Old places of pages that are moved together.
 #[derive(Debug)]
 pub struct Run {
     pages: [Ppa; WORD],
@@ -41,7 +41,7 @@ impl Run {
     }
 }
 
-/// Valid pages of a block within one word of the bitmap; at least one.
+/// Valid pages of a block that share one word of the bitmap; at least one.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidWord {
     /// Page slot of the word's first bit.
@@ -49,12 +49,12 @@ pub struct ValidWord {
     bits: u64,
 }
 
-/// The state of all pages.
+/// Map, owners and validity of all pages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageTable {
     #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
-    /// Of a page that is nowhere it takes no memory.
+    /// `None` is stored as 0, so entries that were never written take no memory.
     map: Table<Option<NonZeroU32>>,
     owner: Table<u32>,
     valid: Table<u64>,
@@ -66,14 +66,14 @@ impl PageTable {
         Self {
             geometry,
             map: vec![None; logical_pages as usize].into(),
-            // Whole words, so that the owners of a word's pages are one slice. The owner of an invalid page has no meaning,
-            // and zeros take memory only when they are overwritten.
+            // Rounded up to whole words, so that the owners of a word's pages are one slice. The owner of an invalid
+            // page has no meaning. Zeros take memory only when they are overwritten.
             owner: vec![0; geometry.page_slots().next_multiple_of(WORD)].into(),
             valid: vec![0; geometry.page_slots().div_ceil(WORD)].into(),
         }
     }
 
-    /// Blocks and pages.
+    /// The geometry in blocks and pages.
     #[inline(always)]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -84,7 +84,7 @@ impl PageTable {
         self.map.len() as u32
     }
 
-    /// Where a logical page is, if anywhere.
+    /// The physical page of a logical page, or `None` if it is not in the region.
     #[inline(always)]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
         let ppa = Ppa(number(self.map[logical as usize]));
@@ -98,25 +98,25 @@ impl PageTable {
         place.checked_sub(self.geometry.page_slots() as u32)
     }
 
-    /// How many places outside of the region can be told from its pages.
+    /// Number of places outside of the region that the map can encode besides the region's own pages.
     pub fn places_elsewhere(&self) -> u32 {
         NONE - self.geometry.page_slots() as u32
     }
 
-    /// A logical page that is unmapped, or outside of the region, is at this place outside of it from now on.
+    /// Records `place`, a place outside of the region, for a logical page that is unmapped or already outside.
     #[inline(always)]
     pub fn put_elsewhere(&mut self, logical: u32, place: u32) {
         debug_assert!(self.lookup(logical).is_none() && place < self.places_elsewhere());
         self.map[logical as usize] = entry(self.geometry.page_slots() as u32 + place);
     }
 
-    /// Brings a logical page's map entry into the processor's cache.
+    /// Prefetches a logical page's map entry into the processor's cache.
     #[inline(always)]
     pub fn prefetch_map(&self, logical: u32) {
         prefetch_index::prefetch_index(&self.map, logical as usize);
     }
 
-    /// Brings a page's validity into the processor's cache.
+    /// Prefetches a page's validity into the processor's cache.
     #[inline(always)]
     pub fn prefetch_valid(&self, ppa: Ppa) {
         prefetch_index::prefetch_index(&self.valid, ppa.index() / WORD);
@@ -131,7 +131,7 @@ impl PageTable {
         self.valid[ppa.index() / WORD] |= 1 << (ppa.index() % WORD);
     }
 
-    /// Forgets where a logical page is. Returns the page that is no longer valid.
+    /// Unmaps a logical page. Returns the physical page that is no longer valid.
     #[inline(always)]
     pub fn clear(&mut self, logical: u32) -> Option<Ppa> {
         let ppa = self.lookup(logical);
@@ -141,7 +141,7 @@ impl PageTable {
         Some(ppa)
     }
 
-    /// The valid pages of a block from page `page` on, within the first word of the bitmap that has any.
+    /// The valid pages of a block from page `page` on that lie in the first bitmap word with a valid page.
     #[inline]
     pub fn valid_word(&self, block: BlockId, page: u32) -> Option<ValidWord> {
         let first = self.geometry.ppa(block, 0).index();
@@ -166,7 +166,7 @@ impl PageTable {
         self.owner[pages.base + pages.bits.trailing_zeros() as usize]
     }
 
-    /// Those of these pages whose logical pages `stays` says.
+    /// The subset of these pages for whose logical pages `stays` is true.
     pub fn retain(&self, pages: ValidWord, stays: impl Fn(u32) -> bool) -> ValidWord {
         let ValidWord { base, bits } = pages;
         let (mut rest, mut bits) = (bits, bits);
@@ -180,7 +180,7 @@ impl PageTable {
         ValidWord { base, bits }
     }
 
-    /// Moves valid pages to `to` and the pages after it, `room` pages at most. Puts their old places into `run`.
+    /// Moves up to `room` valid pages to `to` and the following pages, and puts their old places into `run`.
     #[inline]
     pub fn move_run(&mut self, pages: ValidWord, to: Ppa, room: u32, run: &mut Run) {
         let ValidWord { base, bits } = pages;
@@ -194,7 +194,7 @@ impl PageTable {
             let bit = rest.trailing_zeros() as usize;
             rest &= rest - 1;
             *owner = sources[bit % WORD];
-            // Their map entries lie anywhere: fetch them all before the first is changed.
+            // The map entries are scattered: prefetch them all before changing the first.
             prefetch_index::prefetch_index(&self.map, *owner as usize);
             *entry = Ppa((base + bit) as u32);
         }
@@ -208,10 +208,10 @@ impl PageTable {
         set_bits(&mut self.valid, to.index(), moved);
     }
 
-    /// Checks that map, owners and validity agree; returns the valid pages of each block.
+    /// Checks that map, owners and validity agree. Returns the number of valid pages of each block.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<Vec<u32>, String> {
         let mut valid = vec![0u32; self.geometry.blocks as usize];
         for (logical, &place) in self.map.iter().enumerate() {
@@ -238,7 +238,7 @@ impl PageTable {
     }
 }
 
-/// Sets `count` bits, at most 64, from `first` on.
+/// Sets `count` bits, at most 64, starting at bit `first`.
 fn set_bits(words: &mut Table<u64>, first: usize, count: usize) {
     let ones = u128::from(u64::MAX >> (64 - count)) << (first % 64);
     words[first / 64] |= ones as u64;

@@ -1,15 +1,15 @@
-//! Blocks written in turn and reclaimed in turn (Chang 2010 §3.3; the circular buffers of `ComboFTL` 2010 §4.1; the FIFO
-//! of WLAFTL 2018 §3.3).
+//! A ring of blocks, which are written and reclaimed in the same order (Chang 2010 §3.3; the circular buffers of
+//! `ComboFTL` 2010 §4.1; the FIFO of WLAFTL 2018 §3.3).
 //!
 //! ```text
 //!   erased    tail ............... head    erased
 //!  |_______|#######|#######|#######|###___|_______|
 //! ```
 //!
-//! The oldest block is the tail; a new one is opened at the head. Since an erased block goes to the end of the erased
-//! ones, blocks are erased strictly in turn and their wear differs by one cycle at most. A ring may write to several
-//! blocks at once in turn, a stripe of consecutive pages to each, so that their dies work at the same time. Two rings can
-//! share a region and exchange erased blocks.
+//! The tail is the oldest block; a new block is opened at the head. An erased block goes to the end of the queue of
+//! erased blocks. So blocks are erased strictly in turn, and their erase counts differ by at most one. A ring may write
+//! to several open blocks in turn, a stripe of consecutive pages to each, so that their dies work in parallel. Two
+//! rings can share a region and exchange erased blocks.
 
 use std::collections::VecDeque;
 
@@ -25,30 +25,30 @@ struct Open {
     page: u32,
 }
 
-/// The ring's state.
+/// Blocks and positions of a ring.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ring {
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
-    /// Consecutive pages that one open block takes before the next takes its turn.
+    /// Number of consecutive pages that one open block takes before the next open block.
     #[serde(with = "crate::save::fixed")]
     stripe_pages: u32,
-    /// Erased blocks, the one to be opened next in front.
+    /// Erased blocks, in the order in which they will be opened.
     erased: VecDeque<u32>,
-    /// Blocks with data, oldest first; open ones are among them.
+    /// Blocks with data, including open ones, oldest first.
     written: VecDeque<u32>,
-    /// The open blocks, or full ones until the next is opened in their place.
+    /// The open blocks. A full one stays until the next block replaces it.
     #[serde(with = "crate::save::sized")]
     open: Vec<Open>,
-    /// Blocks that are written at once: the first ones of `open`. The others are full.
+    /// Number of blocks that are written in parallel: the first `width` entries of `open`. The other entries are full.
     width: u32,
-    /// Which of them takes the next page.
+    /// Index in `open` of the block that takes the next page.
     next: usize,
 }
 
 impl Ring {
-    /// A ring of these erased blocks, `width` of which are written at once, `stripe_pages` consecutive pages to each in
-    /// turn. It can take up to `capacity` blocks.
+    /// A ring of the given erased blocks. It writes `width` blocks in parallel, `stripe_pages` consecutive pages to
+    /// each in turn, and can hold up to `capacity` blocks.
     pub fn new(
         blocks: impl Iterator<Item = u32>,
         capacity: u32,
@@ -64,14 +64,14 @@ impl Ring {
         Self { pages_per_block, stripe_pages, erased, written, open, width, next: 0 }
     }
 
-    /// Blocks that are written at once.
+    /// Number of blocks that are written in parallel.
     #[inline]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Lets `width` blocks be written at once, at least 1 and at most as many as the ring was made for. Blocks that are
-    /// open and have pages left are written to their end before there are fewer.
+    /// Sets the number of blocks written in parallel, from 1 to the width for which the ring was made. Before it is
+    /// reduced, open blocks with pages left are filled.
     pub fn set_width(&mut self, width: u32) {
         self.width = self.width.max(width.min(self.open.len() as u32));
         while self.width > width.max(1) && self.is_full(self.width as usize - 1) {
@@ -93,25 +93,25 @@ impl Ring {
         self.open[open].page == self.pages_per_block
     }
 
-    /// Erased blocks.
+    /// Number of erased blocks.
     #[inline]
     pub fn erased(&self) -> u32 {
         self.erased.len() as u32
     }
 
-    /// Blocks with data.
+    /// Number of blocks with data.
     #[inline]
     pub fn written(&self) -> u32 {
         self.written.len() as u32
     }
 
-    /// Whether the next page takes an erased block.
+    /// Whether the next page needs an erased block.
     #[inline]
     pub fn needs_block(&self) -> bool {
         self.is_full(self.next)
     }
 
-    /// Lets the next open block that has pages left take the next page. Returns whether there is one.
+    /// Selects the next open block with pages left for the next page. Returns whether there is one.
     pub fn skip_full(&mut self) -> bool {
         let width = self.width as usize;
         let found = (0..width).map(|step| (self.next + step) % width).find(|&open| !self.is_full(open));
@@ -119,7 +119,7 @@ impl Ring {
         found.is_some()
     }
 
-    /// Opens the next erased block for the pages to come.
+    /// Opens the next erased block for the following pages.
     pub fn open_block(&mut self) -> BlockId {
         debug_assert!(self.needs_block());
         let block =
@@ -129,33 +129,33 @@ impl Ring {
         BlockId(block)
     }
 
-    /// Takes the next page: its block and its place in it. An open block has room for it.
+    /// Takes the next page: its block and its position in the block. The open block must have room.
     #[inline]
     pub fn next_page(&mut self) -> (BlockId, u32) {
         let open = &mut self.open[self.next];
         debug_assert!(open.page < self.pages_per_block);
         let taken = (BlockId(open.block), open.page);
         open.page += 1;
-        // A ring with one open block does not divide.
+        // A ring with one open block avoids the division.
         if self.width > 1 && (open.page.is_multiple_of(self.stripe_pages) || open.page == self.pages_per_block) {
             self.next = if self.next + 1 == self.width as usize { 0 } else { self.next + 1 };
         }
         taken
     }
 
-    /// Pages that open blocks still have.
+    /// Number of pages left in the open blocks.
     pub fn open_pages(&self) -> u32 {
         self.open.iter().map(|open| self.pages_per_block - open.page).sum()
     }
 
-    /// Whether there is a tail block and it is not being written any more.
+    /// Whether there is a tail block and it is completely written.
     #[inline]
     pub fn tail_is_full(&self) -> bool {
         let is_full = |tail| self.open.iter().all(|open| open.block != tail || open.page == self.pages_per_block);
         self.written.front().is_some_and(|&tail| is_full(tail))
     }
 
-    /// Leaves the pages unwritten that the tail block still has, so that it can be reclaimed.
+    /// Gives up the remaining pages of the tail block, so that it can be reclaimed.
     pub fn close_tail(&mut self) {
         let tail = self.written.front().copied();
         for open in self.open.iter_mut().filter(|open| Some(open.block) == tail) {
@@ -163,32 +163,32 @@ impl Ring {
         }
     }
 
-    /// The block opened last.
+    /// The most recently opened block.
     #[inline]
     pub fn head(&self) -> Option<BlockId> {
         self.written.back().map(|&block| BlockId(block))
     }
 
-    /// The block reclaimed next.
+    /// The block to be reclaimed next.
     #[inline]
     pub fn tail(&self) -> Option<BlockId> {
         self.written.front().map(|&block| BlockId(block))
     }
 
-    /// The tail block holds nothing valid any more and is erased: it comes last among the erased ones.
+    /// The tail block has no valid data and has been erased: moves it to the end of the erased blocks.
     pub fn retire_tail(&mut self) {
         let tail = self.remove_tail();
         self.erased.push_back(tail.0);
     }
 
-    /// Takes the tail block out of the ring.
+    /// Removes the tail block from the ring.
     pub fn remove_tail(&mut self) -> BlockId {
         debug_assert!(self.tail_is_full());
         let tail = self.written.pop_front().unwrap_or_else(|| unreachable!("only a ring with data is reclaimed"));
         BlockId(tail)
     }
 
-    /// Takes the erased block that would be opened next out of the ring.
+    /// Removes the erased block that would be opened next from the ring.
     pub fn remove_erased(&mut self) -> Option<BlockId> {
         self.erased.pop_front().map(BlockId)
     }
@@ -201,16 +201,17 @@ impl Ring {
     /// Blocks with data, oldest first, each with the number of its programmed pages.
     pub fn iter_written(&self) -> impl Iterator<Item = (BlockId, u32)> + '_ {
         self.written.iter().map(|&block| {
-            // A block that was full in one place may be open in another.
+            // A block may be full in one entry and open in another.
             let pages = self.open.iter().filter(|open| open.block == block).map(|open| open.page).min();
             (BlockId(block), pages.unwrap_or(self.pages_per_block))
         })
     }
 
-    /// Checks that its blocks are among `blocks` blocks, each once, and that it writes to such as it has.
+    /// Checks that all block numbers are below `blocks`, that each block occurs once, and that the ring only writes to
+    /// blocks that it has.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first violation.
     pub fn check(&self, blocks: u32) -> Result<(), String> {
         let mut seen = vec![false; blocks as usize];
         for &block in self.erased.iter().chain(&self.written) {

@@ -1,50 +1,50 @@
-//! Which slot of a log has a unit: for a log that holds few of all units, and may hold any.
+//! An index from units to slots, for a log that holds a small part of all units and may hold any of them.
 //!
 //! ```text
 //!  unit ──▶ in the log at all? one bit
 //!    └─hash─▶ first slot of a chain ──▶ next slot of the chain ──▶ …
 //! ```
 //!
-//! The unit of a slot is in the log's [`SlotTable`]; a chain goes through the slots whose units share a hash, and there are
-//! several times as many chains as slots. A unit that has a bit is in its chain, so that no chain is followed to its end.
-//! Neighbours have neighbouring chains, so that units that are used together share lines of the processor's cache, as in a
-//! table of all units.
+//! The unit of a slot is in the log's [`SlotTable`]. A chain links the slots whose units share a hash, and there are
+//! several times as many chains as slots. A unit whose bit is set is in its chain, so a search never runs past the end
+//! of a chain. Neighbouring units have neighbouring chains, so units that are used together share cache lines, as in a
+//! full table of units.
 
 use super::slot_table::SlotTable;
 
 /// The end of a chain. Zeros take memory only when they are overwritten.
 const END: u32 = 0;
 
-/// 2^32 by the golden ratio.
+/// 2^32 divided by the golden ratio.
 const GOLDEN: u32 = 0x9e37_79b9;
 
-/// Units whose bits are in one word.
+/// Number of units with bits in one word.
 const WORD: u32 = u64::BITS;
 
-/// Consecutive units with consecutive chains: their heads fill half a line of the processor's cache.
+/// Number of consecutive units with consecutive chains: their heads fill half a cache line.
 const NEIGHBOURS: u32 = 8;
 
-/// Chains for each slot, at least and at most: the more, the more often the first slot of one is the right one.
+/// Bounds on the number of chains per slot. With more chains, the first slot of a chain is more often the right one.
 const CHAINS_PER_SLOT: (u64, u64) = (2, 8);
 
-/// Units for each chain, within these bounds: half a byte for a unit.
+/// Units per chain, within these bounds; this costs half a byte per unit.
 const UNITS_PER_CHAIN: u64 = 8;
 
-/// The chains. They are not saved: they follow from the units of the slots.
+/// The chains. They are not saved, because they follow from the units of the slots.
 #[derive(Debug)]
 pub struct SlotIndex {
     /// One bit for each unit that has a slot.
     present: Vec<u64>,
-    /// One more than the first slot of each chain.
+    /// By chain: its first slot plus 1.
     heads: Vec<u32>,
-    /// By slot: one more than the next slot of its chain.
+    /// By slot: the next slot of its chain plus 1.
     next: Vec<u32>,
-    /// Groups of [`NEIGHBOURS`] chains.
+    /// Number of groups of [`NEIGHBOURS`] chains.
     groups: u32,
 }
 
 impl SlotIndex {
-    /// Finds those of `units` units that a log's slots hold.
+    /// Builds the index of the units below `units` that a log's slots hold.
     pub fn of(slots: &SlotTable, units: u32) -> Self {
         let (least, most) = (slots.len() as u64 * CHAINS_PER_SLOT.0, slots.len() as u64 * CHAINS_PER_SLOT.1);
         let chains = (u64::from(units) / UNITS_PER_CHAIN).clamp(least, most);
@@ -53,7 +53,8 @@ impl SlotIndex {
         let present = vec![0; units.div_ceil(WORD) as usize];
         let mut index = Self { present, heads, next: vec![END; slots.len()], groups };
         for slot in 0..slots.len() as u32 {
-            // Damaged slots may hold anything, and the same unit twice: whoever checks them finds one in another slot.
+            // Damaged slots may hold any unit, or the same unit twice. The check then finds a unit that is indexed in
+            // another slot.
             if let Some(unit) = slots.unit(slot).filter(|&unit| unit < units) {
                 index.link(unit, slot);
             }
@@ -80,7 +81,7 @@ impl SlotIndex {
         self.present[(unit / WORD) as usize] >> (unit % WORD) & 1 == 1
     }
 
-    /// A unit that has no slot has this one from now on.
+    /// Adds a unit that has no slot, with slot `slot`.
     #[inline]
     pub fn link(&mut self, unit: u32, slot: u32) {
         self.present[(unit / WORD) as usize] |= 1 << (unit % WORD);
@@ -88,21 +89,21 @@ impl SlotIndex {
         self.next[slot as usize] = std::mem::replace(&mut self.heads[chain], slot + 1);
     }
 
-    /// A unit that has this slot has none from now on.
+    /// Removes a unit from the index.
     #[inline]
     pub fn unlink(&mut self, unit: u32, slot: u32) {
         self.present[(unit / WORD) as usize] &= !(1 << (unit % WORD));
         self.replace(unit, slot, self.next[slot as usize]);
     }
 
-    /// A unit that has one slot has another from now on.
+    /// Changes the slot of a unit from `from` to `to`.
     #[inline]
     pub fn relink(&mut self, unit: u32, from: u32, to: u32) {
         self.next[to as usize] = self.next[from as usize];
         self.replace(unit, from, to + 1);
     }
 
-    /// Gives what leads to a slot of a unit's chain another target.
+    /// Redirects the link that leads to `slot` in a unit's chain to `entry`.
     #[inline]
     fn replace(&mut self, unit: u32, slot: u32, entry: u32) {
         let chain = self.chain(unit);
@@ -121,14 +122,14 @@ impl SlotIndex {
         }
     }
 
-    /// Brings a unit's bit and the head of its chain into the processor's cache.
+    /// Prefetches a unit's bit and the head of its chain into the processor's cache.
     #[inline]
     pub fn prefetch(&self, unit: u32) {
         prefetch_index::prefetch_index(&self.present, (unit / WORD) as usize);
         prefetch_index::prefetch_index(&self.heads, self.chain(unit));
     }
 
-    /// Brings the slot of a unit, whose bit and whose chain's head are in the processor's cache, there as well.
+    /// Prefetches the slot of a unit whose bit and chain head are already in the processor's cache.
     #[inline]
     pub fn prefetch_slot(&self, slots: &SlotTable, unit: u32) {
         if self.contains(unit) {
@@ -140,10 +141,12 @@ impl SlotIndex {
 
     #[inline]
     fn chain(&self, unit: u32) -> usize {
-        // Fibonacci hashing: the upper half is even, whatever the distances of the units (Knuth, volume 3, section 6.4).
+        // Fibonacci hashing: the upper half is uniformly distributed for any distance between units (Knuth, volume 3,
+        // section 6.4).
         let hash = (unit / NEIGHBOURS).wrapping_mul(GOLDEN);
         let group = (u64::from(hash) * u64::from(self.groups)) >> 32;
-        // In another order in each group, lest units at equal distances all have the same place in theirs.
+        // The order differs between groups. Otherwise units at equal distances could all have the same position in
+        // their groups.
         group as usize * NEIGHBOURS as usize + ((unit ^ (hash >> 16)) % NEIGHBOURS) as usize
     }
 }

@@ -1,8 +1,8 @@
-//! What the pages of a log hold: several units in a page, each in a slot of its own.
+//! The contents of a log's pages: each page holds several units, each in its own slot.
 //!
-//! A unit is what the log's map knows, a disk sector or a mapping unit. A slot's number is that of its page, shifted, and
-//! its position in the page; pages are numbered as the blocks' cell mode has them, so that a table for blocks with one
-//! bit per cell is no larger than it must be.
+//! A unit is what an entry of the log's map stands for: a disk sector or a mapping unit. A slot's number is the number
+//! of its page, shifted, plus its position in the page. Pages are numbered in the cell mode of the log's blocks, so
+//! that the table for blocks with one bit per cell is no larger than necessary.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::media::{Cause, Media};
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
-/// An invalid slot. Zeros take memory only when they are overwritten: much of a table may never be.
+/// An invalid slot. Zeros take memory only when they are overwritten, and much of a table may never be written.
 const INVALID: u32 = 0;
 
-/// A page in the controller: slots that follow each other in it are read once.
+/// The page last read into the controller. Consecutive reads of slots of one page cost one page read.
 pub type LastRead<D> = Option<(Ppa, D)>;
 
-/// The table's state.
+/// The units of all slots.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SlotTable {
     #[serde(with = "crate::save::fixed")]
@@ -31,15 +31,15 @@ pub struct SlotTable {
     slots: u32,
     #[serde(with = "crate::save::fixed")]
     slot_bits: u32,
-    /// One more than the unit of a valid slot.
+    /// The unit of a valid slot, plus 1.
     entries: Table<u32>,
 }
 
 impl SlotTable {
-    /// A table of invalid slots: `slots` of them in a page, `pages_per_block` pages of each block.
+    /// A table of invalid slots, with `slots` slots per page and `pages_per_block` pages per block.
     ///
     /// # Errors
-    /// More slots than numbers.
+    /// The slot numbers do not fit in 32 bits.
     pub fn new(geometry: Geometry, pages_per_block: u32, slots: u32) -> Result<Self, String> {
         let page_bits = pages_per_block.next_power_of_two().trailing_zeros();
         let slot_bits = slots.next_power_of_two().trailing_zeros();
@@ -60,25 +60,25 @@ impl SlotTable {
         })
     }
 
-    /// Blocks and pages of the region.
+    /// The region's geometry in blocks and pages.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Pages of a block in the log's cell mode.
+    /// Pages per block in the log's cell mode.
     #[inline]
     pub fn pages_per_block(&self) -> u32 {
         self.pages_per_block
     }
 
-    /// Units of a page.
+    /// Units per page.
     #[inline]
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// One more than the largest slot number.
+    /// The largest slot number plus 1.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -95,7 +95,7 @@ impl SlotTable {
         (block.0 << self.page_bits | page) << self.slot_bits
     }
 
-    /// From the first slot of a block to its last; not all of the numbers in between need be slots.
+    /// The range from the first slot of a block to its last. Some numbers in the range may not be slots.
     #[inline]
     pub fn slots_of(&self, block: BlockId) -> Range<u32> {
         let slot = |page| self.first_slot(self.geometry.ppa(block, page));
@@ -110,7 +110,8 @@ impl SlotTable {
         (self.geometry.ppa(BlockId(page >> self.page_bits), in_block), slot & ((1 << self.slot_bits) - 1))
     }
 
-    /// Reads the page of a slot of `region` unless it is the one read last; returns its data, and the slot's position in it.
+    /// Reads the page of a slot of `region`, unless it is the page last read. Returns the page's data and the slot's
+    /// position in the page.
     #[inline(always)]
     pub fn read<M: Media>(
         &self,
@@ -135,7 +136,7 @@ impl SlotTable {
         BlockId(slot >> (self.slot_bits + self.page_bits))
     }
 
-    /// The unit that a slot holds, if it is valid.
+    /// The unit in a slot, or `None` if the slot is invalid.
     #[inline]
     pub fn unit(&self, slot: u32) -> Option<u32> {
         self.entries[slot as usize].checked_sub(1)
@@ -147,26 +148,26 @@ impl SlotTable {
         slot.is_multiple_of(1 << (self.page_bits + self.slot_bits))
     }
 
-    /// Whether a page holds anything valid.
+    /// Whether any slot of a page is valid.
     #[inline]
     pub fn is_valid(&self, page: Ppa) -> bool {
         let first = self.first_slot(page) as usize;
         self.entries[first..first + self.slots as usize].iter().any(|&entry| entry != INVALID)
     }
 
-    /// A slot holds a unit.
+    /// Records that a slot holds `unit`.
     #[inline]
     pub fn set(&mut self, slot: u32, unit: u32) {
         self.entries[slot as usize] = unit + 1;
     }
 
-    /// What a slot holds is no longer valid.
+    /// Marks a slot as invalid.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
         self.entries[slot as usize] = INVALID;
     }
 
-    /// Brings a slot's entry into the processor's cache.
+    /// Prefetches a slot's entry into the processor's cache.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
         prefetch_index::prefetch_index(&self.entries, slot as usize);

@@ -1,8 +1,8 @@
-//! How many pages of each block are valid, and which block has the fewest.
+//! The number of valid pages of each block, and the block with the fewest.
 //!
-//! A block that can be a victim is *sealed*: it is full, and being written or erased no longer. The victim is found without
-//! lists: counts lie in one dense table, and the minimum of every [`GROUP`] of them is kept beside it. An invalidation is
-//! then one decrement and one minimum.
+//! A block that can be a victim is *sealed*: it is full, and neither being written nor being erased. The victim is
+//! found without lists: the counts form one dense table, and the minimum of every [`GROUP`] of counts is kept next to
+//! it. An invalidation is then one decrement and one minimum.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::save::Table;
 
 use serde::{Deserialize, Serialize};
 
-/// Set in the count of a block that is not sealed.
+/// Added to the count of a block that is not sealed.
 const UNSEALED: u32 = 1 << 31;
 
-/// Blocks whose minimum is kept together.
+/// Number of blocks with a common minimum.
 pub const GROUP: usize = 64;
 
-/// Valid pages of each block of a table. Its entries are numbered as whoever holds it likes.
+/// Valid pages of each block of a table. The caller chooses the order of the entries.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ValidCounts {
     /// [`UNSEALED`] is added while a block is not sealed.
     counts: Table<u32>,
-    /// A lower bound of each [`GROUP`] of `counts`, exact after [`ValidCounts::fewest`] looked at it.
+    /// A lower bound for each [`GROUP`] of `counts`; exact after [`ValidCounts::fewest`] has searched the group.
     group_minima: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
@@ -52,13 +52,13 @@ impl ValidCounts {
         self.counts[entry] & UNSEALED == 0
     }
 
-    /// Pages to be copied if a block were the victim; more than it can have while it is not sealed.
+    /// Pages to be copied if the block were the victim. Larger than any number of pages if the block is not sealed.
     #[inline]
     pub fn cost(&self, entry: usize) -> u32 {
         self.counts[entry]
     }
 
-    /// Brings a block's count into the processor's cache.
+    /// Prefetches a block's count into the processor's cache.
     #[inline(always)]
     pub fn prefetch(&self, entry: usize) {
         prefetch_index::prefetch_index(&self.counts, entry);
@@ -93,14 +93,14 @@ impl ValidCounts {
         *minimum = (*minimum).min(self.counts[entry]);
     }
 
-    /// Takes a victim out of the candidates.
+    /// Removes a victim from the candidates.
     #[inline]
     pub fn unseal(&mut self, entry: usize) {
         self.counts[entry] |= UNSEALED;
     }
 
-    /// The sealed block with the fewest valid pages, the first of equals; none if all are full of valid pages. The range
-    /// begins with a group, and no other range has blocks of its last group.
+    /// The sealed block with the fewest valid pages, the first among equals; `None` if no block has an invalid page.
+    /// The range must begin at a group boundary, and no other range may have blocks in its last group.
     pub fn fewest(&mut self, entries: Range<usize>) -> Option<usize> {
         loop {
             let groups = entries.start / GROUP..entries.end.div_ceil(GROUP);
@@ -117,7 +117,8 @@ impl ValidCounts {
         }
     }
 
-    /// The sealed block with the highest score above 0, the first of equals; `score` is given its number and its valid pages.
+    /// The sealed block with the highest score above 0, the first among equals. `score` takes the block's number and
+    /// its valid pages.
     pub fn best(
         &self,
         entries: impl Iterator<Item = usize>,
@@ -132,7 +133,7 @@ impl ValidCounts {
     /// Checks that no bound exceeds a count of its group.
     ///
     /// # Errors
-    /// The first that does.
+    /// The first bound that does.
     pub fn check(&self) -> Result<(), String> {
         for (group, counts) in self.counts.chunks(GROUP).enumerate() {
             if counts.iter().any(|&count| count < self.group_minima[group]) {
@@ -143,7 +144,8 @@ impl ValidCounts {
     }
 }
 
-/// Index and value of the first of the smallest values in a range: two passes, each of which the compiler vectorises.
+/// Index and value of the smallest value in a range, the first among equals. Two passes, each of which the compiler
+/// vectorises.
 fn first_minimum(values: &[u32], range: Range<usize>) -> Option<(usize, u32)> {
     let start = range.start;
     let values = &values[range];

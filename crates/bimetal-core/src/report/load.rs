@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_device_that_ends_a_second_and_a_hundredth_of_the_trace_late_has_fallen_behind() {
-        // Requests of 60 µs every 120 µs for 1.2 s, then so many at once.
+        // Requests of 60 µs every 120 µs for 1.2 s, then a burst.
         let late =
             |burst: u64| load((0..10_000 + burst).map(|number| if number < 10_000 { 120 } else { 0 }), &open(1.0));
         let (short, long) = (late(1_600), late(17_000));

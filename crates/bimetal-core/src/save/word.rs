@@ -13,10 +13,10 @@ pub trait Word: Copy {
     /// Whether it is that word.
     fn is_blank(&self) -> bool;
 
-    /// Writes it into so many bytes.
+    /// Writes it into bytes of its size.
     fn put(&self, bytes: &mut [u8]);
 
-    /// Reads it from so many bytes.
+    /// Reads it from bytes of its size.
     fn get(bytes: &[u8]) -> Self;
 }
 

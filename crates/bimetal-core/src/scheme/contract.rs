@@ -1,40 +1,45 @@
-//! The contract of a scheme: what its author writes, and what it may rely on.
+//! The contract of a scheme: what its author writes, what the scheme may rely on, and what the conformance tests
+//! require.
 //!
-//! # What there is to write
+//! # What to write
 //!
-//! - [`SchemeSpec`], a `static`: name, summary, source, what it needs of a device, a version.
-//! - Parameters, by [`parameters!`](crate::parameters): with ranges, units and sources. That declaration is the parser, the default and
-//!   the help.
-//! - The state, which derives [`Serialize`](serde::Serialize) and [`Deserialize`](serde::Deserialize), so that it is
-//!   [saved](crate::save) and restored. Fields that never change say so by `save::fixed` and `save::sized`, and large tables are a
-//!   [`Table`](crate::save::Table), whose length never does: by these the state of another device is refused.
-//! - `new`: from a [`Shape`] and the parameters to the state, or the reason why the device does not suit it, and what to do.
+//! - [`SchemeSpec`], a `static`: name, summary, source, required regions, version.
+//! - Parameters, declared by [`parameters!`](crate::parameters) with ranges, units and sources. That declaration is the
+//!   parser, the default values and the help text.
+//! - The state, which derives [`Serialize`](serde::Serialize) and [`Deserialize`](serde::Deserialize), so that it can
+//!   be [saved](crate::save) and restored. Constant fields are marked with `save::fixed`, vectors of constant length
+//!   with `save::sized`. Large tables are a [`Table`](crate::save::Table), whose length is constant. These marks let a
+//!   restore refuse the state of a different device.
+//! - `new`: builds the state from a [`Shape`] and the parameters. If the device is unsuitable, it returns the reason
+//!   and the remedy.
 //! - [`Scheme`] for every [`Media`]: the decisions.
 //!
-//! Most schemes are a policy over one of the engines: a [`Separation`](crate::region::log::Separation) over a
-//! [`Log`](crate::region::log::Log) in [`OneRegion`](super::OneRegion) decides which pages share blocks and which block is collected, and
-//! no more. `examples/own-scheme` is one in a crate of its own.
+//! Most schemes are a policy over an existing engine. For example, a [`Separation`](crate::region::log::Separation)
+//! over a [`Log`](crate::region::log::Log) in [`OneRegion`](super::OneRegion) only decides which pages share blocks and
+//! which block is collected. `examples/own-scheme` is such a scheme in a separate crate.
 //!
-//! # What it may rely on
+//! # What a scheme may rely on
 //!
-//! Requests lie within the logical capacity. `fill` is called before all requests or never. Verbs of the media do not fail: bad blocks
-//! are handled below. A page is programmed once for each erase, and pages of a block in order. Regions are those that
-//! [`SchemeSpec::regions`] asks for.
+//! Requests lie within the logical capacity. `fill` is called before the first request or never. The verbs of the media
+//! do not fail, because bad blocks are handled below the seam. The device has the regions that [`SchemeSpec::regions`]
+//! asks for. In return the scheme programs each page once per erase, and the pages of a block in order.
 //!
-//! # What it is held to
+//! # What a scheme must guarantee
 //!
-//! It knows no clock, no file and no randomness beyond [`Shape::seed`]: the same requests lead to the same operations. It never allocates
-//! once it is warm. [`Scheme::check`] finds everything by which serving could index out of range or go on for ever, as the state may come
-//! from damaged bytes. `scheme::conformance`, behind the feature `conformance` of this crate, tries all that.
+//! It uses no clock, no file and no randomness except [`Shape::seed`]: the same requests lead to the same operations.
+//! It does not allocate once it is warm. The state may come from damaged bytes, so [`Scheme::check`] must find every
+//! inconsistency by which serving could index out of range or loop for ever. `scheme::conformance`, behind the feature
+//! `conformance` of this crate, tests these guarantees.
 //!
-//! # Joining
+//! # Registration
 //!
-//! [`add`](super::add) puts it into the registry of a program: then `compare`, `sweep` and all others know it by its name. A program with
-//! `bimetal`'s commands is made with `bimetal_cli::Program`, which serves it from a store, too.
+//! [`add`](super::add) puts the scheme into the registry of a program. Then `compare`, `sweep` and all other commands
+//! know it by its name. `bimetal_cli::Program` makes a program with `bimetal`'s commands, which can also serve the
+//! scheme from a store.
 //!
-//! # The simplest one
+//! # The simplest scheme
 //!
-//! Each write of a page copies its whole block to an erased one:
+//! Each page write copies the whole block to an erased block:
 //!
 //! ```
 //! use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
@@ -56,7 +61,7 @@
 //!
 //! bimetal_core::parameters! {
 //!     SPEC.name;
-//!     /// It has none.
+//!     /// No parameters.
 //!     pub struct Parameters {}
 //! }
 //!
@@ -66,7 +71,7 @@
 //! struct Rewrite {
 //!     #[serde(with = "bimetal_core::save::fixed")]
 //!     geometry: Geometry,
-//!     /// First the block of each logical block, then the erased ones.
+//!     /// The physical block of each logical block, followed by the erased blocks.
 //!     blocks: Table<u32>,
 //!     /// By logical block: whether it has data.
 //!     written: Table<bool>,
@@ -164,69 +169,71 @@ use crate::request::Request;
 use crate::save::Save;
 use crate::units::Geometry;
 
-/// A management scheme over a medium. All of its state can be saved; [`restore`] reads it.
+/// A flash management scheme over a medium. All of its state can be saved; [`restore`] reads it.
 pub trait Scheme<M: Media>: Send + Save {
-    /// Writes every logical unit once, in order and past all admission policy: the state in which measuring starts.
+    /// Writes every mapping unit once, in order, bypassing all admission policies: the state in which measuring starts.
     /// The content is undefined. Called at most once, before any request.
     fn fill(&mut self, media: &mut M);
 
     /// Serves a host request. Its sectors lie within the logical capacity.
     fn serve(&mut self, media: &mut M, request: &Request);
 
-    /// Requests that will be served soon, `near` sooner than `far`: their map entries may be brought into the
-    /// processor's cache. Changes nothing.
+    /// Announces requests that will be served soon, `near` before `far`, so that their map entries can be loaded into
+    /// the processor's cache. Changes no state.
     fn prefetch(&self, _far: &Request, _near: &Request) {}
 
-    /// The host is idle: background work of about `budget_pages` page copies may be done.
+    /// The host is idle: the scheme may do background work worth about `budget_pages` page copies.
     fn idle(&mut self, _media: &mut M, _budget_pages: u32) {}
 
-    /// How many blocks, the first of the device's last region, run in SLC mode for good: they share no wear with others.
+    /// Number of blocks that run in SLC mode permanently. They are the first blocks of the device's last region and
+    /// share no wear with the other blocks.
     fn fixed_slc_blocks(&self) -> u32 {
         0
     }
 
-    /// Figures of its own: thresholds, hit rates, migrations, rejects, bytes of metadata.
+    /// Adds the scheme's own figures: thresholds, hit rates, migrations, rejects, bytes of metadata.
     fn metrics(&self, metrics: &mut Metrics);
 
     /// Checks all invariants of the state.
     ///
     /// # Errors
-    /// The first one that is broken.
+    /// The first broken invariant.
     fn check(&self) -> Result<(), String>;
 }
 
-/// What a scheme knows of a region.
+/// A region as a scheme sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionShape {
-    /// The part: times, endurance, modes.
+    /// The chip: times, endurance, modes.
     pub chip: Chip,
-    /// Blocks, pages, dies.
+    /// Number of blocks, pages and dies.
     pub geometry: Geometry,
 }
 
-/// What a scheme knows of its device.
+/// A device as a scheme sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// Sectors that the host sees.
+    /// Sectors visible to the host.
     pub logical_sectors: u64,
     /// The fast region first, the slow one last.
     pub regions: Vec<RegionShape>,
-    /// The home disks, which together hold the logical sectors; none where all data are in flash.
+    /// The home disks, which together hold the logical sectors. Empty if all data are in flash.
     pub disks: Vec<Drive>,
-    /// Seed of pseudo-random choices, for schemes that make any.
+    /// Seed for the pseudo-random choices of schemes that make any.
     pub seed: u64,
 }
 
 /// Which regions a scheme manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regions {
-    /// One, of any cell.
+    /// One region, of any cell type.
     One,
-    /// A fast one in front of a slow one.
+    /// A fast region in front of a slow one.
     FastAndSlow,
-    /// One whose blocks can run with one bit per cell; the capacity beyond the usual is the budget for that.
+    /// One region whose blocks can run with one bit per cell. The capacity beyond the usual spare area is the budget
+    /// for SLC mode.
     DualMode,
-    /// One in front of disks that are the home of all data.
+    /// One region in front of disks, which are the home of all data.
     FlashOverDisk,
 }
 
@@ -235,27 +242,27 @@ pub enum Regions {
 pub struct SchemeSpec {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: &'static str,
-    /// The paper, or what else defines it.
+    /// The paper or other source that defines it.
     pub source: &'static str,
-    /// What it needs of a device.
+    /// Regions that it requires of a device.
     pub regions: Regions,
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
-    /// Changes when the same requests lead to other operations, or the state to another form: a device that was used
-    /// with another version is refused.
+    /// Must change when the same requests lead to different operations, or when the form of the state changes. A device
+    /// used with another version is refused.
     pub version: u32,
 }
 
-/// Named figures of a scheme's own, in the order in which it gives them.
+/// Named figures of a scheme, in the order in which the scheme adds them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     values: Vec<(&'static str, f64)>,
 }
 
 impl Metrics {
-    /// Forgets all figures and keeps the memory.
+    /// Removes all figures and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.values.clear();
     }
@@ -275,7 +282,7 @@ impl Metrics {
         self.values.iter().copied()
     }
 
-    /// The figure of that name.
+    /// The figure with that name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.iter().find_map(|(known, value)| (known == name).then_some(value))
     }

@@ -174,7 +174,7 @@ impl DensityControl {
     fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
         if !self.budget_allows_one_more() {
             let accesses = self.accesses[block as usize];
-            // The search is long: once in so many accesses.
+            // The search is long: only once every `hot_accesses` accesses.
             if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
                 return;
             }
@@ -182,8 +182,9 @@ impl DensityControl {
             let Some(coldest) = coldest.filter(|&member| self.accesses[member as usize] < accesses / 2) else { return };
             self.demote(media, coldest);
         }
-        // Log blocks may have taken what it needs.
-        if !self.blocks.make_room(media, &mut Bare, self.extra) {
+        // Log blocks may have taken the blocks that it needs. A fold for room may also find that all pages of this logical
+        // block were trimmed and leave it without a block: then there is nothing to put into SLC mode.
+        if !self.blocks.make_room(media, &mut Bare, self.extra) || !self.blocks.chains().is_mapped(block) {
             return;
         }
         self.positions[block as usize] = self.members.len() as u32;
@@ -331,6 +332,18 @@ mod tests {
         // More than twice as hot as the coldest of them.
         serve(&mut media, &mut scheme, Op::Read, 2, 12);
         assert!(scheme.members.contains(&2) && scheme.members.len() == 2);
+    }
+
+    #[test]
+    fn a_trimmed_block_that_was_folded_for_room_stays_empty() {
+        let (mut media, mut scheme) = device(&[("hot_accesses", "4")]);
+        [7, 0, 1].into_iter().for_each(|block| serve(&mut media, &mut scheme, Op::Write, block, 1));
+        assert_eq!(scheme.blocks.chains().spare_blocks(), 2);
+        let trim = Request { arrival_ns: 0, sector: 7 * 64, sectors: 64, op: Op::Trim, handle: 0 };
+        scheme.serve(&mut media, &trim);
+        serve(&mut media, &mut scheme, Op::Read, 7, 4);
+        assert!(scheme.members.is_empty() && !scheme.blocks.chains().is_mapped(7));
+        assert_eq!(scheme.blocks.chains().spare_blocks(), 4);
     }
 
     #[test]

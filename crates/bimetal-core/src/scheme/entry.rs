@@ -1,7 +1,8 @@
-//! How schemes are made, those of the registry and those that a program adds to it.
+//! Construction of schemes: those of the registry and those that a program adds to it.
 //!
-//! A scheme is compiled for each type of media that it runs on, so that no call of a medium is virtual. For a built-in scheme the
-//! compiler knows both types wherever one is made. An [`Entry`] has a constructor for each type of media that it was given.
+//! A scheme is compiled for each type of media on which it runs, so that no call of a medium is virtual. For a built-in
+//! scheme the compiler knows both types at the place of construction. An [`Entry`] has one constructor for each type of
+//! media that it was given.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::BTreeMap;
@@ -15,11 +16,11 @@ use crate::media::{Checked, Media, SimMedia};
 use crate::registry::RegistryError;
 use crate::save;
 
-/// Makes a scheme over media `M` from a device and settings, in a saved state if there is one.
+/// Makes a scheme over media `M` from a device and settings, and restores a saved state if one is given.
 pub type Constructor<M> =
     Box<dyn Fn(&Shape, &[(String, String)], Option<&[u8]>) -> Result<Box<dyn Scheme<M>>, BuildError> + Send + Sync>;
 
-/// Fills settings up with the defaults.
+/// Completes settings with the defaults.
 type Completion = fn(&[(String, String)]) -> Result<Vec<(String, String)>, BuildError>;
 
 /// A scheme that a program adds to the registry.
@@ -32,8 +33,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A scheme: its line of the registry, and what makes it of a device and its parameters. It can be simulated and checked;
-    /// [`Self::on`] adds other media.
+    /// A scheme, from its registry line and its constructor. It can be simulated and checked; [`Self::on`] adds other
+    /// media.
     pub fn of<P, S>(spec: &'static SchemeSpec, new: fn(&Shape, P) -> Result<S, String>) -> Self
     where
         P: ParameterSet,
@@ -44,7 +45,7 @@ impl Entry {
         bare.on::<SimMedia, P, S>(new).on::<Checked<SimMedia>, P, S>(new)
     }
 
-    /// The same scheme on other media, too. `new` is that of [`Self::of`].
+    /// Adds another type of media. `new` must be the constructor given to [`Self::of`].
     #[must_use]
     pub fn on<M, P, S>(mut self, new: fn(&Shape, P) -> Result<S, String>) -> Self
     where
@@ -59,10 +60,10 @@ impl Entry {
         self
     }
 
-    /// Makes the scheme, in a saved state if there is one.
+    /// Makes the scheme, and restores a saved state if one is given.
     ///
     /// # Errors
-    /// As of [`restore`](super::restore), and media for which it was not added.
+    /// Those of [`restore`](super::restore), and media for which the scheme was not added.
     pub(super) fn construct<M: Media + 'static>(
         &self,
         shape: &Shape,
@@ -74,7 +75,7 @@ impl Entry {
         constructor(shape, settings, saved)
     }
 
-    /// Its parameters as they will be, defaults included.
+    /// Its effective parameters, including defaults.
     pub(super) fn settings(&self, settings: &[(String, String)]) -> Result<Vec<(String, String)>, BuildError> {
         (self.settings)(settings)
     }
@@ -82,22 +83,22 @@ impl Entry {
 
 static ADDED: OnceLock<Vec<Entry>> = OnceLock::new();
 
-/// Adds schemes to the registry, once, before the first is looked up.
+/// Adds schemes to the registry. Called once, before the first look-up.
 ///
 /// # Errors
-/// A name is taken, or the registry is in use already.
+/// A name is taken, or the registry is already in use.
 pub fn add(entries: Vec<Entry>) -> Result<(), RegistryError> {
     SCHEMES.add(&entries.iter().map(|entry| entry.spec).collect::<Vec<_>>())?;
     ADDED.get_or_init(|| entries);
     Ok(())
 }
 
-/// The added scheme of that name.
+/// The added scheme with this name.
 pub(super) fn added(name: &str) -> Result<&'static Entry, BuildError> {
     ADDED.get().into_iter().flatten().find(|entry| entry.spec.name == name).ok_or_else(|| unknown(name))
 }
 
-/// Makes a scheme from settings. A saved state must belong to a scheme that is made of them, and is checked.
+/// Makes a scheme from settings. A saved state must belong to a scheme with the same settings, and is checked.
 pub(super) fn construct<M, P, S>(
     spec: &'static SchemeSpec,
     new: fn(&Shape, P) -> Result<S, String>,

@@ -1,6 +1,6 @@
 //! `hyssd`: SLC or MLC in front of TLC, the fast one as full as a cost model says (*HySSD*, MSST 2013).
 //!
-//! Every so many page writes the Analyser takes the hit-rate curves of the Data Classifier and looks for the utilisation
+//! Once a period of page writes the Analyser takes the hit-rate curves of the Data Classifier and looks for the utilisation
 //! of the fast SSD at which an access costs least (equation 3): the fuller, the more hits there and the emptier the slow
 //! SSD, but the more each write in the fast one costs. With the goal `lifetime` that utilisation is shifted towards the SSD
 //! that has more of its life left (section II-B, "Lifetime Management"). [`super::hybrid_ssd`] moves the data.

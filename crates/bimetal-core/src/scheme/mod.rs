@@ -1,9 +1,9 @@
 //! Schemes: how a device manages its flash. Each is a pure state machine over the [`Media`] seam.
 //!
-//! A scheme sees its configuration, its own state, the request and the media; nothing else. Its periods count requests
-//! or pages. A new scheme is one file, one `mod` line and one line of the registry below; help texts, golden rows,
-//! model, determinism and allocation tests iterate the registry. One in another crate is the same file, and joins by [`add`]:
-//! [`contract`] says what it takes.
+//! A scheme sees only its configuration, its own state, the request and the media. Its periods count requests or pages,
+//! not time. A new scheme is one file, one `mod` line and one line of the registry below. Help texts, golden rows and
+//! the tests of model, determinism and allocation iterate the registry. A scheme in another crate is the same file and
+//! is registered by [`add`]. [`contract`] describes what a scheme must provide.
 
 mod block_mapped;
 mod cftl;
@@ -49,7 +49,7 @@ use wlaftl::wlaftl_static;
 use crate::media::Media;
 use crate::registry::{Named, Registry};
 
-/// A part of a whole, as metrics give it; 0 of nothing.
+/// `part / whole`, for metrics; 0 if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -62,15 +62,15 @@ impl Named for SchemeSpec {
     }
 }
 
-/// A device on which a scheme cannot run.
+/// Why a scheme cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// No such scheme.
+    /// No scheme has this name.
     #[error("there is no scheme `{name}`; there are: {known}")]
     Unknown {
-        /// The name that was given.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// A parameter was refused.
@@ -81,7 +81,7 @@ pub enum BuildError {
     Device {
         /// The scheme.
         scheme: &'static str,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
     /// The scheme was added without a constructor for these media.
@@ -93,11 +93,11 @@ pub enum BuildError {
         media: &'static str,
     },
     /// A saved state is damaged, or belongs to another device.
-    #[error("the saved state of `{scheme}` is of no use: {reason}")]
+    #[error("the saved state of `{scheme}` cannot be used: {reason}")]
     State {
         /// The scheme.
         scheme: &'static str,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
@@ -110,7 +110,7 @@ macro_rules! registry {
             &REGISTRY
         };
 
-        /// Makes a scheme, in a saved state if there is one.
+        /// Builds a scheme, and restores its state if a saved one is given.
         fn construct<M: Media + 'static>(
             name: &str,
             shape: &Shape,
@@ -125,7 +125,7 @@ macro_rules! registry {
             entry::added(name)?.construct(shape, settings, saved)
         }
 
-        /// The parameters of a scheme as they will be, defaults included.
+        /// The effective parameters of a scheme, including defaults.
         ///
         /// # Errors
         /// An unknown scheme or parameter.
@@ -167,10 +167,10 @@ registry! {
     pslc_dynamic::PslcDynamic,
 }
 
-/// Makes the scheme of that name, with the given parameters on top of its defaults.
+/// Builds the scheme `name` with `settings` in addition to its defaults.
 ///
 /// # Errors
-/// An unknown scheme or parameter, or a device that does not suit it.
+/// An unknown scheme or parameter, or an unsuitable device.
 pub fn build<M: Media + 'static>(
     name: &str,
     shape: &Shape,
@@ -179,11 +179,11 @@ pub fn build<M: Media + 'static>(
     construct(name, shape, settings, None)
 }
 
-/// Makes the scheme of that name as [`build`] does, in the state that [`Save::save`](crate::save::Save::save) wrote of one that was made in the same way. The
-/// state is checked.
+/// Builds the scheme `name` as [`build`] does and restores the state that [`Save::save`](crate::save::Save::save) wrote
+/// for a scheme built the same way. The restored state is checked.
 ///
 /// # Errors
-/// As of [`build`], and bytes that are damaged or belong to another device or other parameters.
+/// Those of [`build`], and bytes that are damaged or belong to another device or other parameters.
 pub fn restore<M: Media + 'static>(
     name: &str,
     shape: &Shape,
@@ -193,10 +193,10 @@ pub fn restore<M: Media + 'static>(
     construct(name, shape, settings, Some(bytes))
 }
 
-/// The scheme of that name.
+/// Finds the scheme `name`.
 ///
 /// # Errors
-/// An unknown name, with those there are.
+/// An unknown name; the error lists the known names.
 pub fn find(name: &str) -> Result<&'static SchemeSpec, BuildError> {
     SCHEMES.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
 }

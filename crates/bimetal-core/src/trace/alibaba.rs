@@ -19,6 +19,7 @@ pub static FORMAT: Format = Format {
     layout: "device_id,opcode,offset,length,timestamp: R or W, bytes, microseconds",
     time_unit: Some(TimeUnit::Microseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

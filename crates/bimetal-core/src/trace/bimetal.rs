@@ -26,6 +26,7 @@ pub static FORMAT: Format = Format {
     layout: "arrival sector sectors op handle: nanoseconds, 512-byte sectors, 0 = read, 1 = write, 2 = trim, placement handle",
     time_unit: None,
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     layout: "sector sectors bytes type generate process submit finish: type bit 0 = write, seconds",
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     layout: "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]: 512-byte sectors",
     time_unit: None,
     has_actions: true,
+    has_objects: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     layout: "magic sequence time sector bytes action pid device cpu error pdu_len payload: nanoseconds, 512-byte sectors",
     time_unit: None,
     has_actions: true,
+    has_objects: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

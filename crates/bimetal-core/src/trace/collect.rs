@@ -161,7 +161,7 @@ impl<'a> Collector<'a> {
             self.warn(format!("{} left out", count(self.empty, "zero-length request")));
         }
         if self.widened > 0 {
-            self.warn(format!("{} of no whole number of sectors: widened to it", count(self.widened, "request")));
+            self.warn(format!("{} rounded up to whole 512-byte sectors", count(self.widened, "request")));
         }
         let mut trace = Trace {
             name: input.name.to_owned(),
@@ -259,7 +259,7 @@ mod tests {
         assert!(trace.device_of(8192).is_none());
         let warnings = trace.warnings.join("\n");
         assert!(warnings.contains("1 row out of time order"), "{warnings}");
-        assert!(warnings.contains("1 request of no whole number of sectors"), "{warnings}");
+        assert!(warnings.contains("1 request rounded up to whole 512-byte sectors"), "{warnings}");
     }
 
     #[test]

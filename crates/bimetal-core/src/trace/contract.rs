@@ -15,6 +15,7 @@
 //!     layout: "time;sector;sectors: milliseconds, 512-byte sectors, all of them writes",
 //!     time_unit: Some(TimeUnit::Milliseconds),
 //!     has_actions: false,
+//!     has_objects: false,
 //!     shared: Shared::Nothing,
 //!     probe,
 //!     decode,

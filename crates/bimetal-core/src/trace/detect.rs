@@ -30,7 +30,7 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// Of so many lines that read out of all.
+    /// Lines that can be read, out of all.
     pub fn of_lines(good: usize, all: usize) -> Self {
         match good {
             0 => Self::No,

@@ -20,6 +20,7 @@ pub static FORMAT: Format = Format {
     layout: "number time duration disk request sector length: seconds, Read or Write, 512-byte sectors",
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

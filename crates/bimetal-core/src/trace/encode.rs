@@ -4,19 +4,24 @@ use super::error::{ErrorKind, TraceError};
 use super::{Trace, TraceDevice};
 use crate::request::Request;
 
-/// Writes one line a request, by `line`; refuses traces with trims or placement handles, which no text format of ours knows.
+/// Writes one line a request, by `line`; refuses traces with trims or placement handles.
 pub(super) fn text(
+    trace: &Trace,
+    format: &str,
+    line: impl FnMut(&mut Vec<u8>, &TraceDevice, &Request) -> std::io::Result<()>,
+) -> Result<Vec<u8>, TraceError> {
+    refuse(trace, format, trace.trims, "trims")?;
+    text_with_trims(trace, format, line)
+}
+
+/// The same for a format that knows trims. No text format of ours knows placement handles.
+pub(super) fn text_with_trims(
     trace: &Trace,
     format: &str,
     mut line: impl FnMut(&mut Vec<u8>, &TraceDevice, &Request) -> std::io::Result<()>,
 ) -> Result<Vec<u8>, TraceError> {
     let handled = trace.requests.iter().filter(|request| request.handle > 0).count() as u64;
-    if let Some((count, what)) =
-        [(trace.trims, "trims"), (handled, "requests with placement handles")].into_iter().find(|&(count, _)| count > 0)
-    {
-        let what = format!("the trace has {count} {what}, which {format} cannot express");
-        return Err(TraceError::new(ErrorKind::Inexpressible, &trace.name, what).with_hint("convert it to `bimetal`"));
-    }
+    refuse(trace, format, handled, "requests with placement handles")?;
     let mut bytes = Vec::with_capacity(trace.requests.len() * 48);
     for request in &trace.requests {
         let written = match trace.device_of(request.sector) {
@@ -29,4 +34,13 @@ pub(super) fn text(
         }
     }
     Ok(bytes)
+}
+
+/// Refuses a trace that has any of what a format cannot express.
+fn refuse(trace: &Trace, format: &str, count: u64, what: &str) -> Result<(), TraceError> {
+    if count == 0 {
+        return Ok(());
+    }
+    let what = format!("the trace has {count} {what}, which {format} cannot express");
+    Err(TraceError::new(ErrorKind::Inexpressible, &trace.name, what).with_hint("convert it to `bimetal`"))
 }

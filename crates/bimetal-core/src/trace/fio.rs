@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     layout: "[time] file action [offset length]: microseconds, bytes, after the line `fio version 2 iolog` or 3",
     time_unit: Some(TimeUnit::Microseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

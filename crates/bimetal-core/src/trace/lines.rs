@@ -271,19 +271,26 @@ pub fn decode<'a>(
 ) -> Result<Collector<'a>, TraceError> {
     // Records are seldom shorter: growing the list moves it at most once or twice.
     let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 32);
+    each(input, header, |line| match row(line)? {
+        Some(row) => collector.push(&row),
+        None => Ok(()),
+    })?;
+    Ok(collector)
+}
+
+/// Reads each line but the header.
+#[inline]
+pub(super) fn each<'a>(
+    input: &Input<'a>,
+    header: &str,
+    mut read: impl FnMut(&'a [u8]) -> Parsed<()>,
+) -> Result<(), TraceError> {
     let mut lines = Lines::new(input.bytes).peekable();
     lines.next_if(|(_, line)| is_header(line, header));
     for (number, line) in lines {
-        let read = match row(line) {
-            Ok(Some(row)) => collector.push(&row),
-            Ok(None) => Ok(()),
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = read {
-            return Err(input.fault(Place::Line(number), *fault));
-        }
+        read(line).map_err(|fault| input.fault(Place::Line(number), *fault))?;
     }
-    Ok(collector)
+    Ok(())
 }
 
 /// Whether a line is the header: the same names between commas, in any case.

@@ -32,8 +32,11 @@ mod encode;
 mod error;
 mod fio;
 mod lines;
+mod midas;
 mod mqsim;
 mod msr;
+mod object_places;
+mod objects;
 mod options;
 mod plausible;
 mod replayer;
@@ -46,12 +49,15 @@ mod tencent;
 mod testing;
 mod time_unit;
 mod vscsi;
+mod vscsi_csv;
 
 pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
 pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
+pub use midas::encode_midas;
 pub use msr::encode_msr;
+pub use object_places::Objects;
 pub use options::{Action, DeviceChoice, Options};
 pub use roles::Columns;
 pub use spc::encode_spc;
@@ -72,14 +78,20 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &disksim::FLASHSIM,
     &mqsim::FORMAT,
     &vscsi::FORMAT,
+    &vscsi_csv::FORMAT,
     &systor::FORMAT,
     &tencent::FORMAT,
     &alibaba::FORMAT,
     &biotracer::FORMAT,
     &replayer::FORMAT,
+    &midas::FORMAT,
     &fio::FORMAT,
     &blkparse::FORMAT,
     &blktrace::FORMAT,
+    &objects::ORACLE_GENERAL,
+    &objects::LCS,
+    &objects::LIBCACHESIM_CSV,
+    &objects::CACHELIB,
     &table::DELIMITED,
     &table::JSON_LINES,
     &bimetal::FORMAT,
@@ -108,6 +120,8 @@ pub struct Format {
     pub time_unit: Option<TimeUnit>,
     /// Whether records come several to a request, so that [`Options::action`] applies.
     pub has_actions: bool,
+    /// Whether it has objects in place of addresses, so that [`Options::objects`] applies.
+    pub has_objects: bool,
     /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
     pub shared: Shared,
     /// How much a sample looks like this format.

@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     layout: "time device sector count op: whole nanoseconds (or `--time-unit`), 512-byte sectors, 1 = read, 0 = write",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

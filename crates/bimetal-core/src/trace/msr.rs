@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     layout: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100-ns ticks, Read or Write, bytes",
     time_unit: Some(TimeUnit::HundredNanoseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Clock,
     probe,
     decode,

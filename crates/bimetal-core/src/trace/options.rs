@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::error::{ErrorKind, TraceError};
+use super::object_places::Objects;
 use super::roles::Columns;
 use super::time_unit::TimeUnit;
 use super::{Format, Input};
@@ -21,6 +22,8 @@ pub struct Options {
     pub action: Option<Action>,
     /// The columns of a table: delimited text or JSON lines; `None` takes them from its header or keys.
     pub columns: Option<Columns>,
+    /// How objects become addresses, in traces of caches; `None` gives each a place of its own.
+    pub objects: Option<Objects>,
 }
 
 impl Options {
@@ -38,6 +41,9 @@ impl Options {
         }
         if self.columns.is_some() && !is_table {
             return refuse("--columns", "whose columns are fixed");
+        }
+        if self.objects.is_some() && !format.has_objects {
+            return refuse("--objects", "which has addresses");
         }
         Ok(())
     }

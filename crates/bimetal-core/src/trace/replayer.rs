@@ -19,6 +19,7 @@ pub static FORMAT: Format = Format {
     layout: "time device offset size op: milliseconds, bytes, 1 = read, 0 = write",
     time_unit: Some(TimeUnit::Milliseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     layout: "ASU,LBA,Size,Opcode,Timestamp: 512-byte blocks, bytes, r or w, seconds",
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -19,6 +19,7 @@ pub static FORMAT: Format = Format {
     layout: "Timestamp,Response,IOType,LUN,Offset,Size: seconds, seconds or nothing, R or W, bytes",
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

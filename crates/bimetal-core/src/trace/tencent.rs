@@ -20,6 +20,7 @@ pub static FORMAT: Format = Format {
     layout: "Timestamp,Offset,Size,IOType,VolumeID: seconds, 512-byte sectors, 0 = read, 1 = write",
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

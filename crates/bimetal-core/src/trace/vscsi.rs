@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     layout: "serial bytes entries command version block time [response]: 512-byte blocks, microseconds",
     time_unit: Some(TimeUnit::Microseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,
@@ -77,7 +78,7 @@ impl Layout {
 }
 
 /// READ and WRITE of 6, 10, 12 and 16 bytes, and WRITE AND VERIFY.
-fn operation(command: u64) -> Option<Op> {
+pub(super) fn operation(command: u64) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Op::Write),
@@ -102,7 +103,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let first_fits = |layout: &&Layout| input.bytes.get(..layout.length).is_some_and(|record| layout.fits(record));
     let Some(layout) = layout(input.bytes).or_else(|| LAYOUTS.iter().find(first_fits)) else {
         let kind = if input.bytes.len() < LAYOUTS[0].length { ErrorKind::Truncated } else { ErrorKind::Field };
-        let what = "the first record is of no known vscsi version";
+        let what = "the first record has no known vscsi version";
         return Err(input.error(kind, what).with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
     };
     let unit = input.time_unit();

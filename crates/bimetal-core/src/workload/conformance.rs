@@ -3,7 +3,7 @@
 
 use super::{WorkloadSpec, build, settings};
 use crate::profile::{CurvePlan, Profile};
-use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::request::{self, Op, Request, SECTOR_BYTES};
 
 fn generate(spec: &WorkloadSpec, settings: &[(&str, &str)], seed: u64) -> Vec<Request> {
     let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
@@ -24,11 +24,7 @@ pub fn repeats_to_the_bit(spec: &WorkloadSpec) {
 /// A number that its first requests give: that of another workload if it is another one. It is the same on every machine and with
 /// every compiler.
 pub fn digest(spec: &WorkloadSpec) -> u64 {
-    generate(spec, &[("requests", "20000")], 7).iter().fold(0xcbf2_9ce4_8422_2325, |digest, request| {
-        let kind = request.op as u64 | u64::from(request.handle) << 8;
-        let fields = [request.arrival_ns, request.sector, u64::from(request.sectors), kind];
-        fields.iter().fold(digest, |digest: u64, field| (digest ^ field).wrapping_mul(0x0100_0000_01b3).rotate_left(29))
-    })
+    request::digest(&generate(spec, &[("requests", "20000")], 7))
 }
 
 /// It stays within its span, and one that is too small or too large is generated or refused.

@@ -3,7 +3,7 @@
 //! The device is cut into areas of objects of one size. Each area gets its share of the bytes that are written, and a placement handle, by
 //! which `fdp` keeps areas apart.
 //!
-//! - `mix=small-large`: a flash cache engine with two parts, as CacheLib. Small objects are in buckets of 4 KiB, of which one is written anew
+//! - `mix=small-large`: a flash cache engine with two parts, as CacheLib. Small objects are in buckets of 4 KiB, of which one is rewritten
 //!   when an object comes into it: at random places of a small area. Large objects are appended to a log that goes round the rest.
 //! - `mix=llm`: caches of prefixes for language models, as in the evaluation of LMCache's pull request 4016 (2026): nine programs on
 //!   855 GiB in five classes, with objects of 1 to 32 MiB. Sizes and areas are in proportion of the span, down to objects of 4 KiB.

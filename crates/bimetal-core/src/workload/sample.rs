@@ -21,7 +21,7 @@ impl Arrivals {
         self.next_after(1.0, state)
     }
 
-    /// The same, with a gap to the one behind it that is so many times as long.
+    /// The same, with the gap to the next one multiplied by a factor.
     pub fn next_after(&mut self, longer: f64, state: &mut u64) -> u64 {
         let arrival_ns = self.now_ns;
         // 1 - unit is above 0, so its logarithm is finite.

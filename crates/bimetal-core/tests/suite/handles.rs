@@ -38,7 +38,7 @@ fn handles_never_change_what_is_read() {
     }
 }
 
-/// A device of one die with blocks of `block_bytes`, 4-KiB pages, and so many blocks more than its data take.
+/// A device of one die with blocks of `block_bytes`, 4-KiB pages, and `more` blocks beyond those that its data take.
 struct Drive {
     logical_bytes: u64,
     block_bytes: u64,
@@ -46,7 +46,7 @@ struct Drive {
 }
 
 /// Write amplification of `fdp`, and that by stream, from the moment when all was written once until the host has written `writes` times
-/// the data anew.
+/// the data again.
 fn amplification(
     drive: &Drive,
     settings: &[(&str, &str)],

@@ -168,7 +168,7 @@ fn sizes_follow_the_load() {
     assert!(at(59, "over_provisioned_mib") / flash > 0.6);
 }
 
-/// Sizes move by and by, in idle time sooner, and never beyond what the flash holds (`check`).
+/// Sizes move step by step, in idle time sooner, and never beyond what the flash holds (`check`).
 #[test]
 fn idle_time_empties_the_write_cache_to_its_limit() {
     let few = mixture(6000, 0.0, FLASH_PAGES, FLASH_PAGES / 16, 5);

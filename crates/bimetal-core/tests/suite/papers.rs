@@ -186,7 +186,7 @@ fn hyssd_example() {
 /// Pages of 4 KiB in a GiB.
 const GIB_PAGES: f64 = (1 << 18) as f64;
 
-/// OP-FCL 2012, table 2, for a flash of so many pages.
+/// OP-FCL 2012, table 2, for a flash of `flash_pages` pages.
 fn opfcl(flash_pages: f64) -> CacheCost {
     let disk = DiskCosts { read_position_us: 4500.0, write_position_us: 4900.0, mb_per_s: 72.0 };
     CacheCost {

@@ -11,7 +11,7 @@ use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 
 const SEED: u64 = 20_260_101;
-/// At 90 % utilisation the mean wait of so many requests has a standard error of about 0.5 %.
+/// Number of requests: at 90 % utilisation their mean wait has a standard error of about 0.5 %.
 const REQUESTS: usize = 3_000_000;
 const TOLERANCE: f64 = 0.03;
 

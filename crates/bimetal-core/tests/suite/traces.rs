@@ -253,10 +253,41 @@ fn samples() -> Vec<Vec<u8>> {
     }
     samples.push(b"time_ms;rw;lba;sectors\n0.5;r;8;1\n0.75;w;16;2\n".to_vec());
     samples.push(b"{\"time_us\": 5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}\n".to_vec());
+    samples.push(b"0.146559796 1 0 4096 \n0.146609386 3 1 4096 \n".to_vec());
+    samples.push(b"version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33899,28,4096,6160447\n".to_vec());
+    samples.push(object_records(&[]));
+    samples.push(lcs());
+    samples.push(b"# time,object,size,next_access_vtime\n0,3345071,4096,3\n0,7,100,-1\n".to_vec());
+    samples.push(
+        b"op_time,key,key_size,op,op_count,size,cache_hits,ttl\n5,k,1,SET,2,87,1,0\n5,l,1,GET,3,9,0,0\n".to_vec(),
+    );
     // Sizes in pages: each request continues the one before.
     let pages = (0..100).map(|number| format!("{number}.5 0 {} 2 0\n", 1000 + number * 16));
     samples.push(pages.collect::<String>().into_bytes());
     samples
+}
+
+/// Accesses to three objects, each of which is the last one, as libCacheSim's oracleGeneral has them.
+fn object_records(before: &[u8]) -> Vec<u8> {
+    let mut bytes = before.to_vec();
+    for (seconds, id) in [(7u32, 1u64 << 60), (7, 5), (9, 6)] {
+        bytes.extend(seconds.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(4000u32.to_le_bytes());
+        bytes.extend((-1i64).to_le_bytes());
+    }
+    bytes
+}
+
+/// The same behind a header of libCacheSim's lcs, version 1.
+fn lcs() -> Vec<u8> {
+    let magic = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+    let mut header = vec![0; 8192];
+    header[..8].copy_from_slice(&magic);
+    header[8] = 1;
+    header[24] = 3;
+    header[8184..].copy_from_slice(&magic);
+    object_records(&header)
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Health {
         scrape.gauges("modelled_response", "Of the modelled device, since opening", Some(Unit::Seconds), responses);
         let figures = device.metrics.0.iter().filter_map(|&(name, value)| Some((vec![("name", name.into())], value?)));
         scrape.gauges("scheme_figure", "The scheme's own figures", None, figures);
-        scrape.counters("media_errors", "Damaged pages that were come upon", None, alone(smart.media_errors));
+        scrape.counters("media_errors", "Damaged pages found", None, alone(smart.media_errors));
         scrape.counters("power_cycles", "Openings", None, alone(smart.power_cycles));
         scrape.counters("unsafe_shutdowns", "Openings that were not closed", None, alone(smart.unsafe_shutdowns));
         scrape.counters("commits", "Commits since opening", None, alone(store.commits));

@@ -94,7 +94,7 @@ impl Pool {
     /// The memory of a server with these options.
     ///
     /// # Errors
-    /// It is too little for so many connections.
+    /// It is too little for that number of connections.
     pub fn new(options: &Options) -> Result<Self, ListenError> {
         let (connections, given) = (options.connections, options.memory_bytes);
         let own_bytes = (given / 2 / connections.max(1)).min(OWN_BYTES_MAX);

@@ -58,7 +58,7 @@ impl Timed {
         Ok(set_socket_timeout(&self.client.socket, timeout, Some(left))?)
     }
 
-    /// Whoever waits too long for the client shuts it down. So that others see how much it has taken, sending looks after it
+    /// A thread that waits too long for the client shuts the socket down. So that others see how much it has taken, sending looks after it
     /// at least so often.
     fn without_deadline(&mut self, look: Duration) -> io::Result<()> {
         self.deadline = None;
@@ -92,7 +92,7 @@ impl Read for Timed {
             let flags = if polls { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             match recv(&self.client.socket, &mut *room, flags) {
                 Err(Errno::INTR) => {}
-                // Whoever else has something to do, such as a client on the same processor, goes first.
+                // Other runnable threads, such as a client on the same processor, go first.
                 Err(Errno::AGAIN) if polls => thread::yield_now(),
                 received => {
                     if !self.is_within {

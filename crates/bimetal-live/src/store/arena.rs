@@ -82,7 +82,7 @@ impl Arena {
         self.payload = None;
     }
 
-    /// Takes so many sectors; they hold nothing, in bytes that are anything. Returns the number of the first.
+    /// Takes `sectors` sectors, whose bytes are undefined. Returns the number of the first.
     pub fn take(&mut self, sectors: usize) -> u32 {
         let first = self.used;
         self.used += sectors;

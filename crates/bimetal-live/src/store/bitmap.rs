@@ -69,7 +69,7 @@ impl Bitmap {
     /// Reads it from a checkpoint.
     ///
     /// # Errors
-    /// It is not that of so many sectors.
+    /// It is not a bitmap of that number of sectors.
     pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
         state.table(&mut self.words, layout)
     }

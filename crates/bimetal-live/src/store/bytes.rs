@@ -12,7 +12,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of so many zeros.
+    /// A buffer of `len` zeros.
     pub fn new(len: usize) -> Self {
         let mut buffer = Self::default();
         buffer.resize(len);

@@ -1,8 +1,9 @@
-//! Making a store.
+//! Creation of a store.
 //!
-//! Whatever has one of the names of its files is looked at first, all of it, and refused if it holds anything; until then
-//! nothing is changed. The superblock says from the first moment that a store is being made, and says only at the end that
-//! it is one: a store that was cut short is made again over what is there.
+//! Every existing file or block device with the name of one of the store's files is examined first, and refused if it
+//! holds data. Nothing changes before all of them have been examined. The superblock marks the store as unfinished from
+//! the first moment, and as complete only at the end: a store whose creation was cut short is made again over the files
+//! that it left.
 
 use bimetal_core::device::{Device, Resolved};
 use bimetal_core::scheme;
@@ -20,33 +21,32 @@ use super::names::{CHECKPOINTS, DISK, MAP, region_file};
 use super::region;
 use super::superblock::{self, Contents, Power, SUPERBLOCK, Start, Superblock};
 
-/// How a store is made.
+/// Options of creating a store.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
-    /// For some regions, by their names in the device: the file or block device that they are in. Others are in files of
-    /// the store's directory.
+    /// File or block device of a region, by the region's name in the device. Other regions get files in the store's
+    /// directory.
     pub regions: Vec<(String, String)>,
-    /// The file or block device of the home disk, if it is not to be in the store's directory.
+    /// File or block device of the home disk; a file in the store's directory if `None`.
     pub disk: Option<String>,
-    /// Whether files take room as they are written to, and may together be larger than what is free: a write that finds no
-    /// room is refused then. Otherwise all room is taken at once.
+    /// Whether files grow as they are written, and may together exceed the free space: a write without space is then
+    /// refused. Otherwise all space is allocated at once.
     pub sparse: bool,
-    /// Whether what files and block devices hold may be lost. Those that are in use are refused all the same.
+    /// Whether existing contents of files and block devices may be lost. Files in use are refused regardless.
     pub force: bool,
-    /// Whether the store is not complete until its first opening, which fills it, says so.
+    /// Whether the store stays incomplete until its first opening, which fills it, completes it.
     pub is_to_be_filled: bool,
-    /// Number of the store, and of the state in which it is made, which no other should have; drawn by the system if there is
-    /// none.
+    /// Number of the store, and of its first opening. Both must be unique; the system's random numbers if `None`.
     pub number: Option<u64>,
 }
 
 /// Makes a store for a device.
 ///
 /// # Errors
-/// A store or anything else is there, a device that cannot be, files that cannot be made, or too little room.
+/// Existing data, an invalid device, files that cannot be made, or too little space.
 pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -> Result<(), StoreError> {
     let resolved = device.resolve()?;
-    // What the scheme has to say against the device it says before there are any files.
+    // A scheme that cannot run on the device is refused before any file exists.
     resolved.build::<FileMedia>()?;
     if resolved.shape.logical_sectors >= SECTORS_MAX {
         return Err(unsuitable(
@@ -80,7 +80,7 @@ pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -
     superblock.is_complete = !options.is_to_be_filled;
     superblock.contents = Some(contents);
     superblock::take_room(superblock_file.as_ref()).in_file(SUPERBLOCK)?;
-    // Both copies, so that one that is damaged is not the only one.
+    // Both copies are written, so that damage to one leaves the other.
     for generation in [1, 2] {
         superblock.generation = generation;
         superblock.write(superblock_file.as_ref()).in_file(SUPERBLOCK)?;
@@ -92,10 +92,10 @@ fn unsuitable(file: &str, what: impl Into<String>) -> StoreError {
     StoreError::Unsuitable { file: file.into(), what: what.into() }
 }
 
-/// A number that nobody can guess.
+/// An unpredictable random number.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides none.
 pub fn random_number() -> Result<u64, StoreError> {
     let mut bytes = [0; 8];
     let drawn = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -103,7 +103,7 @@ pub fn random_number() -> Result<u64, StoreError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Names of the files.
+/// Names of the store's files.
 fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, StoreError> {
     for (name, file) in &options.regions {
         if !resolved.device.regions.iter().any(|region| region.name == *name) {
@@ -127,17 +127,18 @@ fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, St
     })
 }
 
-/// A file that a store will have.
+/// A planned file of the store.
 struct Planned {
     name: String,
-    /// What it is, but for superblock and checkpoints, which have no label.
+    /// Role of the file; `None` for the superblock, the checkpoints and the map, which have no label.
     part: Option<FileRole>,
-    /// Bytes that it takes when all of the store is in use, and whether it takes them at once in any case.
+    /// Bytes that the file takes when the whole store is in use, and whether they are allocated at once even in a
+    /// sparse store.
     bytes: u64,
     is_kept_ready: bool,
 }
 
-/// Every file of a store, the superblock first.
+/// All files of a store, the superblock first.
 fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreError> {
     let sectors = resolved.shape.logical_sectors;
     let ready = |name: &str, part, bytes| Planned { name: name.into(), part, bytes, is_kept_ready: true };
@@ -157,14 +158,14 @@ fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreE
     Ok(planned)
 }
 
-/// Where a store is to be: its files, and those that are there, each taken alone.
+/// The location of a new store: its planned files and those of them that exist, each locked.
 struct Site {
     planned: Vec<Planned>,
     existing: Vec<(String, Box<dyn Backing>)>,
 }
 
 impl Site {
-    /// Looks at everything that is there, and changes nothing.
+    /// Examines every existing file without changing any.
     fn examine(
         storage: &dyn Storage,
         resolved: &Resolved,
@@ -216,7 +217,7 @@ impl Site {
         Ok(site)
     }
 
-    /// The file of that name, empty: the one that is there, or a new one.
+    /// Returns the file `name`, empty: the existing one or a new one.
     fn take(&mut self, storage: &dyn Storage, name: &str) -> Result<Box<dyn Backing>, StoreError> {
         match self.existing.iter().position(|(existing, _)| existing == name) {
             Some(at) => {
@@ -232,7 +233,7 @@ impl Site {
         }
     }
 
-    /// Makes all files but the superblock.
+    /// Makes all files except the superblock.
     fn make(&mut self, storage: &dyn Storage, store: u64, opening: u64) -> Result<(), StoreError> {
         for Planned { name, part, bytes, is_kept_ready } in std::mem::take(&mut self.planned).into_iter().skip(1) {
             let file = self.take(storage, &name)?;
@@ -248,8 +249,8 @@ impl Site {
     }
 }
 
-/// A store that was never completed may be made again; anything else stays. Returns the number of one that was not completed,
-/// if it had come so far that there may be more of it.
+/// Examines an existing superblock. An unfinished store may be made again; any other store is refused. Returns the
+/// number of an unfinished store if its creation came far enough to leave other files.
 fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, StoreError> {
     match Superblock::read(file) {
         Err(StoreError::Unfinished) => {
@@ -262,13 +263,14 @@ fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, St
         }
         Err(error @ StoreError::Io { .. }) => Err(error),
         _ if force => Ok(None),
-        // Who made it may have been killed before it was durable: what is said to be there has to stay.
+        // Its creator may have been killed before the superblock was durable. It is reported as existing, so it must be
+        // durable first.
         Ok(_) => file.sync().in_file(SUPERBLOCK).and(Err(StoreError::Exists)),
         Err(_) => Err(StoreError::Exists),
     }
 }
 
-/// Whether a file that was given was already a part of a store that was cut short.
+/// Whether a file that the user named is already part of the unfinished store `store`.
 fn is_labelled(file: &dyn Backing, name: &str, part: Option<FileRole>, store: u64) -> Result<bool, StoreError> {
     let Some(part) = part else { return Ok(false) };
     let label = Label::read(file, part.label_at()).in_file(name)?;
@@ -282,7 +284,7 @@ fn refuse_occupied(file: &dyn Backing, name: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Holds what the files of the store's directory will take against what is free.
+/// Checks that the files in the store's directory fit into the free space.
 fn check_room(
     storage: &dyn Storage,
     planned: &[Planned],

@@ -126,7 +126,7 @@ impl Store {
         closed
     }
 
-    /// The host is idle: background work of about so many page copies may be done. Returns whether any was.
+    /// The host is idle: does background work of up to about `pages` page copies. Returns whether there was any.
     ///
     /// # Errors
     /// A file failed.

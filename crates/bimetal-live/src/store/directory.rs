@@ -1,4 +1,4 @@
-//! A directory of files, and block devices beside it.
+//! The usual storage of a store: a directory of files, and block devices outside it.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom};
@@ -11,32 +11,32 @@ use rustix::io::Errno;
 use super::backing::{Access, Backing, Identity, Storage, collect, is_full, read_bounced};
 use super::existing::{self, END_BYTES};
 
-/// What nobody but the user may do with a file of a store, or look into its directory.
+/// Permissions of a store's files and of its directory: access for the owner only.
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// A directory that holds a store. A name that is an absolute path is that file or block device.
+/// The directory of a store. A name that is an absolute path stands for that file or block device.
 #[derive(Clone, Debug)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// A directory that is there.
+    /// A directory that exists.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Makes the directory if it is not there, for this user alone.
+    /// Makes the directory with access for the owner only, unless it exists.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be made.
     pub fn make(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
         match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
-            // Whatever the umask.
+            // Regardless of the umask.
             Ok(()) => fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
             Err(error) => return Err(error),
@@ -50,14 +50,14 @@ impl Storage for Directory {
         let path = self.path.join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(access != Access::Read);
-        // Should it become a FIFO meanwhile, nobody is waited for.
+        // If the path becomes a FIFO in the meantime, the open does not block.
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         if access == Access::Create {
             options.create_new(true).mode(FILE_MODE);
         } else {
             let found = fs::metadata(&path)?;
             existing::check_kind(&found)?;
-            // No file system can be mounted on it then, nor is one.
+            // `O_EXCL` on a block device: it is not mounted, and cannot be while it is open.
             flags.set(OFlags::EXCL, found.file_type().is_block_device() && access == Access::Write);
         }
         flags.set(OFlags::DIRECT, direct);
@@ -66,14 +66,14 @@ impl Storage for Directory {
         let found = file.metadata()?;
         existing::check_kind(&found)?;
         if access == Access::Create {
-            // Whatever the umask.
+            // Regardless of the umask.
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
         Ok(Box::new(OpenFile { file, is_fixed: found.file_type().is_block_device(), is_direct: direct }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
-        // A link that leads nowhere is there.
+        // A dangling symbolic link counts as existing.
         match fs::symlink_metadata(self.path.join(name)) {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
@@ -91,7 +91,7 @@ impl Storage for Directory {
     }
 }
 
-/// Says who uses a block device that cannot be taken.
+/// Names the user of a block device that cannot be opened exclusively.
 fn busy(error: io::Error, path: &Path) -> io::Error {
     if error.kind() != ErrorKind::ResourceBusy {
         return error;
@@ -100,7 +100,7 @@ fn busy(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(ErrorKind::ResourceBusy, user.unwrap_or_else(|| "another program has it open".into()))
 }
 
-/// An open file, such as one that an image is rescued to.
+/// An open file as a backing, such as the output of a rescue.
 pub fn image(file: File) -> Box<dyn Backing> {
     Box::new(OpenFile { file, is_fixed: false, is_direct: false })
 }
@@ -112,11 +112,11 @@ struct OpenFile {
     is_direct: bool,
 }
 
-/// Places that are read or written by one call: the system takes no more.
+/// Maximum buffers of one `preadv` or `pwritev` call: the system's limit.
 const PLACES_MAX: usize = 1024;
 
 impl OpenFile {
-    /// Reads into places that need no alignment, until they are filled or the file ends.
+    /// Reads into unaligned buffers until they are full or the file ends; the rest is zeros.
     fn scatter(&self, mut offset: u64, mut out: &mut [IoSliceMut<'_>]) -> io::Result<()> {
         while !out.is_empty() {
             let most = out.len().min(PLACES_MAX);
@@ -136,7 +136,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Writes from places that need no alignment.
+    /// Writes from unaligned buffers.
     fn gather(&self, mut offset: u64, data: &[IoSlice<'_>]) -> io::Result<()> {
         for places in data.chunks(PLACES_MAX) {
             let written = loop {
@@ -145,7 +145,7 @@ impl OpenFile {
                     written => break written?,
                 }
             };
-            // What is left of a write that a full file system or a signal cut short is written place by place.
+            // The rest of a write that a full file system or a signal cut short is written buffer by buffer.
             let mut done = written;
             for place in places {
                 let now = done.min(place.len());
@@ -161,7 +161,7 @@ impl OpenFile {
         loop {
             match rustix::fs::fallocate(&self.file, flags, offset, bytes) {
                 Err(Errno::INTR) => {}
-                // A file system that cannot do it keeps what is there, or takes room when it is written to.
+                // A file system without `fallocate` keeps the bytes, or allocates when it is written.
                 Err(Errno::OPNOTSUPP) | Ok(()) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -199,7 +199,8 @@ impl Backing for OpenFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // What a sync had no room for may be gone: that it fails is not a lack of room any more.
+        // Data that a failed sync could not place may be lost: the failure is then an I/O error, not a lack of space
+        // that passes.
         self.file.sync_data().map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
@@ -257,10 +258,10 @@ impl Backing for OpenFile {
         if let Some(user) = existing::user(&found) {
             return Err(io::Error::new(ErrorKind::ResourceBusy, user));
         }
-        // QEMU and others lock ranges of their images, not the whole.
+        // QEMU and others lock byte ranges of their images, not the whole file.
         match fcntl_lock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::AGAIN | Errno::ACCESS) => Err(ErrorKind::WouldBlock.into()),
-            // A file system without such locks has nobody who holds one.
+            // A file system without such locks has no holders of them.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Why a store cannot be made, opened or checked: what, where, and what to do.
+//! Errors of making, opening and checking a store: each says what is wrong, where, and what to do.
 
 use std::io::{self, ErrorKind};
 
@@ -14,37 +14,37 @@ pub enum StoreError {
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is one already.
+    /// The directory already holds a store.
     #[error("there is a store already; open it, or add `--force` if it may be lost")]
     Exists,
-    /// There is none.
+    /// The directory holds no store.
     #[error("there is no store; make one with `bimetal create`")]
     Missing,
-    /// It was never completed.
+    /// The creation of the store was cut short.
     #[error("the store was not made to the end; make it again")]
     Unfinished,
-    /// Another process has it open.
+    /// Another process has the store open.
     #[error("the store is in use by another process; stop that first")]
     InUse,
-    /// Somebody uses a file or block device.
+    /// Another program uses a file or block device.
     #[error("`{file}` is in use: {user}")]
     FileInUse {
         /// The file.
         file: String,
-        /// Who.
+        /// The user: a mount point, a process.
         user: String,
     },
-    /// A file or block device that should become part of a store holds something.
+    /// A file or block device for a new store already holds data.
     #[error(
         "`{file}` holds {occupant}, which would be overwritten; choose another one, or add `--force` if it may be lost"
     )]
     Occupied {
         /// The file.
         file: String,
-        /// What it holds.
+        /// The contents that were recognised.
         occupant: String,
     },
     /// A file is a part of another store, or of this one at another time.
@@ -52,10 +52,10 @@ pub enum StoreError {
     Foreign {
         /// The file.
         file: String,
-        /// Whose it is and what to do.
+        /// The store it belongs to, and what to do.
         what: String,
     },
-    /// The superblock is a copy, and files outside its directory may be those of the original.
+    /// The superblock is a copy, and files outside its directory may belong to the original.
     #[error(
         "the store was copied or moved to another file system, and `{file}` outside its directory may belong to the \
          original; if the original is gone, open this one with `--moved`"
@@ -64,21 +64,21 @@ pub enum StoreError {
         /// The first file outside.
         file: String,
     },
-    /// Too little room for it.
+    /// Too little free space.
     #[error(
         "the store takes {needed} bytes{} and {free} are free; make room{}",
         if *sparse { " for its journal and its checkpoints" } else { "" },
         if *sparse { "" } else { ", or ask for a sparse store" }
     )]
     NoSpace {
-        /// Bytes that it takes when all of it is in use.
+        /// Bytes that the store takes when all of it is in use.
         needed: u64,
         /// Bytes that are free.
         free: u64,
-        /// Whether only what every store takes at once is counted.
+        /// Whether `needed` counts only the space that a sparse store takes at once.
         sparse: bool,
     },
-    /// A block device or file that does not suit.
+    /// A block device or file that cannot be used.
     #[error("`{file}`: {what}")]
     Unsuitable {
         /// The file.
@@ -86,17 +86,17 @@ pub enum StoreError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// Made by a program whose stores look otherwise.
+    /// A store of a format that this program does not read.
     #[error(
         "the store has format {found} and this program knows format {known}; copy its data with the program that made it"
     )]
     Format {
-        /// The format that it has.
+        /// The format of the store.
         found: u32,
-        /// The only one that can be opened.
+        /// The format of this program.
         known: u32,
     },
-    /// Its scheme does other things today.
+    /// The behaviour of the scheme has changed since the store was made.
     #[error(
         "the store was made for version {found} of scheme `{scheme}` and this program has version {known}; copy it to a new \
          store with `bimetal copy`"
@@ -104,32 +104,32 @@ pub enum StoreError {
     SchemeVersion {
         /// The scheme.
         scheme: String,
-        /// The version it was made for.
+        /// The version that the store was made for.
         found: u32,
         /// The version of this program.
         known: u32,
     },
-    /// It cannot be read without its scheme.
+    /// A store without a map, which cannot be read without its scheme.
     #[error(
         "the store has no map of its data: {what}; start and stop it with the program that made it, or rescue the data with \
          `bimetal check --rescue`"
     )]
     NoMap {
-        /// Why not.
+        /// Why there is no map.
         what: String,
     },
-    /// It can be read neither by its scheme nor without it.
+    /// A store that can be read neither by its scheme nor by its map.
     #[error(
         "{refusal}; it cannot be read without its scheme either, as {what}: start and stop it with the program that made it and \
          copy it then, or rescue the newest version of every sector with `bimetal check --rescue`"
     )]
     Uncopied {
-        /// Why not by its scheme.
+        /// Why the scheme cannot read it.
         refusal: String,
-        /// Why not by its map.
+        /// Why the map cannot be used.
         what: String,
     },
-    /// Its own records are damaged.
+    /// The store's metadata are damaged.
     #[error("`{file}`: {what}; rescue the data with `bimetal check --rescue`")]
     Damaged {
         /// The file.
@@ -145,16 +145,16 @@ pub enum StoreError {
         /// What is wrong.
         source: JournalError,
     },
-    /// What its files say is sound for all that is checked, and impossible.
+    /// Metadata pass every checksum and check, and yet contradict each other.
     #[error("the store contradicts itself: {what}; rescue the data with `bimetal check --rescue`")]
     Contradiction {
-        /// What was come upon.
+        /// The contradiction.
         what: String,
     },
-    /// The device cannot be.
+    /// The device description is invalid.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The scheme cannot run on it.
+    /// The scheme cannot run on the device.
     #[error(transparent)]
     Scheme(#[from] BuildError),
 }
@@ -165,22 +165,22 @@ pub enum JournalError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// A batch that was durable is no longer whole.
+    /// A batch that was durable is damaged.
     #[error("batch {batch} at byte {offset} is damaged, and it was durable once")]
     Damaged {
-        /// The batch.
+        /// Number of the batch.
         batch: u64,
-        /// Where it should be.
+        /// Byte offset at which it should be.
         offset: u64,
     },
 }
 
-/// Names the file of an error.
+/// Adds the file's name to an error.
 pub trait InFile<T> {
-    /// The error with the file's name.
+    /// The result, its error with the file's name.
     ///
     /// # Errors
-    /// As before.
+    /// The original error.
     fn in_file(self, file: &str) -> Result<T, StoreError>;
 }
 

@@ -54,7 +54,7 @@ impl Event {
         put_u32(bytes, 12, kind);
     }
 
-    /// Reads it; `None` if that is none of a device of so many sectors.
+    /// Reads it; `None` if it is no event of a device of `device_sectors` sectors.
     pub fn decode(bytes: &[u8], device_sectors: u64) -> Option<Self> {
         let (sector, count) = (u64_at(bytes, 0), u32_at(bytes, 8));
         let op = match u32_at(bytes, 12) {

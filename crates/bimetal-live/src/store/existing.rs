@@ -1,7 +1,7 @@
-//! What a file or block device holds already, and who uses it: looked at before it becomes part of a store.
+//! Earlier contents and current users of a file or block device, examined before it becomes part of a store.
 //!
-//! File systems, partition tables, swap, RAID and LVM members are recognised by `blkid`, the command of libblkid. Without
-//! that command a device that is not blank is still refused; it is only not said what is on it.
+//! `blkid`, the command of libblkid, recognises file systems, partition tables, swap, RAID and LVM members. Without
+//! that command a device that is not blank is still refused, but the error does not say what it holds.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -18,14 +18,14 @@ use rustix::io::Errno;
 use super::label::Label;
 use super::superblock::Superblock;
 
-/// Bytes at both ends of a block device where what identifies its contents lies: signatures of file systems, partition tables
-/// and their copies, RAID superblocks.
+/// Bytes at both ends of a block device that hold the signatures of its contents: file systems, partition tables and
+/// their copies, RAID superblocks.
 pub const END_BYTES: u64 = 1 << 20;
 
-/// What a file holds; nothing if it is empty or one hole.
+/// Contents of a file in words; `None` if it is empty or one hole.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn occupant(file: &File, length: u64, is_block_device: bool) -> io::Result<Option<String>> {
     let is_blank = if is_block_device { has_blank_ends(file, length)? } else { is_hole(file, length)? };
     if is_blank {
@@ -43,13 +43,13 @@ pub fn occupant(file: &File, length: u64, is_block_device: bool) -> io::Result<O
     Ok(Some(signature(file).unwrap_or_else(|| if is_block_device { "data".into() } else { format!("{length} bytes") })))
 }
 
-/// Whether nothing was ever written to a file, however long it is.
+/// Whether a file was never written: its whole length is a hole.
 fn is_hole(file: &File, length: u64) -> io::Result<bool> {
     if length == 0 {
         return Ok(true);
     }
     match seek(file, SeekFrom::Data(0)) {
-        // There are no data behind byte 0.
+        // There are no data at or after byte 0.
         Err(Errno::NXIO) => Ok(true),
         Ok(_) => Ok(false),
         Err(error) => Err(error.into()),
@@ -68,14 +68,14 @@ fn has_blank_ends(file: &File, length: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What `blkid` recognises, in words.
+/// Contents that `blkid` recognises, in words.
 fn signature(file: &File) -> Option<String> {
-    // The very file that is open here, whatever has become of its path.
+    // Names the open file itself, even if its path now leads to another file.
     let opened = format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd());
     let run = |program: &str| {
         Command::new(program).args(["-p", "-o", "export", &opened]).stdin(Stdio::null()).stderr(Stdio::null()).output()
     };
-    // Users other than root often do not have it on their path.
+    // Users other than root often lack `/usr/sbin` and `/sbin` on their path.
     let output = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"].into_iter().find_map(|program| run(program).ok())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -88,7 +88,7 @@ fn signature(file: &File) -> Option<String> {
     }
 }
 
-/// Who uses a file or block device, as far as that can be found out.
+/// The user of a file or block device, if it can be determined.
 pub fn user(file: &Metadata) -> Option<String> {
     if !file.file_type().is_block_device() {
         return loop_device(file).map(|device| format!("it is attached to `{}`", device.display()));
@@ -98,7 +98,7 @@ pub fn user(file: &Metadata) -> Option<String> {
     for mount in mounts.lines() {
         let fields: Vec<&str> = mount.split(' ').collect();
         let (number, point) = (fields.get(2)?, fields.get(4)?);
-        // A file system over several devices has a number of its own, and one of its devices as its source.
+        // A file system over several devices has its own device number, and one of its devices as its source.
         let source = fields.iter().skip_while(|&&field| field != "-").nth(2);
         let source = source.and_then(|source| fs::metadata(unescaped(source)).ok());
         let source = source.filter(|source| source.file_type().is_block_device()).map(|source| numbered(source.rdev()));
@@ -132,7 +132,7 @@ fn with_partitions(device: u64) -> Vec<String> {
     devices
 }
 
-/// The loop device that a file is attached to.
+/// The loop device to which a file is attached.
 fn loop_device(file: &Metadata) -> Option<PathBuf> {
     for entry in fs::read_dir("/sys/block").ok()?.flatten() {
         let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
@@ -144,7 +144,7 @@ fn loop_device(file: &Metadata) -> Option<PathBuf> {
     None
 }
 
-/// A path as the kernel lists it: blanks and backslashes are octal numbers.
+/// Decodes a path as the kernel lists it, with blanks and backslashes as octal numbers.
 fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -164,10 +164,11 @@ fn unescaped(text: &str) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Refuses what is neither a file nor a block device: a store reads and writes at offsets, and must not wait for a writer.
+/// Refuses anything but regular files and block devices: a store reads and writes at offsets, and must not block on a
+/// FIFO.
 ///
 /// # Errors
-/// It is something else, which is named.
+/// The file has another kind, which the error names.
 pub fn check_kind(file: &Metadata) -> io::Result<()> {
     let kind = file.file_type();
     let what = if kind.is_file() || kind.is_block_device() {

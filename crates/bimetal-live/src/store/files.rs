@@ -1,7 +1,7 @@
-//! The files of an open store: each is opened once, locked, and stays open as long as the store is.
+//! The files of an open store. Each is opened once, locked, and stays open as long as the store.
 //!
-//! Nothing is opened by its name again, so that it does not matter to an open store what its directory is called by now, how
-//! many other files the process may open, or what else has got one of its names.
+//! No file is opened by its name again. So an open store does not depend on renames of its directory, on the process's
+//! limit of open files, or on new files with the same names.
 
 use super::backing::{Access, Backing, File, Storage};
 use super::error::{InFile, StoreError};
@@ -12,21 +12,21 @@ use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme;
 
-/// How a store is opened.
+/// Options of opening a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// The files stay as they are.
+    /// The files are not changed.
     pub read_only: bool,
-    /// Pages and the home disk go past the page cache.
+    /// Regions and the home disk bypass the page cache.
     pub direct: bool,
-    /// The store's directory was moved to another file system, or put back from a backup, and its files outside go with it:
-    /// there is no original of it any more.
+    /// The store's directory was moved to another file system or restored from a backup, and its files outside belong
+    /// to it: the original no longer exists.
     pub moved: bool,
-    /// The store is not complete: it is opened to be filled.
+    /// The store is incomplete and is opened to be filled.
     pub is_being_filled: bool,
-    /// Number of this opening, which no other should have; drawn by the system if there is none.
+    /// Number of this opening, which must be unique; the system's random numbers if `None`.
     pub opening: Option<u64>,
-    /// When it commits, and the like.
+    /// Thresholds of commits and checkpoints.
     pub limits: Limits,
 }
 
@@ -37,27 +37,27 @@ struct Labelled {
     file: File,
 }
 
-/// The files.
+/// The open files of a store.
 pub struct Files {
-    /// The superblock, with the seal of the journal.
+    /// The superblock, with the seal of the journal behind it.
     pub superblock: File,
-    /// Both checkpoints.
+    /// The two checkpoints.
     pub checkpoints: [File; 2],
-    /// Regions in their order, the home disk and its checksums if there is one, the journal.
+    /// The regions in order, the home disk and its checksums if there is one, the journal.
     labelled: Vec<Labelled>,
     regions: usize,
-    /// The map, unless it is missing and there was no room for it.
+    /// The map; `None` if it is read-only, or if the file was missing and could not be made.
     pub map: Option<File>,
 }
 
-/// What the superblock says, and the device that it describes.
+/// The superblock, its contents, and the device that they describe.
 pub type Described = (Superblock, Contents, Resolved);
 
 impl Files {
-    /// Opens all files of a store, each for itself or, to be read, beside other readers.
+    /// Opens and locks all files of a store: exclusively, or shared if `read_only`.
     ///
     /// # Errors
-    /// There is no store, somebody has a file of it, or a file is none of this store.
+    /// There is no store, another process has a file of it, or a file does not belong to this store.
     pub fn open(storage: &dyn Storage, options: &OpenOptions) -> Result<(Self, Described), StoreError> {
         let OpenOptions { read_only, direct, moved, .. } = *options;
         let access = if read_only { Access::Read } else { Access::Write };
@@ -117,7 +117,7 @@ impl Files {
     /// Writes the number of an opening to all labels, durably.
     ///
     /// # Errors
-    /// It may not be durable.
+    /// The write or the sync failed; the labels may not be durable.
     pub fn label(&self, store: u64, opening: u64) -> Result<(), StoreError> {
         for Labelled { name, part, file } in &self.labelled {
             Label { store, opening, part: *part }.write(file.as_ref()).in_file(name)?;
@@ -126,7 +126,7 @@ impl Files {
     }
 }
 
-/// The file of the map, which stores of before have not.
+/// Opens the map's file, or makes it: stores of earlier versions have none.
 fn open_map(storage: &dyn Storage) -> Result<Option<File>, StoreError> {
     let access = if storage.exists(MAP).in_file(MAP)? { Access::Write } else { Access::Create };
     let file = match storage.open(MAP, access, false) {
@@ -146,7 +146,7 @@ fn check_version(superblock: &Superblock, contents: &Contents) -> Result<(), Sto
     if found == known { Ok(()) } else { Err(StoreError::SchemeVersion { scheme: scheme.clone(), found, known }) }
 }
 
-/// A copy of a superblock must not lead to files of the original: what it says of them is as old as the copy.
+/// Refuses a copied superblock whose files outside are the original's: its state is as old as the copy.
 fn check_home(file: &dyn Backing, superblock: &Superblock, contents: &Contents, moved: bool) -> Result<(), StoreError> {
     let here = home(file)?;
     match contents.outside().next() {
@@ -155,18 +155,18 @@ fn check_home(file: &dyn Backing, superblock: &Superblock, contents: &Contents, 
     }
 }
 
-/// Which file a superblock is, as a superblock says it.
+/// Identity of the superblock's file, as the superblock stores it in `home`; 0 if there is none.
 ///
 /// # Errors
-/// It cannot be found out.
+/// The file's identity cannot be read.
 pub fn home(superblock: &dyn Backing) -> Result<u64, StoreError> {
     Ok(superblock.identity().in_file(SUPERBLOCK)?.map_or(0, |identity| identity.lasting()))
 }
 
-/// Names of the files with labels, in the order of [`Files`], and what each is.
+/// Names and roles of the labelled files, in the order of [`Files`].
 ///
 /// # Errors
-/// The superblock names other files than such a device has.
+/// The superblock names other files than the device needs.
 pub fn parts(contents: &Contents, resolved: &Resolved) -> Result<Vec<(String, FileRole)>, StoreError> {
     if contents.regions.len() != resolved.regions.len() || contents.disk.is_none() != resolved.volumes.is_empty() {
         let what = "it does not name the files that the device has".into();
@@ -183,7 +183,7 @@ pub fn parts(contents: &Contents, resolved: &Resolved) -> Result<Vec<(String, Fi
     Ok(parts)
 }
 
-/// Whether a file is that part of the store, as of its latest opening.
+/// Checks that a file is the expected part of the store, as of its latest opening.
 fn check_label(file: &dyn Backing, name: &str, part: FileRole, superblock: &Superblock) -> Result<(), StoreError> {
     let foreign = |what: String| StoreError::Foreign { file: name.into(), what };
     let Some(label) = Label::read(file, part.label_at()).in_file(name)? else {

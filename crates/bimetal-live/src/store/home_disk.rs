@@ -283,7 +283,7 @@ impl HomeDisk {
         leaving
     }
 
-    /// Whether the index of a batch can be that of a disk of so many sectors: what is read from a file may be anything.
+    /// Whether the index of a batch is valid for a disk of `sectors` sectors: a file may hold anything.
     pub fn can_be(index: &[u8], sectors: u64) -> bool {
         index.chunks_exact(INDEX_BYTES).all(|entry| numbered(entry, 0).0 < sectors)
     }

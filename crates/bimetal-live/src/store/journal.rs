@@ -114,7 +114,7 @@ impl Journal {
         self.offset <= self.start && self.used > 0
     }
 
-    /// Where a batch of so many bytes goes.
+    /// Where a batch of `batch_bytes` bytes goes.
     fn place(&self, batch_bytes: u64) -> u64 {
         let is_wrapped = self.is_wrapped();
         let limit = if is_wrapped { self.start } else { self.room_end };
@@ -129,13 +129,13 @@ impl Journal {
         }
     }
 
-    /// Whether there is no room for a batch of so many bytes.
+    /// Whether there is no room for a batch of `batch_bytes` bytes.
     #[inline]
     pub fn lacks_room(&self, batch_bytes: u64) -> bool {
         self.place(batch_bytes) + batch_bytes > self.room_end
     }
 
-    /// Takes room for a batch of so many bytes.
+    /// Takes room for a batch of `batch_bytes` bytes.
     ///
     /// # Errors
     /// There is too little.
@@ -282,7 +282,7 @@ impl Journal {
         if is_damaged { Err(JournalError::Damaged { batch: self.next, offset: self.offset }) } else { Ok(None) }
     }
 
-    /// Where it begins once a checkpoint holds its first `bytes` bytes, up to `end`. If that is all of it, it begins in the file anew.
+    /// Where it begins once a checkpoint holds its first `bytes` bytes, up to `end`. If that is all of it, it begins again at the start of the file.
     pub fn start_after(&self, end: Start, bytes: u64) -> Start {
         if self.used == bytes { Start::of_file(self.next) } else { end }
     }

@@ -1,7 +1,8 @@
-//! Labels: which part of which store a file is, and since which opening.
+//! Labels: the store, the part and the opening that a file belongs to.
 //!
-//! Every file of a store but the superblock and the checkpoints, which the superblock names by their checksums, has a label
-//! of 4,096 bytes: behind the last sector of the home disk, at the beginning of the others.
+//! Every file of a store has a label of 4,096 bytes, except the superblock, the checkpoints, which the superblock
+//! identifies by their checksums, and the map. The label is behind the last sector of the home disk, and at the
+//! beginning of the other files.
 //!
 //! ```text
 //! 0    u32   CRC-32C of bytes 4 to 64
@@ -18,9 +19,9 @@
 //! 56         zeros
 //! ```
 //!
-//! Each opening of a store to be written draws a number at random and writes it to the superblock and to all labels. So two
-//! copies of a store are two stores as soon as one of them was opened: no part of one is taken for a part of the other,
-//! and a part that was put back from a backup is known to be old.
+//! Each opening of a store for writing draws a random number and writes it to the superblock and to all labels. So two
+//! copies of a store are different stores as soon as one of them was opened: no file of one is mistaken for a file of
+//! the other, and a file that was restored from a backup is recognised as old.
 
 use std::fmt;
 use std::io;
@@ -35,7 +36,7 @@ use super::frame::Layout;
 const MAGIC: u32 = u32::from_le_bytes(*b"BMLB");
 const SUMMED: std::ops::Range<usize> = 4..64;
 
-/// What a file is to its store.
+/// Role of a file in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
     /// A region of flash.
@@ -46,12 +47,12 @@ pub enum FileRole {
         page_bytes: u32,
         /// Pages of a block.
         pages_per_block: u32,
-        /// Blocks.
+        /// Number of blocks.
         blocks: u32,
     },
     /// The home disk.
     Disk {
-        /// Its sectors.
+        /// Sectors of the disk.
         sectors: u64,
     },
     /// The checksums of the home disk.
@@ -67,7 +68,7 @@ impl FileRole {
         Self::Region { region, page_bytes, pages_per_block, blocks }
     }
 
-    /// Where the label is in the file.
+    /// Byte offset of the label in the file.
     pub fn label_at(&self) -> u64 {
         match self {
             Self::Disk { sectors } => sectors * super::frame::SECTOR as u64,
@@ -94,7 +95,7 @@ pub struct Label {
     pub store: u64,
     /// Number of the opening.
     pub opening: u64,
-    /// What the file is.
+    /// Role of the file.
     pub part: FileRole,
 }
 
@@ -102,7 +103,7 @@ impl Label {
     /// Bytes of a label.
     pub const BYTES: usize = 4096;
 
-    /// Its bytes, aligned for direct access.
+    /// The encoded label, aligned for direct I/O.
     pub fn encode(&self) -> Buffer {
         let mut buffer = Buffer::new(Self::BYTES);
         let bytes = buffer.bytes_mut();
@@ -132,7 +133,7 @@ impl Label {
         buffer
     }
 
-    /// Reads it, if that is one.
+    /// Decodes a label; `None` if the bytes are not a valid one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         if u32_at(bytes, 4) != MAGIC || u32_at(bytes, 0) != crc32c(&bytes[SUMMED]) {
             return None;
@@ -155,7 +156,7 @@ impl Label {
         Some(Self { store: u64_at(bytes, 8), opening: u64_at(bytes, 16), part })
     }
 
-    /// Reads the label that is there in a file, if there is one.
+    /// Reads the label at byte `at` of a file; `None` if there is no valid one.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -165,10 +166,10 @@ impl Label {
         Ok(Self::decode(label.bytes()))
     }
 
-    /// Writes it to its place in a file and makes it durable.
+    /// Writes the label to its place in a file and syncs the file.
     ///
     /// # Errors
-    /// It may not be durable.
+    /// The write or the sync failed; the label may not be durable.
     pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
         file.write_at(self.part.label_at(), self.encode().bytes())?;
         file.sync()

@@ -5,7 +5,7 @@
 //!
 //! What the verbs cannot say is latched. A file that cannot be read or written is a *failure*: from then on nothing is
 //! written any more, and what a scheme still programs is held in memory, so that all that was read before can still be
-//! read. A page for which the file system has no room is held in memory, too, until there is some. A page that is damaged is a *media error*: its sectors are marked as lost, whereto they go, and a host that asks
+//! read. A page for which the file system has no room is held in memory, too, until there is some. A page that is damaged is a *media error*: the loss mark travels with the data, and a host that asks
 //! for one of them is told.
 
 mod frames;
@@ -118,7 +118,7 @@ pub struct FileMedia {
 }
 
 impl FileMedia {
-    /// Erased regions and a disk never written, for a host that sees so many sectors. Events are replayed until
+    /// Erased regions and a disk never written, for a host that sees `sectors` sectors. Events are replayed until
     /// [`FileMedia::set_io`].
     pub fn new(sim: SimMedia, regions: Vec<Region>, disk: Option<HomeDisk>, sectors: u64, seed: u32) -> Self {
         let stride = regions.iter().map(|region| region.layout.stride()).max().unwrap_or(0);

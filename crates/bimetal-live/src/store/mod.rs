@@ -1,27 +1,28 @@
-//! The store: a device that survives a power cut at any moment.
+//! The store: a block device in files whose data survive a power cut at any moment.
 //!
-//! A scheme is a deterministic function of what the host asks of it. So its state is never written down as it changes:
-//! the store keeps a checkpoint of it now and then, and a journal of what was asked since. Recovery replays the journal
-//! through the same scheme. What the pages hold is in the files already, as blocks that were erased since the last commit
-//! keep their places until the next.
+//! A scheme is a deterministic function of the requests that it serves. So its state is not written at every change:
+//! the store writes a checkpoint of the state now and then, and a journal of the requests since that checkpoint.
+//! Recovery replays the journal through the same scheme. The page data are already in the region files, because the
+//! slots of blocks that were erased since the last commit are not reused before the next commit.
 //!
-//! Layers, the lowest first: a module imports only from rows above its own, and in its row from what stands before it.
+//! Layers, lowest first. A module imports only from rows above its own and, within its row, from modules listed before
+//! it.
 //!
-//! | what | module |
+//! | layer | modules |
 //! |---|---|
-//! | numbers, names, why not | `bytes`, `crc32c`, `sector_table`, `times`, `names`, `error` |
-//! | what it is kept in | `backing`, `syncs`; `crash_backing` is one for tests |
-//! | the forms of things | `event`, `frame`, `arena`, `label`, `write_buffer`; `limits`: how large they become; `state`, `bitmap`, `slots` |
-//! | whose files they are | `superblock`, `files`; `existing`: what was there before; `directory`, the usual backing |
+//! | numbers, names, errors | `bytes`, `crc32c`, `sector_table`, `times`, `names`, `error` |
+//! | files and their syncs | `backing`, `syncs`; `crash_backing` is a backing for tests |
+//! | formats, tables | `event`, `frame`, `arena`, `label`, `write_buffer`, `limits`; `state`, `bitmap`, `slots` |
+//! | files of a store | `superblock`, `files`; `existing`: earlier contents of a file; `directory`, the usual backing |
 //! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `places`, `media` |
-//! | what survives | `batch`, `record`, `journal` |
-//! | order of things | `engine`, `checkpoint`, `commit`, `upkeep` |
+//! | journal | `batch`, `record`, `journal` |
+//! | ordering of events, commits and checkpoints | `engine`, `checkpoint`, `commit`, `upkeep` |
 //! | reading without the scheme | `extract`, `map`, `scheme_entry` |
 //! | a store | `create`, `open`, `waiters`, `device` |
-//! | copies, and when things went wrong | `copy`, `check`, `rescue`, `dump` |
-//! | crashes on purpose | `soak` |
+//! | copies, growth, checks and rescue | `copy`, `replace`, `check`, `rescue`, `dump` |
+//! | crash tests | `soak` |
 //!
-//! `docs/design/store-format.md` has the format byte by byte, and what each moment of a crash leaves.
+//! `docs/design/store-format.md` specifies the format byte by byte, and the state that a crash leaves at each moment.
 
 mod arena;
 pub mod backing;
@@ -58,6 +59,7 @@ mod places;
 mod reading;
 mod record;
 mod region;
+pub mod replace;
 mod rescue;
 mod scheme_entry;
 mod sector_table;
@@ -90,5 +92,5 @@ pub use map::Mapped;
 pub use open::Recovery;
 pub use rescue::{Parts, Rescued, rescue};
 pub use scheme_entry::{StoredScheme, scheme_entry};
-pub use superblock::Power;
+pub use superblock::{Contents, Power};
 pub use times::Times;

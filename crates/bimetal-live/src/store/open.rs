@@ -1,4 +1,4 @@
-//! Opening a store: named steps, each of which may be cut short and done again.
+//! Opening a store: recovery in named steps, each of which can be interrupted and repeated.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,22 +23,22 @@ use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use super::times::Clocks;
 
-/// Sequence numbers that are left out with each opening: more than a process uses, so that no page that a crash has made
-/// void has the number of a later one.
+/// Sequence numbers that each opening skips. It is more than a process uses, so no page that a crash invalidated has
+/// the number of a later one.
 const SEQUENCE_STEP: u64 = 1 << 40;
 
-/// What opening a store took.
+/// The work of opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// Bytes of the checkpoint.
     pub checkpoint_bytes: u64,
-    /// Commits that were replayed.
+    /// Commits replayed.
     pub batches: u64,
-    /// Events in them.
+    /// Events replayed.
     pub events: u64,
-    /// Sectors of the home disk that were put in place again.
+    /// Sectors of the home disk restored from the journal.
     pub disk_sectors: u64,
-    /// The steps, and how long each took.
+    /// The steps and the duration of each.
     pub steps: Vec<(&'static str, Duration)>,
 }
 
@@ -55,12 +55,12 @@ impl Recovery {
     }
 }
 
-/// What opening a store comes to: what serves it, the device that it is, and what it took.
+/// An opened store: engine and committer, the resolved device, and the work of recovery.
 type Opened = (Engine, Committer, Resolved, Recovery);
 
-/// Opens a store: its state is that of its last commit.
+/// Opens a store in the state of its last commit.
 ///
-/// What its files say is checked as it is read. Should they lead to a panic all the same, that is an error like others.
+/// The contents of its files are checked as they are read. A panic in spite of these checks is returned as an error.
 pub(super) fn load(storage: &dyn Storage, options: &OpenOptions) -> Result<Opened, StoreError> {
     unpanicked(|| {
         let mut recovery = Recovery::default();
@@ -69,7 +69,7 @@ pub(super) fn load(storage: &dyn Storage, options: &OpenOptions) -> Result<Opene
     })
 }
 
-/// Goes back to the last commit of a store whose files are open.
+/// Returns a store whose files are open to the state of its last commit.
 pub(super) fn reload(files: &Arc<Files>, options: &OpenOptions) -> Result<Opened, StoreError> {
     unpanicked(|| {
         let superblock = Superblock::read(files.superblock.as_ref())?;
@@ -104,14 +104,14 @@ fn load_files(
         }
         committer.begin_opening(&mut engine, options.opening.map_or_else(random_number, Ok)?)?;
         engine.media.set_io(Io::Files);
-        // Room is kept from the beginning. If there is none, the first write is told.
+        // Space is reserved at once. If there is too little, the first write gets the error.
         committer.make_room(&mut engine).ok();
         Ok(())
     })?;
     Ok((engine, committer, resolved, recovery))
 }
 
-/// The state of the last checkpoint, and the journal that follows it.
+/// Loads the last checkpoint and positions the journal behind it.
 fn load_checkpoint(
     files: Arc<Files>,
     (superblock, contents, resolved): (Superblock, Contents, &Resolved),
@@ -124,7 +124,7 @@ fn load_checkpoint(
     let [file, seal] = [files.journal(), &files.superblock].map(Arc::clone);
     let mut journal = Journal::new(file, seal, superblock.seed(), superblock.journal, room_bytes);
     if !options.read_only {
-        // What is read may be in the page cache only: it must not be lost once something has been built on it.
+        // The journal may have been read from the page cache only: it must be durable before new state is built on it.
         journal.file().sync().in_file(JOURNAL)?;
     }
     let (scheme, first_event) = match &superblock.checkpoint {
@@ -134,7 +134,8 @@ fn load_checkpoint(
         }
         None => (resolved.build::<FileMedia>()?, 0),
     };
-    // Blocks that were erased in the last events of the checkpoint keep their slots until those of the next commit, as ever.
+    // As after any commit, blocks that were erased in the last events of the checkpoint keep their slots until the next
+    // commit.
     media.begin_commit();
     let first_sequence = media.sequence();
     journal.begin_after(first_sequence);
@@ -186,14 +187,16 @@ fn load_checkpoint(
 }
 
 impl Committer {
-    /// Lets an opening of that number begin: all files of the store have it from then on, and no copy of them has.
+    /// Begins the opening with number `opening`: afterwards all files of the store have the number, and no copy of them
+    /// has.
     ///
-    /// Until the superblock names it no label does; until all labels do, the superblock names the opening before, too.
+    /// No label has the number before the superblock has it. Until all labels have it, the superblock names the
+    /// previous opening, too.
     fn begin_opening(&mut self, engine: &mut Engine, opening: u64) -> Result<(), StoreError> {
         let files = Arc::clone(&self.files);
         let (store, [latest, before]) = (self.superblock.store, self.superblock.openings);
         if latest != before {
-            // An opening was cut short in here, and may have left in the page cache only what says so.
+            // The previous opening was cut short here: its superblock may be in the page cache only.
             files.superblock.sync().in_file(SUPERBLOCK)?;
             files.label(store, latest)?;
         }
@@ -216,7 +219,7 @@ impl Committer {
     }
 }
 
-/// The media, erased, over the files that hold their bytes.
+/// The erased media over the files that hold their bytes.
 pub(super) fn open_media(
     files: &Files,
     superblock: &Superblock,
@@ -249,7 +252,7 @@ fn replay(
         recovery.events += u64::from(header.events);
         recovery.disk_sectors += u64::from(header.sectors);
     }
-    // All that is in the journal is durable by now.
+    // Every batch that was read from the journal is durable.
     while engine.media.is_leaving() {
         engine.left();
     }

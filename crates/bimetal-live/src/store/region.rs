@@ -21,7 +21,7 @@ use super::write_buffer::{FrameRun, WriteBuffer};
 
 /// Where the first slot begins.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
-/// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least so many.
+/// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least this number.
 const RESERVE_PART: u32 = 50;
 const RESERVE_MIN: u32 = 32;
 /// Bytes of slots for which a sparse file has room ahead, and the least number of them.
@@ -348,7 +348,7 @@ impl Region {
         self.slots.parked()
     }
 
-    /// Whether so many slots wait for a commit that there should be one before the next request.
+    /// Whether enough slots wait for a commit that there should be one before the next request.
     pub fn wants_commit(&self) -> bool {
         self.slots.parked() > self.reserve / 2
     }

@@ -106,7 +106,7 @@ impl Slots {
         if self.punched > 0 { unpunched } else { unpunched + self.ahead }
     }
 
-    /// Makes so many slots ready. Calls `take_room` with those that need room.
+    /// Makes `wanted` slots ready. Calls `take_room` with those that need room.
     ///
     /// # Errors
     /// Those of `take_room`; what it took room for is ready.
@@ -123,7 +123,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Whether it can be the map of so many blocks: what is read from a file may be anything.
+    /// Whether it is valid as the map of `blocks` blocks: a file may hold anything.
     ///
     /// # Errors
     /// What is wrong.
@@ -152,7 +152,7 @@ impl Slots {
         out.u32(self.total);
     }
 
-    /// Reads the map of so many blocks from a checkpoint.
+    /// Reads the map of `blocks` blocks from a checkpoint.
     ///
     /// # Errors
     /// It cannot be.

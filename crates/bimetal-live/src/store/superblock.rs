@@ -1,7 +1,7 @@
-//! The superblock: what a store is, and where its latest state is.
+//! The superblock: identity and description of a store, and the positions of its checkpoint and journal.
 //!
-//! Its file has two copies, at bytes 0 and 65,536, that are written in turn: a generation is even in the first. The valid
-//! one of the higher generation counts. Behind them is the seal of the journal. A copy:
+//! The file has two copies, at bytes 0 and 65,536, that are written in turn: even generations go to the first. The
+//! valid copy of the higher generation counts. Behind them is the seal of the journal. A copy:
 //!
 //! ```text
 //! 0    u32   CRC-32C of all that follows, to the end of the text
@@ -42,27 +42,27 @@ use super::label::Label;
 use super::limits::NUMBER_MAX;
 use super::names::CHECKPOINTS;
 
-/// The file's name.
+/// Name of the file.
 pub const SUPERBLOCK: &str = "superblock";
 /// The format that this program writes.
 pub const FORMAT: u32 = 6;
-/// The oldest one that it reads.
+/// The oldest format that this program reads.
 const FORMAT_MIN: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BMSB");
 const COPY_BYTES: u64 = 64 << 10;
 const HEAD_BYTES: usize = 132;
-/// The same in formats before 5.
+/// Bytes of the head in formats before 5.
 const OLD_HEAD_BYTES: usize = 124;
 /// Bytes of the file: both copies, and the seal of the journal behind them.
 pub const FILE_BYTES: u64 = 2 * COPY_BYTES + ATOMIC_BYTES;
-/// Where the seal of the journal is.
+/// Byte offset of the journal's seal.
 pub const SEAL_AT: u64 = 2 * COPY_BYTES;
-/// Where the first batch begins in the file of the journal.
+/// Byte offset of the first batch in a new journal.
 pub const FIRST_BATCH_AT: u64 = Label::BYTES as u64;
 const NO_CHECKPOINT: u32 = u32::MAX;
 
-/// The names of a store's files, and what it is made of.
+/// The names of a store's files, and its device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contents {
@@ -71,14 +71,14 @@ pub struct Contents {
     /// File or block device of the home disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
-    /// Whether the files take room as they are written to, and not from the beginning.
+    /// Whether the files grow as they are written, rather than being allocated at creation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
-    /// The device, as it was resolved.
+    /// The resolved device.
     pub device: Device,
 }
 
-/// The names of a store's files, without the device: what any version of the text has.
+/// The names of a store's files without the device: the part of the text that every version has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Names {
     /// Files or block devices of the regions.
@@ -87,23 +87,23 @@ pub struct Names {
     pub disk: Option<String>,
 }
 
-/// A checkpoint that is there.
+/// Reference to a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointRef {
-    /// Which of the two files.
+    /// Index of its file in `CHECKPOINTS`.
     pub file: u32,
-    /// CRC-32C of its head, of which it follows whether the rest is whole; of old formats, of all its bytes.
+    /// CRC-32C of the checkpoint's head, whose contents verify the rest; in formats before the head, of all its bytes.
     pub sum: u32,
-    /// Their number.
+    /// Length of the checkpoint in bytes.
     pub bytes: u64,
 }
 
-/// Where a journal begins.
+/// Position at which a journal begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Number of its first batch.
     pub batch: u64,
-    /// The batch's first byte in the file, if it is there: see `journal`.
+    /// Byte offset of that batch in the file, if the batch exists: see `journal`.
     pub offset: u64,
 }
 
@@ -114,29 +114,29 @@ impl Start {
     }
 }
 
-/// When a store was open, as a drive counts it.
+/// Power cycles and operating time, counted as a drive counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Power {
-    /// How often it was opened to be written.
+    /// Openings for writing.
     pub cycles: u64,
-    /// How often it was not closed after that.
+    /// Openings for writing that did not end with a close.
     pub unsafe_shutdowns: u64,
-    /// For how long it was open, in milliseconds; after a crash what is known of it.
+    /// Time for which the store was open, in milliseconds; after a crash, the part that was recorded.
     pub on_ms: u64,
-    /// Whether it is closed.
+    /// Whether the store is closed.
     pub is_off: bool,
 }
 
 /// A superblock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Superblock {
-    /// Whether the store was made to the end.
+    /// Whether the store was completed.
     pub is_complete: bool,
     /// Number of the store.
     pub store: u64,
-    /// How often it was written.
+    /// Number of writes of the superblock.
     pub generation: u64,
-    /// Sequence numbers up to this one may have been used.
+    /// Highest sequence number that may have been used.
     pub sequence: u64,
     /// Where the journal begins.
     pub journal: Start,
@@ -144,18 +144,18 @@ pub struct Superblock {
     pub checkpoint: Option<CheckpointRef>,
     /// Version of the scheme.
     pub scheme_version: u32,
-    /// When it was open.
+    /// Power cycles and operating time.
     pub power: Power,
-    /// Number of the latest opening to be written, and the one that labels may have, too.
+    /// Number of the latest opening for writing, and the other number that labels may have.
     pub openings: [u64; 2],
-    /// Which file the superblock is; 0 if that is not known.
+    /// Identity of the superblock's file; 0 if unknown.
     pub home: u64,
-    /// What the store consists of; nothing as long as it is being made.
+    /// Files and device; `None` while the store is being made.
     pub contents: Option<Contents>,
 }
 
 impl Contents {
-    /// Files that are named by absolute paths: a copy of the store's directory has the same ones.
+    /// Files with absolute paths: a copy of the store's directory shares them.
     pub fn outside(&self) -> impl Iterator<Item = &str> {
         let files = self.regions.iter().chain(&self.disk).map(String::as_str);
         files.filter(|file| Path::new(file).is_absolute())
@@ -210,12 +210,12 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// All but the contents, and the text that has them.
+    /// Decodes everything except the contents, and returns the text that describes those.
     fn decode_numbers(bytes: &[u8]) -> Result<(Self, &str), Unreadable> {
         if u32_at(bytes, 4) != MAGIC {
             return Err(Unreadable::Foreign);
         }
-        // First, as another format has its checksum over other bytes.
+        // The format is checked first, because other formats sum other bytes.
         let format = u32_at(bytes, 8);
         if !(FORMAT_MIN..=FORMAT).contains(&format) {
             return Err(Unreadable::Format(format));
@@ -235,7 +235,7 @@ impl Superblock {
         if format >= 5 {
             journal.offset = u64_at(bytes, 124);
         }
-        // Generation, sequence number, batch; openings, those not closed, milliseconds.
+        // Generation, sequence number, batch; openings, unsafe shutdowns, milliseconds.
         let numbers = [24, 32, 40, 72, 80, 88].map(|at| u64_at(bytes, at));
         if numbers.into_iter().chain([journal.offset]).any(|number| number > NUMBER_MAX)
             || !journal.offset.is_multiple_of(ATOMIC_BYTES)
@@ -263,22 +263,22 @@ impl Superblock {
         Ok((superblock, text))
     }
 
-    /// Whether bytes begin as a superblock does.
+    /// Whether `bytes` begin with the magic of a superblock.
     pub fn is_one(bytes: &[u8]) -> bool {
         u32_at(bytes, 4) == MAGIC
     }
 
-    /// Writes it to its place and makes it durable.
+    /// Writes the superblock over the older copy and syncs the file.
     ///
     /// # Errors
-    /// It may not be durable.
+    /// The write or the sync failed; the superblock may not be durable.
     pub fn write(&self, file: &dyn Backing) -> io::Result<()> {
         let bytes = self.encode().map_err(io::Error::other)?;
         file.write_at(self.generation % 2 * COPY_BYTES, &bytes)?;
         file.sync()
     }
 
-    /// Both copies, as far as they are valid.
+    /// Both copies, each or the reason why it cannot be read.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -290,27 +290,27 @@ impl Superblock {
         Ok([first, Self::decode(&bytes)])
     }
 
-    /// Reads the one that counts, of a store that was made to the end.
+    /// Reads the valid copy of the higher generation of a completed store.
     ///
     /// # Errors
-    /// There is none, or none that can be read.
+    /// Neither copy can be read, or the store is unfinished.
     pub fn read(file: &dyn Backing) -> Result<Self, StoreError> {
         Some(Self::read_latest(file)?).filter(|copy| copy.is_complete).ok_or(StoreError::Unfinished)
     }
 
-    /// Reads the one that counts, whether the store was made to the end or not.
+    /// Reads the valid copy of the higher generation, of a completed or an unfinished store.
     ///
     /// # Errors
-    /// There is none, or none that can be read.
+    /// Neither copy can be read.
     pub fn read_latest(file: &dyn Backing) -> Result<Self, StoreError> {
         latest(Self::read_copies(file).in_file(SUPERBLOCK)?, |copy| copy.generation)
     }
 
-    /// Reads the one that counts, of a store that was made to the end, and the names of its files. What else its text says may
-    /// be unknown to this program.
+    /// Reads the valid copy of the higher generation of a completed store, and the names of its files. The rest of its
+    /// text may be unknown to this program.
     ///
     /// # Errors
-    /// There is none, or none that can be read.
+    /// Neither copy can be read, or the store is unfinished.
     pub fn read_names(file: &dyn Backing) -> Result<(Self, Names), StoreError> {
         let mut bytes = vec![0; COPY_BYTES as usize];
         let mut read = |offset| {
@@ -326,7 +326,7 @@ impl Superblock {
     }
 }
 
-/// The copy of the higher generation, or why there is none.
+/// The copy of the higher generation, or an error that says why neither can be read.
 fn latest<T>(copies: [Result<T, Unreadable>; 2], generation: impl Fn(&T) -> u64) -> Result<T, StoreError> {
     let worst = copies.iter().filter_map(|copy| copy.as_ref().err()).max().copied();
     copies.into_iter().flatten().max_by_key(generation).ok_or_else(|| match worst {
@@ -338,23 +338,23 @@ fn latest<T>(copies: [Result<T, Unreadable>; 2], generation: impl Fn(&T) -> u64)
     })
 }
 
-/// Takes all the room that a new superblock's file will ever need, so that writing it never lacks any.
+/// Allocates all space that the superblock's file will ever need, so that a later write of it never lacks space.
 ///
 /// # Errors
-/// There is too little.
+/// Too little free space.
 pub fn take_room(file: &dyn Backing) -> io::Result<()> {
     file.allocate(0, FILE_BYTES)?;
     file.write_at(SEAL_AT, &[0; ATOMIC_BYTES as usize])
 }
 
-/// Why a copy cannot be read.
+/// Why a copy of the superblock cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unreadable {
-    /// It is none.
+    /// The bytes are not a superblock.
     Foreign,
-    /// It is damaged.
+    /// The checksum or a number is wrong.
     Damaged,
-    /// It has another format.
+    /// The format is not supported.
     Format(u32),
 }
 

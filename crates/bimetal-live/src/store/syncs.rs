@@ -28,7 +28,7 @@ impl Helper {
         thread::Builder::new().name("sync".into()).spawn(move || {
             for file in to_sync {
                 let synced = sync(&file, &clocks);
-                // Whoever is told may want to be the last that has it open.
+                // The thread that is woken may want to be the last that has it open.
                 drop(file);
                 if done.send(synced).is_err() {
                     break;

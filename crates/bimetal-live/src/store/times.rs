@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::latency::{Histogram, Snapshot};
 
-/// What is measured, by whoever works on the files.
+/// Times of the work on the files, measured by the thread that does it.
 #[derive(Debug, Default)]
 pub struct Clocks {
     commit: Histogram,

@@ -81,7 +81,7 @@ impl FrameRun {
 }
 
 impl WriteBuffer {
-    /// An empty one for frames of so many bytes, of which at most `in_a_row` follow one another.
+    /// An empty buffer for frames of `stride` bytes, of which at most `in_a_row` follow one another.
     pub fn new(stride: usize, in_a_row: usize) -> Self {
         let run_bytes = (RUN_BYTES / stride).clamp(1, in_a_row) * stride;
         let runs = (0..RUNS).map(|_| FrameRun::default()).collect();
@@ -146,7 +146,7 @@ impl WriteBuffer {
         Ok((at, written))
     }
 
-    /// A run has so many bytes more; it is written if it takes no more frames. Returns whether it was.
+    /// A run has grown by `bytes` bytes; it is written if it takes no more frames. Returns whether it was.
     fn fill(&mut self, at: usize, file: &dyn Backing, frame_bytes: usize, bytes: usize) -> io::Result<bool> {
         let run = &mut self.runs[at];
         run.filled += bytes;

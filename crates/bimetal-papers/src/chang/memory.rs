@@ -41,7 +41,7 @@ pub(super) fn s42(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// How often the host's data would fill an SLC of so many MiB, in as many writes as the paper's trace has.
+/// How often the host's data would fill an SLC of `mib` MiB, in as many writes as the paper's trace has.
 fn times_written(entry: &Entry, mib: u32) -> f64 {
     let host =
         entry.report.ops.iter().filter(|row| (row.region.as_str(), row.op, row.cause) == ("slc", "program", "host"));

@@ -200,7 +200,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The writes at the start of a trace, of so many bytes.
+/// The writes at the start of a trace, up to `bytes` bytes.
 fn fragment(requests: &[Request], bytes: u64) -> Vec<&Request> {
     let mut left = bytes;
     let writes = requests.iter().filter(|request| request.op == Op::Write);

@@ -9,7 +9,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// Intervals that a replay is cut into, so many that none has two adjustments.
+/// Intervals that a replay is cut into: enough that none has two adjustments.
 const INTERVALS: u32 = 4000;
 
 /// A step of ComboFTL's adjustments: figures of the period that ended, and those that were valid in it.
@@ -60,7 +60,7 @@ impl Steps {
         self.figure(&step.after, name)
     }
 
-    /// A figure after each period, of so many periods that a table of them can be read.
+    /// A figure after each period, for a readable number of periods.
     fn curve(&self, legend: &str, name: &str) -> Series {
         const POINTS: usize = 50;
         let every = self.steps.len().div_ceil(POINTS).max(1);

@@ -227,7 +227,7 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
     }
 }
 
-/// Requests of a period that is two to the power of so many in full.
+/// Exponent of two of the requests of a period at full size.
 fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
     1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
 }

@@ -12,7 +12,7 @@ use super::super::lab::Lab;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// Hits of a cache that holds the most popular pages, when so many of them are requested by Zipf's law.
+/// Hits of a cache that holds the most popular pages, of a number of pages requested by Zipf's law.
 pub(crate) fn zipf_hits(exponent: f64, pages: usize) -> impl Fn(f64) -> f64 {
     let mut sums = vec![0.0];
     for rank in 1..=pages {
@@ -25,7 +25,7 @@ pub(crate) fn zipf_hits(exponent: f64, pages: usize) -> impl Fn(f64) -> f64 {
     }
 }
 
-/// The model with the constants of table 2, for a flash of so many pages.
+/// The model with the constants of table 2, for a flash of `pages` pages.
 fn model(flash_pages: u32) -> Option<CacheCost> {
     let flash = FlashCosts::of(&chip::find("opfcl-slc")?);
     let disk = DiskCosts { read_position_us: 4500.0, write_position_us: 4900.0, mb_per_s: 72.0 };
@@ -71,7 +71,7 @@ pub(super) fn fig3(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The division that the model finds for the curves of Fig. 4, made of so many pages.
+/// The division that the model finds for the curves of Fig. 4, for a flash of `pages` pages.
 fn fig4_load(pages: u32) -> CacheLoad<impl Fn(f64) -> f64, impl Fn(f64) -> f64> {
     CacheLoad {
         read_hits: zipf_hits(1.2, pages as usize * 12 / 10),

@@ -119,7 +119,7 @@ impl Trial {
         self.with_slc(lab, source, SLC_MIB[SLC_MIB.len() - 1])
     }
 
-    /// The same with so many MiB of SLC.
+    /// The same with `mib` MiB of SLC.
     fn with_slc(self, lab: &Lab<'_>, source: &'static Source, mib: u32) -> Experiment {
         let divisor = if lab.scale() == Scale::Full || lab.is_own(source) { 1 } else { QUICK_DIVISOR };
         let mut experiment = Experiment::new(source, "wlaftl", self.scheme).arrivals(Arrivals::Trace { speed: 1.0 });

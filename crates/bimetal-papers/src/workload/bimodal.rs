@@ -109,7 +109,7 @@ impl Published {
     }
 }
 
-/// The size of a write that is common, more common than all but so many, in KiB.
+/// The size of a write of a given rank by frequency, in KiB.
 fn common_size_kib(profile: &bimetal_core::profile::Profile, but: usize) -> Option<f64> {
     let mut classes: Vec<_> = profile.sizes.iter().filter(|class| class.writes > 0).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.writes));

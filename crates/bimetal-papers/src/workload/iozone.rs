@@ -4,7 +4,7 @@
 //! requests, high temporal and spatial locality (section 6).
 //!
 //! From the manual and the source of IOzone 3: `-a` takes files of 64 KiB to 512 MiB, each size twice the one before, and
-//! writes each anew for every record size from 4 KiB to 16 MiB that fits, doubling too; from 32 MiB on, records begin at
+//! rewrites each for every record size from 4 KiB to 16 MiB that fits, doubling too; from 32 MiB on, records begin at
 //! 64 KiB. Each test ends with `fsync`, so that caches merge records, but not tests. All files, written and then
 //! rewritten, are 18,624 MB; so those two of the tests are what the trace can hold, its MB are 2^20 bytes, and 16 MB are
 //! left. FAT32 with clusters of 4 KiB writes 18 MB of its two tables for these files, four bytes for each new cluster,
@@ -15,7 +15,7 @@
 //!   from the next free cluster on, round and round. Files at one place would need 512 MB and not 1,416.
 //! - What a test leaves to `fsync` goes out in ascending order, data before tables, in requests of up to 64 KiB, the
 //!   largest of Windows. That follows from a result: the paper's baseline which takes writes of up to 64 KiB for hot
-//!   sends so many of this trace's to SLC that it is worse than no SLC at all (section 6.1); of larger requests it would
+//!   sends enough of this trace's to SLC to be worse than no SLC at all (section 6.1); of larger requests it would
 //!   send none. `size=128KiB` is the other reading. Tables that are written when a file goes are left out, and
 //!   directories.
 //! - Half of what is written is so again after as many bytes as the file has; the rest after a round of the disk, twice

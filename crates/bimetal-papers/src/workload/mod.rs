@@ -58,7 +58,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Writes of so many sectors, of this profile: their number and their bytes.
+/// Writes of `sectors` sectors, of this profile: their number and their bytes.
 fn writes_of(profile: &Profile, sectors: RangeInclusive<u32>) -> (u64, u64) {
     let classes = profile.sizes.iter().filter(|class| sectors.contains(&class.sectors));
     classes.fold((0, 0), |(writes, bytes), class| (writes + class.writes, bytes + class.write_bytes))

@@ -7,7 +7,7 @@
 //! - *new* pages, one after the other, once through the part in as many requests as the row has. Every miss of an
 //!   endless cache is one of these. Where a server has runs, the next request continues this one with some
 //!   probability;
-//! - *recent* pages, by age: that which was new so many pages ago, the age with a Zipf distribution;
+//! - *recent* pages, by age in pages written since, with a Zipf distribution;
 //! - *popular* pages: those that were new first, also with a Zipf distribution. They lie in a few regions.
 //!
 //! Both kinds of repeated requests take only what was new already, so that a prefix of the stream is like the whole,
@@ -279,7 +279,7 @@ impl Row {
         ]
     }
 
-    /// The parts, of so many extents together: at least one each where the row has the part. The last one takes what
+    /// The parts, of `extents` extents together: at least one each where the row has the part. The last one takes what
     /// rounding leaves.
     fn parts(&self, extents: u64) -> Result<[PageShare; 3], String> {
         let sizes = self.parts_gib();
@@ -395,7 +395,7 @@ pub(super) mod tests {
         assert!((found - sequential).abs() < 0.01, "sequential share {found}");
     }
 
-    /// Shares of page accesses of one kind that an LRU stack of so many pages has, and last those of an endless one.
+    /// Shares of page accesses of one kind that LRU stacks of these numbers of pages hold, and last those of an endless one.
     pub(in crate::workload) fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
         let mut stack = ReuseStacks::<1>::new(1 << 20);
         let mut counts = vec![0u64; stacks.len() + 1];

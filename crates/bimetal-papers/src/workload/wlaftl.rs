@@ -198,7 +198,7 @@ impl Known {
 
 /// What is known of the trace: its row of table 2 where that is legible, and the bytes of table 3.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
-    /// Share of the written bytes in writes of so many sectors.
+    /// Share of the written bytes in writes of `sectors` sectors.
     fn bytes(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> Option<f64> {
         share(writes_of(profile, sectors).1, profile.writes.bytes)
     }

@@ -16,7 +16,7 @@ fn counts(ledger: &Ledger) -> Vec<u64> {
     ledger.rows.iter().flat_map(of_row).collect()
 }
 
-/// A die of so many blocks of a chip.
+/// A die of `blocks` blocks of a chip.
 fn region(chip_name: &str, pages_per_block: u32, blocks: u32) -> SimRegion {
     let mut chip = chip::find(chip_name).unwrap();
     chip.pages_per_block = pages_per_block;

@@ -1,4 +1,4 @@
-//! What is answered: from what was simulated alone, and without simulating again where prices change.
+//! The answer: from the simulated devices alone; price sensitivity needs no further simulation.
 
 use std::collections::BTreeSet;
 
@@ -50,9 +50,9 @@ pub struct Answer {
     pub warranty_years: f64,
     /// Year of the price list.
     pub price_year: u16,
-    /// Prices of the parts that come into question.
+    /// Prices of the candidate parts.
     pub prices: Vec<Listed>,
-    /// Devices that come into question.
+    /// Number of candidate devices.
     pub candidates: usize,
     /// Numbers of dies that were searched.
     pub dies: Vec<u32>,
@@ -144,7 +144,7 @@ impl Answer {
         }
     }
 
-    /// What stands in the way of a cheaper device, or of any, and what each goal costs: one thought a line.
+    /// The limit that rules out a cheaper device, or any, and the price of each goal: one statement a line.
     pub fn binding(&self) -> Vec<String> {
         let what = match self.binds {
             Some(Cause::Latency) => "latency is the limit",
@@ -158,7 +158,7 @@ impl Answer {
             match (&one.without, one.costs_usd) {
                 (Some(without), Some(costs)) if costs > 0.0 => {
                     lines.push(format!(
-                        "the goal for the {name} costs {} USD{}",
+                        "without the goal for the {name}: {} USD less{}",
                         dollars(costs),
                         self.more_flash(without)
                     ));
@@ -171,18 +171,18 @@ impl Answer {
                 _ => {}
             }
             if one.alone.is_none() {
-                lines.push(format!("no device that was simulated meets the goal for the {name}, even alone"));
+                lines.push(format!("no simulated device meets the goal for the {name}, even alone"));
             }
         }
         lines
     }
 
-    /// That more flash than that of a cheaper device is what meets a goal, if it is.
+    /// How much less flash the cheaper device has, if a goal is met by more flash.
     fn more_flash(&self, cheaper: &Choice) -> String {
         let size = |choice: &Choice| with_unit(SIZES, choice.flash_bytes);
         match &self.recommended {
             Some(chosen) if chosen.flash_bytes > cheaper.flash_bytes * MORE_FLASH => {
-                format!(": with {} of flash in place of {} it is met", size(chosen), size(cheaper))
+                format!(", and {} of flash instead of {}", size(cheaper), size(chosen))
             }
             _ => String::new(),
         }
@@ -412,8 +412,8 @@ pub fn response_of(goals: &[Goal]) -> Measure {
     of_goal.unwrap_or(Measure::P99)
 }
 
-/// What stands in the way of a cheaper device: the goal that costs most. Where no device meets all goals, the one without which
-/// there is one, or else the one that the closest misses most.
+/// What stands in the way of a cheaper device: the goal that costs most. Where no device meets all goals, the one
+/// without which there is one, or else the one that the closest misses most.
 pub fn binds(recommended: Option<&Choice>, closest: &[Choice], by_goal: &[ByGoal]) -> Option<Cause> {
     if recommended.is_some() {
         let costs = |one: &&ByGoal| one.costs_usd.unwrap_or(0.0);

@@ -78,7 +78,7 @@ pub struct Choice {
     pub life_at_least_years: Option<f64>,
     /// Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
     pub lifetime_host_bytes: Option<f64>,
-    /// These in terabytes of 10^12 bytes; where nothing was erased, at least so many.
+    /// The same in terabytes of 10^12 bytes; a lower bound if no block was erased.
     pub tbw: Option<f64>,
     /// Drive writes per day: `tbw` by the logical capacity and the days of the warranty.
     pub dwpd: Option<f64>,

@@ -38,8 +38,8 @@ pub struct Cleaning {
 }
 
 impl Cleaning {
-    /// Of a region of so many bytes, on which so many are seen and so many of them written: what is never written lies still
-    /// and takes no part.
+    /// Of a region of `bytes` bytes with `logical` visible bytes, of which `written` are ever written: the others are never
+    /// collected.
     pub fn of(chip: &Chip, bytes: f64, dies: u32, logical: f64, written: f64) -> Self {
         let block = f64::from(chip.page_bytes) * f64::from(chip.pages_per_block);
         let spare = (bytes - logical - f64::from(dies) * BLOCKS_KEPT * block).max(0.0);

@@ -12,7 +12,8 @@ use crate::number::{LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, signific
 
 /// A life is in the largest unit of which the shortest one is so much.
 const LEAST_OF_UNIT: f64 = 0.05;
-/// Responses are in the smallest unit of which none is so many: some drives are a thousand times as fast as others.
+/// Responses are in the smallest unit in which all are below this number: some drives are a thousand times as fast as
+/// others.
 const MOST_OF_UNIT: f64 = 99_999.5;
 /// The mark of what meets all goals.
 const MEETS: &str = "● ";
@@ -40,7 +41,7 @@ pub struct DriveToBuy {
     pub write_iops: Option<f64>,
     /// Whether its price was given, and is not that of its flash.
     pub is_quoted: bool,
-    /// How many times as large it is as what was simulated: its life and TBW are so many times those that the command prints.
+    /// Size relative to the simulated device: life and TBW are those that the command prints times this factor.
     pub scale: f64,
     /// What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
     pub choice: Choice,
@@ -147,7 +148,7 @@ impl DrivesToBuy {
         if let Some(drive) = self.cheapest() {
             return format!("the cheapest drive that meets all goals: {}, {}", drive.title, drive.price());
         }
-        let Some(drive) = self.nearest() else { return "no drive comes into question".to_owned() };
+        let Some(drive) = self.nearest() else { return "there is no candidate drive".to_owned() };
         let is_missed = |at: usize| {
             let is_met = |drive: &DriveToBuy| drive.choice.excess[at].is_some_and(|excess| excess <= 1.0);
             !self.offered.iter().any(is_met)
@@ -193,8 +194,8 @@ impl DrivesToBuy {
         notes
     }
 
-    /// What each comes to: price, wear, the mean response, and that of the first goal for another one, or the 99th percentile.
-    /// Requests arrive as `arriving` says.
+    /// What each comes to: price, wear, the mean response, and that of the first goal for another one, or the 99th
+    /// percentile. Requests arrive as `arriving` says.
     pub fn simulated(&self, arriving: &str, goals: &[Goal]) -> Sheet {
         let is_closed = matches!(arrivals::parse(arriving), Ok(Arrivals::Closed { depth: 1 }));
         let kind = if is_closed { "service" } else { "response" };
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(said, format!("no drive meets all goals at once; {nearest}"));
         let said = drives(vec![behind()]).verdict(&GOALS);
         assert!(said.ends_with("Samsung 980 1TB, 251.46 USD, which misses: falls behind"), "{said}");
-        assert_eq!(drives(Vec::new()).verdict(&GOALS), "no drive comes into question");
+        assert_eq!(drives(Vec::new()).verdict(&GOALS), "there is no candidate drive");
     }
 
     #[test]

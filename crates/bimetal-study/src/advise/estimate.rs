@@ -1,12 +1,12 @@
 //! What a device will be like, without simulating it.
 //!
-//! From the trace: pages that requests touch, hit rates of written pages by the size of the fast region. From the parts: times and
-//! cycles. From the models: write amplification under greedy cleaning (`model::write_amplification`), and the form of HySSD's cost
-//! of a write, in which what misses the fast region is moved to the slow one. It is plain on purpose: writes are taken as uniform
-//! over what is written, and a scheme as one of four layouts. A sample of the trace's requests is led through queues of
-//! dies ([`queue`](super::queue)); how long requests wait depends so much on how busy a device is that estimates are for few to many
-//! stalls. How far off they are, by
-//! scheme, parts and sizes, is learned from simulations ([`learn`](super::learn)).
+//! From the trace: pages that requests touch, hit rates of written pages by the size of the fast region. From the
+//! parts: times and cycles. From the models: write amplification under greedy cleaning (`model::write_amplification`),
+//! and the form of HySSD's cost of a write, in which what misses the fast region is moved to the slow one. It is plain
+//! on purpose: writes are taken as uniform over what is written, and a scheme as one of four layouts. A sample of the
+//! trace's requests is led through queues of dies ([`queue`](super::queue)); how long requests wait depends so much on
+//! how busy a device is that estimates are for few to many stalls. How far off they are, by scheme, parts and sizes, is
+//! learned from simulations ([`learn`](super::learn)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use super::goals::{Measure, Outcome, TB, Whole};
 use super::layout::Layout;
 use super::queue::{Pace, Quantiles, Sample, Service};
 
-/// An open loop is estimated with so many times the stalls that are expected, too.
+/// Factor of the expected stalls with which an open loop is estimated a second time.
 const STALLS: [f64; 5] = [0.0, 0.3, 0.6, 1.7, 3.0];
 
 /// What a trace asks of devices.
@@ -271,7 +271,8 @@ impl Expected {
         pages.requests.iter().map(of).sum()
     }
 
-    /// How busy a device is that does the host's work for such a share of the time and programs so many pages in a microsecond.
+    /// Utilisation of a device that spends a share of the time on host work and programs a number of pages per
+    /// microsecond.
     fn busy(&self, host: f64, pages_per_us: f64) -> f64 {
         host + self.stalls.iter().map(|stall| pages_per_us * stall.per_page * stall.us).sum::<f64>()
     }

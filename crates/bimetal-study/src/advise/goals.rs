@@ -208,7 +208,7 @@ const BEHIND_SHARE: f64 = 0.01;
 const BEHIND_S: f64 = 1.0;
 
 impl Arriving {
-    /// Whether a device falls behind that ends a replay so many seconds after the last request arrived.
+    /// Whether a device that ends a replay this number of seconds after the last arrival has fallen behind.
     pub fn falls_behind(self, backlog_s: f64) -> bool {
         backlog_s > BEHIND_SHARE * self.pass_s && backlog_s > BEHIND_S
     }
@@ -234,8 +234,8 @@ pub struct Whole {
     pub scale: f64,
 }
 
-/// Host bytes in writes at least until wear-out where nothing was erased in the measured passes: as if everything that was
-/// programmed, for whatever cause, had been programmed into the region that lasts shortest.
+/// Host bytes in writes at least until wear-out where nothing was erased in the measured passes: as if everything that
+/// was programmed, for whatever cause, had been programmed into the region that lasts shortest.
 fn host_bytes_at_least(figures: &Figures) -> f64 {
     let of = |region: &RegionRow| {
         let chip = chip::find(&region.chip)?;

@@ -8,7 +8,7 @@ use bimetal_core::scheme::Regions;
 use super::dies::Dies;
 use crate::number::{SIZES, percent, significant, with_unit};
 
-/// From so many times the logical capacity on, spare area is no longer shown as a share.
+/// Raw capacity, relative to the logical one, from which on spare area is no longer shown as a share.
 const MANY: f64 = 10.0;
 
 /// How a device is laid out.
@@ -56,7 +56,7 @@ impl Layout {
         }
     }
 
-    /// The same, so many bytes of whose slow region may be given up for blocks in SLC mode; none where its chip has no such mode.
+    /// The same with a budget for blocks in SLC mode, in bytes of the slow region; `None` if its chip has no such mode.
     pub fn in_slc_mode(self, given_up: u64) -> Option<Self> {
         let (chip, bytes) = self.slow?;
         let mode = chip.slc_mode?;
@@ -104,7 +104,7 @@ impl Layout {
         [self.fast_dies, self.slow_dies].into_iter().flatten().map(|dies| dies.channels).sum()
     }
 
-    /// The device in words, so many times as large.
+    /// The device in words, scaled by a factor.
     pub fn words(&self, scale: f64) -> String {
         let size = |bytes: u64| with_unit(SIZES, bytes as f64 * scale);
         let spare = |bytes: u64| match bytes as f64 / self.logical_bytes as f64 {

@@ -1,19 +1,20 @@
-//! How far estimates are off, learned from simulations: Gaussian-process regression over the logarithm of measured by estimated.
+//! Errors of estimates, learned from simulations: Gaussian-process regression over the logarithm of measured by
+//! estimated.
 //!
-//! Relatives are off alike: devices of one layout, of one scheme, of the same parts, and the more so the nearer their sizes are. Where
-//! nothing near was simulated, what is learned shrinks to nothing and its spread to what it was before (Rasmussen and Williams,
-//! "Gaussian Processes for Machine Learning", 2006, algorithm 2.1).
+//! Estimation errors of similar devices are correlated: those of one layout, one scheme, the same parts, the more the
+//! closer their sizes. Where nothing near was simulated, what is learned shrinks to nothing and its spread to what it
+//! was before (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1).
 //!
-//! What is supposed before the first simulation are the priors below. They were set by hand on the spaces of `tests.rs`, 820 devices
-//! that were all simulated, in a closed and in an open loop. With them the search finds the optimum for 566 of 587 sets of goals; with one
-//! of them halved or doubled and the others as they are:
+//! What is supposed before the first simulation are the priors below. They were set by hand on the spaces of
+//! `tests.rs`, 820 devices that were all simulated, in a closed and in an open loop. With them the search finds the
+//! optimum for 566 of 587 sets of goals; with one of them halved or doubled and the others as they are:
 //!
 //! | prior | half | double | why this value |
 //! |---|---|---|---|
 //! | `SPREAD`, 1 | 569 | 560 | errors of these devices, as logarithms, have a root mean square of 0.8 for mean responses, 1.1 and 2.0 for their 95th and 99th percentiles and 0.9 for lives in a closed loop |
 //! | `BUSY_SPREAD`, 0.3 | 567 | 565 | how busy devices are is estimated better than how long requests take: 0.6 in the open loop, where it is 2.1 for mean responses and 2.6 for their 99th percentiles |
 //! | `NOISE`, 0.05 | 560 | 565 | a simulation repeats to the bit, so that it is small; it is what sizes, parts and scheme do not explain |
-//! | `SHARED`, 0.1 each | 565 | 565 | mean responses of a whole workload are off by a factor of 1.7 in one space and of 0.9 in another: a simulation tells a little of every device |
+//! | `SHARED`, 0.1 each | 565 | 565 | estimated mean responses of a whole workload differ from the simulated by a factor of 1.7 in one space and 0.9 in another: a simulation tells a little of every device |
 //! | `REACH`, 1.5 to 1.6 | 569 | 568 | neighbours in the series of sizes are a factor of 2 apart: each tells of those two or three steps away |
 //! | `OTHER`, 0.5 | 561 | 555 | what one chip or scheme teaches holds for another by half; doubled, all would err alike, but the means of four schemes are off by factors from 0.6 to 2.5 |
 //! | `TRUST`, 4 | 566 | 561 | a spread is known within a third from four or five values; a goal takes some 30 simulations |
@@ -45,11 +46,11 @@ const BUSY_SPREAD: f64 = 0.3;
 const NOISE: f64 = 0.05;
 /// Share of that variance which all devices have in common, and as much again those of a layout, and those of a scheme.
 const SHARED: f64 = 0.1;
-/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region, for the
-/// spare area and for dies, and by half for each difference in scheme, fast and slow part.
+/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region,
+/// for the spare area and for dies, and by half for each difference in scheme, fast and slow part.
 const REACH: [f64; 3] = [1.5, 1.6, 1.5];
 const OTHER: f64 = 0.5;
-/// The spread that is expected counts as much as what so many simulations show.
+/// Weight of the expected spread, as a number of simulations.
 const TRUST: f64 = 4.0;
 /// Place of how busy a device is, behind what is estimated.
 const BUSY: usize = ESTIMATED.len();
@@ -122,7 +123,7 @@ pub struct Learned {
     errors: Vec<Errors>,
     /// The sum of squares of errors in units of what was expected of each after the others.
     surprise: Errors,
-    /// So many simulations.
+    /// A number of simulations.
     measured: f64,
 }
 
@@ -228,8 +229,8 @@ impl Learned {
         let believed = |at: usize, estimate: f64| {
             // Without a rate nothing wears; without a write nothing is estimated.
             let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
-            // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to what was
-            // expected of it.
+            // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to
+            // what was expected of it.
             let before = if at == BUSY { BUSY_SPREAD / SPREAD } else { 1.0 };
             let scale = (TRUST * before * before + self.surprise[at]) / (TRUST + self.measured);
             Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }

@@ -1,10 +1,11 @@
 //! Advice: the cheapest devices that meet goals under a trace, the best of all prices, and how that moves with prices.
 //!
-//! [`offered`] says when requests arrive. [`space`] lists the devices that are [`asked`] for and come into question, of which [`parts`] and on how many
-//! [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each will be like without simulating it, by
-//! which [`prune`] drops most. [`learn`] tells how far off estimates are, by what was simulated, and [`search`] which device to simulate
-//! next. [`goals`] are what devices are held against, and [`answer`] is made from what was simulated alone. Beside these composed
-//! devices, [`on_sale`] lists whole drives that can be bought; all of them are simulated, and [`drives_to_buy`] says what they come to.
+//! [`offered`] says when requests arrive. [`space`] lists the candidate devices that are [`asked`] for, of which
+//! [`parts`] and on how many [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each
+//! will be like without simulating it, by which [`prune`] drops most. [`learn`] tells how far off estimates are, by
+//! what was simulated, and [`search`] which device to simulate next. [`goals`] are what devices are held against, and
+//! [`answer`] is made from what was simulated alone. Beside these composed devices, [`on_sale`] lists whole drives that
+//! can be bought; all of them are simulated, and [`drives_to_buy`] says what they come to.
 
 pub mod answer;
 pub mod asked;
@@ -53,7 +54,7 @@ use prune::Estimated;
 use queue::Pace;
 use space::{Candidate, Space, Wanted};
 
-/// Simulations, if their number is not given: one for so many candidates ...
+/// Simulations, if their number is not given: one per this number of candidates ...
 const SIMULATED: usize = 5;
 /// ... within these.
 const SIMULATIONS: std::ops::RangeInclusive<usize> = 20..=80;
@@ -69,9 +70,9 @@ const WARRANTY_YEARS: f64 = 5.0;
 pub struct Question {
     /// What devices are to achieve.
     pub goals: Vec<Goal>,
-    /// Which devices come into question.
+    /// The candidate devices.
     pub asked: Asked,
-    /// Names of whole drives that come into question, `all` or `none`; without any those that can be bought (see [`on_sale`]).
+    /// Names of candidate whole drives, `all` or `none`; by default those that can be bought (see [`on_sale`]).
     pub drives: Vec<String>,
     /// What they cost.
     pub prices: PriceList,
@@ -91,7 +92,7 @@ pub enum AdviceError {
     /// What is asked cannot be answered, in a line.
     #[error("{0}")]
     Refused(String),
-    /// It was stopped by whoever watched its progress.
+    /// The caller stopped it through the progress callback.
     #[error("advice was stopped")]
     Stopped,
 }
@@ -127,9 +128,9 @@ impl Phase {
 /// Is told over and over, from several threads, how much of a phase is done, and of how much at most, and may stop it.
 pub type Progress<'a> = dyn Fn(Phase, usize, usize) -> ControlFlow<()> + Sync + 'a;
 
-/// How a trace is replayed in every simulation, from what is given of it. Requests arrive as [`offered::arriving`] says. By default
-/// its passes turn a device over once before it is measured, and once while it is: as many as write its logical capacity, as long
-/// as there are not too many requests.
+/// How a trace is replayed in every simulation, from what is given of it. Requests arrive as [`offered::arriving`]
+/// says. By default its passes turn a device over once before it is measured, and once while it is: as many as write
+/// its logical capacity, as long as there are not too many requests.
 ///
 /// # Errors
 /// More passes measured than there are, and loads that the trace cannot be scaled to.
@@ -172,7 +173,7 @@ fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
 /// Answers a question about a trace.
 ///
 /// # Errors
-/// Goals that cannot be judged, no device that comes into question, and having been stopped.
+/// Goals that cannot be judged, no candidate device, and a stop by the caller.
 pub fn advise(
     workload: Workload,
     source: &TraceSource,
@@ -241,7 +242,7 @@ fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), 
     }
 }
 
-/// The devices that come into question, the cheapest first, with what they are expected to come to.
+/// The candidate devices, the cheapest first, with their estimated figures.
 fn candidates(
     space: &Space<'_>,
     trace: &Loaded,
@@ -270,7 +271,7 @@ fn candidates(
     if kept.is_empty() {
         let why = first_refusal.unwrap_or_else(|| "chips, schemes and dies do not go together".to_owned());
         return Err(AdviceError::Refused(format!(
-            "no device comes into question: {why}; hint: allow more `--chips`, `--schemes` or dies"
+            "there is no candidate device: {why}; hint: allow more `--chips`, `--schemes` or dies"
         )));
     }
     let predict = |(candidate, estimate): Estimated| {

@@ -1,5 +1,5 @@
-//! When requests arrive while devices are judged: at the trace's own times, at those times scaled to an offered load, or in a closed
-//! loop.
+//! When requests arrive while devices are judged: at the trace's own times, at those times scaled to an offered load,
+//! or in a closed loop.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,9 +13,9 @@ use crate::arrivals;
 /// A load that devices are offered: the trace's times scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferedLoad {
-    /// So many times as fast as in the trace.
+    /// Arrivals faster than in the trace by this factor.
     Speed(f64),
-    /// So many requests per second on average.
+    /// This number of requests per second on average.
     PerSecond(f64),
 }
 

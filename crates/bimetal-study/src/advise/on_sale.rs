@@ -1,7 +1,7 @@
-//! Which whole drives come into question beside composed devices, and what each costs.
+//! Candidate whole drives, next to composed devices, and their prices.
 //!
-//! A drive can be bought in the year in which it came out and for [`SOLD_YEARS`] years after it, which is about as long as a model stays
-//! in price lists. A drive of which no source says when it came out is taken only by its name.
+//! A drive can be bought in the year in which it came out and for [`SOLD_YEARS`] years after it, which is about as long
+//! as a model stays in price lists. A drive of which no source says when it came out is taken only by its name.
 
 use bimetal_core::device::{Device, DeviceError, preset};
 
@@ -39,7 +39,7 @@ pub struct OnSale {
     pub scheme: String,
 }
 
-/// The drives that come into question.
+/// The candidate drives.
 #[derive(Clone, Debug, Default)]
 pub struct Range {
     /// Those that are large enough, the cheapest first.
@@ -53,8 +53,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// The drives of these names, which are those of `bimetal drives` or contained in one, `all` or `none`; without any those that can
-    /// be bought in the year of the prices. None where none are asked for.
+    /// The drives of these names, which are those of `bimetal drives` or contained in one, `all` or `none`; without any
+    /// those that can be bought in the year of the prices. None where none are asked for.
     ///
     /// # Errors
     /// A name that no drive has, and a drive that is named and has no price.

@@ -1,4 +1,5 @@
-//! Which parts and schemes come into question: what is named, or else chips that can be bought and schemes of each way to use cells.
+//! Candidate parts and schemes: those that are named, or else chips that can be bought and schemes of each way to use
+//! cells.
 
 use bimetal_core::chip::{self, Cell, Chip};
 use bimetal_core::drive::{self, Drive};
@@ -7,13 +8,14 @@ use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 use super::asked::{Asked, SpaceError};
 use super::prices::PriceList;
 
-/// Schemes that are tried if none are named: of each way of using cells one or two that have done well. A cache only over a disk.
+/// Schemes that are tried if none are named: of each way of using cells one or two that have done well. A cache only
+/// over a disk.
 const USUAL_SCHEMES: [&str; 8] =
     ["pagemap", "wlaftl", "cftl", "hyssd", "pslc-static", "pslc-dynamic", "opfcl", "fpfcl"];
 
-/// The chips that are named, or those that can be bought in the year of the prices: of each kind of cells the ones of data sheets,
-/// without those that another one beats in all times and cycles. A year that no chip is priced in has the chips of the last one
-/// before it.
+/// The chips that are named, or those that can be bought in the year of the prices: of each kind of cells the ones of
+/// data sheets, without those that another one beats in all times and cycles. A year that no chip is priced in has the
+/// chips of the last one before it.
 ///
 /// # Errors
 /// Names that do not exist, and chips without a price.
@@ -103,7 +105,8 @@ pub fn schemes(asked: &Asked) -> Result<Vec<&'static SchemeSpec>, SpaceError> {
     Ok(specs)
 }
 
-/// Whether one makes sense in front of the other: it has fewer bits in a cell, or only one, programs faster and lasts longer.
+/// Whether one makes sense in front of the other: it has fewer bits in a cell, or only one, programs faster and lasts
+/// longer.
 pub fn is_pair(fast: &Chip, slow: &Chip) -> bool {
     let is_one_bit = |chip: &Chip| matches!(chip.cell, Cell::Slc | Cell::Pslc);
     is_one_bit(fast) && !is_one_bit(slow) && fast.program_us < slow.program_us && fast.endurance > slow.endurance

@@ -1,8 +1,9 @@
 //! Which of very many devices are worth a closer look, by estimates alone.
 //!
-//! Estimates of one scheme's devices err alike, so that their order can be trusted more than their values: of each scheme those are
-//! kept that none of its others is better than in price, responses and wear at once, then those that are the best without these,
-//! and so on. Every scheme keeps as many, for how schemes compare is what simulations are to tell.
+//! Estimates of one scheme's devices err alike, so that their order can be trusted more than their values: of each
+//! scheme those are kept that none of its others is better than in price, responses and wear at once, then those that
+//! are the best without these, and so on. Every scheme keeps as many, for how schemes compare is what simulations are
+//! to tell.
 
 use super::answer::response_of;
 use super::estimate::Estimate;
@@ -34,7 +35,7 @@ pub fn promising(drafts: Vec<Estimated>, goals: &[Goal]) -> Vec<Estimated> {
     drafts.into_iter().zip(is_kept).filter_map(|(draft, is_kept)| is_kept.then_some(draft)).collect()
 }
 
-/// The places of the best, at most so many; of the last that are equally good those that come closest to the goals.
+/// Indices of the best candidates, at most `most`; among equals those closest to the goals.
 fn best(drafts: &[Estimated], mut left: Vec<usize>, goals: &[Goal], most: usize) -> Vec<usize> {
     let response = response_of(goals);
     let values = |at: usize| {

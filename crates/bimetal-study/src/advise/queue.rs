@@ -1,8 +1,9 @@
 //! Responses without a simulation: a sample of the trace's requests through queues of dies.
 //!
-//! In an open loop bursts decide the percentiles of real traces, so that arrivals are taken from the trace instead of from a distribution. Each die
-//! serves pages in the order in which they arrive. Pages of a write go to the dies in turn, those of a read where their address
-//! says. Collections and migrations stop a die for a while, at regular distances of pages written.
+//! In an open loop bursts decide the percentiles of real traces, so that arrivals are taken from the trace instead of
+//! from a distribution. Each die serves pages in the order in which they arrive. Pages of a write go to the dies in
+//! turn, those of a read where their address says. Collections and migrations stop a die for a while, at regular
+//! distances of pages written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +45,9 @@ struct Visit {
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// So many times as fast as in the trace.
+    /// Arrivals faster than in the trace by this factor.
     Open(f64),
-    /// As soon as there are fewer than so many that are not served.
+    /// A request arrives as soon as fewer than this number are outstanding.
     Closed(u32),
 }
 
@@ -93,12 +94,12 @@ impl Sample {
         Self { pace, by_page: page_bytes.iter().map(|&bytes| (bytes, visits(bytes))).collect() }
     }
 
-    /// Responses on so many dies.
+    /// Responses on a number of dies.
     pub fn responses(&self, service: &Service, page_bytes: u32, dies: u32) -> Quantiles {
         let mut queues = Queues::new(service, dies);
         let mut histogram = Histogram::default();
         let depth = if let Pace::Closed(depth) = self.pace { depth.clamp(1, DEPTH_MAX) as usize } else { 0 };
-        // In a closed loop a request is sent when the one that came so many before it is served.
+        // In a closed loop of depth `n` a request is sent when the `n`th one before it is served.
         let mut done = vec![0.0; depth];
         for (nth, &visit) in self.by_page.get(&page_bytes).into_iter().flatten().enumerate() {
             let mut visit = visit;

@@ -30,7 +30,7 @@ use bimetal_core::report::TraceFacts;
 /// Prices of a kind of parts at which devices are looked for, too, so that it is seen how the answer moves.
 const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
 
-/// A question with all that comes into question.
+/// A question with all its candidates.
 pub(super) struct Study<'a> {
     pub facts: TraceFacts,
     pub question: &'a Question,

@@ -1,12 +1,13 @@
 //! The search for the cheapest device that meets goals, with few simulations.
 //!
-//! What a device costs is known; whether it meets the goals is believed with a probability, which every simulation sharpens. Next
-//! comes the candidate that promises most: probability times what it would save. An aim is settled when nothing cheaper than
-//! the best found has more than a small probability left; beliefs are often too sure of themselves, so that simulations that are
-//! left are spent on what is unlikely, too.
+//! What a device costs is known; whether it meets the goals is believed with a probability, which every simulation
+//! sharpens. Next comes the candidate that promises most: probability times what it would save. An aim is settled when
+//! nothing cheaper than the best found has more than a small probability left; beliefs are often too sure of
+//! themselves, so that simulations that are left are spent on what is unlikely, too.
 //!
-//! Successive halving, which drops candidates after replays of a part of the requests, finds the optimum less often for as much work. On
-//! the spaces of `tests.rs`, each way with the work of replaying a fifth of the candidates in full, some 54, at most:
+//! Successive halving, which drops candidates after replays of a part of the requests, finds the optimum less often for
+//! as much work. On the spaces of `tests.rs`, each way with the work of replaying a fifth of the candidates in full,
+//! some 54, at most:
 //!
 //! | | of 300 sets of goals in a closed loop | of 287 in an open loop | mean work |
 //! |---|---|---|---|
@@ -15,9 +16,9 @@
 //! | all on a 27th, then in full those that met the goals there, the cheapest first | 275 | 246 | 31 and 39 |
 //! | all on a 48th, then likewise, what the 48th is off by corrected by the median so far | 267 | 250 | 28 and 39 |
 //!
-//! These are the best of 12 ladders by 10 rules of what is kept, chosen by hindsight. The first part of a trace says too little of
-//! collection and of queues, which begin late. Halving would not do without estimates either: they choose among thousands of devices
-//! those that are looked at ([`prune`](super::prune)).
+//! These are the best of 12 ladders by 10 rules of what is kept, chosen by hindsight. The first part of a trace says
+//! too little of collection and of queues, which begin late. Halving would not do without estimates either: they choose
+//! among thousands of devices those that are looked at ([`prune`](super::prune)).
 
 use std::ops::ControlFlow;
 
@@ -29,7 +30,8 @@ use super::learn::{Beliefs, ESTIMATED, Learned, Predicted};
 
 /// Candidates that are simulated at once, whatever the number of threads: results do not depend on it.
 pub const BATCH: usize = 2;
-/// Less likely than this, a candidate is taken not to meet its goals. Half or twice as much makes no difference to what is found.
+/// Less likely than this, a candidate is taken not to meet its goals. Half or twice as much makes no difference to what
+/// is found.
 const UNLIKELY: f64 = 0.005;
 
 /// Farther from a goal for responses, as a logarithm, than any device that keeps up.
@@ -68,9 +70,9 @@ pub struct Found {
 /// Simulates candidates: what each came to, none where it failed; or ends the search.
 pub type Run<'a> = dyn FnMut(&[usize]) -> ControlFlow<(), Vec<Option<Outcome>>> + 'a;
 
-/// Looks for the cheapest candidate of each aim with at most so many simulations: of the first aim as long as there is a cheaper
-/// candidate, since it is what is asked, however unlikely that one is; of the others until they are settled. `run` simulates
-/// candidates and returns what they came to, in their order, or ends it.
+/// Looks for the cheapest candidate of each aim within a number of simulations: of the first aim as long as there is a
+/// cheaper candidate, since it is what is asked, however unlikely that one is; of the others until they are settled.
+/// `run` simulates candidates and returns what they came to, in their order, or ends it.
 pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &mut Run<'_>) -> ControlFlow<(), Found> {
     let mut learned = Learned::default();
     let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
@@ -161,7 +163,8 @@ fn next(aims: &[Aim], tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
     None
 }
 
-/// Where nothing that was tried meets an aim: the candidate that may come closer to it than what was tried, if there is one.
+/// Where nothing that was tried meets an aim: the candidate that may come closer to it than what was tried, if there is
+/// one.
 fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Option<usize> {
     let excess = |(at, outcome): &(usize, Option<Outcome>)| {
         Some(outcome.as_ref()?.at_cost(aim.costs[*at]).worst_excess(&aim.goals))
@@ -192,8 +195,8 @@ fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
     best.filter(|&(_, excess)| exp(excess) < closest).map(|(at, _)| at)
 }
 
-/// How likely a candidate is to meet all goals. Responses come and go together, so that the least likely of them counts; life is on
-/// its own.
+/// How likely a candidate is to meet all goals. Responses come and go together, so that the least likely of them
+/// counts; life is on its own.
 fn probability(beliefs: &Beliefs, cost_usd: f64, goals: &[Goal]) -> f64 {
     let of = |goal: &Goal| {
         if goal.measure == Measure::Cost {
@@ -210,8 +213,8 @@ fn probability(beliefs: &Beliefs, cost_usd: f64, goals: &[Goal]) -> f64 {
     keeps_up.min(least(Cause::Latency)) * least(Cause::Wear) * least(Cause::Money)
 }
 
-/// Share of a normal distribution below so many standard deviations, within 0.0002 (Bowling et al., Journal of Industrial
-/// Engineering and Management 2(1), 2009).
+/// Share of a normal distribution below a number of standard deviations, within 0.0002 (Bowling et al., Journal of
+/// Industrial Engineering and Management 2(1), 2009).
 fn normal(deviations: f64) -> f64 {
     let z = deviations.clamp(-8.0, 8.0);
     1.0 / (1.0 + exp(-(1.5976 * z + 0.07056 * z * z * z)))

@@ -1,10 +1,11 @@
-//! Which devices come into question: schemes, chips that make sense together, dies, sizes of the fast region and spare areas.
+//! Candidate devices: schemes, chips that make sense together, dies, sizes of the fast region and spare areas.
 //!
-//! Sizes and spare areas are geometric series, each at least a few blocks of every die, since a device of few large blocks needs
-//! some of them to turn over. Where a goal for wear or responses is given, raw capacities go on far beyond the logical one, as
-//! long as they may be of use and the budget allows it. Every candidate is a [`Point`] whose settings name all capacities, so that
-//! its device does not depend on prices. What a candidate costs follows from its settings; whether its scheme takes it is found
-//! out only for those that are worth it ([`Space::confirmed`]), because it takes time.
+//! Sizes and spare areas are geometric series, each at least a few blocks of every die, since a device of few large
+//! blocks needs some of them to turn over. Where a goal for wear or responses is given, raw capacities go on far beyond
+//! the logical one, as long as they may be of use and the budget allows it. Every candidate is a [`Point`] whose
+//! settings name all capacities, so that its device does not depend on prices. What a candidate costs follows from its
+//! settings; whether its scheme takes it is found out only for those that are worth it ([`Space::confirmed`]), because
+//! it takes time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,13 +28,13 @@ use crate::sweep::source::TraceSource;
 const FAST: [(f64, u64); 5] = [(0.015, 8), (0.03, 11), (0.06, 14), (0.12, 18), (0.24, 24)];
 /// Spare areas: shares of the logical capacity, and their least blocks on a die.
 const SPARE: [(f64, u64); 6] = [(0.07, 3), (0.13, 4), (0.25, 6), (0.5, 8), (0.9, 11), (1.8, 16)];
-/// Spare areas beyond these are each twice the one before, and at most so large where only responses are asked for: with more,
-/// cleaning costs next to nothing.
+/// Spare areas beyond these are each twice the one before, and at most so large where only responses are asked for:
+/// with more, cleaning costs next to nothing.
 const SPARE_FOR_RESPONSES: f64 = 7.2;
-/// Raw capacities grow until they would last so many times the writes that are asked for if nothing were amplified: small writes
-/// and cleaning take several times what the host writes.
+/// Raw capacities grow until, without write amplification, they would endure this multiple of the writes asked for:
+/// small writes and cleaning take several times what the host writes.
 const WEAR_ROOM: f64 = 4.0;
-/// Spare areas beyond the usual are no larger than so many pages, so that they can be simulated.
+/// Largest spare area beyond the usual, in pages, so that it can be simulated.
 const PAGES_MAX: u64 = 1 << 24;
 /// Larger devices are simulated at this size, in bytes.
 const SIMULATED_MAX: u64 = 64 << 30;
@@ -49,7 +50,7 @@ pub struct Wanted {
     pub budget_usd: Option<f64>,
 }
 
-/// A device that comes into question.
+/// A candidate device.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// What is simulated.
@@ -87,14 +88,14 @@ fn block_bytes(chip: &Chip) -> u64 {
     u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)
 }
 
-/// So many bytes in whole blocks of every die, rounded up, of which there are at least so many.
+/// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks.
 fn in_rows(chip: &Chip, dies: Dies, bytes: f64, least: u64) -> u64 {
     let row_bytes = block_bytes(chip) * u64::from(dies.count());
     ((bytes / row_bytes as f64).ceil() as u64).max(least) * row_bytes
 }
 
 impl<'a> Space<'a> {
-    /// For a trace that touches so many bytes.
+    /// For a trace that touches a number of bytes.
     ///
     /// # Errors
     /// Names that do not exist, chips without a price, or numbers of dies that cannot be.
@@ -203,7 +204,7 @@ impl<'a> Space<'a> {
         sizes
     }
 
-    /// Price of so many simulated bytes, in US dollars.
+    /// Price of a number of simulated bytes, in US dollars.
     fn price(&self, chip: &Chip, bytes: u64) -> Option<f64> {
         let regions = std::iter::once((chip.name.as_str(), bytes));
         self.prices.shares_of(regions, std::iter::empty()).map(|shares| self.scale * total(&shares, |_| 1.0))
@@ -282,7 +283,8 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// Settings of regions; the prices are among them where the catalogue has others, so that a replay has the same cost.
+    /// Settings of regions; the prices are among them where the catalogue has others, so that a replay has the same
+    /// cost.
     fn set(&self, regions: &[(&str, &Chip, u64, Dies)]) -> BTreeMap<String, String> {
         let mut set = BTreeMap::new();
         let usual = &self.template.device().regions;

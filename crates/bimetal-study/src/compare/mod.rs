@@ -4,8 +4,8 @@
 //! which the schemes were given, and everything in them but `speed` is the same for any number of threads.
 
 //!
-//! An [`entry`] is what is said of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`] all devices
-//! of a comparison side by side; [`warnings`] say what a user should know before trusting a figure.
+//! An [`entry`] is what is said of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`]
+//! all devices of a comparison side by side; [`warnings`] say what a user should know before trusting a figure.
 
 mod entry;
 mod every;
@@ -16,6 +16,7 @@ pub(crate) mod testing;
 mod warnings;
 
 use bimetal_core::report::TraceFacts;
+use bimetal_core::request;
 use serde::Serialize;
 
 pub use crate::replays::{Progress, Quiet};
@@ -27,13 +28,20 @@ use crate::prepare::{Addresses, Prepared};
 use crate::replays::Replays;
 use crate::{StudyError, arrivals};
 
+/// Version of the form of results.
+pub const RESULTS_SCHEMA: u32 = 1;
+
 /// What `compare` and `replay` write as JSON.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this program.
     pub bimetal: &'static str,
+    /// Version of the form of these results: a field that is removed, renamed or means something else raises it.
+    pub schema: u32,
     /// The trace.
     pub trace: TraceFacts,
+    /// Digest of the trace's requests, as 16 hexadecimal digits: the same for the same requests on every machine.
+    pub trace_digest: String,
     /// Where its addresses lie on the devices.
     pub addresses: Addresses,
     /// How it was replayed.
@@ -59,8 +67,9 @@ pub struct ReplayFacts {
     pub filled: bool,
 }
 
-/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is run
-/// with so many seeds: figures are those of the device's own seed; more seeds than one add how the mean response spreads.
+/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is
+/// run with a number of seeds: figures are those of the device's own seed; more seeds than one add how the mean
+/// response spreads.
 ///
 /// # Errors
 /// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
@@ -79,7 +88,9 @@ pub fn run(
     let plan = &replays.main;
     Ok(Comparison {
         bimetal: env!("CARGO_PKG_VERSION"),
+        schema: RESULTS_SCHEMA,
         trace: workload.facts.clone(),
+        trace_digest: format!("{:016x}", request::digest(&workload.requests)),
         addresses: prepared.addresses,
         replay: ReplayFacts {
             arrivals: arrivals::name(plan.arrivals),
@@ -105,7 +116,7 @@ mod tests {
     use super::*;
     use crate::prepare::{Schemes, Workload, prepare};
 
-    /// Goes on so many times.
+    /// The replay is repeated this number of times.
     struct Impatient(AtomicUsize);
 
     impl Progress for Impatient {

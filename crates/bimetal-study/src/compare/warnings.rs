@@ -60,7 +60,7 @@ fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     ))
 }
 
-/// `a`, `b` are; or all schemes, of so many.
+/// `a`, `b` are; or all schemes, if the list has all of them.
 fn are(entries: &[&Entry], all: usize) -> String {
     match entries {
         [entry] => format!("`{}` is", entry.report.scheme),

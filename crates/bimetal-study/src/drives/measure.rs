@@ -1,7 +1,7 @@
 //! What a reviewer does to a drive, done to a device.
 //!
-//! The drive is scaled down: as many dies and channels, smaller blocks ([`Device::scaled`]). Amounts of data are given for the whole
-//! drive.
+//! The drive is scaled down: as many dies and channels, smaller blocks ([`Device::scaled`]). Amounts of data are given
+//! for the whole drive.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -33,7 +33,8 @@ const FEW: u64 = 4_000;
 const MANY: u64 = 15_000;
 /// Share of the drive that short tests use: it fits into the smallest caches.
 const SPAN_SHARE: u64 = 128;
-/// Overwrites of the drive, of which the last one is measured: for its speed, and for its write amplification as SSD-iq did.
+/// Overwrites of the drive, of which the last one is measured: for its speed, and for its write amplification as SSD-iq
+/// did.
 const OVERWRITES: u64 = 3;
 const AMPLIFIED_OVERWRITES: u64 = 4;
 /// Exponent of the popularity of pages where it differs.
@@ -96,7 +97,7 @@ impl Bench {
         (0..count).map(|_| Request { arrival_ns: 0, sector: sector(), sectors: PAGE_SECTORS, op, handle: 0 }).collect()
     }
 
-    /// Writes over the drive so many times and returns what the last time came to.
+    /// Writes over the drive `times` times and returns the figure of the last time.
     fn overwrite(&mut self, times: u64, depth: u32, pages: &Pages) -> Outcome {
         let count = self.sectors() / u64::from(PAGE_SECTORS);
         for _ in 1..times {

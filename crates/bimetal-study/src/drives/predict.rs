@@ -57,8 +57,8 @@ pub struct ChoiceError {
     pub known: String,
 }
 
-/// The drives of these names, of devices of these names, or whose names contain one of them; all if none is given. Each is there
-/// once, in the order of the list.
+/// The drives of these names, of devices of these names, or whose names contain one of them; all if none is given. Each
+/// is there once, in the order of the list.
 ///
 /// # Errors
 /// The first name that no drive has.
@@ -85,7 +85,7 @@ fn called(name: &str) -> Vec<&'static Review> {
 
 /// Called from several threads.
 pub trait Progress: Sync {
-    /// So many drives of so many are done.
+    /// A number of drives, of all, are done.
     fn drives(&self, done: usize, of: usize);
 
     /// After each test of a drive: whether to go on. Once it says no, it must say so for every drive.
@@ -97,7 +97,8 @@ pub trait Progress: Sync {
 /// Memory that measuring a drive takes, at most: it is scaled down to a capacity that all share.
 const DRIVE_BYTES: u64 = 256 << 20;
 
-/// Measures the devices of drives, at most `jobs` at a time (0: one for each processor); the result is the same for any number.
+/// Measures the devices of drives, at most `jobs` at a time (0: one for each processor); the result is the same for any
+/// number.
 ///
 /// # Errors
 /// A device that cannot be, too little memory, or that `progress` put an end to it.

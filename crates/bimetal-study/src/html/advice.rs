@@ -14,7 +14,7 @@ const MARKS: (usize, usize) = (8, 15);
 /// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
 const WIDE: f64 = 12.0;
 
-/// A budget beyond so many times the dearest device is not drawn.
+/// A budget beyond this multiple of the dearest device is not drawn.
 const COST_BEYOND: f64 = 1.5;
 
 /// A page of an answer; `command` makes it again.
@@ -114,7 +114,8 @@ fn met(answer: &Answer, chosen: &[Choice]) -> Table {
     Table { text_columns: 3, ..Table::new(heads, rows) }
 }
 
-/// What is drawn of wear: what the first goal for it is about, or the life, or TBW where nothing says how much is written a day.
+/// What is drawn of wear: what the first goal for it is about, or the life, or TBW where nothing says how much is
+/// written a day.
 fn wear_of(answer: &Answer) -> Measure {
     let of_goal = answer.goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Wear);
     let usual = if answer.write_bytes_per_day.is_some() { Measure::Life } else { Measure::Tbw };
@@ -219,7 +220,7 @@ fn prices(answer: &Answer) -> Plot {
 
 /// At which prices the answer is another device.
 fn changes(answer: &Answer) -> Table {
-    let heads = ["prices of", "at so many times today's", "cost (USD)", "device"].map(str::to_owned).to_vec();
+    let heads = ["prices of", "times today's price", "cost (USD)", "device"].map(str::to_owned).to_vec();
     let mut rows = Vec::new();
     for one in &answer.sensitivity {
         for step in one.steps.iter().filter(|step| step.changes_to.is_some() || step.is_none) {

@@ -8,7 +8,7 @@ use crate::figure;
 use crate::listing::broken;
 use crate::number::plain;
 
-/// At most about so many ticks fit beside each other on a phone.
+/// Number of ticks that fit side by side on a phone.
 const TICKS: usize = 6;
 
 fn axis() -> Value {
@@ -68,7 +68,7 @@ fn tick_label(tick: f64) -> String {
     }
 }
 
-/// Text in lines of at most so many characters, unless a word is longer, as the library takes it.
+/// Text in lines of at most `width` characters, unless a word is longer, as the library takes it.
 pub(super) fn with_breaks(text: &str, most: usize) -> String {
     broken(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
 }

@@ -9,11 +9,17 @@ use super::table::Table;
 use super::times::{self, main_time};
 use super::{configuration, over_time, workload};
 use crate::compare::{Comparison, Entry};
-use crate::figure::{Axis, Plot, PlotKind, Series};
+use crate::figure::{Axis, Described, Origin, Plot, PlotKind, Points, Series};
 use crate::number::{behind, capital, labelled};
 use crate::ranking::{Ranking, Sort};
+use crate::scale::Scale;
 use crate::verdict::Verdict;
 use crate::{describe, headline, scale};
+
+/// Diagrams of times that are shown at once; the others are details.
+const TIMES_SHOWN: usize = 2;
+/// Pixels of a mark.
+const MARK: usize = 10;
 
 /// A page of a comparison, or of one scheme; `profile` is that of its trace, and `command` makes the page again.
 pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, command: &str) -> String {
@@ -26,27 +32,34 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     };
     let schemes = entries.iter().map(|entry| entry.report.scheme.clone()).collect();
     let mut page = Page::new(&format!("{what} on {}", comparison.trace.name), schemes);
-    head(&mut page, comparison, command);
-    page.section("At a glance");
-    page.paragraph(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
-    page.table(&Table::of_sheet(&headline::sheet(&comparison.results, &ranking)));
+    page.verdict(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
+    page.list("warnings", &comparison.warnings);
+    let table = Table::of_sheet(&headline::sheet(&comparison.results, &ranking));
+    page.beside(&table, &front(&comparison.results, &ranking));
     page.list("facts", &headline::remarks(&comparison.results, &ranking));
+    head(&mut page, comparison, command);
     page.section(match entries.iter().any(|entry| entry.service_beside().is_some()) {
         true => "Service time and response",
         false => main_time(entries).title,
     });
     left_out(&mut page, entries);
-    page.plots(&times::plots(entries));
-    page.section("Operations");
+    let times = times::plots(entries);
+    let (first, others) = times.split_at(times.len().min(TIMES_SHOWN));
+    page.plots(first);
+    page.section("Where time goes: operations by cause");
     page.plots(&operations(entries));
-    page.section("Wear, energy, cost, life");
+    page.section("Where wear goes: erases, energy, cost, life");
     page.plots(&wear_and_cost(entries));
-    page.section("Blocks by erase count");
+    if !others.is_empty() {
+        page.folded_section("Percentiles of reads and writes");
+        page.plots(others);
+    }
+    page.folded_section("Blocks by erase count");
     page.plots(&erase_counts(entries));
     over_time::sections(&mut page, entries);
-    page.section("The trace");
+    page.folded_section("The trace");
     workload::section(&mut page, profile);
-    page.section(if entries.len() == 1 { "The device" } else { "The devices" });
+    page.folded_section(if entries.len() == 1 { "The device" } else { "The devices" });
     configuration::section(&mut page, entries);
     page.finish()
 }
@@ -58,10 +71,42 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
     if let [entry] = comparison.results.as_slice() {
         facts.push(describe::device(entry));
     }
+    page.paragraph("What was replayed, and the command that repeats it:");
     page.list("facts", &facts);
-    page.list("warnings", &comparison.warnings);
-    page.paragraph("To repeat it:");
     page.code(command);
+}
+
+/// Lives and mean times of all schemes. Those on the front have a series each, all others share one.
+fn front(entries: &[Entry], ranking: &Ranking) -> Plot {
+    let scale = Scale::of(entries);
+    let time = main_time(entries);
+    let point = |entry: &Entry| {
+        let (mean_us, years) = (entry.mean_us()?, entry.report.key_figures.lifetime_years?);
+        let (x, y) = (years / scale.life.1, mean_us / scale.time.1);
+        Some(Described { x, y, size: MARK, label: entry.report.scheme.clone() })
+    };
+    let (on_front, others): (Vec<usize>, Vec<usize>) =
+        (0..entries.len()).partition(|&place| ranking.is_on_front(place));
+    let series = |name: &str, places: &[usize]| Series {
+        name: name.to_owned(),
+        origin: Origin::Measured,
+        points: Points::Described(places.iter().filter_map(|&place| point(&entries[place])).collect()),
+    };
+    let mut shown: Vec<Series> =
+        on_front.iter().map(|&place| series(&entries[place].report.scheme, &[place])).collect();
+    shown.push(series(if on_front.is_empty() { "all" } else { "others" }, &others));
+    shown.retain(|series| !series.is_empty());
+    // One point is compared with nothing.
+    if entries.len() < 2 {
+        shown.clear();
+    }
+    Plot {
+        title: format!("Life and mean {}: best at the lower right", time.name),
+        kind: PlotKind::Front,
+        x: Axis::logarithmic(format!("life ({})", scale.life.0)),
+        y: Axis::logarithmic(format!("mean {} ({})", time.name, scale.time.0)),
+        series: shown,
+    }
 }
 
 /// A value of each scheme that has it.

@@ -13,7 +13,7 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
     let reports: Vec<&Report> =
         entries.iter().map(|entry| &entry.report).filter(|report| report.intervals.len() > 1).collect();
     let Some(intervals) = reports.iter().map(|report| report.intervals.len()).max() else { return };
-    page.section("Over time");
+    page.folded_section("Over time");
     let hint = "; a click on a name in a legend hides it, a double click shows it alone";
     let hint = if reports.len() > 1 { hint } else { "" };
     page.paragraph(&format!("The measured requests in {intervals} intervals{hint}."));
@@ -22,7 +22,7 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
         plots.extend(operations(report));
     }
     page.plots(&plots);
-    page.section("Adaptation over time");
+    page.folded_section("Adaptation over time");
     page.paragraph(if entries.len() == 1 {
         "The scheme's own figures that change, at the end of each interval."
     } else {

@@ -1,29 +1,49 @@
 "use strict";
 // The page opens before any plot is drawn. Those in view and near it come first, the others follow while nothing else is to
-// be done, and all before printing.
+// be done, and all before printing. A plot in a folded section waits until the section is opened: it has no width before.
 (() => {
   const SLICE_MS = 50;
-  const waiting = new Set(document.querySelectorAll(".plot"));
+  // Colours of light plots, and what they are on a dark page.
+  const DARK = { "#1b1b1b": "#e6e6e6", "#dddddd": "#3d3d3d", "#ffffff": "#161616", "#000000": "#f5f5f5", "#0072b2": "#3d9bd6" };
+  const places = document.querySelectorAll(".plot");
+  const waiting = new Set(places);
   const mouse = matchMedia("(pointer: fine)").matches;
-  function draw(place) {
-    if (!waiting.delete(place)) return;
-    const plot = JSON.parse(place.nextElementSibling.textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isFolded = (place) => place.closest("details:not([open])") !== null;
+  function show(place, isDark) {
+    let text = place.nextElementSibling.textContent;
+    if (isDark) text = text.replace(/#[0-9a-f]{6}/g, (color) => DARK[color] ?? color);
+    const plot = JSON.parse(text);
     if (mouse) plot.layout.dragmode = "zoom"; // A finger scrolls the page instead.
-    Plotly.newPlot(place, plot.data, plot.layout, plot.config);
+    Plotly.react(place, plot.data, plot.layout, plot.config);
+  }
+  function draw(place) {
+    if (!isFolded(place) && waiting.delete(place)) show(place, dark.matches);
   }
   function drawSome() {
     const end = performance.now() + SLICE_MS;
+    let drawn = 0;
     for (const place of waiting) {
+      if (isFolded(place)) continue;
       draw(place);
+      drawn += 1;
       if (performance.now() > end) break;
     }
-    if (waiting.size > 0) setTimeout(drawSome, 10);
+    if (drawn > 0) setTimeout(drawSome, 10);
   }
+  const again = (isDark) => places.forEach((place) => !waiting.has(place) && !isFolded(place) && show(place, isDark));
   const view = new IntersectionObserver(
     (seen) => seen.forEach(({ isIntersecting, target }) => isIntersecting && draw(target)),
     { rootMargin: "50%" },
   );
   waiting.forEach((place) => view.observe(place));
   addEventListener("load", () => setTimeout(drawSome));
-  addEventListener("beforeprint", () => waiting.forEach(draw));
+  addEventListener("toggle", () => setTimeout(drawSome), true);
+  dark.addEventListener("change", () => again(dark.matches));
+  // Paper is white.
+  addEventListener("beforeprint", () => {
+    waiting.forEach(draw);
+    if (dark.matches) again(false);
+  });
+  addEventListener("afterprint", () => dark.matches && again(true));
 })();

@@ -3,10 +3,8 @@
 use super::chart;
 use super::markup::{escape, prose};
 use super::table::{self, Table};
-use crate::figure::{Plot, PlotKind};
+use crate::figure::Plot;
 
-/// Tables of more rows than this are folded away.
-const OPEN_ROWS: usize = 24;
 /// Pages of more sections than this begin with their contents.
 const CONTENTS_MIN: usize = 4;
 
@@ -21,6 +19,8 @@ pub struct Page {
     /// Title of each section; its place is `section-N`.
     sections: Vec<String>,
     body: String,
+    /// Whether the section that is being written is folded away.
+    is_folded: bool,
     plots: usize,
     /// Whether it has a table to be sorted and filtered.
     sifts: bool,
@@ -36,6 +36,7 @@ impl Page {
             head: String::new(),
             sections: Vec::new(),
             body: String::new(),
+            is_folded: false,
             plots: 0,
             sifts: false,
             names,
@@ -44,8 +45,44 @@ impl Page {
 
     /// Begins a section.
     pub fn section(&mut self, title: &str) {
+        self.unfold();
         self.sections.push(title.into());
         self.push(&format!("<h2 id=\"{}\">{}</h2>\n", section_id(self.sections.len()), escape(title)));
+    }
+
+    /// Begins a section of details, which is opened by a click on its title.
+    pub fn folded_section(&mut self, title: &str) {
+        self.unfold();
+        self.sections.push(title.into());
+        let (id, title) = (section_id(self.sections.len()), escape(title));
+        self.push(&format!("<details class=\"section\">\n<summary><h2 id=\"{id}\">{title}</h2></summary>\n"));
+        self.is_folded = true;
+    }
+
+    /// Ends a folded section.
+    fn unfold(&mut self) {
+        if std::mem::take(&mut self.is_folded) {
+            self.push("</details>\n");
+        }
+    }
+
+    /// The answer of the page, in large letters.
+    pub fn verdict(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.push(&format!("<p class=\"answer\">{}</p>\n", prose(text)));
+        }
+    }
+
+    /// A table next to a diagram, or above it on a narrow screen.
+    pub fn beside(&mut self, table: &Table, plot: &Plot) {
+        self.push("<div class=\"beside\">\n");
+        self.table(table);
+        if !plot.is_empty() {
+            self.plots += 1;
+            let html = figure(plot, self.plots, &self.names);
+            self.push(&html);
+        }
+        self.push("</div>\n");
     }
 
     /// The place of the section that comes next but `ahead`.
@@ -95,10 +132,16 @@ impl Page {
         ));
     }
 
-    /// Diagrams beside or below each other, each with its table. Those without a point are left out.
+    /// Diagrams beside or below each other, each with its table. Those without a point are left out, and a diagram with one
+    /// bar a series is a row of a table.
     pub fn plots(&mut self, plots: &[Plot]) {
         let mut figures = String::new();
-        for plot in plots.iter().filter(|plot| !plot.is_empty()) {
+        let (single, drawn): (Vec<&Plot>, Vec<&Plot>) =
+            plots.iter().filter(|plot| !plot.is_empty()).partition(|plot| plot.has_single_bars());
+        if !single.is_empty() {
+            self.table(&table::of_single(&single));
+        }
+        for plot in drawn {
             self.plots += 1;
             figures.push_str(&figure(plot, self.plots, &self.names));
         }
@@ -108,7 +151,8 @@ impl Page {
     }
 
     /// The whole file.
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        self.unfold();
         let contents = if self.sections.len() < CONTENTS_MIN { String::new() } else { contents(&self.sections) };
         let title = escape(&self.title);
         let script = if self.plots > 0 {
@@ -146,11 +190,9 @@ fn contents(sections: &[String]) -> String {
     format!("<nav aria-label=\"Contents\"><ol>\n{items}</ol></nav>\n")
 }
 
-/// A diagram over its table.
+/// A diagram over its table, which is folded away.
 fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let table = table::of_plot(plot);
-    // Points of a front are in several diagrams.
-    let open = if table.rows.len() <= OPEN_ROWS && plot.kind != PlotKind::Front { " open" } else { "" };
     let (drawn, height) = chart::of_plot(plot, names);
     let upright = chart::upright_label(plot);
     let upright = if upright == plot.title || upright.is_empty() {
@@ -162,7 +204,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
         "<figure>\n<h3>{}</h3>\n{upright}\
          <div class=\"plot\" id=\"plot-{number}\" role=\"img\" aria-label=\"{}\" style=\"height:{height}px\"></div>\
          <script type=\"application/json\">{}</script>\n\
-         <details{open}><summary>Table</summary>\n{}</details>\n</figure>\n",
+         <details><summary>Table</summary>\n{}</details>\n</figure>\n",
         escape(&plot.title),
         escape(&plot.title),
         // Nothing in it may look like the end of the script.
@@ -189,5 +231,19 @@ mod tests {
         assert!(place("<p>above</p>") < place("<a href=\"#section-3\">three</a>"));
         assert!(place("<a href=\"#section-3\">three</a>") < place("<h2 id=\"section-3\">three</h2>"));
         assert!(!html.contains("<script"), "a page without plots needs none");
+    }
+
+    #[test]
+    fn a_folded_section_ends_before_the_next_one() {
+        let mut page = Page::new("A", Vec::new());
+        page.folded_section("one");
+        page.paragraph("first");
+        page.folded_section("two");
+        page.section("three");
+        let html = page.finish();
+        assert_eq!((html.matches("<details").count(), html.matches("</details>").count()), (2, 2));
+        let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text} in {html}"));
+        assert!(place("first") < place("</details>") && place("</details>") < place(">two<"));
+        assert!(html.rfind("</details>") < Some(place(">three<")));
     }
 }

@@ -12,7 +12,7 @@ pub struct Table {
     pub heads: Vec<String>,
     /// Values of each row, its label first; a row of a label alone is the title of those that follow.
     pub rows: Vec<Vec<String>>,
-    /// So many columns are text and keep to the left; the others are figures.
+    /// Number of leading columns that are text and left-aligned; the others are figures.
     pub text_columns: usize,
     /// Whether cells are sentences, which are broken into lines.
     pub is_prose: bool,
@@ -87,6 +87,19 @@ pub(super) fn of_plot(plot: &Plot) -> Table {
     let names = plot.names();
     let rows = if names.is_empty() { numbered(plot) } else { named(plot, &names) };
     Table { text_columns: usize::from(!names.is_empty()), ..Table::new(heads, rows) }
+}
+
+/// Diagrams that have one name each: a row for each number.
+pub(super) fn of_single(plots: &[&Plot]) -> Table {
+    let row = |plot: &Plot, series: &Series| {
+        let of = if plot.series.len() == 1 { String::new() } else { format!(", {}", series_name(series)) };
+        // A title says less than the label, which has the unit.
+        let name = if plot.series.len() == 1 { plot.y.label.clone() } else { plot.title.clone() };
+        let unit = if plot.series.len() == 1 { String::new() } else { format!(" ({})", plot.y.label) };
+        series.points.values().into_iter().map(move |value| vec![format!("{name}{of}{unit}"), shown(Some(value))])
+    };
+    let rows = plots.iter().flat_map(|plot| plot.series.iter().flat_map(|series| row(plot, series)));
+    Table::new(vec!["figure".into(), "value".into()], rows.collect())
 }
 
 /// The points that say what they are, a row for each.

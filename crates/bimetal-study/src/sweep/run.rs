@@ -14,7 +14,8 @@ use super::source::Loaded;
 use crate::compare::Speed;
 use crate::{StudyError, compare, memory, prepare};
 
-/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row, also that `served` ended it.
+/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row, also that `served`
+/// ended it.
 pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
     match point.trace.load(folder) {
         Ok(trace) => run_on(point, &trace, &|bytes| memory::check_bytes(bytes), served),
@@ -22,8 +23,8 @@ pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
     }
 }
 
-/// Runs a point on its trace. `admit` is asked before so many bytes of memory are taken, and what it returns is kept as long as
-/// they are in use; `served` is told how many requests have been served, and may end it.
+/// Runs a point on its trace. `admit` is asked before a number of bytes of memory is taken, and its result is kept as
+/// long as they are in use; `served` is told how many requests have been served, and may end it.
 pub(crate) fn run_on<P>(
     point: &Point,
     trace: &Loaded,
@@ -91,6 +92,7 @@ mod tests {
             format: None,
             time_unit: None,
             columns: None,
+            objects: None,
             action: None,
             volumes: None,
         };

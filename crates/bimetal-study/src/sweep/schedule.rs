@@ -16,12 +16,12 @@ use crate::{StudyError, memory};
 
 /// Called from several threads while points run.
 pub trait Progress: Sync {
-    /// So many points were in the results file.
+    /// A number of points were in the results file.
     fn resumed(&self, _points: usize) {}
     /// A trace is being decoded.
     fn loading(&self, _trace: &TraceSource) {}
-    /// A point has come on by that share of it; all shares of a point make 1. Says whether to go on: else what runs is ended
-    /// and nothing is begun.
+    /// A point has come on by that share of it; all shares of a point make 1. Says whether to go on: else what runs is
+    /// ended and nothing is begun.
     fn advanced(&self, _share: f64) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -35,8 +35,8 @@ pub struct Quiet;
 
 impl Progress for Quiet {}
 
-/// Runs what is not in the results file, `jobs` points at once; 0 is as many as there are processors. Rows are in the order of
-/// the points; those that `progress` ended have none.
+/// Runs what is not in the results file, `jobs` points at once; 0 is as many as there are processors. Rows are in the
+/// order of the points; those that `progress` ended have none.
 ///
 /// # Errors
 /// The results file cannot be written. Whatever is wrong with a point is in its row.
@@ -160,7 +160,7 @@ impl<'a> Schedule<'a> {
         self.keep(at, row);
     }
 
-    /// The trace of a point: whoever comes first decodes it, and the others wait.
+    /// The trace of a point: the first worker that needs it decodes it, the others wait.
     fn load(&self, slot: &Slot<'_>) -> Result<Arc<Loaded>, Failure> {
         let mut loaded = lock(&slot.loaded);
         let load = || {

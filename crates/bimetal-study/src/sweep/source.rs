@@ -22,7 +22,7 @@ pub struct TraceSource {
     pub name: String,
     /// Where its requests are.
     pub from: Origin,
-    /// Only so many of the first requests.
+    /// Only this number of requests, from the first on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -46,6 +46,9 @@ pub enum Origin {
         /// The columns of delimited text or JSON lines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         columns: Option<String>,
+        /// How the objects of a cache's trace become addresses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        objects: Option<String>,
         /// Which record of a request counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<String>,
@@ -89,6 +92,7 @@ impl TraceSource {
             format: options.format.map(|format| format.name.to_owned()),
             time_unit: options.time_unit.map(|unit| unit.to_string()),
             columns: options.columns.as_ref().map(ToString::to_string),
+            objects: options.objects.map(|objects| objects.to_string()),
             action: options.action.map(|action| action.letter().to_string()),
             volumes,
         };
@@ -105,8 +109,8 @@ impl TraceSource {
         Self { name: name.to_owned(), from: Origin::Memory, limit: None }
     }
 
-    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the lines
-    /// that `sha256sum` would write of each without a name. `folder` is that of the study file.
+    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the
+    /// lines that `sha256sum` would write of each without a name. `folder` is that of the study file.
     ///
     /// # Errors
     /// A file that cannot be read, a workload that is not known.
@@ -161,7 +165,7 @@ impl TraceSource {
     /// # Errors
     /// A name that does not exist.
     pub fn options(&self) -> Result<Options, Failure> {
-        let Origin::Files { format, time_unit, columns, action, volumes, .. } = &self.from else {
+        let Origin::Files { format, time_unit, columns, objects, action, volumes, .. } = &self.from else {
             return Ok(Options::default());
         };
         Ok(Options {
@@ -169,6 +173,7 @@ impl TraceSource {
             devices: volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only),
             time_unit: time_unit.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             columns: columns.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
+            objects: objects.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             action: action.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
         })
     }
@@ -192,11 +197,16 @@ impl TraceSource {
             Origin::Memory => return None,
             Origin::Sample => {}
             Origin::Generated { .. } => words.push("-".to_owned()),
-            Origin::Files { paths, format, time_unit, columns, action, volumes } => {
+            Origin::Files { paths, format, time_unit, columns, objects, action, volumes } => {
                 let path = |path: &String| if path.starts_with('-') { format!("./{path}") } else { path.clone() };
                 words.extend(paths.iter().map(path));
-                let options =
-                    [("--format", format), ("--time-unit", time_unit), ("--columns", columns), ("--action", action)];
+                let options = [
+                    ("--format", format),
+                    ("--time-unit", time_unit),
+                    ("--columns", columns),
+                    ("--objects", objects),
+                    ("--action", action),
+                ];
                 for (option, value) in options {
                     words.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
                 }
@@ -242,7 +252,15 @@ mod tests {
 
     fn files(paths: &[&str]) -> TraceSource {
         let paths = paths.iter().map(|&path| path.to_owned()).collect();
-        let from = Origin::Files { paths, format: None, time_unit: None, columns: None, action: None, volumes: None };
+        let from = Origin::Files {
+            paths,
+            format: None,
+            time_unit: None,
+            columns: None,
+            objects: None,
+            action: None,
+            volumes: None,
+        };
         TraceSource { name: "t".into(), from, limit: None }
     }
 
@@ -257,12 +275,13 @@ mod tests {
             devices: DeviceChoice::Only(vec![0, 2]),
             time_unit: Some("ms".parse().unwrap()),
             columns: Some("time:ms,-,op:1=read,offset:sectors,size".parse().unwrap()),
+            objects: Some("sectors".parse().unwrap()),
             action: Some("D".parse().unwrap()),
         };
         let words = opened(&["a b", "-c"], &options).unwrap().join(" ");
         assert_eq!(
             words,
-            "a b ./-c --format spc --time-unit ms --columns time:ms,-,op:1=read,offset:sectors,size:bytes --action D --volumes 0,2 --limit 9"
+            "a b ./-c --format spc --time-unit ms --columns time:ms,-,op:1=read,offset:sectors,size:bytes --objects sectors --action D --volumes 0,2 --limit 9"
         );
         let plain = Options::default();
         assert_eq!(opened(&[], &plain).unwrap().join(" "), "--limit 9");

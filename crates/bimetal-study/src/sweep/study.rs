@@ -88,6 +88,7 @@ struct TraceTable {
     format: Option<Spanned<String>>,
     time_unit: Option<Spanned<String>>,
     columns: Option<Spanned<String>>,
+    objects: Option<Spanned<String>>,
     action: Option<Spanned<String>>,
     volumes: Option<Spanned<Vec<u64>>>,
     limit: Option<Spanned<u64>>,
@@ -187,6 +188,7 @@ fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceS
         only("format", "files", table.format.as_ref().map(Spanned::span))?;
         only("time-unit", "files", table.time_unit.as_ref().map(Spanned::span))?;
         only("columns", "files", table.columns.as_ref().map(Spanned::span))?;
+        only("objects", "files", table.objects.as_ref().map(Spanned::span))?;
         only("action", "files", table.action.as_ref().map(Spanned::span))?;
         only("volumes", "files", table.volumes.as_ref().map(Spanned::span))?;
     }
@@ -202,7 +204,7 @@ fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceS
         (None, None) => (SAMPLE.to_owned(), Origin::Sample),
         (Some(files), None) => {
             let text = |value: Option<Spanned<String>>| value.map(Spanned::into_inner);
-            let options = [&table.format, &table.time_unit, &table.columns, &table.action];
+            let options = [&table.format, &table.time_unit, &table.columns, &table.objects, &table.action];
             let spans = options.map(|value| value.as_ref().map(Spanned::span));
             let (span, paths) = (files.span(), files.into_inner().0);
             let names: Vec<String> = paths.iter().map(|path| file_name(path)).collect();
@@ -220,8 +222,8 @@ fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceS
             }
             let volumes = table.volumes.map(Spanned::into_inner);
             let (format, time_unit) = (text(table.format), text(table.time_unit));
-            let (columns, action) = (text(table.columns), text(table.action));
-            let from = Origin::Files { paths, format, time_unit, columns, action, volumes };
+            let (columns, objects, action) = (text(table.columns), text(table.objects), text(table.action));
+            let from = Origin::Files { paths, format, time_unit, columns, objects, action, volumes };
             let source = TraceSource { name: String::new(), from, limit: None };
             let place = || spans.into_iter().flatten().next().unwrap_or(span);
             source.options().map_err(|failure| Wrong(place(), failure.what))?;

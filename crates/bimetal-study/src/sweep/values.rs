@@ -1,4 +1,4 @@
-//! Values as a study file has them: one, a list, or so many from one to another.
+//! Values as a study file has them: one, a list, or a number of them between two bounds.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl From<Scalar> for Values {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Texts(pub Vec<String>);
 
-/// So many values from one to another.
+/// A number of values between two bounds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Range {

@@ -25,7 +25,7 @@ pub struct Worker {
     memory: Gate,
 }
 
-/// A trace as soon as it is decoded, by whoever comes first.
+/// A trace as soon as the first worker that needs it has decoded it.
 type Slot = Arc<Mutex<Option<Arc<Loaded>>>>;
 
 /// What is decoded again if it has changed.
@@ -49,8 +49,8 @@ impl Content {
 }
 
 impl Worker {
-    /// Runs a point, from several threads at once as well: `folder` is that of the study file. Whatever goes wrong is in the
-    /// row, also that `served` ended it.
+    /// Runs a point, from several threads at once as well: `folder` is that of the study file. Whatever goes wrong is
+    /// in the row, also that `served` ended it.
     pub fn run(&self, point: &Point, folder: &Path, served: Progress<'_>) -> Row {
         let load = catch_unwind(AssertUnwindSafe(|| self.load(&point.trace, folder)));
         match load.unwrap_or_else(|panic| Err(Failure::panic(panic.as_ref()))) {

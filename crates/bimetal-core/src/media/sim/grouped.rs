@@ -1,8 +1,8 @@
-//! Dies of today, which sense the pages of all planes together and program all pages of a wordline at once.
+//! Current dies, which sense the pages of all planes together and program all pages of a wordline at once.
 //!
-//! Pages of a block are in the order of planes, and then of the pages of a wordline: a group of pages that are sensed together
-//! is the pages of all planes, and a wordline is as many groups as a cell has bits. A page that is programmed waits in its die's
-//! registers until its wordline is full.
+//! Pages of a block are ordered by plane, then by page of the wordline. A group of pages that are sensed together
+//! consists of one page per plane. A wordline consists of as many groups as a cell has bits. A programmed page waits in
+//! its die's registers until its wordline is full.
 
 use super::{SimBlock, SimMedia};
 use crate::operation::{Cause, FlashOp, Stream};

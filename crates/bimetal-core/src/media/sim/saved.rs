@@ -1,19 +1,19 @@
-//! Simulated flash that comes back from its saved state.
+//! Restoring simulated flash from its saved state.
 
 use super::{CellMode, SimMedia};
 use crate::save::{self, RestoreError};
 
-/// No clock comes this far: a century.
+/// Upper bound of every clock: a century.
 const FAR_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
-/// No block is erased this often: parts last 100,000 cycles at most.
+/// Upper bound of erase counts: parts last at most 100,000 cycles.
 const ERASES_MAX: u32 = 1 << 31;
 
 impl SimMedia {
-    /// The device in the state that [`Save::save`](crate::save::Save::save) wrote of one that was made as this one was.
+    /// Restores the state that [`Save::save`](crate::save::Save::save) wrote for a device made in the same way.
     ///
     /// # Errors
-    /// Bytes that are damaged, or belong to another device.
+    /// Bytes that are damaged or belong to another device.
     pub fn restored(&self, bytes: &[u8]) -> Result<Self, RestoreError> {
         let mut media: Self = save::restore(self, bytes)?;
         media.note_special();

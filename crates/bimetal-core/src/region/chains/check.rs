@@ -8,7 +8,7 @@ impl Chains {
     /// Checks that maps, chains, spare blocks and victim lists agree.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         self.check_numbers()?;
         self.check_lists()?;
@@ -32,7 +32,7 @@ impl Chains {
         Ok(())
     }
 
-    /// Checks that all blocks and pages that are named exist.
+    /// Checks that all referenced blocks and pages exist.
     fn check_numbers(&self) -> Result<(), String> {
         let is_block = |block: u32| block == NONE || (block as usize) < self.blocks.len();
         let is_owner = |owner: u32| owner == NONE || owner < self.logical_blocks();
@@ -48,7 +48,7 @@ impl Chains {
         }
     }
 
-    /// Checks that each chain and each spare block is in the list that it belongs to.
+    /// Checks that each chain and each spare block is in the correct list.
     fn check_lists(&self) -> Result<(), String> {
         self.victims.check()?;
         self.spare.check()?;

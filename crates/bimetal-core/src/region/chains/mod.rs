@@ -6,9 +6,9 @@
 //! data block: page o holds offset o; log blocks: updates in the order of their arrival, the latest counts
 //! ```
 //!
-//! The state here also holds what a controller with little memory finds out by scanning a chain: where the latest copy of
-//! each logical page is. What that scanning costs is the driver's to charge. A chain whose blocks run with one bit per
-//! cell needs several physical blocks for its data; its log blocks are taken one physical block at a time.
+//! The state here also contains the place of each logical page's latest copy. A controller with little memory would
+//! find it by scanning the chain; the caller charges the cost of that scan. If the blocks of a chain run with one bit
+//! per cell, its data need several physical blocks; its log blocks are still added one physical block at a time.
 
 mod check;
 
@@ -43,7 +43,7 @@ struct Chain {
     first: u32,
     last: u32,
     blocks: u32,
-    /// Of those, the ones that form the data block.
+    /// Number of these blocks that form the data block.
     data_blocks: u32,
     mode: CellMode,
     list: u8,
@@ -56,17 +56,17 @@ const EMPTY: Chain =
 struct Block {
     /// `LB`.
     next: u32,
-    /// Logical block; [`NONE`] for a spare block.
+    /// Its logical block; [`NONE`] for a spare block.
     owner: u32,
-    /// Pages programmed.
+    /// Number of programmed pages.
     programmed: u32,
-    /// Whether page `o` got offset `o` so far.
+    /// Whether each programmed page `o` holds offset `o`.
     in_order: bool,
-    /// How it was last erased.
+    /// The mode in which it was last erased.
     mode: CellMode,
 }
 
-/// Where a block is in its chain.
+/// A block's position in its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The logical block.
@@ -77,33 +77,33 @@ pub struct Member {
     pub is_data: bool,
 }
 
-/// The region's state.
+/// Maps, chains, spare blocks and victim lists of a region.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chains {
     #[serde(with = "crate::save::fixed")]
     geometry: Geometry,
     #[serde(with = "crate::save::fixed")]
     pages: [u32; 2],
-    /// Logical page to the physical page of its latest copy.
+    /// By logical page: the physical page of its latest copy.
     map: Table<Ppa>,
-    /// `L2P`, and what belongs to it.
+    /// `L2P`, with the state of each chain.
     #[serde(with = "crate::save::sized")]
     chains: Vec<Chain>,
     #[serde(with = "crate::save::sized")]
     blocks: Vec<Block>,
     victims: Lists,
-    /// Which victim lists have members, by bit.
+    /// Bitmap of the victim lists that have members.
     listed: u64,
     #[serde(with = "crate::save::fixed")]
     choice: Victims,
-    /// Erased blocks, by the mode they were erased in; taken in turn.
+    /// Erased blocks, by the mode in which they were erased; used in turn.
     spare: Lists,
     spare_blocks: u32,
 }
 
 impl Chains {
-    /// An erased region for `logical_blocks` logical blocks; `slc_pages` is the pages of a block with one bit per cell,
-    /// where the chip can do that.
+    /// An erased region for `logical_blocks` logical blocks. `slc_pages` is the number of pages of a block with one bit
+    /// per cell, if the chip supports that mode.
     pub fn new(geometry: Geometry, slc_pages: Option<u32>, logical_blocks: u32, choice: Victims) -> Self {
         let pages = geometry.pages_per_block;
         let block = Block { next: NONE, owner: NONE, programmed: 0, in_order: true, mode: CellMode::Native };
@@ -125,7 +125,7 @@ impl Chains {
         }
     }
 
-    /// Blocks and pages.
+    /// The geometry in blocks and pages.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -148,7 +148,7 @@ impl Chains {
         logical_block * self.pages[0]
     }
 
-    /// Pages of a block in a mode.
+    /// Pages per block in a mode.
     #[inline]
     pub fn pages(&self, mode: CellMode) -> u32 {
         self.pages[mode as usize]
@@ -160,20 +160,20 @@ impl Chains {
         self.pages[0].div_ceil(self.pages[mode as usize])
     }
 
-    /// Where the latest copy of a logical page is, if anywhere.
+    /// The physical page of a logical page's latest copy, if it has one.
     #[inline]
     pub fn lookup(&self, logical: u32) -> Option<Ppa> {
         let ppa = self.map[logical as usize];
         (ppa != Ppa::NONE).then_some(ppa)
     }
 
-    /// The latest copy of a logical page is at `ppa`, or nowhere.
+    /// Sets the place of a logical page's latest copy, or clears it with `None`.
     #[inline]
     pub fn set(&mut self, logical: u32, ppa: Option<Ppa>) {
         self.map[logical as usize] = ppa.unwrap_or(Ppa::NONE);
     }
 
-    /// The latest copies of the logical pages from `logical` to `end` up to the first that has none.
+    /// The latest copies of the logical pages from `logical` to `end`, up to the first page without a copy.
     #[inline]
     pub fn lookup_run(&self, logical: u32, end: u32) -> &[Ppa] {
         let pages = &self.map[logical as usize..end as usize];
@@ -181,7 +181,7 @@ impl Chains {
         &pages[..mapped]
     }
 
-    /// The latest copies of `count` logical pages are at consecutive pages of a block.
+    /// Records that the latest copies of `count` logical pages are at consecutive pages of a block.
     #[inline]
     pub fn set_run(&mut self, logical: u32, count: u32, first: Ppa) {
         let pages = &mut self.map[logical as usize..(logical + count) as usize];
@@ -190,7 +190,7 @@ impl Chains {
         }
     }
 
-    /// Whether a logical block has any physical block.
+    /// Whether a logical block has at least one physical block.
     #[inline]
     pub fn is_mapped(&self, logical_block: u32) -> bool {
         self.chains[logical_block as usize].blocks > 0
@@ -203,18 +203,19 @@ impl Chains {
         chain.blocks > chain.data_blocks
     }
 
-    /// Physical blocks of a logical block.
+    /// Number of physical blocks of a logical block.
     pub fn chain_blocks(&self, logical_block: u32) -> u32 {
         self.chains[logical_block as usize].blocks
     }
 
-    /// The mode that a logical block's chain is in.
+    /// The cell mode of a logical block's chain.
     #[inline]
     pub fn mode(&self, logical_block: u32) -> CellMode {
         self.chains[logical_block as usize].mode
     }
 
-    /// Blocks of a chain with the pages programmed in each and whether they are part of the data block, in order.
+    /// Blocks of a chain in order, each with the number of its programmed pages and whether it is part of the data
+    /// block.
     pub fn chain(&self, logical_block: u32) -> impl Iterator<Item = (BlockId, u32, bool)> + '_ {
         let chain = self.chains[logical_block as usize];
         let first = (chain.first != NONE).then_some(chain.first);
@@ -228,7 +229,7 @@ impl Chains {
         })
     }
 
-    /// The next free page of a chain's newest log block, if it has one that is not full.
+    /// The next free page of a chain's newest log block; `None` if there is no log block or it is full.
     #[inline]
     pub fn next_free(&self, logical_block: u32) -> Option<Ppa> {
         let chain = &self.chains[logical_block as usize];
@@ -240,25 +241,25 @@ impl Chains {
         (programmed < self.pages[block.mode as usize]).then(|| self.geometry.ppa(BlockId(chain.last), programmed))
     }
 
-    /// The next free page of a chain's newest log block gets a copy of a logical page: the latest.
+    /// Puts the latest copy of a logical page on the next free page of the chain's newest log block.
     #[inline]
     pub fn place(&mut self, logical_block: u32, logical: u32, ppa: Ppa) {
         self.map[logical as usize] = ppa;
         let offset = logical - self.first_page(logical_block);
         let full = self.note_program(ppa, offset);
         if full && self.chains[logical_block as usize].blocks == 1 && self.switchable(logical_block) {
-            // The first write ever of this logical block, in order from end to end: the log is the data block.
+            // The first write of this logical block filled the log block in order, so the log block is the data block.
             self.chains[logical_block as usize].data_blocks = 1;
         }
         self.relist(logical_block, true);
     }
 
-    /// The first `count` pages of a data block have been programmed.
+    /// Records that the first `count` pages of a data block have been programmed.
     pub fn note_data(&mut self, block: BlockId, count: u32) {
         self.blocks[block.index()].programmed = count;
     }
 
-    /// Counts a program and says whether the block is full.
+    /// Counts a program. Returns whether the block is now full.
     #[inline]
     pub fn note_program(&mut self, ppa: Ppa, offset: u32) -> bool {
         let block = &mut self.blocks[self.geometry.block_of(ppa).index()];
@@ -269,8 +270,8 @@ impl Chains {
         block.programmed == self.pages[block.mode as usize]
     }
 
-    /// Whether the newest log block can become the data block as it is: full and in the order of the offsets, so that it
-    /// holds the latest copy of every page.
+    /// Whether the newest log block can become the data block without copying: it is full and its pages are in order of
+    /// their offsets, so it holds the latest copy of every page.
     pub fn switchable(&self, logical_block: u32) -> bool {
         let chain = &self.chains[logical_block as usize];
         if chain.blocks == chain.data_blocks {
@@ -280,7 +281,7 @@ impl Chains {
         block.in_order && block.mode == CellMode::Native && block.programmed == self.pages[0]
     }
 
-    /// Puts a chain into the victim list it belongs to; a chain that was `written` goes to the end of its list.
+    /// Moves a chain to the victim list where it belongs. A chain that was `written` goes to the end of its list.
     #[inline]
     pub fn relist(&mut self, logical_block: u32, written: bool) {
         let list = self.list_of(logical_block);
@@ -317,7 +318,7 @@ impl Chains {
         match self.choice {
             Victims::LeastRecent | Victims::Oldest => 0,
             Victims::Longest => {
-                // In SLC mode a log block holds half as much: two of them count as one.
+                // In SLC mode a log block holds half as many pages, so two of them count as one.
                 let chain = &self.chains[logical_block as usize];
                 let logs = (chain.blocks - chain.data_blocks).div_ceil(1 + chain.mode as u32);
                 logs.min(u32::from(SWITCHABLE) - 1) as u8
@@ -325,7 +326,7 @@ impl Chains {
         }
     }
 
-    /// The chain to fold: one that can be switched, else the one of choice.
+    /// The chain to fold: a switchable chain if there is one, otherwise the chain chosen by the victim policy.
     pub fn victim(&self) -> Option<u32> {
         let list = self.listed.checked_ilog2()?;
         self.victims.front(list as usize)
@@ -348,14 +349,14 @@ impl Chains {
         self.blocks[block.index()].mode
     }
 
-    /// The spare block that is next in turn for a mode: one erased in that mode, if there is any.
+    /// The next spare block for a mode: a block erased in that mode if there is one.
     #[inline]
     pub fn next_spare(&self, mode: CellMode) -> Option<BlockId> {
         let other = 1 - mode as usize;
         self.spare.front(mode as usize).or_else(|| self.spare.front(other)).map(BlockId)
     }
 
-    /// A spare block goes to a logical block and is in no chain yet. It must be erased if its mode differs.
+    /// Assigns a spare block to a logical block, without adding it to the chain. It must be erased if its mode differs.
     pub fn take_spare(&mut self, block: BlockId, owner: u32, mode: CellMode) {
         let state = &mut self.blocks[block.index()];
         self.spare.remove(state.mode as usize, block.0);
@@ -363,7 +364,7 @@ impl Chains {
         *state = Block { next: NONE, owner, programmed: 0, in_order: true, mode };
     }
 
-    /// An erased block is spare again.
+    /// Returns an erased block to the spare blocks.
     pub fn release(&mut self, block: BlockId) {
         let state = &mut self.blocks[block.index()];
         debug_assert_ne!(state.owner, NONE);
@@ -372,7 +373,7 @@ impl Chains {
         self.spare_blocks += 1;
     }
 
-    /// A block becomes the last of its owner's chain: a log block, or part of the data block.
+    /// Adds a block at the end of its owner's chain, as a log block or as part of the data block.
     pub fn append(&mut self, block: BlockId, as_data: bool) {
         let owner = self.blocks[block.index()].owner;
         let mut chain = self.chains[owner as usize];
@@ -396,13 +397,14 @@ impl Chains {
         (chain.first != NONE).then_some(BlockId(chain.first))
     }
 
-    /// The block after this one in its chain.
+    /// The next block in a block's chain.
     pub fn next(&self, block: BlockId) -> Option<BlockId> {
         let next = self.blocks[block.index()].next;
         (next != NONE).then_some(BlockId(next))
     }
 
-    /// Makes the newest log block the data block; returns the first of the others, which stay linked up to it.
+    /// Makes the newest log block the data block. Returns the first of the other blocks, which stay linked up to the
+    /// new data block, and that data block.
     pub fn switch(&mut self, logical_block: u32) -> (BlockId, BlockId) {
         let Chain { first, last, mode, list, .. } = self.chains[logical_block as usize];
         self.chains[logical_block as usize] = Chain { first: last, last, blocks: 1, data_blocks: 1, mode, list };
@@ -410,12 +412,12 @@ impl Chains {
         (BlockId(first), BlockId(last))
     }
 
-    /// The blocks that an empty chain gets from now on are in this mode.
+    /// Sets the mode of the blocks that an empty chain will get.
     pub fn set_mode(&mut self, logical_block: u32, mode: CellMode) {
         self.chains[logical_block as usize].mode = mode;
     }
 
-    /// Where an owned block is in its chain.
+    /// The position of an owned block in its chain.
     pub fn member(&self, block: BlockId) -> Option<Member> {
         let owner = self.blocks[block.index()].owner;
         if owner == NONE {
@@ -425,12 +427,12 @@ impl Chains {
         Some(Member { owner, position, is_data: position < self.chains[owner as usize].data_blocks })
     }
 
-    /// Pages programmed in a block.
+    /// Number of programmed pages of a block.
     pub fn programmed(&self, block: BlockId) -> u32 {
         self.blocks[block.index()].programmed
     }
 
-    /// Puts `new` into the place of `old` in its chain; `old` stays owned until it is released.
+    /// Replaces `old` with `new` in its chain. `old` stays owned until it is released.
     pub fn replace(&mut self, old: BlockId, member: Member, new: BlockId) {
         let previous = member.position.checked_sub(1).and_then(|before| self.chain(member.owner).nth(before as usize));
         self.blocks[new.index()].next = self.blocks[old.index()].next;

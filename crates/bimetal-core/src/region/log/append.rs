@@ -1,11 +1,12 @@
-//! Where a page that is written goes: stream, die or lane, block.
+//! Placing written pages: choosing the stream, the die or lane, and the block.
 
 use super::{Log, Separation};
 use crate::media::{Cause, CellMode, Media, Part};
 use crate::units::{BlockId, Ppa};
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
-    /// Forgets the copy of a logical page, if there is one: its physical page can be collected. Returns the block's entry.
+    /// Invalidates the copy of a logical page, if it has one, so that its physical page can be collected. Returns the
+    /// block's entry.
     #[inline(always)]
     pub(super) fn forget(&mut self, logical: u32) -> Option<usize> {
         let page = self.table.clear(logical)?;
@@ -14,7 +15,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         Some(place.entry as usize)
     }
 
-    /// Programs a logical page that has no copy in a stream.
+    /// Programs a logical page that has no valid copy, in a stream.
     #[inline(always)]
     pub(super) fn append<M: Media>(
         &mut self,
@@ -36,10 +37,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Makes sure that a stream's next page has an erased block, if it takes one.
+    /// Makes sure that an erased block is available if the stream's next page needs one.
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
-        // Copies of a victim may have opened a block of the stream.
+        // Copying a victim may already have opened a block of the stream.
         while self.blocks.needs_block(lane, stream) {
             let collected = match self.separation.victim_at_limit(self.blocks.counts(), lane) {
                 Some(victim) => self.collect_entry(media, victim),
@@ -51,7 +52,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// The next page of a stream, in a new block where it needs one.
+    /// The next page of a stream, in a newly opened block if necessary.
     #[inline(always)]
     pub(super) fn next_page<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) -> (BlockId, u32) {
         if self.blocks.needs_block(lane, stream) {
@@ -70,15 +71,15 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.separation.opened(self.blocks.entry(block), lane, stream);
     }
 
-    /// The mode of the block that a stream opens: its own, as far as there is room for valid pages and the block is not the last that is
-    /// erased, which has to take all pages of a victim.
+    /// The mode in which a stream opens a block: the stream's own mode if there is room for it among the valid pages.
+    /// The last erased block is opened in native mode, because it must have room for all pages of a victim.
     fn mode_to_open(&self, die: u32, stream: usize) -> CellMode {
         let kept = if P::POOLED { self.blocks.victims().max(1) } else { 1 };
         let can_be_slc = stream + 1 < N && self.erased(die) > kept && self.blocks.has_room_for_slc(die);
         if can_be_slc { self.separation.mode(stream) } else { CellMode::Native }
     }
 
-    /// The next `pages` pages of a stream's open block are filled. Returns whether it is full.
+    /// Marks the next `pages` pages of a stream's open block as filled. Returns whether the block is full.
     #[inline(always)]
     pub(super) fn fill(&mut self, die: u32, stream: usize, pages: u32) -> bool {
         let sealed = self.blocks.fill(die, stream, pages);
@@ -88,7 +89,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         sealed.is_some()
     }
 
-    /// The same as [`Space::write`](crate::region::Space::write) where victims are collected in steps. Apart, so that the others are short.
+    /// [`Space::write`](crate::region::Space::write) if victims are collected in steps. A separate function, to keep
+    /// the other paths short.
     #[inline(never)]
     pub(super) fn write_in_steps<M: Media>(
         &mut self,
@@ -103,7 +105,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.collect_step(media, die);
     }
 
-    /// The same where dies are pooled.
+    /// [`Space::write`](crate::region::Space::write) if dies are pooled.
     pub(super) fn write_pooled<M: Media>(
         &mut self,
         media: &mut M,
@@ -115,18 +117,18 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let in_turn = || self.blocks.next_lane(self.table.geometry().stripe_pages);
         let lane = self.separation.lane(logical).unwrap_or_else(in_turn);
         while self.blocks.free_in_pool() < self.blocks.victims() {
-            // The room that a victim needs may be in the block that this page would go to.
+            // The room that the victim needs may be in the block that this page would take.
             self.collect_victim(media, 0);
         }
         self.append(media, (lane, stream), logical, parts, cause);
         if let Some(page) = self.table.lookup(logical).filter(|_| !self.steps.is_empty()) {
-            // Dies with victims take turns as the pages of a block do.
+            // Dies with victims take turns in the same order as the pages of a block.
             let geometry = self.table.geometry();
             self.collect_step(media, geometry.page_of(page) % geometry.dies);
         }
     }
 
-    /// Programs the summary of a block that is full with its data page `last`, if it has one.
+    /// Programs the summary of a block that its data page `last` has filled, if the log keeps summaries.
     #[cold]
     pub(super) fn summarise<M: Media>(&mut self, media: &mut M, last: Ppa, stream: usize) {
         if self.blocks.data_pages() < self.table.geometry().pages_per_block {

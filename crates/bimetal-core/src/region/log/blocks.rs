@@ -1,14 +1,16 @@
-//! The blocks of a log: which are erased, open, sealed or lent on each die, and how many of their pages are valid.
+//! The blocks of a log: which are erased, open, sealed or lent on each die, and the number of valid pages of each.
 //!
-//! Each die has its erased blocks and one open block per stream, and is collected by itself. A block that is full is sealed: it can be a
-//! victim. The victim of a die leaves the candidates while its pages are moved, and comes back erased. A lent block takes no page.
+//! Each die has its erased blocks and one open block per stream, and is collected by itself. A full block is sealed and
+//! can become a victim. The victim of a die is no candidate while its pages are moved, and is erased afterwards. A lent
+//! block takes no page.
 //!
-//! A stream has an open block on each *lane*: a lane is a die. Many streams on many dies would have most of the spare area in open blocks.
-//! So dies can be *pooled*: their erased blocks are common, and there are a few lanes, or one for each unit of pages. Blocks are opened
-//! on dies where the stream has none open, and collected first on the die that has fewest erased ones, so that all dies are written to.
+//! A stream has an open block on each *lane*. Normally a lane is a die. With many streams on many dies, most of the
+//! spare area would be open blocks. So dies can be *pooled*: they share their erased blocks, and there are a few lanes,
+//! or one for each unit of pages. A block is opened on a die where the stream has no open block, and the die with the
+//! fewest erased blocks is collected first, so that all dies are written to.
 //!
-//! A block is erased in a [`CellMode`]. One in SLC mode has fewer pages, so it takes of its die's room what it lacks, from when it is
-//! opened until it is erased.
+//! A block is erased in a [`CellMode`]. A block in SLC mode has fewer pages. From its opening to its erase, the missing
+//! pages are subtracted from its die's room for valid pages.
 
 mod check;
 mod lent;
@@ -24,21 +26,21 @@ use crate::units::BlockId;
 
 const NONE: u32 = u32::MAX;
 
-/// The block that a stream fills on a die, or the one that is collected.
+/// A stream's open block on a die, or a die's victim.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Open {
     /// The block.
     pub block: u32,
     /// Its next page.
     pub page: u32,
-    /// How many pages of it take data: where that is the next page, a new block is needed.
+    /// Number of data pages of the block. When `page` reaches it, a new block is needed.
     pub end: u32,
 }
 
 impl Open {
     const NONE: Self = Self { block: NONE, page: 0, end: 0 };
 
-    /// Whether it has no page left.
+    /// Whether the block has no page left.
     #[inline(always)]
     fn is_full(&self) -> bool {
         self.page == self.end
@@ -52,20 +54,20 @@ struct Lane<const N: usize> {
     open: [Open; N],
 }
 
-/// A die, or all of them where their blocks are one queue.
+/// A die, or the whole pool if the dies share one queue of blocks.
 #[derive(Debug, Serialize, Deserialize)]
 struct Die {
-    /// Erased blocks, by the mode that they were erased in.
+    /// Erased blocks, by the mode in which they were erased.
     #[serde(with = "crate::save::tuple")]
     free: [Queue; 2],
-    /// The victim that is being collected, and the page to go on from.
+    /// The victim being collected, and the next page to look at.
     victim: Option<Open>,
-    /// Whether it was full of valid pages, in SLC mode.
+    /// Whether the victim was a block in SLC mode without invalid pages.
     victim_leaves: bool,
     valid_pages: u32,
-    /// Valid pages may not exceed this.
+    /// Maximum number of valid pages.
     valid_limit: u32,
-    /// First of its blocks in the table of valid counts, and one past the last.
+    /// Range of its blocks in the table of valid counts: the first entry, and one past the last.
     #[serde(with = "crate::save::fixed")]
     first: usize,
     #[serde(with = "crate::save::fixed")]
@@ -94,13 +96,13 @@ crate::save::words!(Place { entry: u32, die: u32 });
 /// The blocks of a region whose lanes have `N` streams each.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocks<const N: usize> {
-    /// Pages of a block that take data, its first.
+    /// Data pages per block; they are the first pages of the block.
     #[serde(with = "crate::save::fixed")]
     data_pages: u32,
-    /// The same in SLC mode; as many where blocks have one mode.
+    /// Data pages per block in SLC mode; equal to `data_pages` if blocks have only one mode.
     #[serde(with = "crate::save::fixed")]
     slc_pages: u32,
-    /// In the order of dies.
+    /// Valid counts, in the order of dies.
     counts: ValidCounts,
     /// Position of each block in `counts`, and its die.
     #[serde(with = "crate::save::fixed_list")]
@@ -110,26 +112,26 @@ pub struct Blocks<const N: usize> {
     #[serde(with = "crate::save::sized")]
     lanes: Vec<Lane<N>>,
     next_die: u32,
-    /// Pages that the die before it still takes: those of a stripe go to one die.
+    /// Pages that the previous die still takes: the pages of a stripe go to one die.
     stripe_left: u32,
-    /// By block: 1 from when it is opened in SLC mode until it is erased. Empty where blocks have one mode.
+    /// By block: 1 from its opening in SLC mode to its erase. Empty if blocks have only one mode.
     slc: Table<u8>,
-    /// How many these are, and at most.
+    /// Number of blocks in SLC mode, and its maximum.
     slc_blocks: u32,
     #[serde(with = "crate::save::fixed")]
     slc_blocks_max: u32,
 }
 
 impl<const N: usize> Blocks<N> {
-    /// `blocks` erased blocks of `dies` dies in turn, with data in their first `data_pages` pages. `reserved` blocks of each die hold no
-    /// valid page at rest, none of dies that are pooled.
+    /// `blocks` erased blocks, assigned in turn to `dies` dies, with data in their first `data_pages` pages. `reserved`
+    /// blocks of each die hold no valid page at rest; it is 0 for pooled dies.
     pub fn new((blocks, dies): (u32, u32), lanes: u32, data_pages: u32, reserved: u32) -> Self {
         let mut places = vec![Place { entry: 0, die: 0 }; blocks as usize];
         let mut end = 0usize;
         let dies = (0..dies).map(|die| {
             let free: Queue = (die..blocks).step_by(dies as usize).collect();
             let in_slc = Queue::with_capacity(0);
-            // No group holds blocks of two dies.
+            // No group contains blocks of two dies.
             let first = end.next_multiple_of(GROUP);
             end = first;
             for block in free.iter() {
@@ -155,13 +157,13 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Allows blocks in SLC mode, with `slc_pages` pages each. Their number is limited: the pages that they lack may take up to
-    /// `room_pages` pages of the room for valid pages.
+    /// Allows blocks in SLC mode, with `slc_pages` pages each. Their number is limited: they may reduce the room for
+    /// valid pages by at most `room_pages` pages.
     pub fn allow_slc(&mut self, slc_pages: u32, room_pages: u64) {
         debug_assert!(0 < slc_pages && slc_pages <= self.data_pages);
         self.slc_pages = slc_pages;
         self.slc = vec![0; self.places.len()].into();
-        // Queues that never grow while a device serves.
+        // Queues of this capacity never grow while a device serves.
         self.dies.iter_mut().for_each(|die| die.free[1] = Queue::with_capacity(die.end - die.first));
         let lacking = u64::from((self.data_pages - slc_pages).max(1));
         self.slc_blocks_max = (room_pages / lacking).min(self.places.len() as u64) as u32;
@@ -173,17 +175,17 @@ impl<const N: usize> Blocks<N> {
         self.slc_blocks < self.slc_blocks_max && space.valid_pages + self.lacking() <= space.valid_limit
     }
 
-    /// Pages that a block in SLC mode has fewer than others.
+    /// Number of pages that a block has less in SLC mode than in native mode.
     fn lacking(&self) -> u32 {
         self.data_pages - self.slc_pages
     }
 
-    /// Blocks that were opened in SLC mode and not erased since.
+    /// Number of blocks opened in SLC mode and not erased since.
     pub fn slc_blocks(&self) -> u32 {
         self.slc_blocks
     }
 
-    /// The mode of a block that holds data, or did.
+    /// The mode of a block that holds data or held data.
     pub fn mode(&self, block: BlockId) -> CellMode {
         match self.slc.get(block.index()) {
             Some(1) => CellMode::Slc,
@@ -191,63 +193,64 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Pages of a block that take data.
+    /// Data pages per block.
     #[inline(always)]
     pub fn data_pages(&self) -> u32 {
         self.data_pages
     }
 
-    /// Entries of the table of valid counts.
+    /// Number of entries in the table of valid counts.
     pub fn entries(&self) -> usize {
         self.dies.last().map_or(0, |die| die.end)
     }
 
-    /// Dies with erased blocks of their own.
+    /// Number of dies with their own erased blocks; 1 if the dies are pooled.
     #[inline]
     pub fn dies(&self) -> u32 {
         self.dies.len() as u32
     }
 
-    /// Lanes: open blocks of a stream.
+    /// Number of lanes, that is, of open blocks per stream.
     #[inline]
     pub fn lanes(&self) -> u32 {
         self.lanes.len() as u32
     }
 
-    /// Valid pages of each block, and which is sealed.
+    /// Valid pages of each block, and which blocks are sealed.
     pub fn counts(&self) -> &ValidCounts {
         &self.counts
     }
 
-    /// Pages that are valid.
+    /// Number of valid pages.
     pub fn valid(&self) -> u64 {
         self.dies.iter().map(|die| u64::from(die.valid_pages)).sum()
     }
 
-    /// Valid pages that fit, less what is lent.
+    /// Number of valid pages that fit, without the lent blocks.
     pub fn room(&self) -> u64 {
         self.dies.iter().map(|die| u64::from(die.valid_limit)).sum()
     }
 
-    /// Where the counts of a block are kept.
+    /// The die of a block and its entry in the table of valid counts.
     #[inline]
     pub fn place(&self, block: BlockId) -> Place {
         if self.dies.len() == 1 { Place { entry: block.0, die: 0 } } else { self.places[block.index()] }
     }
 
-    /// Position of a block in the table of valid counts.
+    /// A block's entry in the table of valid counts.
     #[inline]
     pub fn entry(&self, block: BlockId) -> usize {
         self.places[block.index()].entry as usize
     }
 
-    /// Brings a block's count into the processor's cache.
+    /// Prefetches a block's count into the processor's cache.
     #[inline]
     pub fn prefetch(&self, block: BlockId) {
         self.counts.prefetch(self.place(block).entry as usize);
     }
 
-    /// The die that takes the next page: in turn, past those that are full of valid data. There must be one.
+    /// The die that takes the next page: dies take turns, and dies full of valid data are skipped. There must be a die
+    /// with room.
     #[inline(always)]
     pub fn next_die(&mut self) -> u32 {
         debug_assert!(self.valid() < self.room(), "the region is full of valid data");
@@ -260,7 +263,7 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// The same with `stripe_pages` pages on each die before the next takes its turn.
+    /// As [`Self::next_die`], but each die takes `stripe_pages` pages before the next die.
     pub fn next_die_in_stripes(&mut self, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
             let die = if self.next_die == 0 { self.dies() } else { self.next_die } - 1;
@@ -273,7 +276,7 @@ impl<const N: usize> Blocks<N> {
         self.next_die()
     }
 
-    /// The lane that takes the next page of pooled dies: in turn, with `stripe_pages` pages on each.
+    /// The lane that takes the next page of pooled dies: lanes take turns, with `stripe_pages` pages each.
     pub fn next_lane(&mut self, stripe_pages: u32) -> u32 {
         if self.stripe_left > 0 {
             self.stripe_left -= 1;
@@ -297,26 +300,26 @@ impl<const N: usize> Blocks<N> {
         die.valid_pages < die.valid_limit
     }
 
-    /// Erased blocks of a die, open ones not counted.
+    /// Number of erased blocks of a die, without open blocks.
     #[inline]
     pub fn free(&self, die: u32) -> u32 {
         self.dies[die as usize].erased()
     }
 
-    /// Erased blocks of all dies.
+    /// Number of erased blocks of all dies.
     #[inline]
     pub fn free_in_pool(&self) -> u32 {
         self.dies.iter().map(Die::erased).sum()
     }
 
-    /// Whether the next page of a stream takes an erased block.
+    /// Whether a stream must open an erased block for its next page.
     #[inline]
     pub fn needs_block(&self, lane: u32, stream: usize) -> bool {
         self.lanes[lane as usize].open[stream].is_full()
     }
 
-    /// The die on which a block is opened for a lane of pooled dies: of those with an erased one, that with the fewest open blocks of the
-    /// stream, and among these with the fewest valid pages.
+    /// The die on which a block is opened for a lane of pooled dies: among the dies with an erased block, the one with
+    /// the fewest open blocks of the stream; among equals, the one with the fewest valid pages.
     pub fn die_to_open(&self, stream: usize) -> u32 {
         let is_open = |open: &Open, die: usize| !open.is_full() && self.places[open.block as usize].die as usize == die;
         let opened = |die: usize| self.lanes.iter().filter(|lane| is_open(&lane.open[stream], die)).count();
@@ -327,8 +330,9 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Gives a stream that [needs](Self::needs_block) one the block that has been erased for longest: a simple dynamic wear
-    /// levelling. Of those erased in `mode` if there are any, else it has to be erased again: then `mode` is returned, too.
+    /// Opens a block for a stream that [needs](Self::needs_block) one: the block that was erased longest ago, which is
+    /// a simple dynamic wear levelling. Blocks erased in `mode` come first. If there are none, another block must be
+    /// erased again, and `mode` is returned as well.
     #[inline]
     pub fn open(&mut self, die: u32, lane: u32, stream: usize, mode: CellMode) -> (BlockId, Option<CellMode>) {
         let space = &mut self.dies[die as usize];
@@ -348,21 +352,22 @@ impl<const N: usize> Blocks<N> {
         (BlockId(block), fitting.is_none().then_some(mode))
     }
 
-    /// The next page of a stream's open block: the block, and the page's position in it.
+    /// The next page of a stream's open block: the block, and the page's position in the block.
     #[inline(always)]
     pub fn next_page(&self, lane: u32, stream: usize) -> (BlockId, u32) {
         let Open { block, page, .. } = self.lanes[lane as usize].open[stream];
         (BlockId(block), page)
     }
 
-    /// How many pages a stream's open block has left.
+    /// Number of pages left in a stream's open block.
     #[inline]
     pub fn pages_left(&self, lane: u32, stream: usize) -> u32 {
         let Open { page, end, .. } = self.lanes[lane as usize].open[stream];
         end - page
     }
 
-    /// The next `pages` pages of a stream's open block are filled. Returns the block if it is full, and thus sealed.
+    /// Marks the next `pages` pages of a stream's open block as filled. Returns the block if it is now full and
+    /// therefore sealed.
     #[inline(always)]
     pub fn fill(&mut self, lane: u32, stream: usize, pages: u32) -> Option<BlockId> {
         let open = &mut self.lanes[lane as usize].open[stream];
@@ -379,20 +384,20 @@ impl<const N: usize> Blocks<N> {
         BlockId(std::mem::replace(&mut open.block, NONE))
     }
 
-    /// Adds to the valid pages of a die.
+    /// Adds `pages` to the valid pages of a die.
     #[inline(always)]
     pub fn add_valid(&mut self, die: u32, pages: u32) {
         self.dies[die as usize].valid_pages += pages;
     }
 
-    /// Valid pages of a block have moved to another one, maybe of another die.
+    /// Valid pages of a block have moved to another block, possibly on another die.
     pub fn move_valid(&mut self, from: BlockId, to: BlockId, pages: u32) {
         let [from, to] = [from, to].map(|block| self.place(block).die);
         self.dies[from as usize].valid_pages -= pages;
         self.dies[to as usize].valid_pages += pages;
     }
 
-    /// A page of a block is valid no longer.
+    /// A page of a block has become invalid.
     #[inline(always)]
     pub fn invalidate(&mut self, place: Place) {
         self.dies[place.die as usize].valid_pages -= 1;
@@ -404,20 +409,21 @@ impl<const N: usize> Blocks<N> {
         self.counts.valid_pages(self.entry(block))
     }
 
-    /// The victim of a die and the page to go on from, while its pages are being moved.
+    /// The victim of a die and the next page to look at, while its pages are being moved.
     #[inline]
     pub fn victim(&self, die: u32) -> Option<Open> {
         self.dies[die as usize].victim
     }
 
-    /// Whether the victim of a die was full of valid pages, in SLC mode: only where blocks have more pages is there room to be gained.
+    /// Whether the victim of a die was a block in SLC mode without invalid pages. Collecting it still gains room,
+    /// because blocks in native mode have more pages.
     #[inline]
     pub fn victim_leaves(&self, die: u32) -> bool {
         self.dies[die as usize].victim_leaves
     }
 
-    /// Takes the sealed block of a die that `choose` says out of the candidates: its pages are moved from now on. None if no block has
-    /// an invalid page.
+    /// Makes the sealed block that `choose` returns the victim of a die: it leaves the candidates and its pages are
+    /// moved from now on. `None` if no block has an invalid page.
     pub fn begin_collecting(
         &mut self,
         die: u32,
@@ -440,19 +446,20 @@ impl<const N: usize> Blocks<N> {
         self.dies.partition_point(|die| die.end <= entry) as u32
     }
 
-    /// Dies that have a victim.
+    /// Number of dies that have a victim.
     #[inline]
     pub fn victims(&self) -> u32 {
         self.dies.iter().map(|die| u32::from(die.victim.is_some())).sum()
     }
 
-    /// The victim of all dies that has the fewest valid pages left, and its die.
+    /// The victim with the fewest valid pages left among all dies, and its die.
     pub fn emptiest_victim(&self) -> Option<(u32, BlockId)> {
         let victims = (0..).zip(&self.dies).filter_map(|(die, space)| Some((die, BlockId(space.victim?.block))));
         victims.min_by_key(|&(_, block)| self.valid_in(block))
     }
 
-    /// The die without a victim with the fewest erased blocks, the first of equals, that comes after `last` in this order.
+    /// The die with the fewest erased blocks among those without a victim. Equal dies are ordered by number. With
+    /// `last`, the die that follows `last` in this order.
     pub fn fewest_erased(&self, last: Option<u32>) -> Option<u32> {
         let key = |die: u32| (self.free(die), die);
         let rest = (0..self.dies()).filter(|&die| self.victim(die).is_none());
@@ -460,7 +467,7 @@ impl<const N: usize> Blocks<N> {
         rest.min_by_key(|&die| key(die))
     }
 
-    /// `pages` pages of a die's victim have moved away; the others begin with page `page`.
+    /// `pages` pages of a die's victim have moved away; the remaining ones begin at page `page`.
     #[inline]
     pub fn moved(&mut self, die: u32, pages: u32, page: u32) {
         if let Some(victim) = &mut self.dies[die as usize].victim {
@@ -469,7 +476,7 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// The emptied victim of a die is erased in a mode.
+    /// The emptied victim of a die is erased in `mode`.
     pub fn end_collecting(&mut self, die: u32, mode: CellMode) {
         let lacking = self.lacking();
         let space = &mut self.dies[die as usize];
@@ -482,7 +489,7 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Lanes and their open blocks.
+    /// The open blocks, each with its lane.
     pub fn open_blocks(&self) -> impl Iterator<Item = (u32, &Open)> {
         let lanes =
             (0..).zip(&self.lanes).flat_map(|(lane, streams)| streams.open.iter().map(move |open| (lane, open)));

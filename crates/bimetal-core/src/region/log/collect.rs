@@ -1,4 +1,4 @@
-//! Collection: whole victims, steps of them between writes, or as many copies as there is time for.
+//! Garbage collection of a log: whole victims, steps between writes, or as many copies as idle time allows.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use crate::units::{BlockId, Geometry, Ppa};
 /// The victim of a die that is collected in steps.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Step {
-    /// Its valid pages when it was chosen.
+    /// Valid pages of the victim when it was chosen.
     valid: u32,
-    /// Copies that are due, times the pages that it gives.
+    /// Copies that are due, multiplied by the number of pages that the victim gains.
     owed: i64,
 }
 
 impl Step {
-    /// For each die of those that are collected in steps.
+    /// One entry for each die, or no entry if victims are collected at once.
     pub fn all(geometry: &Geometry) -> Vec<Self> {
         vec![Self::default(); if geometry.stripe_pages > 1 { geometry.dies as usize } else { 0 }]
     }
@@ -31,10 +31,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// Whether the pages of a victim go to several streams.
     const MIXED: bool = P::POOLED && N > 1;
 
-    /// Copies up to `budget_pages` pages of victims, where erased blocks are fewest, and erases each that has none left. Returns how many
-    /// pages it copied; fewer than the budget if no block has an invalid page.
+    /// Copies up to `budget_pages` pages of victims, beginning where erased blocks are fewest, and erases each emptied
+    /// victim. Returns the number of copied pages, which is less than the budget if no block has an invalid page.
     ///
-    /// So a scheme can spread collection over requests as it likes, however many blocks are erased.
+    /// With this a scheme can spread collection over requests, regardless of the number of erased blocks.
     pub fn collect<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         let mut copied = 0;
         while copied < budget_pages {
@@ -46,7 +46,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         copied
     }
 
-    /// The same until a die, or the pool, has as many erased blocks as idle time is used for.
+    /// The same, until a die or the pool has `idle_blocks` erased blocks.
     pub(super) fn collect_while_idle<M: Media>(&mut self, media: &mut M, die: u32, budget_pages: u32) -> u32 {
         let mut copied = 0;
         while copied < budget_pages && self.erased(die) < self.idle_blocks {
@@ -56,8 +56,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         copied
     }
 
-    /// After a page was written to a die that is down to its last erased blocks: so much of a victim is copied that it is erased
-    /// when it has to be. A victim with v of P pages valid makes room for P - v pages at the cost of v copies.
+    /// Called after a page write to a die that has only its last erased blocks left. Copies enough of a victim that it
+    /// is erased before its block is needed. A victim with v valid pages of P makes room for P - v pages at the cost of
+    /// v copies.
     pub(super) fn collect_step<M: Media>(&mut self, media: &mut M, die: u32) {
         let (die, victim) = match self.blocks.victim(die) {
             Some(victim) => (die, BlockId(victim.block)),
@@ -81,13 +82,13 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Moves the valid pages of a die's victim away, or of a pool's, and erases it; false if there is none.
+    /// Moves away the valid pages of the victim of a die or pool, and erases it. Returns `false` if there is no victim.
     pub(super) fn collect_victim<M: Media>(&mut self, media: &mut M, die: u32) -> bool {
         self.collect_pages(media, die, u32::MAX).is_some()
     }
 
-    /// Collects the current victim of the die of `entry`. If that die has none, the block of `entry`, which the policy has chosen, is its
-    /// victim.
+    /// Collects the current victim of the die of `entry`. If that die has no victim, the block of `entry`, which the
+    /// policy has chosen, becomes its victim.
     pub(super) fn collect_entry<M: Media>(&mut self, media: &mut M, entry: usize) -> bool {
         let die = self.blocks.die_of(entry);
         if self.blocks.victim(die).is_none() && self.begin_collecting(die, |_, _, _| Some(entry)).is_none() {
@@ -96,8 +97,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.collect_victim(media, die)
     }
 
-    /// Copies up to `most` pages of a die's victim, or of a pool's, and erases it if it has none left. Returns how many; none if there is
-    /// no victim.
+    /// Copies up to `most` pages of the victim of a die or pool, and erases the victim when no valid page is left.
+    /// Returns the number of copied pages, or `None` if there is no victim.
     fn collect_pages<M: Media>(&mut self, media: &mut M, die: u32, most: u32) -> Option<u32> {
         let most = if P::AT_ONCE { u32::MAX } else { most };
         let (die, victim) = if P::POOLED { self.victim_of_pool()? } else { self.victim_of_die(die)? };
@@ -115,18 +116,18 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         Some(most - left)
     }
 
-    /// A die's victim, chosen now unless it has one.
+    /// A die's victim; chosen now if the die has none.
     fn victim_of_die(&mut self, die: u32) -> Option<(u32, BlockId)> {
         let collecting = self.blocks.victim(die).map(|victim| BlockId(victim.block));
         collecting.or_else(|| self.begin_collecting(die, P::victim)).map(|victim| (die, victim))
     }
 
-    /// The victim of a pool that takes the fewest copies, chosen now if there is none.
+    /// The victim of a pool that needs the fewest copies; chosen now if the pool has none.
     fn victim_of_pool(&mut self) -> Option<(u32, BlockId)> {
         self.blocks.emptiest_victim().or_else(|| self.begin_collecting_pool())
     }
 
-    /// Chooses a victim on the die with the fewest erased blocks that has none and can have one.
+    /// Chooses a victim on the die with the fewest erased blocks that has no victim and can have one.
     fn begin_collecting_pool(&mut self) -> Option<(u32, BlockId)> {
         if self.blocks.free_in_pool() <= self.blocks.victims() {
             return None;
@@ -155,8 +156,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         Some(victim)
     }
 
-    /// Copies up to `most` valid pages of a die's victim to consecutive pages of one stream's open block, as many as a run and that block
-    /// hold. `run` has their old places then. Returns how many.
+    /// Copies up to `most` valid pages of a die's victim to consecutive pages of one stream's open block, limited by
+    /// the size of a run and the pages left in that block. `run` then holds the old places of the pages. Returns the
+    /// number of copied pages.
     #[inline]
     fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, most: u32, run: &mut Run) -> usize {
         let Some(victim) = self.blocks.victim(die) else { return 0 };
@@ -167,7 +169,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let to = self.table.geometry().ppa(block, page);
         self.table.move_run(pages, to, self.blocks.pages_left(lane, stream).min(most), run);
         let copied = run.pages().len();
-        // Of several streams, pages between those that were moved may be left.
+        // With several streams, pages between the moved ones may be left.
         let last = if Self::MIXED { 0 } else { copied - 1 };
         let next = self.table.geometry().page_of(run.pages()[last]) + 1;
         self.blocks.moved(die, copied as u32, next);
@@ -183,8 +185,8 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         copied
     }
 
-    /// Those of a pool's victim's pages that go to the same stream as the first of them, and its lane and stream. If that takes a block
-    /// and none is erased, they go to another one.
+    /// Selects the pages of a pool's victim that go to the same stream as the first page, and returns them with the
+    /// lane and the stream. If that stream needs a block and none is erased, the pages go to another stream.
     fn of_one_stream(&self, pages: ValidWord, victim: Open, die: u32) -> (ValidWord, u32, usize) {
         let entry = self.blocks.entry(BlockId(victim.block));
         let first = self.table.first_owner(pages);
@@ -192,7 +194,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let stream_of = |logical| if leaves { N - 1 } else { self.separation.copied(logical, entry) };
         let stream = stream_of(first);
         let pages = if Self::MIXED { self.table.retain(pages, |logical| stream_of(logical) == stream) } else { pages };
-        // Copies go to the lanes in turn, victim by victim and word by word.
+        // The lanes take turns as targets of copies, by victim and by word of pages.
         let in_turn = || (victim.block + victim.page / u64::BITS) % self.blocks.lanes();
         let lane = self.separation.lane(first).unwrap_or_else(in_turn);
         let takes_none = self.blocks.free_in_pool() > 0 || !self.blocks.needs_block(lane, stream);

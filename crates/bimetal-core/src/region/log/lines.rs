@@ -1,4 +1,4 @@
-//! Lines: blocks of all dies that are written, collected and erased together; *superblocks*.
+//! Lines: blocks of all dies that are written, collected and erased together; also called *superblocks*.
 //!
 //! ```text
 //!            die 0    die 1    die 2
@@ -6,8 +6,8 @@
 //!  line 1   |0 3 6|  |1 4 7|  |2 5 8|
 //! ```
 //!
-//! A log whose blocks lie in lines has one open line a stream, whatever the number of dies, and all dies work on it. It takes a line for a
-//! block of one large die, and only what reaches the media is told where the pages of a line really are.
+//! A log in lines has one open line per stream, regardless of the number of dies, and all dies work on it. The log
+//! treats a line as a block of one large die. Only operations on the media translate a position in a line to its page.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,27 +25,28 @@ crate::choices! {
     }
 }
 
-/// The lines of a region.
+/// The layout of a region's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Lines {
-    /// The blocks that they consist of.
+    /// Geometry of the blocks that form the lines.
     blocks: Geometry,
-    /// Consecutive pages of a line on one die.
+    /// Number of consecutive pages of a line on one die.
     stripe_pages: u32,
 }
 
 impl Lines {
-    /// The lines of a region with such blocks, whose first `slc_pages` pages take data in SLC mode, if that is not 0.
+    /// Lines of blocks with geometry `blocks`. If `slc_pages` is not 0, it is the number of data pages of a block in
+    /// SLC mode.
     pub fn new(blocks: Geometry, slc_pages: u32) -> Self {
-        // The last stripe of a block must be a whole one in either mode.
+        // The last stripe of a block must be whole in either mode.
         let whole = greatest_common_divisor(blocks.pages_per_block, slc_pages);
         Self { blocks, stripe_pages: greatest_common_divisor(blocks.stripe_pages, whole) }
     }
 
-    /// Lines, as the blocks of one die.
+    /// The geometry of the log: one die, whose blocks are the lines.
     ///
     /// # Errors
-    /// Lines with more pages than can be addressed.
+    /// A line has more pages than can be addressed.
     pub fn geometry(&self) -> Result<Geometry, String> {
         self.blocks.in_lines().map(|lines| lines.striped(self.blocks.dies * self.stripe_pages))
     }
@@ -58,7 +59,7 @@ impl Lines {
         self.blocks.ppa(BlockId(line.0 * dies + stripe % dies), page)
     }
 
-    /// How many pages from a position on lie on the same die one after the other.
+    /// Number of consecutive positions from `position` on that lie on the same die.
     fn run(&self, position: u32) -> usize {
         (self.stripe_pages - position % self.stripe_pages) as usize
     }
@@ -70,11 +71,11 @@ impl Lines {
     }
 }
 
-/// Pages that a medium copies at once, at most.
+/// Maximum number of pages that a medium copies in one call.
 const RUN_MAX: usize = u64::BITS as usize;
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
-    /// Where on the media a page of the log is.
+    /// The page on the media of a page of the log.
     #[inline(always)]
     pub(super) fn on_media(&self, page: Ppa) -> Ppa {
         match &self.lines {
@@ -98,7 +99,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         media.program(self.region, self.on_media(page), parts, Stream::new(stream), cause);
     }
 
-    /// Copies pages to consecutive ones of one block or line.
+    /// Copies pages to consecutive pages of one block or line.
     #[inline]
     pub(super) fn copy_pages<M: Media>(&self, media: &mut M, from: &[Ppa], to: Ppa, stream: usize) {
         match &self.lines {

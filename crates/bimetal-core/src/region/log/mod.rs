@@ -1,4 +1,4 @@
-//! `Log`: a page-mapped region that collects itself. The engine below schemes over page maps.
+//! `Log`: a page-mapped region that collects itself. It is the engine below the schemes with page maps.
 //!
 //! ```text
 //!                    streams, an open block each
@@ -6,30 +6,36 @@
 //!                     |#_____|  ─────────────▶  |#_##_#| ─────────────▶ erased ─▶ …
 //! ```
 //!
-//! A [`PageTable`] says where pages are, [`Blocks`] which blocks of each die are erased, open or sealed. Pages go to the dies in turn, to
-//! the stream that the log's [`Separation`] gives them. Each die is collected by itself, in the foreground, when it is down to
-//! `gc_free_blocks` erased blocks. On dies that program several pages together, those of today, blocks are large: there a victim is
-//! collected in steps between the pages that are written, so that no request waits for all of it.
+//! A [`PageTable`] maps logical to physical pages. [`Blocks`] knows which blocks of each die are erased, open or
+//! sealed. Pages go to the dies in turn, to the stream that the log's [`Separation`] chooses. Each die is collected by
+//! itself, in the foreground, when it has only `gc_free_blocks` erased blocks left. Current dies program several pages
+//! together, so their blocks are large. There a victim is collected in steps between page writes, so that no request
+//! waits for the whole collection.
 //!
-//! With many streams dies are pooled: they have their erased blocks in common, and a stream has open blocks on some of them, its lanes.
-//! Each die has a victim of its own, and they take turns, so that no die copies while the others wait for it.
+//! With many streams the dies are pooled: they share their erased blocks, and a stream has open blocks on only some of
+//! the dies, its lanes. Each die has its own victim, and the dies take turns, so that no die copies while the others
+//! wait for it.
 //!
-//! Or blocks lie in [lines](Layout) across all dies: then a stream has one open line, on which all dies work, and lines are collected in steps.
+//! Alternatively, blocks are grouped in [lines](Layout) across all dies. Then a stream has one open line, on which all
+//! dies work, and lines are collected in steps.
 //!
-//! A policy may choose the [mode](Separation::mode) in which a stream's blocks are opened. A block in SLC mode lacks pages, so there are no more of
-//! them than the spare area has room for.
+//! A policy may choose the [mode](Separation::mode) in which a stream's blocks are opened. A block in SLC mode has
+//! fewer pages, so the spare area limits the number of such blocks.
 //!
 //! # Progress
 //!
-//! A die, or a pool of dies, never holds more valid pages than all its blocks but the reserved ones: the open ones, and an erased one. So
-//! when erased blocks are short, a sealed block has an invalid page. An erased block has room for all valid pages of that one. If copies go
-//! to several streams, one of them takes it, and the others share its room or that of other open blocks until the victim is erased. Of
-//! pooled dies there is an erased block for each victim: another is chosen only where one is left for it.
+//! The valid pages of a die, or of a pool of dies, always fit into its blocks without the reserved ones, which are the
+//! open blocks and one erased block. So when erased blocks are short, some sealed block has an invalid page, and an
+//! erased block has room for all of its valid pages. If the copies go to several streams, one of these takes the erased
+//! block; the others share its room, or that of other open blocks, until the victim is erased. Pooled dies keep an
+//! erased block for each victim: another victim is chosen only if an erased block is left for it.
 //!
-//! The last erased block is not opened in SLC mode, so that it has room for a victim's pages in any mode. A victim that is full of valid pages
-//! can only be one in SLC mode: its pages go to the last stream, which is native, and there are fewer blocks in SLC mode than before.
+//! The last erased block is not opened in SLC mode, so that it has room for a victim's pages in any mode. A victim
+//! without invalid pages can only be a block in SLC mode. Its pages go to the last stream, which is native, so the
+//! number of blocks in SLC mode falls.
 //!
-//! It may keep a summary of each block in the block's last page, so that its map can be found again by reading one page of a block.
+//! The log may keep a summary of each block in the block's last page, so that the map can be rebuilt by reading one
+//! page per block.
 
 mod append;
 mod blocks;
@@ -62,12 +68,12 @@ pub use victims::{VictimPolicy, Victims};
 pub struct Collection {
     /// Erased blocks of a die at or below which it is collected before the next write.
     pub gc_free_blocks: u32,
-    /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
+    /// Whether idle time is used to collect up to `2 * gc_free_blocks` erased blocks, as far as the spare area allows.
     pub idle_gc: bool,
 }
 
 impl Collection {
-    /// Most valid pages that a log with two streams can hold if it is collected like this.
+    /// Maximum number of valid pages of a log with two streams under this collection policy.
     pub fn valid_pages_max(&self, geometry: &Geometry) -> u64 {
         let reserved = reserved_blocks(2).max(self.gc_free_blocks.saturating_add(2));
         let blocks = (geometry.blocks / geometry.dies).saturating_sub(reserved);
@@ -80,32 +86,32 @@ const fn reserved_blocks(streams: usize) -> u32 {
     streams as u32 + 1
 }
 
-/// The pages that a log is to hold, and the blocks that it may use.
+/// Capacity of a log: its pages and the blocks that it may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
-    /// Pages of the address space.
+    /// Logical pages.
     pub logical_pages: u64,
-    /// Pages of it that are valid at a time, at most: its user sees to that.
+    /// Maximum number of logical pages that are valid at a time. The log's user must keep to it.
     pub valid_pages: u64,
-    /// Pages of a block that take data, its first.
+    /// Data pages per block; they are the first pages of the block.
     pub data_pages: u32,
-    /// Blocks, the first ones, that are lent from the beginning.
+    /// Number of blocks, the first of the region, that are lent from the beginning.
     pub lent: u32,
-    /// How blocks lie on the dies. None is lent if it is in lines, and all pages of a block take data.
+    /// How blocks are laid out over the dies. With lines, no block is lent and all pages of a block are data pages.
     pub layout: Layout,
-    /// Pages that a block has in SLC mode, if the policy opens any in it; else 0. Together they take no more room than the spare area has
-    /// beside open and erased blocks.
+    /// Pages of a block in SLC mode if the policy opens blocks in it; otherwise 0. The capacity lost to blocks in SLC
+    /// mode never exceeds the spare area without the open and erased blocks.
     pub slc_pages: u32,
 }
 
 impl Capacity {
-    /// Room for all `logical_pages` pages of an address space.
+    /// Capacity for `logical_pages` pages, all of which may be valid.
     pub fn whole(geometry: &Geometry, logical_pages: u64) -> Self {
         let data_pages = geometry.pages_per_block;
         Self { logical_pages, valid_pages: logical_pages, data_pages, lent: 0, layout: Layout::Die, slc_pages: 0 }
     }
 
-    /// The same in lines, if it is to be in lines: of one die, whose blocks the lines are.
+    /// If the layout is lines, the same capacity on a geometry of one die whose blocks are the lines.
     fn in_lines(self, geometry: Geometry) -> Result<(Self, Geometry, Option<Lines>), String> {
         if self.layout == Layout::Die || geometry.dies == 1 {
             return Ok((self, geometry, None));
@@ -124,16 +130,16 @@ pub struct Log<P = HostAndCopied, const N: usize = 2> {
     #[serde(with = "crate::save::fixed")]
     region: RegionId,
     table: PageTable,
-    /// Where pages of its blocks are on the media, if these are lines.
+    /// Maps the pages of lines to pages of the media; `None` if the layout is not lines.
     #[serde(with = "crate::save::fixed")]
     lines: Option<Lines>,
     blocks: Blocks<N>,
     #[serde(with = "crate::save::fixed")]
     collection: Collection,
-    /// Erased blocks of a die up to which idle time is used.
+    /// Number of erased blocks of a die up to which idle time is used to collect.
     #[serde(with = "crate::save::fixed")]
     idle_blocks: u32,
-    /// By die; none where a victim is collected at once.
+    /// Collection in progress, by die; empty if a victim is collected at once.
     #[serde(with = "crate::save::sized")]
     steps: Vec<Step>,
     erases: u64,
@@ -155,11 +161,12 @@ impl Log {
         Self::with(region, geometry, Capacity::whole(&geometry, logical_pages), collection, |_| HostAndCopied)
     }
 
-    /// An erased region for as many pages as it can hold, with its first `lent` blocks lent from the beginning. If
-    /// `summaries`, the last page of each block is its summary: it is programmed, as [`Cause::Meta`], when the others are.
+    /// An erased region with the largest possible logical capacity. Its first `lent` blocks are lent from the
+    /// beginning. If `summaries`, the last page of each block is its summary, which is programmed with [`Cause::Meta`]
+    /// after the other pages.
     ///
     /// # Errors
-    /// No page fits.
+    /// Not even one page fits.
     pub fn largest(
         region: RegionId,
         geometry: Geometry,
@@ -186,10 +193,10 @@ impl Log {
 }
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
-    /// An erased region of that capacity. `separation` makes its policy for a number of entries of blocks.
+    /// An erased region with capacity `capacity`. `separation` makes the policy for a given number of block entries.
     ///
     /// # Errors
-    /// Too little spare area, and how much it takes.
+    /// Too little spare area; the error says how much is needed.
     pub fn with(
         region: RegionId,
         geometry: Geometry,
@@ -221,19 +228,20 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         if slc_pages > 0 {
             blocks.allow_slc(slc_pages, (spare - needed) * u64::from(data_pages * geometry.dies));
         }
-        // Were all blocks of a die's spare area but the open ones to be erased, each block would be copied for the sake of
-        // its last invalid page, again and again.
+        // If all spare blocks of a die except the open ones had to be erased, each block would be collected again and
+        // again for its last invalid page.
         let attainable = u32::try_from(spare - N as u64).unwrap_or(u32::MAX);
         let idle_blocks = attainable.min(2 * collection.gc_free_blocks);
         let separation = separation(blocks.entries());
         Ok(Self::over(region, (geometry, lines), &capacity, blocks, (collection, idle_blocks), separation))
     }
 
-    /// An erased region of that capacity whose dies are pooled. Streams have lanes, open blocks, on as many dies as leaves three
-    /// quarters of the spare area to garbage. `separation` makes its policy for these blocks and lanes.
+    /// An erased region with capacity `capacity` and pooled dies. A stream has lanes (open blocks) on as many dies as
+    /// possible while three quarters of the spare area remain for invalid pages. `separation` makes the policy for
+    /// these blocks and lanes.
     ///
     /// # Errors
-    /// Too little spare area, and how much it takes.
+    /// Too little spare area; the error says how much is needed.
     pub fn pooled(
         region: RegionId,
         geometry: Geometry,
@@ -244,10 +252,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         Self::pooled_with(region, geometry, capacity, collection, N as u64, separation)
     }
 
-    /// The same if only `streams` of its streams, at least 1, will ever be written to.
+    /// As [`Self::pooled`], if only `streams` of the streams, at least 1, will ever be written to.
     ///
     /// # Errors
-    /// Too little spare area, and how much it takes.
+    /// Too little spare area; the error says how much is needed.
     pub fn pooled_with(
         region: RegionId,
         geometry: Geometry,
@@ -304,25 +312,25 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Erased blocks of a die, or of the pool.
+    /// Number of erased blocks of a die, or of the pool.
     #[inline]
     fn erased(&self, die: u32) -> u32 {
         if P::POOLED { self.blocks.free_in_pool() } else { self.blocks.free(die) }
     }
 
-    /// Whether a die, or the pool, is to be collected.
+    /// Whether a die, or the pool, must be collected.
     #[inline]
     fn is_short(&self, die: u32) -> bool {
         let dies = if P::POOLED { self.blocks.dies() } else { 1 };
         self.erased(die) <= self.collection.gc_free_blocks.saturating_mul(dies)
     }
 
-    /// The policy, with what it has learned.
+    /// The policy and its learned state.
     pub fn separation(&self) -> &P {
         &self.separation
     }
 
-    /// The same, to tell it what only its scheme knows.
+    /// The policy, mutable, for information that only the scheme has.
     pub fn separation_mut(&mut self) -> &mut P {
         &mut self.separation
     }
@@ -332,40 +340,40 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         self.blocks.valid()
     }
 
-    /// Valid pages that fit into it, less what is lent.
+    /// Number of valid pages that fit into the region, without the lent blocks.
     pub fn room(&self) -> u64 {
         self.blocks.room()
     }
 
-    /// Its blocks: which are erased, and in which mode the others are.
+    /// The blocks' states: which blocks are erased, and the mode of the others.
     pub fn blocks(&self) -> &Blocks<N> {
         &self.blocks
     }
 
-    /// Lends an erased block of a die, which is collected if it must be; none if its valid pages would not fit into the
-    /// others.
+    /// Lends an erased block of a die, collecting the die first if necessary. `None` if the valid pages would not fit
+    /// into the other blocks.
     pub fn lend<M: Media>(&mut self, media: &mut M, die: u32) -> Option<BlockId> {
         if !self.blocks.can_lend(die) {
             return None;
         }
-        // Its valid pages fit into all its blocks but the reserved ones and the one to be lent, so a block with an
-        // invalid page is found until there are more erased blocks than the reserve has.
+        // The valid pages fit into the blocks without the reserved ones and the one to be lent. So a block with an
+        // invalid page is found until there are more erased blocks than the reserve.
         while self.blocks.free(die) <= self.collection.gc_free_blocks + 1 && self.collect_victim(media, die) {}
         self.blocks.lend(die)
     }
 
-    /// A lent block comes back, erased in its native mode.
+    /// Takes back a lent block, erased in its native mode.
     pub fn give_back(&mut self, block: BlockId) {
         self.blocks.give_back(block);
     }
 
-    /// Blocks that are lent, in order.
+    /// The lent blocks, in order.
     pub fn lent(&self) -> impl Iterator<Item = BlockId> {
         self.blocks.lent()
     }
 }
 
-/// Checks that valid pages fit beside the reserved blocks, and that they can be numbered.
+/// Checks that the valid pages fit next to the reserved blocks, and that page numbers fit their type.
 fn check_pages(geometry: &Geometry, capacity: &Capacity, room: u64, reserved: u32) -> Result<(), String> {
     let Capacity { logical_pages, valid_pages, data_pages, .. } = *capacity;
     if logical_pages >= u64::from(u32::MAX) {

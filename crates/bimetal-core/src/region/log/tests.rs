@@ -54,7 +54,7 @@ fn a_die_takes_a_stripe_before_the_next_one() {
     assert_eq!(dies, [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]);
 }
 
-/// Two dies of which each may hold 8 valid pages: the two blocks that they have beside the open ones and an erased one.
+/// Two dies, each with room for 8 valid pages: the two blocks besides the open ones and an erased one.
 #[test]
 fn the_victim_has_the_fewest_valid_pages_and_its_pages_are_found_again() {
     let (mut media, mut log) = small();
@@ -409,7 +409,8 @@ fn blocks_take_the_mode_of_the_stream_that_opens_them() {
     modes_are_chosen_at_each_erase::<true>(1, 3, Layout::Across);
 }
 
-/// Without room for blocks in SLC mode beside those that have to be open and erased, all are native, and everything still works.
+/// If there is no room for blocks in SLC mode besides the open and erased blocks, all blocks are native, and everything
+/// still works.
 #[test]
 fn with_the_least_spare_area_all_blocks_are_native() {
     let geometry = Geometry::new(4096, 16, 20, 1).unwrap();

@@ -1,18 +1,18 @@
 //! A log that is mapped by units (`ComboFTL` 2010, sections 3.1 and 5.1, after the superblock FTL of Kang et al., EMSOFT 2006).
 //!
-//! A unit is a number of consecutive logical blocks. Its pages are written in the order in which they arrive to its open physical
-//! block, which is a lane of the log. When that is full:
+//! A unit is a number of consecutive logical blocks. Its pages are written in order of arrival to its open physical
+//! block, which is a lane of the log. When the open block is full:
 //!
 //! - a unit with as many blocks as it may have is collected by itself: the victim is its block with the fewest valid pages;
 //! - otherwise, where erased blocks are short, the victim is the block with the fewest valid pages of all units;
-//! - otherwise the unit takes the block that has been erased for longest, on whatever die.
+//! - otherwise the unit takes the block that was erased longest ago, on any die.
 //!
-//! Valid pages of a victim go to the open block of their own unit and, when that is full, to a new one. The paper says no
-//! more than that units have a limit and that blocks are collected within a unit. The limit chosen here is what the unit
-//! would have if all physical blocks were dealt out evenly, and two more. A victim does not count towards it.
+//! Valid pages of a victim go to the open block of their own unit and, when that is full, to a new one. The paper only
+//! says that units have a limit and that blocks are collected within a unit. The limit chosen here is the unit's even
+//! share of all physical blocks, plus two. A victim does not count towards it.
 //!
-//! An entry of the map need only tell the pages of one unit's blocks apart, which is what the paper saves memory by; here it is a plain
-//! page address, because a simulator looks for speed.
+//! An entry of the map only needs to tell the pages of one unit's blocks apart, which is how the paper saves memory.
+//! Here the entry is a plain page address, because a simulator is optimised for speed.
 //!
 //! # Progress
 //!
@@ -27,9 +27,10 @@
 //! A unit at its limit has more blocks than its data fill, and all are sealed: one has an invalid page, and collecting it
 //! leaves room in a new open block.
 //!
-//! That is the least spare area, not a sensible one: the open block of each unit is half empty on average, and no other unit
-//! can use that half. Collecting costs more the smaller the units (Fig. 16), and far more where there are fewer spare blocks
-//! than units: then some unit has none to write to, and another must be packed to the last page to give one up.
+//! This is the minimum spare area, not a sensible one: the open block of each unit is half empty on average, and no
+//! other unit can use that half. Collecting costs more with smaller units (Fig. 16), and far more if there are fewer
+//! spare blocks than units. Then some unit has no block to write to, and another unit must be packed to the last page
+//! to release one.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,22 +42,22 @@ use crate::units::{Geometry, RegionId};
 
 const NONE: u32 = u32::MAX;
 
-/// How a region is divided and when it is collected.
+/// Division of a region into units, and when it is collected.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitSettings {
-    /// Logical blocks of a unit, `q`; no more than the region has.
+    /// Logical blocks per unit, `q`; at most the number in the region.
     pub unit_blocks: u32,
     /// Erased blocks at or below which units are collected before one of them takes another; at least 1.
     pub reserve_blocks: u32,
-    /// Whether idle time is used to collect up to twice as many, as far as the spare area allows.
+    /// Whether idle time is used to collect up to `2 * reserve_blocks` erased blocks, as far as the spare area allows.
     pub idle_gc: bool,
 }
 
-/// Logical blocks of a unit by default: 4 MiB of the blocks that `ComboFTL`'s experiments have.
+/// Default number of logical blocks per unit: 4 MiB with the blocks of `ComboFTL`'s experiments.
 const UNIT_BLOCKS: u32 = 8;
 
-/// Default number of logical blocks in a unit, for a region that holds `logical_pages` pages: 8, doubled as long as there are as
-/// many units as spare blocks: each takes one to write to, and some must be left to collect with.
+/// Default number of logical blocks per unit, for a region that holds `logical_pages` pages: 8, doubled while there are
+/// as many units as spare blocks. Each unit needs one spare block to write to, and some must be left for collection.
 pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
     let logical_blocks = logical_pages.div_ceil(u64::from(geometry.pages_per_block));
     let spare = u64::from(geometry.blocks).saturating_sub(logical_blocks);
@@ -70,7 +71,7 @@ pub fn default_unit_blocks(geometry: &Geometry, logical_pages: u64) -> u32 {
 /// Blocks that a unit may have beyond its share of all physical blocks.
 const LIMIT_EXTRA: u64 = 2;
 
-/// The unit that has a block, and the block's position among those of the unit.
+/// The unit that holds a block, and the block's position among the unit's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Holder {
     /// [`NONE`] while the block is erased or being collected.
@@ -78,15 +79,15 @@ struct Holder {
     position: u32,
 }
 
-/// The units and their blocks.
+/// The units and the blocks that each holds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Units {
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
-    /// Logical pages of a unit.
+    /// Logical pages per unit.
     #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
-    /// Physical blocks that a unit may have.
+    /// Maximum number of physical blocks of a unit.
     #[serde(with = "crate::save::fixed")]
     blocks_max: u32,
     #[serde(with = "crate::save::fixed")]
@@ -103,7 +104,7 @@ impl Log<Units, 1> {
     /// An erased region for `logical_pages` pages, mapped by units.
     ///
     /// # Errors
-    /// Too little spare area, and how much it takes.
+    /// Too little spare area; the error says how much is needed.
     pub fn by_units(
         region: RegionId,
         geometry: Geometry,
@@ -121,7 +122,7 @@ impl Log<Units, 1> {
             ));
         }
         let unit_blocks = u64::from(unit_blocks).clamp(1, logical_blocks.max(1));
-        // ⌈q (1 + OP)⌉ + 2, where 1 + OP is what the region has per logical page.
+        // ⌈q (1 + OP)⌉ + 2, where 1 + OP is the number of physical pages per logical page.
         let share = (u128::from(unit_blocks) * u128::from(geometry.pages())).div_ceil(u128::from(logical_pages.max(1)));
         let blocks_max = (share as u64 + LIMIT_EXTRA).min(blocks) as u32;
         let units = logical_blocks.div_ceil(unit_blocks) as u32;
@@ -129,8 +130,8 @@ impl Log<Units, 1> {
         let space = Blocks::new((geometry.blocks, 1), units, geometry.pages_per_block, 0);
         let capacity = Capacity::whole(&geometry, logical_pages);
         check_pages(&geometry, &capacity, space.room(), 0)?;
-        // Each unit has an open block. Were all blocks of the spare area to be erased, units would be copied for the sake of
-        // a few invalid pages, again and again.
+        // Each unit has an open block. If all spare blocks had to be erased, units would be collected again and again
+        // for a few invalid pages.
         let attainable = ((blocks - logical_blocks) as u32).saturating_sub(units);
         let separation = Units {
             pages_per_block: geometry.pages_per_block,
@@ -155,7 +156,7 @@ impl Units {
         &self.blocks[first..first + self.held[unit as usize] as usize]
     }
 
-    /// Checks that each unit has no more blocks than it may have, and that each of them knows it.
+    /// Checks that each unit holds at most `blocks_max` blocks, and that each block names its unit.
     fn check_holders(&self) -> Result<(), String> {
         if self.held.iter().any(|&held| held > self.blocks_max) {
             return Err("a unit has more blocks than it may have".into());
@@ -178,7 +179,7 @@ impl Units {
 
 impl Separation<1> for Units {
     const POOLED: bool = true;
-    // The unit might fill the block that a victim's other pages need, and take more blocks than it may have.
+    // Otherwise the unit might fill the block that the victim's remaining pages need, and exceed its limit.
     const AT_ONCE: bool = true;
 
     #[inline(always)]
@@ -191,7 +192,7 @@ impl Separation<1> for Units {
         if self.held[unit as usize] < self.blocks_max {
             return None;
         }
-        // Blocks that are not sealed cost more than any that is.
+        // A block that is not sealed has a higher cost than any sealed one.
         self.blocks_of(unit).iter().map(|&block| block as usize).min_by_key(|&block| counts.cost(block))
     }
 
@@ -219,8 +220,8 @@ impl Separation<1> for Units {
         }
     }
 
-    /// Entries of as few bits as tell the pages of a unit's blocks apart from each other and from none, and for each unit the
-    /// numbers of the blocks that it may have.
+    /// Entries with enough bits to tell the pages of a unit's blocks apart, and one value for an unmapped page. In
+    /// addition, for each unit the numbers of up to `blocks_max` blocks.
     fn metadata_bytes(&self, logical_pages: u32) -> u64 {
         let blocks_max = u64::from(self.blocks_max);
         let bits = |numbers: u64| u64::from(u64::BITS - numbers.leading_zeros());

@@ -1,4 +1,4 @@
-//! Which full block is collected.
+//! Victim selection: which full block is collected.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ crate::choices! {
 }
 
 impl VictimPolicy {
-    /// The full block among `entries` to be collected, the first of equals; none if all are full of valid pages. `age` tells the pages
-    /// written since a block was full.
+    /// The full block among `entries` to be collected, the first among equals; `None` if no block has an invalid page.
+    /// `age` returns the number of pages written since a block was full.
     pub fn best(
         self,
         counts: &ValidCounts,
@@ -32,7 +32,7 @@ impl VictimPolicy {
             let valid = f64::from(valid);
             let weight = match self {
                 Self::Greedy => 1.0,
-                // A block that was full just now has some age.
+                // A block that has just become full must have a positive age.
                 Self::CostBenefit => (age(block) as f64 + 1.0).sqrt(),
             };
             // A block without valid pages costs nothing: the quotient is infinite.
@@ -79,7 +79,7 @@ impl Victims {
         }
     }
 
-    /// The block among `entries` to be collected; none if all are full of valid pages.
+    /// The block among `entries` to be collected; `None` if no block has an invalid page.
     pub fn choose(&self, counts: &mut ValidCounts, entries: Range<usize>) -> Option<usize> {
         match self.policy {
             VictimPolicy::Greedy => counts.fewest(entries),

@@ -261,7 +261,7 @@ impl BlockMapped {
         }
     }
 
-    /// Folds chains until so many erased blocks can be taken beyond those that are kept; says whether they can.
+    /// Folds chains until `blocks` erased blocks can be taken without touching the reserve; returns whether they can.
     pub fn make_room<M: Media, O: Overlay>(&mut self, media: &mut M, overlay: &mut O, blocks: u32) -> bool {
         while self.chains.spare_blocks() < self.settings.spare_low + blocks {
             let Some(victim) = self.chains.victim() else { return false };

@@ -130,7 +130,7 @@ pub struct LapGuard {
 }
 
 impl LapGuard {
-    /// For a log of so many blocks.
+    /// For a log of `blocks` blocks.
     pub fn new(blocks: u32, pages_per_block: u32) -> Self {
         Self { blocks, pages_per_block, collected: 0, host_pages: 0, forced: 0 }
     }

@@ -435,7 +435,7 @@ impl Chang {
         }
     }
 
-    /// Bits that number so many things.
+    /// Bits of a number that tells `count` things apart.
     fn bits(count: u64) -> u64 {
         u64::from(64 - count.saturating_sub(1).leading_zeros()).max(1)
     }

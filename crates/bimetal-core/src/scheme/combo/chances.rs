@@ -90,7 +90,7 @@ pub struct Chances {
     /// Units that entered each warm set in this period, and units updated while they were in it.
     entered: [u32; SETS],
     updated: [u32; SETS],
-    /// Update ratios of the last period's warm sets; none where too few entered.
+    /// Update ratios of the last period's warm sets; `None` if too few units entered the set.
     ratios: [Option<f64>; SETS],
     /// The number of chances in that period.
     last: u32,
@@ -153,7 +153,7 @@ impl Chances {
         }
     }
 
-    /// Update ratio of a warm set in the last period; none where too few units entered it.
+    /// Update ratio of a warm set in the last period; `None` if too few units entered it.
     pub fn ratio(&self, set: u32) -> Option<f64> {
         self.ratios.get(set as usize).copied().flatten()
     }

@@ -32,7 +32,7 @@ pub struct DetectionSettings {
 }
 
 /// The hotness threshold starts at twice the pages of a unit, which is what one rewrite of all of it counts, changes by a quarter,
-/// and stays within so many times less or more than a unit's pages.
+/// and stays within this factor below and above a unit's pages.
 const THRESHOLD_RANGE: u32 = 8;
 
 /// Writes that a page's counter must exceed.
@@ -150,7 +150,7 @@ impl Detection {
         self.settings.granularity == Granularity::Unit
     }
 
-    /// Mapping units have been written to the log, so many of which were there before.
+    /// `written` mapping units of a unit were written to the log; `updated` of them were in it before.
     #[inline]
     pub fn note_log_write(&mut self, unit: u32, written: u32, updated: u32) {
         let unit = &mut self.units[(unit / self.group) as usize];
@@ -162,13 +162,13 @@ impl Detection {
         }
     }
 
-    /// So many mapping units are not in the log any more.
+    /// `count` mapping units of a unit have left the log.
     #[inline]
     pub fn note_left(&mut self, unit: u32, count: u32) {
         self.units[(unit / self.group) as usize].resident -= count;
     }
 
-    /// So many mapping units went down to the slow region. A hot unit of which nothing is left in the log is not hot any
+    /// `count` mapping units of a unit were demoted to the slow region. A hot unit of which nothing is left in the log is not hot any
     /// more.
     #[inline]
     pub fn note_demoted(&mut self, unit: u32, count: u32) {

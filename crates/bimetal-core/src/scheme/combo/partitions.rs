@@ -24,7 +24,7 @@ pub enum Partition {
 /// Erased blocks that a partition keeps: for the survivors of its tail block, and to exchange.
 const ERASED_MIN: u32 = 1;
 
-/// Share of the blocks that change places in a period: one of so many.
+/// Divisor of the share of the blocks that change places in a period.
 const EXCHANGED_SHARE: u32 = 64;
 
 /// The partitions' state.
@@ -45,7 +45,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Partitions of so many blocks, the hot one with `hot_percent` of them; at 100 the log is one ring.
+    /// Partitions of `blocks` blocks, the hot one with `hot_percent` of them; at 100 the log is one ring.
     ///
     /// # Errors
     /// Too few blocks.
@@ -198,7 +198,7 @@ impl Partitions {
 mod tests {
     use super::*;
 
-    /// Writes so many blocks' worth of pages, all of which are soon invalid.
+    /// Writes the pages of `blocks` blocks, all of which are soon invalid.
     fn turn(partitions: &mut Partitions, partition: Partition, blocks: u32) {
         for _ in 0..2 * blocks {
             while partitions.is_short(partition) {

@@ -55,7 +55,7 @@ impl Threshold {
         Ok(Self { sectors, mode: Mode::Dynamic, target, tolerance })
     }
 
-    /// Whether a write of so many sectors is small.
+    /// Whether a write of `sectors` sectors is small.
     #[inline]
     pub fn admits(&self, sectors: u32) -> bool {
         sectors <= self.sectors

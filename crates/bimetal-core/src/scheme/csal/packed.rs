@@ -405,7 +405,7 @@ impl PackedLog {
         if self.next.iter().any(|&next| next >= self.lanes)
             || self.stripe_left.iter().any(|&left| left > geometry.stripe_pages)
         {
-            return Err("the next slow page is of no open block".into());
+            return Err("the next slow page is in no open block".into());
         }
         let valid = self.slots.check(self.written())?;
         let mut counted = vec![0; geometry.blocks as usize];

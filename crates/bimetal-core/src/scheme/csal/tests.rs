@@ -153,7 +153,7 @@ fn the_victim_is_about_the_emptiest_and_among_these_the_least_worn() {
     forget(slow, 2, 14);
     assert_eq!(slow.victim_block(), Some(1), "of blocks 1 and 2, alike worn, the first");
     slow.set_writes(1, 2);
-    assert_eq!(slow.victim_block(), Some(2), "six units of 64 are ten points: block 0 does not come into question");
+    assert_eq!(slow.victim_block(), Some(2), "six units of 64 are ten points: block 0 is no candidate");
 }
 
 #[test]

@@ -35,10 +35,10 @@ pub trait Admission: std::fmt::Debug + Send + Serialize {
     /// Whether data that are in the log are written there however large the write is.
     const KEEPS_UPDATES: bool;
 
-    /// A host write of so many sectors came.
+    /// A host write of `sectors` sectors arrives.
     fn note_write(&mut self, _sectors: u32) {}
 
-    /// Whether a host write of so many sectors is small enough for the log. It has data that are not in the log; `wear` is
+    /// Whether a host write of `sectors` sectors is small enough for the log. Some of its data are not in the log yet; `wear` is
     /// that of the fast region against that of the slow one.
     fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool;
 

@@ -39,7 +39,7 @@ impl Checkpoint {
         Self { region, geometry, area_blocks: blocks / 2, begun: 0, written: 0, pending: 0 }
     }
 
-    /// Begins a checkpoint of so many cached pages, unless one is still being written.
+    /// Begins a checkpoint of `cached_pages` pages, unless one is still being written.
     pub fn begin(&mut self, cached_pages: u32) {
         if self.pending == 0 {
             self.begun += 1;

@@ -57,8 +57,8 @@ const REGION: RegionId = RegionId(0);
 /// Pages of the largest group that is destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
 
-/// Segments of the hit-rate curves: at least as many on a small device, and on a large one so many that Algorithm 1, which
-/// tries the square of their number, takes no time to speak of.
+/// Segments of the hit-rate curves. The least is for small devices; the most bounds Algorithm 1, which tries the square of
+/// their number.
 const SEGMENTS: RangeInclusive<u64> = 16..=256;
 
 /// Dirty pages beyond the write cache's limit that leave it with each request, on average, where no idle time is left: 256 MiB
@@ -102,7 +102,7 @@ pub struct FlashCache {
 /// Pages that may be cached.
 #[derive(Debug, Serialize, Deserialize)]
 enum Capacity {
-    /// So many of either kind.
+    /// A number of pages of each kind.
     Fixed(#[serde(with = "crate::save::fixed")] u32),
     /// Of each kind as many as the cost model says.
     Partitioned(Box<Partitioned>),
@@ -120,7 +120,7 @@ struct Partitioned {
 }
 
 impl Partitioned {
-    /// So many more dirty pages beyond the limit may leave: whether a group may by now.
+    /// Adds eviction credit for dirty pages beyond the limit; returns whether a full destage group is due.
     #[inline]
     fn is_due(&mut self, pages: u32, group: u32) -> bool {
         self.excess_credit += pages;
@@ -193,7 +193,7 @@ impl FlashCache {
             Capacity::Fixed(pages) => self.replacer.all_pages() >= *pages,
             Capacity::Partitioned(caches) => {
                 let (pages, limit) = (self.replacer.pages(kind), caches.resizer.limit(kind));
-                // Beyond its limit the write cache shrinks by and by: a page that comes only takes the place of another.
+                // Beyond its limit the write cache shrinks gradually: a new page only replaces another one.
                 pages == limit || pages > limit && (kind == Kind::Clean || caches.is_due(1, self.group))
             }
         };
@@ -308,7 +308,7 @@ impl FlashCache {
         }
     }
 
-    /// Drops clean pages beyond their limit, and destages dirty ones by and by.
+    /// Drops clean pages beyond their limit, and destages dirty ones gradually.
     #[inline]
     fn shrink<M: Media>(&mut self, media: &mut M) {
         let excess = self.excess();

@@ -80,7 +80,7 @@ impl Resizer {
         self.chosen
     }
 
-    /// Chooses anew by what was tracked in the period that ends.
+    /// Chooses the sizes again, from the references tracked in the period that ends.
     pub fn choose(&mut self, tracker: &WorkloadTracker, rates: Rates) {
         let Some(write_cache_share) = tracker.write_cache_share(rates) else { return };
         let load = CacheLoad {

@@ -60,7 +60,7 @@ pub struct WorkloadTracker {
 }
 
 impl WorkloadTracker {
-    /// Curves up to `pages` pages in so many segments, from the share `sample_rate` of the pages.
+    /// Curves up to `pages` pages in `segments` segments, from the share `sample_rate` of the pages.
     pub fn new(pages: u32, segments: u32, sample_rate: f64) -> Self {
         let curve = HitCurve::new(segments, pages.div_ceil(segments).max(1));
         Self {
@@ -72,7 +72,7 @@ impl WorkloadTracker {
         }
     }
 
-    /// Whether so many pages can be followed.
+    /// Whether `pages` pages can be tracked.
     pub fn holds(pages: u32, sample_rate: f64) -> bool {
         ReuseTracker::<2>::holds(pages, sample_rate)
     }
@@ -99,7 +99,7 @@ impl WorkloadTracker {
         count(&mut self.write_cache, self.orders.touch_in(page, |_| WRITTEN).1);
     }
 
-    /// `H_R`: what the read cache serves would be hits, to this share, if it had so many pages.
+    /// `H_R`: hit rate of the read cache if it had `pages` pages.
     pub fn read_hits(&self, pages: f64) -> f64 {
         self.read_cache.rate(pages)
     }
@@ -109,7 +109,7 @@ impl WorkloadTracker {
         self.write_cache.rate(pages)
     }
 
-    /// `h'`: share of reads among the hits of a write cache of so many pages.
+    /// `h'`: share of reads among the hits of a write cache of `pages` pages.
     pub fn read_share_of_write_hits(&self, pages: f64) -> f64 {
         let hits = self.write_cache.hits_below(pages);
         if hits > 0.0 { self.read_hits_of_write_cache.hits_below(pages) / hits } else { 0.0 }

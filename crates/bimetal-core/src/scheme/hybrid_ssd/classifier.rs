@@ -34,7 +34,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// For a fast SSD that would hold so many pages without spare area.
+    /// For a fast SSD that would hold `pages` pages without spare area.
     pub fn new(pages: u32, settings: &ClassifierSettings) -> Self {
         let curve = || HitCurve::new(settings.segments, pages.div_ceil(settings.segments).max(1));
         Self {
@@ -48,7 +48,7 @@ impl Classifier {
         }
     }
 
-    /// Whether so many pages can be followed.
+    /// Whether `pages` pages can be tracked.
     pub fn holds(pages: u32, settings: &ClassifierSettings) -> bool {
         <ReuseTracker>::holds(pages, settings.sample_rate)
     }
@@ -89,12 +89,12 @@ impl Classifier {
         self.tracker.remove(page);
     }
 
-    /// `H_w`: share of writes to the so many pages written last.
+    /// `H_w`: share of writes to the `pages` most recently written pages.
     pub fn write_hit_rate(&self, pages: f64) -> f64 {
         self.write_hits.rate(pages)
     }
 
-    /// `H_r`: share of reads of the so many pages written last.
+    /// `H_r`: share of reads of the `pages` most recently written pages.
     pub fn read_hit_rate(&self, pages: f64) -> f64 {
         self.read_hits.rate(pages)
     }

@@ -1,4 +1,4 @@
-//! A region with the map that its scheme is set to: by units, as `ComboFTL` has it, or by pages.
+//! A region with a selectable map: by units, as in `ComboFTL`, or by pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ crate::choices! {
     }
 }
 
-/// A region's state.
+/// A region with either map.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum MappedSpace {
     /// Mapped by units.
@@ -28,7 +28,7 @@ pub enum MappedSpace {
     Page(Log),
 }
 
-/// A device's last region, as a scheme is to keep it.
+/// A device's last region, and how it is to be mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowRegion {
     region: RegionId,
@@ -40,8 +40,9 @@ pub struct SlowRegion {
 }
 
 impl SlowRegion {
-    /// The last region of `shape`. Units have `unit_blocks` logical blocks, or [`default_unit_blocks`] where that is 0. The
-    /// region is collected when it is down to `reserve_blocks` erased blocks, each of its dies where it is mapped by pages.
+    /// The last region of `shape`. Units have `unit_blocks` logical blocks, or [`default_unit_blocks`] if that is 0.
+    /// The region is collected when it has only `reserve_blocks` erased blocks left; if it is mapped by pages, this
+    /// applies to each of its dies.
     ///
     /// # Errors
     /// A device without regions.
@@ -56,7 +57,7 @@ impl SlowRegion {
         Ok(Self { region, geometry, logical_pages, map, unit_blocks, reserve_blocks })
     }
 
-    /// Logical blocks of a unit, whether or not it is mapped by units.
+    /// Logical blocks per unit, even if the region is mapped by pages.
     pub fn unit_blocks(&self) -> u32 {
         self.unit_blocks
     }
@@ -81,7 +82,7 @@ impl SlowRegion {
     }
 }
 
-/// The same for either map.
+/// Evaluates the same expression for either map.
 macro_rules! either {
     ($this:expr, $space:ident => $action:expr) => {
         match $this {

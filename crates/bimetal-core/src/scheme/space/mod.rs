@@ -1,4 +1,4 @@
-//! What page-mapped schemes are built over, beside the [`Log`](crate::region::log::Log) itself.
+//! Building blocks of page-mapped schemes, in addition to the [`Log`](crate::region::log::Log) itself.
 
 mod mapped;
 mod one_region;

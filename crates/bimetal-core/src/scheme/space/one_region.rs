@@ -1,7 +1,7 @@
 //! A device of one region: the host's side of `pagemap` and `unitmap`.
 //!
-//! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged one
-//! (read-modify-write). Part of a page cannot be given back: its sectors keep their content.
+//! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged
+//! one (read-modify-write). A part of a page cannot be trimmed: its sectors keep their content.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, Shape};
 use crate::units::Span;
 
-/// The state: that of its region.
+/// The scheme's state, which is the state of its region.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OneRegion<S>(pub S);
 
@@ -25,7 +25,7 @@ pub fn logical_pages(shape: &Shape) -> Result<u64, String> {
 }
 
 impl<S: Space> OneRegion<S> {
-    /// Writes part of a page: the rest comes from the old copy, if there is one.
+    /// Writes part of a page. The rest comes from the old copy, if there is one.
     fn write_partial<M: Media>(&mut self, media: &mut M, logical: u32, host: Part<M::Data>) {
         let Some(old) = self.0.lookup(logical) else {
             self.0.write(media, logical, &[host], Cause::Host);

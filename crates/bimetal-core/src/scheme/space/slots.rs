@@ -1,11 +1,11 @@
-//! Pages of a large address space that are kept in a small region: the fast SSD of `HySSD`, the cache of `OP-FCL`.
+//! Pages of a large address space kept in a small region, such as the fast SSD of `HySSD` or the cache of `OP-FCL`.
 //!
 //! ```text
 //!  page ──index──▶ slot ──▶ the flash pages slot·k … slot·k + k − 1 of a page-mapped region, which collects itself
 //! ```
 //!
-//! A page is what is placed or not placed as a whole; it has `k` flash pages. The region has as many slots as it can hold
-//! pages and still be collected. Which pages lie in it, and how many of the slots are used, is each scheme's own.
+//! A page is the unit of placement; it has `k` flash pages. The region has as many slots as it can hold pages and still
+//! be collected. Each scheme decides which pages are in the region and how many of the slots are used.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,27 +16,27 @@ use crate::region::log::{Collection, Log};
 use crate::save::Table;
 use crate::units::{Geometry, RegionId};
 
-/// Page of a slot that is free.
+/// Marks a free slot.
 const FREE: u32 = u32::MAX;
 
-/// The region's state.
+/// Slots, their index, and the region below them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Saved")]
 pub struct Slots {
     space: Log,
-    /// Slot of each page that is here.
+    /// By page in the region: its slot.
     #[serde(skip_serializing)]
     index: PageIndex,
     /// Page of each slot, or [`FREE`].
     pages: Table<u32>,
     /// Free slots; the last is taken first.
     free: Vec<u32>,
-    /// Flash pages of a slot, `k`.
+    /// Flash pages per slot, `k`.
     #[serde(with = "crate::save::fixed")]
     flash_pages: u32,
 }
 
-/// The saved form: the index follows from the pages of the slots.
+/// The saved form. The index follows from the pages of the slots.
 #[derive(Deserialize)]
 struct Saved {
     space: Log,
@@ -48,7 +48,7 @@ struct Saved {
 
 impl From<Saved> for Slots {
     fn from(Saved { space, pages, mut free, flash_pages }: Saved) -> Self {
-        // Room for all slots, as from the beginning.
+        // Reserve room for all slots, as in a new state.
         free.reserve_exact(pages.len().saturating_sub(free.len()));
         let mut index = PageIndex::new(pages.len() as u32);
         for (&page, slot) in pages.iter().zip(0..).filter(|&(&page, _)| page != FREE) {
@@ -62,7 +62,7 @@ impl Slots {
     /// An erased region for pages of `flash_pages` flash pages each.
     ///
     /// # Errors
-    /// A region that cannot hold one page and be collected.
+    /// The region cannot hold one page and still be collected.
     pub fn new(region: RegionId, geometry: Geometry, flash_pages: u32, settings: Collection) -> Result<Self, String> {
         debug_assert!(flash_pages > 0);
         let slots = (settings.valid_pages_max(&geometry) / u64::from(flash_pages)) as u32;
@@ -77,7 +77,7 @@ impl Slots {
             .map(|space| Self::over(space, flash_pages))
     }
 
-    /// Slots of `flash_pages` flash pages each in a region that is erased.
+    /// Slots of `flash_pages` flash pages each in the erased region `space`.
     pub fn over(space: Log, flash_pages: u32) -> Self {
         let slots = space.logical_pages() / flash_pages;
         Self {
@@ -89,29 +89,29 @@ impl Slots {
         }
     }
 
-    /// Number of slots: pages that fit in.
+    /// Number of slots, that is, of pages that fit.
     pub fn capacity(&self) -> u32 {
         self.pages.len() as u32
     }
 
-    /// Number of slots taken: pages that are in.
+    /// Number of used slots, that is, of pages in the region.
     #[inline]
     pub fn used(&self) -> u32 {
         self.capacity() - self.free.len() as u32
     }
 
-    /// Blocks and flash pages.
+    /// The geometry in blocks and flash pages.
     #[inline(always)]
     pub fn geometry(&self) -> &Geometry {
         self.space.geometry()
     }
 
-    /// The region itself: erases, copies, its check.
+    /// The region itself, with its erases, copies and check.
     pub fn space(&self) -> &Log {
         &self.space
     }
 
-    /// The slot of a page, if it is here.
+    /// The slot of a page; `None` if the page is not in the region.
     #[inline]
     pub fn lookup(&self, page: u32) -> Option<u32> {
         self.index.get(page)
@@ -128,7 +128,7 @@ impl Slots {
         self.pages[slot as usize]
     }
 
-    /// Gives a page a slot. It is not here yet, and there is a free one.
+    /// Assigns a free slot to a page that has none. There must be a free slot.
     #[inline]
     pub fn take(&mut self, page: u32) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| unreachable!("a scheme keeps to the capacity"));
@@ -138,7 +138,7 @@ impl Slots {
         slot
     }
 
-    /// Frees a slot that is taken; what its page has here is forgotten.
+    /// Frees a used slot and invalidates the data of its page.
     #[inline]
     pub fn release(&mut self, slot: u32) {
         let page = std::mem::replace(&mut self.pages[slot as usize], FREE);
@@ -148,7 +148,7 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// Reads flash page `part` of a slot; nothing where it was never written or has been forgotten.
+    /// Reads flash page `part` of a slot; `None` if it was never written or has been invalidated.
     #[inline]
     pub fn read<M: Media>(&self, media: &mut M, slot: u32, part: u32, cause: Cause) -> Option<M::Data> {
         let ppa = self.space.lookup(slot * self.flash_pages + part)?;
@@ -161,30 +161,31 @@ impl Slots {
         self.space.lookup(slot * self.flash_pages + part).is_some()
     }
 
-    /// Programs flash page `part` of a slot, after collecting if the region must.
+    /// Programs flash page `part` of a slot, collecting the region first if necessary.
     #[inline]
     pub fn write<M: Media>(&mut self, media: &mut M, slot: u32, part: u32, parts: &[Part<M::Data>], cause: Cause) {
         self.space.write(media, slot * self.flash_pages + part, parts, cause);
     }
 
-    /// Forgets flash page `part` of a slot.
+    /// Invalidates flash page `part` of a slot.
     pub fn invalidate(&mut self, slot: u32, part: u32) {
         self.space.invalidate(slot * self.flash_pages + part);
     }
 
-    /// Brings what looking a page up needs into the processor's cache.
+    /// Prefetches the index entry of a page into the processor's cache.
     #[inline]
     pub fn prefetch_index(&self, page: u32) {
         self.index.prefetch(page);
     }
 
-    /// Brings what an access to a slot needs first into the processor's cache.
+    /// Prefetches the map entry of a slot into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, slot: u32) {
         self.space.prefetch_entry(slot * self.flash_pages);
     }
 
-    /// Bytes of the tables that a controller would keep: page of each slot and where its flash pages are, in a hash table.
+    /// Bytes of the tables that a controller would hold: a hash table with the page of each slot and the places of its
+    /// flash pages.
     pub fn metadata_bytes(&self) -> u64 {
         self.space.metadata_bytes() + u64::from(self.capacity()) * 4
     }
@@ -192,7 +193,7 @@ impl Slots {
     /// Checks that index, slots and region agree.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         self.space.check()?;
         let taken = (0..self.capacity()).filter(|&slot| self.is_taken(slot)).count();

@@ -1,4 +1,5 @@
-//! What the schemes with a log of fast pages in front of a page-mapped region share: where data are, and how they move.
+//! The common base of schemes with a log of fast pages in front of a page-mapped region: the location of data and their
+//! movement.
 //!
 //! ```text
 //!  unit ──▶ has a slot in the fast log ──▶ fast page        (the latest copy, whatever the slow region holds)
@@ -6,14 +7,14 @@
 //!    └────▶ its slow page is mapped ─────▶ slow page
 //! ```
 //!
-//! The mapping unit is the largest that divides the page of either region and the 4-KiB block of hosts. A fast page holds
-//! units of one write; a slow page the units of its own address. Each unit has one valid copy (exclusive tiers): a slow
-//! page is forgotten once all its units are in the log, and what it still holds of units that are in the log is stale
-//! and never read. So where a slow page is one unit, it has either a slot or a slow page, and the slow region's map tells
-//! both; else an index tells the slots, which grows with the log and not with the drive.
+//! The mapping unit is the largest size that divides the page of either region and the 4-KiB block of hosts. A fast
+//! page holds units of one write; a slow page holds the units of its own address. Each unit has one valid copy
+//! (exclusive tiers). A slow page is invalidated once all of its units are in the log; before that, its copies of units
+//! in the log are stale and never read. If a slow page is one unit, the unit has either a slot or a slow page, and the
+//! slow region's map records both. Otherwise an index records the slots; it grows with the log and not with the drive.
 //!
-//! [`Tiers`] moves data as it is told. Which data go where, when the log is reclaimed and what survives is each scheme's
-//! own: `comboftl` and its baselines, `wlaftl` and its baselines, `pslc-static`, `pslc-dynamic`.
+//! [`Tiers`] moves data on request. Each scheme decides where data go, when the log is reclaimed and what survives:
+//! `comboftl` and its baselines, `wlaftl` and its baselines, `pslc-static`, `pslc-dynamic`.
 
 mod fast;
 mod placement;
@@ -34,19 +35,19 @@ use crate::units::{BlockId, Division, Ppa, Span, greatest_common_divisor};
 
 use crate::region::Space;
 
-/// Pages in the controller from which a host write is completed: one of each tier.
+/// Pages read into the controller to complete a host write: at most one of each tier.
 struct OldPages<D> {
     fast: LastRead<D>,
     slow: Option<(u32, D)>,
 }
 
-/// For how many slots of a block that is being emptied map entries are fetched at once.
+/// Number of slots of a block being emptied whose map entries are prefetched together.
 const SLOTS_AT_ONCE: u32 = 32;
 
-/// Sectors of the largest page there is.
+/// Sectors of the largest possible page.
 const UNITS_PER_PAGE_MAX: u32 = 128;
 
-/// Bytes that hosts write at once: file system and database pages.
+/// Common write size of hosts: file system and database pages.
 const HOST_BLOCK_BYTES: u32 = 4096;
 
 /// Bytes of the mapping unit of a device with pages of these sizes.
@@ -58,11 +59,11 @@ pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Saved<S>", bound(deserialize = "S: Space + Deserialize<'de>"))]
 pub struct Tiers<S> {
-    /// The log's pages.
+    /// The log.
     pub fast: FastTier,
     /// The page-mapped region.
     pub slow: S,
-    /// Slots of the units that are in the log; none if their slow pages tell them.
+    /// The slots of units in the log; `None` if the slow region's map records them.
     #[serde(skip_serializing)]
     index: Option<SlotIndex>,
     /// Divides addresses into mapping units.
@@ -72,7 +73,7 @@ pub struct Tiers<S> {
     units_per_slow_page: u32,
 }
 
-/// The saved form: the index follows from the units of the slots.
+/// The saved form. The index follows from the units of the slots.
 #[derive(Deserialize)]
 struct Saved<S> {
     fast: FastTier,
@@ -85,7 +86,7 @@ struct Saved<S> {
 
 impl<S: Space> From<Saved<S>> for Tiers<S> {
     fn from(Saved { fast, slow, units, units_per_slow_page }: Saved<S>) -> Self {
-        // What is restored may be damaged, and is not checked yet.
+        // Restored data may be damaged and have not been checked yet.
         let count = slow.logical_pages().saturating_mul(units_per_slow_page.min(UNITS_PER_PAGE_MAX));
         let index = (units_per_slow_page > 1).then(|| SlotIndex::of(fast.slots(), count));
         Self { fast, slow, index, units, units_per_slow_page }
@@ -96,7 +97,7 @@ impl<S: Space> Tiers<S> {
     /// Tiers without data. The unit of `fast` must be [`unit_bytes`] of both regions' pages.
     ///
     /// # Errors
-    /// More units than numbers.
+    /// The unit numbers do not fit in 32 bits.
     pub fn new(fast: FastTier, slow: S) -> Result<Self, String> {
         let unit_bytes = fast.unit_sectors() * SECTOR_BYTES as u32;
         let units_per_slow_page = slow.geometry().page_bytes / unit_bytes;
@@ -126,7 +127,7 @@ impl<S: Space> Tiers<S> {
     /// The slow logical page of a unit.
     #[inline]
     pub fn slow_page(&self, unit: u32) -> u32 {
-        // The geometry divides without a division.
+        // The geometry avoids the division.
         self.slow.geometry().logical_page(u64::from(unit) * u64::from(self.fast.unit_sectors())).0
     }
 
@@ -137,8 +138,8 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Writes host data of up to [`FastTier::units_per_page`] units to a page of the log. What the host leaves of the
-    /// first and last unit comes from their old copies.
+    /// Writes host data of up to [`FastTier::units_per_page`] units to a page of the log. Sectors of the first and last
+    /// unit that the host does not write come from the old copies.
     pub fn write_fast<M: Media>(&mut self, media: &mut M, run: &Run, page: Ppa, cause: Cause) {
         debug_assert!(run.count <= self.fast.units_per_page());
         let unit_sectors = self.fast.unit_sectors();
@@ -162,8 +163,8 @@ impl<S: Space> Tiers<S> {
         self.put(run.unit, run.count, page);
     }
 
-    /// Writes host data that lie within one slow page to the slow region. What the host leaves of it comes from the old
-    /// copies of its units; those in the log that the host touches are given up, the others stay there.
+    /// Writes host data within one slow page to the slow region. The remaining sectors come from the old copies. Units
+    /// in the log that the host touches are removed from it; other units in the log stay there and are not copied.
     pub fn write_slow<M: Media>(&mut self, media: &mut M, run: &Run, cause: Cause) {
         let unit_sectors = self.fast.unit_sectors();
         let logical = self.slow_page(run.unit);
@@ -201,8 +202,8 @@ impl<S: Space> Tiers<S> {
         self.slow.write(media, logical, merge.parts(), cause);
     }
 
-    /// Moves a unit of the log down, together with those units of its slow page that are in the log and for which `goes`
-    /// says so (given their slots; it is asked for the unit itself, too). Returns how many moved.
+    /// Demotes a unit of the log, together with the units of its slow page that are in the log and for whose slots
+    /// `goes` returns `true`. `goes` is also called for the unit itself. Returns the number of demoted units.
     pub fn demote<M: Media>(&mut self, media: &mut M, unit: u32, mut goes: impl FnMut(u32) -> bool) -> u32 {
         if self.units_per_slow_page == 1
             && let Some(slot) = self.slot(unit)
@@ -237,7 +238,7 @@ impl<S: Space> Tiers<S> {
         moved
     }
 
-    /// The same for the unit in a slot that holds one, and without exception.
+    /// Demotes the unit in a slot that holds one, with all units of its slow page.
     #[inline]
     pub fn demote_slot<M: Media>(&mut self, media: &mut M, slot: u32, unit: u32) -> u32 {
         if self.units_per_slow_page > 1 {
@@ -250,8 +251,8 @@ impl<S: Space> Tiers<S> {
         1
     }
 
-    /// Copies a page of the log to another one of it; its valid units keep their positions. `moved` is told the old and
-    /// the new slot of each.
+    /// Copies a page of the log to another page of the log. Its valid units keep their positions. `moved` gets the old
+    /// and the new slot of each.
     #[inline]
     pub fn copy_fast<M: Media>(&mut self, media: &mut M, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
         media.copy(self.fast.region(), from, to, Stream::ONLY, Cause::Gc);
@@ -291,8 +292,8 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Forgets what a trim covers: whole slow pages, and whole units of pages that the slow region does not hold. Anything
-    /// else keeps its content, because an older copy would come to light.
+    /// Invalidates whole slow pages covered by a trim, and whole units of pages that the slow region does not hold.
+    /// Other data keep their content, because an older copy would become visible.
     pub fn trim(&mut self, request: &Request) {
         let unit_sectors = self.fast.unit_sectors();
         let slow = *self.slow.geometry();
@@ -319,11 +320,12 @@ impl<S: Space> Tiers<S> {
         self.slow.prefetch_page(self.slow_page(near));
     }
 
-    /// A block of the log is being emptied and has come to `slot`: brings what moving the units of later slots, before
-    /// `end`, will need into the processor's cache; `goes_down` tells those that go to the slow region.
+    /// A block of the log is being emptied and the current position is `slot`. Prefetches the data needed to move the
+    /// units of later slots, before `end`, into the processor's cache. `goes_down` says which units go to the slow
+    /// region.
     ///
-    /// It does so for many slots at once and then for a while not at all. Where entries are far apart, most of the time
-    /// goes into finding their memory, and the processor finds several at the same time.
+    /// It prefetches for many slots at once and then pauses. If entries are far apart, memory latency dominates, and
+    /// the processor can overlap several accesses.
     #[inline]
     pub fn prefetch_emptied(&self, slot: u32, end: u32, goes_down: impl Fn(u32) -> bool) {
         if slot.is_multiple_of(SLOTS_AT_ONCE) {
@@ -347,12 +349,12 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Bytes of the maps of both tiers.
+    /// Bytes of both tiers' maps.
     pub fn metadata_bytes(&self) -> u64 {
         self.slow.metadata_bytes() + self.fast.metadata_bytes()
     }
 
-    /// The latest copy of a unit, and its first sector in what was read; none where there is none.
+    /// The latest copy of a unit, and its first sector in the data read; `None` if the unit has no copy.
     fn old_copy<M: Media>(&self, media: &mut M, unit: u32, old: &mut OldPages<M::Data>) -> Option<(M::Data, u32)> {
         if let Some(slot) = self.slot(unit) {
             return Some(self.fast.read(media, slot, Cause::Host, &mut old.fast));
@@ -366,7 +368,7 @@ impl<S: Space> Tiers<S> {
         Some((data, (unit - logical * self.units_per_slow_page) * self.fast.unit_sectors()))
     }
 
-    /// Fills what is missing of a slow page from its old copy, if there is one.
+    /// Fills the missing sectors of a slow page from its old copy, if there is one.
     fn add_old_page<M: Media>(&self, media: &mut M, logical: u32, cause: Cause, merge: &mut PageMerge<M::Data>) {
         if let Some(old) = self.slow.lookup(logical) {
             let data = media.read(self.slow.region(), old, cause);
@@ -374,10 +376,11 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Checks the invariants of both tiers; `written` gives the log's blocks with the number of their programmed pages.
+    /// Checks the invariants of both tiers. `written` yields the log's blocks with the number of their programmed
+    /// pages.
     ///
     /// # Errors
-    /// The first one that is broken.
+    /// The first broken invariant.
     pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<(), String> {
         self.slow.check()?;
         self.fast.check(written)?;

@@ -82,11 +82,12 @@ impl Role {
 const UNITS: [(&str, u64); 4] = [("bytes", 1), ("sectors", SECTOR_BYTES), ("kib", 1 << 10), ("4kib", 4 << 10)];
 
 /// Bytes of a unit of addresses and lengths.
-fn unit_bytes(name: &str) -> Option<u64> {
+pub(super) fn unit_bytes(name: &str) -> Option<u64> {
     UNITS.iter().find(|(unit, _)| *unit == name).map(|&(_, bytes)| bytes)
 }
 
-fn unit_name(bytes: u64) -> &'static str {
+/// The name of a unit of `bytes` bytes.
+pub(super) fn unit_name(bytes: u64) -> &'static str {
     UNITS.iter().find(|(_, unit)| *unit == bytes).map_or("bytes", |(name, _)| name)
 }
 

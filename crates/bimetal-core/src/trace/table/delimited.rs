@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     layout: "fields in the order of the header or of `--columns`: between commas or semicolons or tabs or bars or blanks",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

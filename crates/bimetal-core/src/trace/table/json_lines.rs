@@ -21,6 +21,7 @@ pub static FORMAT: Format = Format {
     layout: "an object with a time_ms and an op and an offset and a size: or with other keys, as a header of `csv` has",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
+    has_objects: false,
     shared: Shared::Nothing,
     probe,
     decode,

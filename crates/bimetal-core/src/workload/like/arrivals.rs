@@ -9,7 +9,7 @@ use crate::request::Request;
 /// Parts of the range of levels.
 const LEVELS: usize = 8;
 
-/// While requests are late by so many mean gaps, long gaps are shortened by half; in proportion before.
+/// Lateness, in mean gaps, from which on long gaps are shortened by half; below it in proportion.
 const LATE: f64 = 1000.0;
 
 /// Over how many gaps a level is a mean, about.
@@ -115,7 +115,7 @@ impl Arrivals {
         gap_ns
     }
 
-    /// The gap behind the last of so many requests, which arrived at a time. Paces do not come as often as in the trace;
+    /// The gap after the last of `count` requests, which arrived at a time. Paces do not come as often as in the trace;
     /// so gaps above the mean are a little shorter while the requests are late by the trace's mean, and the reverse.
     pub(super) fn next_by(&self, now_ns: u64, given: u64, pace: &mut Pace, state: &mut u64) -> u64 {
         let gap_ns = self.next(pace, state) as f64;

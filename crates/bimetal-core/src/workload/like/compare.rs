@@ -11,7 +11,7 @@ use crate::request::{PAGE_BYTES, Request, data};
 /// Sizes of the caches by the pages that the trace touches.
 const CACHES: [f64; 5] = [0.01, 0.03, 0.1, 0.3, 1.0];
 
-/// Requests are counted in windows of so many mean intervals of the trace.
+/// Length of the windows in which requests are counted, in mean intervals of the trace.
 const WINDOW: f64 = 100.0;
 
 /// What a value is of.

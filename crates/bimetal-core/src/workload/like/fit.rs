@@ -252,7 +252,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     })
 }
 
-/// At most so many of the places, evenly chosen, in order.
+/// A bounded number of the places, evenly chosen, in order.
 fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
     places.sort_unstable();
     let kept = places.len().min(APART_MAX);
@@ -261,13 +261,13 @@ fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
 }
 
 impl Kind {
-    /// Which pages requests after so many of their kind begin at.
+    /// First pages of requests, by the number of requests of their kind before them.
     pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8, Age)>> {
         let quadrupling = (before + 1).ilog2() as usize / 2;
         self.reused.get(quadrupling).filter(|table| table.len() > 0).or(self.reused.last())
     }
 
-    /// Whether a request after so many of its kind is new.
+    /// Whether a request is new, by the number of requests of its kind before it.
     pub(super) fn is_new(&self, before: u64, state: &mut u64) -> bool {
         let power = (before + 1).ilog2() as usize;
         let known = self.new.get(power).filter(|ratio| ratio.all() > 0);

@@ -198,7 +198,7 @@ impl Generator {
         page
     }
 
-    /// A new page with a new one at the end of so many, if tries find one.
+    /// A new page, the last of whose run is new too, if a few tries find one.
     fn new_page(&mut self, kind: usize, place: Place, length: u64) -> u64 {
         let mut last = 0;
         for attempt in 0..TRIES {

@@ -167,7 +167,7 @@ impl Model {
         fit::fit(requests)
     }
 
-    /// So many requests like those of the trace.
+    /// `count` requests like those of the trace.
     pub fn generate(&self, requests: u64, seed: u64) -> Requests {
         Box::new(generator::Generator::new(self.clone(), requests, seed))
     }

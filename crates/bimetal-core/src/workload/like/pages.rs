@@ -101,7 +101,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// None, and room for so many.
+    /// An empty set with room for `capacity` pages.
     pub(super) fn new(capacity: u32) -> Self {
         let index = || PageIndex::new(capacity);
         Self { recent: ReuseStacks::new(capacity), marks: index(), touches: index(), capacity }

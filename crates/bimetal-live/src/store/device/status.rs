@@ -26,7 +26,7 @@ pub struct Status {
     pub journal_bytes: u64,
     /// Sectors that hold data.
     pub written_sectors: u64,
-    /// Damaged pages that were come upon.
+    /// Damaged pages found.
     pub media_errors: u64,
     /// How often things happened since the store was opened.
     pub counts: Counts,

@@ -253,7 +253,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins the map of a device of so many sectors, as of one opening of a store. `page_sectors` has the sectors of a page of each
+    /// Begins the map of a device of `sectors` sectors, as of one opening of a store. `page_sectors` has the sectors of a page of each
     /// region.
     ///
     /// # Errors
@@ -471,7 +471,7 @@ mod tests {
         assert!(read(file.as_ref()).is_ok());
     }
 
-    /// Whoever can write to the files can make checksums right again.
+    /// A user who can write to the files can make checksums right again.
     #[test]
     fn figures_that_cannot_be_are_refused() {
         let storage = CrashStorage::new();

@@ -178,7 +178,7 @@ fn misplaced(name: &str, found: FileRole) -> StoreError {
     StoreError::Foreign { file: name.into(), what: format!("it is {found} of this store, which belongs elsewhere") }
 }
 
-/// Sectors on their way to whoever takes them.
+/// Sectors on their way to the caller's function.
 struct Handing<'a> {
     take: Take<'a>,
     first: u64,

@@ -51,7 +51,7 @@ struct Prepared {
 /// How many of the crashes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// One operation of so many, another one with each sequence; 1 for all.
+    /// One of this number of operations, another one with each sequence; 1 for all.
     pub operations: u64,
     /// Whether each crash loses what it does not have to keep in every way there is, and not in one of them in turn.
     pub every_loss: bool,
@@ -119,7 +119,7 @@ fn crash_everywhere(prepared: &Prepared, steps: &[Step], number: u64, share: Sha
 }
 
 /// Runs a sequence on a copy of the device, with a crash at an operation, and a second one in recovery. Returns whether
-/// there were so many operations.
+/// there was an operation of that number.
 fn crash_at(prepared: &Prepared, steps: &[Step], at: u64, loss: Loss, tally: &mut Tally) -> Result<bool, String> {
     let storage = Arc::new(prepared.storage.clone());
     let mut model = prepared.model.clone();

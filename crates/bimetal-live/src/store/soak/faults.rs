@@ -127,7 +127,7 @@ pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, S
     Ok(total)
 }
 
-/// Lets an operation fail, or a read if there is no fault. Returns whether there were so many.
+/// Lets an operation fail, or a read if there is no fault. Returns whether there was an operation of that number.
 fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Faults) -> Result<bool, String> {
     let storage = Arc::new((*prepared.storage).clone());
     let mut model = prepared.model.clone();

@@ -65,7 +65,7 @@ impl Model {
         self.change(sector, sectors, events, sectors_per_event, 0);
     }
 
-    /// A request was refused after so many events: what would have come later did not happen.
+    /// A request was refused after `events` events: later ones did not happen.
     pub fn refused(&mut self, events: u64) {
         self.changes.retain(|change| change.event <= events);
         self.now.clone_from(&self.base);
@@ -89,7 +89,7 @@ impl Model {
         self.acknowledged = self.acknowledged.max(event);
     }
 
-    /// The device has recovered to the state after so many events.
+    /// The device has recovered to the state after `events` events.
     pub fn recovered(&mut self, events: u64) -> Result<(), String> {
         if events < self.acknowledged {
             return Err(format!("event {} was acknowledged, and {events} were recovered", self.acknowledged));

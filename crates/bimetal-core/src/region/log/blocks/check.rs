@@ -1,4 +1,4 @@
-//! What must hold of the blocks of a log.
+//! The invariants of a log's blocks.
 
 use super::{Blocks, Open};
 use crate::media::CellMode;
@@ -6,12 +6,12 @@ use crate::save::Queue;
 use crate::units::BlockId;
 
 impl<const N: usize> Blocks<N> {
-    /// Checks that counts agree with `valid`, the valid pages of each block, and that each block is erased, open, sealed, collected or
-    /// lent. `reserved` blocks of each die hold no valid page at rest; none says that the dies are pooled. `is_written_beyond` tells
-    /// whether a block has a valid page from a page on.
+    /// Checks that the counts agree with `valid`, the number of valid pages of each block, and that each block is
+    /// erased, open, sealed, collected or lent. `reserved` blocks of each die hold no valid page at rest; `None` means
+    /// that the dies are pooled. `is_written_beyond` returns whether a block has a valid page at or after a given page.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first inconsistency.
     pub fn check(
         &self,
         valid: &[u32],
@@ -55,8 +55,8 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Checks that blocks that are to be written, and victims, are not sealed, and that each is in one place, on its die unless the dies
-    /// are pooled.
+    /// Checks that erased and open blocks and victims are not sealed, and that each block is in exactly one place, on
+    /// its own die unless the dies are pooled.
     fn check_unsealed(&self, is_pooled: bool, is_written_beyond: impl Fn(BlockId, u32) -> bool) -> Result<(), String> {
         let mut is_used = vec![false; self.entries()];
         let mut take = |block: u32, die: Option<u32>| {
@@ -87,7 +87,7 @@ impl<const N: usize> Blocks<N> {
         Ok(())
     }
 
-    /// Pages of a block that take data in its mode.
+    /// Data pages of a block in its mode.
     fn pages_of(&self, block: u32) -> u32 {
         match self.mode(BlockId(block)) {
             CellMode::Native => self.data_pages,
@@ -95,7 +95,7 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// Checks that blocks in SLC mode are as many as are counted, and hold no more than they can.
+    /// Checks that the number of blocks in SLC mode is as counted, and that none holds more pages than it has.
     fn check_slc(&self) -> Result<(), String> {
         if !self.slc.is_empty() && self.slc.len() != self.places.len() || self.slc.iter().any(|&slc| slc > 1) {
             return Err("blocks have modes that there are not".into());

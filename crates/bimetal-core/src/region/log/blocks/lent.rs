@@ -1,4 +1,4 @@
-//! Blocks that somebody else uses: the cache in SLC mode in front of a log, or metadata.
+//! Lent blocks, which another user holds: the SLC-mode cache in front of a log, or metadata.
 
 use super::Blocks;
 use crate::media::CellMode;
@@ -6,14 +6,14 @@ use crate::save::Queue;
 use crate::units::BlockId;
 
 impl<const N: usize> Blocks<N> {
-    /// Whether a die's valid pages would fit into its blocks if it lent one more of them.
+    /// Whether a die's valid pages would still fit into its blocks after lending one more.
     #[inline]
     pub fn can_lend(&self, die: u32) -> bool {
         let die = &self.dies[die as usize];
         die.valid_pages + self.data_pages <= die.valid_limit
     }
 
-    /// Lends an erased block of a die that can spare it: it takes no page until it is given back.
+    /// Lends an erased block of a die that can spare one. The block takes no page until it is given back.
     pub fn lend(&mut self, die: u32) -> Option<BlockId> {
         debug_assert!(self.can_lend(die));
         let space = &mut self.dies[die as usize];
@@ -22,14 +22,14 @@ impl<const N: usize> Blocks<N> {
         Some(BlockId(block))
     }
 
-    /// A block that was lent comes back, erased.
+    /// Takes back a lent block, which has been erased.
     pub fn give_back(&mut self, block: BlockId) {
         let die = &mut self.dies[self.places[block.index()].die as usize];
         die.valid_limit += self.data_pages;
         die.free[CellMode::Native as usize].push_back(block.0);
     }
 
-    /// Blocks that are lent: neither erased nor open nor sealed.
+    /// The lent blocks: neither erased nor open nor sealed.
     pub fn lent(&self) -> impl Iterator<Item = BlockId> {
         let mut is_ours: Vec<bool> =
             self.places.iter().map(|place| self.counts.is_sealed(place.entry as usize)).collect();

@@ -1,0 +1,82 @@
+//! `bimetal grow`: a larger store in place of a store.
+//!
+//! The larger store is filled beside the old one and takes its name when it is complete, so that a crash leaves one of them whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bimetal_core::device::Device;
+use bimetal_live::SECTOR_BYTES;
+use bimetal_live::store::backing::Storage;
+use bimetal_live::store::{CreateOptions, Directory, NewStore, StoreError, replace, source};
+use bimetal_study::number::{SIZES, with_unit};
+
+use crate::args::GrowArgs;
+use crate::failure::Failure;
+use crate::{copy, create, inform};
+
+pub fn run(args: &GrowArgs) -> Result<(), Failure> {
+    let store = args.store.display();
+    let refused = |error| Failure::store(&args.store, error);
+    let storage: Arc<dyn Storage> = Arc::new(Directory::new(&args.store));
+    // Its files stay locked until the new store has its name.
+    let (mut old, _) = source(&storage, false).map_err(|error| match error {
+        StoreError::InUse => Failure::failed(format!(
+            "{store}: in use by another process; hint: stop its server, or copy it while it is served: `bimetal copy {store} NEW \
+             --capacity {}`",
+            args.capacity
+        )),
+        error => refused(error),
+    })?;
+    let contents = replace::contents(storage.as_ref()).map_err(refused)?;
+    if let Some(outside) = contents.outside().next() {
+        return Err(Failure::failed(format!(
+            "{store}: `{outside}` is outside of its directory and stays as large as it is; hint: `bimetal copy {store} NEW --capacity \
+             {} --region NAME=PATH`",
+            args.capacity
+        )));
+    }
+    let bytes = old.sectors() * SECTOR_BYTES;
+    if args.capacity.0 <= bytes {
+        return Err(Failure::usage(format!(
+            "{store} has {bytes} bytes already; hint: `--capacity` must be larger, and a store cannot become smaller"
+        )));
+    }
+    let device = Device { logical: args.capacity, ..contents.device.scaled(args.capacity)? }.resolve()?.device;
+    let larger = beside(&args.store)?;
+    let directory = Directory::make(&larger)
+        .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", larger.display())))?;
+    // What is there is left of a growth that was cut short.
+    let options = CreateOptions { sparse: contents.sparse, force: true, ..CreateOptions::default() };
+    let new =
+        NewStore::create(Arc::new(directory), &device, &options).map_err(|error| Failure::store(&larger, error))?;
+    let (sectors, lost) = copy::fill(old.as_mut(), &args.store, new, &larger)?;
+    if let Some(&(first, count)) = lost.first() {
+        let last = first + count - 1;
+        return Err(Failure::failed(format!(
+            "{store}: sectors {first} to {last} cannot be read, so it stays as it is; hint: `bimetal copy` takes all others"
+        )));
+    }
+    let failed = |what: &str, error| Failure::failed(format!("{}: {what}: {error}", larger.display()));
+    replace::exchange(&args.store, &larger).map_err(|error| failed("complete, but it cannot take its place", error))?;
+    drop(old);
+    let copied = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
+    inform(&format!("{store}: {}; {copied} copied", create::summary(&device)));
+    let is_gone =
+        replace::remove(&larger, &contents).map_err(|error| failed("the old files cannot be removed", error))?;
+    if !is_gone {
+        inform(&format!("note: other files that were in {store} are in {} now", larger.display()));
+    }
+    Ok(())
+}
+
+/// The directory in which the larger store is made: a sibling, so that the two can exchange names.
+fn beside(store: &Path) -> Result<PathBuf, Failure> {
+    let store = store.canonicalize()?;
+    let Some(name) = store.file_name() else {
+        return Err(Failure::usage(format!("{}: a store in the root of a file system cannot grow", store.display())));
+    };
+    let mut larger = name.to_owned();
+    larger.push(".growing");
+    Ok(store.with_file_name(larger))
+}

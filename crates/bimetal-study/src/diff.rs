@@ -1,0 +1,406 @@
+//! Two results of `compare` or `replay` beside each other: what changed for each scheme, and whether they can be compared at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bimetal_core::report::{Better, KeyFigures, ResponseFigures, Shown};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::compare::RESULTS_SCHEMA;
+use crate::listing::{Rows, Sheet};
+use crate::number::NOTHING;
+
+/// Keys of a device that are named at most.
+const KEYS_NAMED: usize = 6;
+
+/// The part of a results file that is compared.
+#[derive(Debug, Deserialize)]
+struct Results {
+    bimetal: String,
+    #[serde(default)]
+    schema: u32,
+    trace: TraceName,
+    #[serde(default)]
+    trace_digest: Option<String>,
+    replay: Value,
+    results: Vec<Scheme>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TraceName {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Scheme {
+    scheme: String,
+    response_us: ResponseFigures,
+    #[serde(default)]
+    service_us: Option<ResponseFigures>,
+    device: Value,
+    #[serde(flatten)]
+    key: KeyFigures,
+}
+
+/// What `bimetal diff` writes as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Diff {
+    /// The first file.
+    pub a: Side,
+    /// The second file.
+    pub b: Side,
+    /// Why changes may have another cause than the schemes: other traces, replays, devices or programs.
+    pub differences: Vec<String>,
+    /// Each scheme that is in both files, in the order of the second.
+    pub schemes: Vec<SchemeDiff>,
+    /// Schemes of the first file alone.
+    pub only_in_a: Vec<String>,
+    /// Schemes of the second file alone.
+    pub only_in_b: Vec<String>,
+}
+
+/// A results file.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Side {
+    /// The file.
+    pub file: String,
+    /// Version of the program that wrote it.
+    pub bimetal: String,
+    /// Version of the form of its results; 0 if the file does not say.
+    pub schema: u32,
+    /// Name of the trace.
+    pub trace: String,
+    /// Digest of the trace's requests; `None` if the file does not say.
+    pub trace_digest: Option<String>,
+}
+
+/// A scheme in both files.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SchemeDiff {
+    /// Its name.
+    pub scheme: String,
+    /// Every figure that both files have.
+    pub figures: Vec<Change>,
+}
+
+/// A figure in both files.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Change {
+    /// Its name, as in the results: `response_us.mean`, `write_amplification`.
+    pub name: String,
+    /// Its name above a column, in one line or two.
+    #[serde(skip)]
+    head: String,
+    /// In the first file.
+    pub a: f64,
+    /// In the second file.
+    pub b: f64,
+    /// Change from the first to the second, in percent of the first; `None` if the first is 0 and the second is not.
+    pub percent: Option<f64>,
+    /// Whether the second is better; `None` if both are equal or neither of two values would be better.
+    pub is_better: Option<bool>,
+}
+
+impl Results {
+    /// Reads a file.
+    fn read(path: &Path) -> Result<Self, String> {
+        let named = |what: String| format!("{}: {what}", path.display());
+        let bytes = std::fs::read(path).map_err(|error| named(format!("the file cannot be read: {error}")))?;
+        let hint = "hint: results are written by `bimetal compare --json FILE`";
+        let value: Value =
+            serde_json::from_slice(&bytes).map_err(|error| named(format!("this is not JSON: {error}; {hint}")))?;
+        let results: Self = serde_json::from_value(value)
+            .map_err(|error| named(format!("these are no results of `compare` or `replay`: {error}; {hint}")))?;
+        if results.schema > RESULTS_SCHEMA {
+            return Err(named(format!(
+                "its results have schema {}, and this program reads up to {RESULTS_SCHEMA}; hint: use the version of `bimetal` that \
+                 wrote it, {}, or a later one",
+                results.schema, results.bimetal
+            )));
+        }
+        Ok(results)
+    }
+
+    fn side(&self, path: &Path) -> Side {
+        Side {
+            file: path.display().to_string(),
+            bimetal: self.bimetal.clone(),
+            schema: self.schema,
+            trace: self.trace.name.clone(),
+            trace_digest: self.trace_digest.clone(),
+        }
+    }
+
+    fn scheme(&self, name: &str) -> Option<&Scheme> {
+        self.results.iter().find(|scheme| scheme.scheme == name)
+    }
+
+    /// Schemes that another file does not have.
+    fn without(&self, other: &Self) -> Vec<String> {
+        let missing = self.results.iter().filter(|scheme| other.scheme(&scheme.scheme).is_none());
+        missing.map(|scheme| scheme.scheme.clone()).collect()
+    }
+}
+
+impl Diff {
+    /// Reads two files and compares them.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no results file that this program knows.
+    pub fn of(a: &Path, b: &Path) -> Result<Self, String> {
+        let (first, second) = (Results::read(a)?, Results::read(b)?);
+        let both = second.results.iter().filter_map(|scheme| Some((first.scheme(&scheme.scheme)?, scheme)));
+        Ok(Self {
+            a: first.side(a),
+            b: second.side(b),
+            differences: differences(&first, &second),
+            schemes: both.map(|(a, b)| SchemeDiff { scheme: b.scheme.clone(), figures: changes(a, b) }).collect(),
+            only_in_a: first.without(&second),
+            only_in_b: second.without(&first),
+        })
+    }
+
+    /// The answer in a sentence.
+    pub fn verdict(&self) -> String {
+        let changed: Vec<&SchemeDiff> =
+            self.schemes.iter().filter(|scheme| scheme.figures.iter().any(|figure| figure.a != figure.b)).collect();
+        let schemes = match self.schemes.len() {
+            0 => return "no scheme is in both files".to_owned(),
+            1 => "the scheme".to_owned(),
+            all => format!("{} of {all} schemes", changed.len()),
+        };
+        if changed.is_empty() {
+            return format!(
+                "all figures are the same for {}",
+                if self.schemes.len() == 1 { "the scheme" } else { "all schemes" }
+            );
+        }
+        let judged = changed.iter().flat_map(|scheme| {
+            let figures = scheme.figures.iter().filter(|figure| figure.is_better.is_some());
+            figures.filter_map(|figure| Some((scheme.scheme.as_str(), figure, figure.percent?)))
+        });
+        let largest = judged.max_by(|(_, _, a), (_, _, b)| a.abs().total_cmp(&b.abs()));
+        let largest = largest.map_or_else(String::new, |(scheme, figure, percent)| {
+            let how = if figure.is_better == Some(true) { "better" } else { "worse" };
+            format!("; most: `{scheme}`, {} {}, {how}", figure.head.replace('\n', " "), signed(percent))
+        });
+        format!("{schemes} changed{largest}")
+    }
+
+    /// What a reader has to know about the table.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for (file, schemes) in [(&self.a.file, &self.only_in_a), (&self.b.file, &self.only_in_b)] {
+            if !schemes.is_empty() {
+                remarks.push(format!("only in {file}: {}", schemes.join(", ")));
+            }
+        }
+        if !self.schemes.is_empty() {
+            remarks
+                .push(format!("changes from {} to {}; ! is worse, = is the same to the bit", self.a.file, self.b.file));
+        }
+        remarks
+    }
+
+    /// Changes in percent: a row for each scheme, a column for each figure.
+    pub fn sheet(&self) -> Sheet {
+        let mut names: Vec<(&str, &str)> = Vec::new();
+        for figure in self.schemes.iter().flat_map(|scheme| &scheme.figures) {
+            if !names.contains(&(figure.name.as_str(), figure.head.as_str())) {
+                names.push((&figure.name, &figure.head));
+            }
+        }
+        let row = |scheme: &SchemeDiff| {
+            let cell = |(name, _): &(&str, &str)| {
+                let figure = scheme.figures.iter().find(|figure| figure.name == *name);
+                figure.map_or_else(|| NOTHING.to_owned(), Change::shown)
+            };
+            std::iter::once(scheme.scheme.clone()).chain(names.iter().map(cell)).collect()
+        };
+        let heads =
+            std::iter::once("scheme".to_owned()).chain(names.iter().map(|(_, head)| (*head).to_owned())).collect();
+        Sheet { heads, groups: vec![Rows { title: None, rows: self.schemes.iter().map(row).collect() }] }
+    }
+}
+
+impl Change {
+    fn of(name: String, head: String, a: f64, b: f64, better: Better) -> Self {
+        let percent = if a == b {
+            Some(0.0)
+        } else if a == 0.0 {
+            None
+        } else {
+            Some((b / a - 1.0) * 100.0)
+        };
+        let is_better = match better {
+            Better::Lower if a != b => Some(b < a),
+            Better::Higher if a != b => Some(b > a),
+            _ => None,
+        };
+        Self { name, head, a, b, percent, is_better }
+    }
+
+    fn shown(&self) -> String {
+        if self.a == self.b {
+            return "=".to_owned();
+        }
+        let mark = if self.is_better == Some(false) { "! " } else { "" };
+        self.percent.map_or_else(|| format!("{mark}from 0"), |percent| format!("{mark}{}", signed(percent)))
+    }
+}
+
+/// A change in percent with its sign.
+fn signed(percent: f64) -> String {
+    if percent.abs() < 999.5 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+/// Times of requests, then the single figures; those that are in details alone are left out.
+fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let times = [
+        ("service_us", "service", a.service_us.as_ref().zip(b.service_us.as_ref())),
+        ("response_us", "response", Some((&a.response_us, &b.response_us))),
+    ];
+    for (field, head, values) in times {
+        let Some((a, b)) = values else { continue };
+        for figure in ResponseFigures::ALL.iter().filter(|figure| matches!(figure.shown, Shown::Table(_))) {
+            if let Some((x, y)) = (figure.of)(a).zip((figure.of)(b)) {
+                let (name, head) = (format!("{field}.{}", figure.name), format!("{head}\n{}", figure.head));
+                changes.push(Change::of(name, head, x, y, figure.better));
+            }
+        }
+    }
+    for figure in KeyFigures::ALL.iter().filter(|figure| figure.shown != Shown::Details) {
+        if let Some((x, y)) = (figure.of)(&a.key).zip((figure.of)(&b.key)) {
+            changes.push(Change::of(figure.name.to_owned(), figure.head.to_owned(), x, y, figure.better));
+        }
+    }
+    changes
+}
+
+/// Why changes may have another cause than the schemes.
+fn differences(a: &Results, b: &Results) -> Vec<String> {
+    let mut found = Vec::new();
+    match (&a.trace_digest, &b.trace_digest) {
+        (Some(x), Some(y)) if x != y => {
+            found.push(format!("other requests: {} ({x}) and {} ({y})", a.trace.name, b.trace.name));
+        }
+        (Some(_), Some(_)) => {}
+        _ => found.push("a file has no digest of its trace, so the requests may be others".to_owned()),
+    }
+    let replay = keys_that_differ(&a.replay, &b.replay);
+    if !replay.is_empty() {
+        found.push(format!("replayed in another way: {}", replay.join(", ")));
+    }
+    let mut device = BTreeSet::new();
+    for scheme in &b.results {
+        if let Some(other) = a.scheme(&scheme.scheme) {
+            device.extend(keys_that_differ(&other.device, &scheme.device));
+        }
+    }
+    if !device.is_empty() {
+        let more = device.len().saturating_sub(KEYS_NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let named: Vec<String> = device.into_iter().take(KEYS_NAMED).collect();
+        found.push(format!("other devices: {}{more}", named.join(", ")));
+    }
+    if a.bimetal != b.bimetal {
+        found.push(format!("other versions of bimetal: {} and {}", a.bimetal, b.bimetal));
+    }
+    if a.schema != b.schema {
+        found.push(format!("results of schema {} and {}", a.schema, b.schema));
+    }
+    found
+}
+
+/// Keys whose values differ, with both values where one scalar takes the place of another.
+fn keys_that_differ(a: &Value, b: &Value) -> Vec<String> {
+    let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
+    flatten("", a, &mut first);
+    flatten("", b, &mut second);
+    let keys: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+    let shown = |value: Option<&String>| value.map_or_else(|| NOTHING.to_owned(), Clone::clone);
+    keys.into_iter()
+        // A text about a device says nothing that its fields do not.
+        .filter(|key| first.get(*key) != second.get(*key) && !key.ends_with("summary"))
+        .map(|key| format!("{key} {} and {}", shown(first.get(key)), shown(second.get(key))))
+        .collect()
+}
+
+/// The values of a tree by their paths; parts of a list that have names go by these.
+fn flatten(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&below(key), value, found)),
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                let name = value.get("name").and_then(Value::as_str).map_or_else(|| index.to_string(), str::to_owned);
+                flatten(&below(&name), value, found);
+            }
+        }
+        Value::String(text) => drop(found.insert(path.to_owned(), text.clone())),
+        other => drop(found.insert(path.to_owned(), other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn results(digest: &str, scheme: &str, mean: f64, capacity: &str) -> String {
+        let times = |mean: f64| format!(r#"{{"count":1,"mean":{mean},"p50":1,"p95":1,"p99":4,"p999":1,"max":1}}"#);
+        format!(
+            r#"{{"bimetal":"0.1.0","schema":1,"trace":{{"name":"t"}},"trace_digest":"{digest}","replay":{{"arrivals":"trace"}},
+            "results":[{{"scheme":"{scheme}","response_us":{},"service_us":null,"write_amplification":2.0,"energy_j":0.0,
+            "cost_usd":1.0,"lifetime_host_bytes":null,"lifetime_years":null,
+            "device":{{"name":"d","summary":"{capacity}","region":[{{"name":"fast","capacity":"{capacity}"}}]}}}}]}}"#,
+            times(mean)
+        )
+    }
+
+    #[test]
+    fn changes_have_their_direction_and_what_else_differs_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let a = file(folder.path(), "a.json", &results("1", "hyssd", 10.0, "8MiB"));
+        let b = file(folder.path(), "b.json", &results("2", "hyssd", 15.0, "16MiB"));
+        let diff = Diff::of(&a, &b).unwrap();
+        assert_eq!(
+            diff.differences,
+            ["other requests: t (1) and t (2)", "other devices: region.fast.capacity 8MiB and 16MiB"]
+        );
+        let mean = &diff.schemes[0].figures[0];
+        assert_eq!((mean.name.as_str(), mean.percent, mean.is_better), ("response_us.mean", Some(50.0), Some(false)));
+        assert_eq!(diff.verdict(), "the scheme changed; most: `hyssd`, response mean +50.0 %, worse");
+        let row = &diff.sheet().groups[0].rows[0];
+        assert_eq!(row[..4], ["hyssd", "! +50.0 %", "=", "="]);
+        let same = Diff::of(&a, &a).unwrap();
+        assert!(same.differences.is_empty(), "{:?}", same.differences);
+        assert_eq!(same.verdict(), "all figures are the same for the scheme");
+    }
+
+    #[test]
+    fn schemes_of_one_file_are_listed_and_wrong_files_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let a = file(folder.path(), "a.json", &results("1", "hyssd", 10.0, "8MiB"));
+        let b = file(folder.path(), "b.json", &results("1", "chang", 10.0, "8MiB"));
+        let diff = Diff::of(&a, &b).unwrap();
+        assert_eq!(
+            (diff.only_in_a.as_slice(), diff.only_in_b.as_slice()),
+            (&["hyssd".to_owned()][..], &["chang".to_owned()][..])
+        );
+        assert_eq!(diff.verdict(), "no scheme is in both files");
+        let refused = |text: &str| Diff::of(&a, &file(folder.path(), "c.json", text)).unwrap_err();
+        assert!(refused("{").contains("c.json: this is not JSON"));
+        assert!(refused("{}").contains("missing field"));
+        let later = results("1", "hyssd", 1.0, "8MiB").replace("\"schema\":1", "\"schema\":99");
+        assert!(refused(&later).contains("schema 99"));
+        assert!(Diff::of(&a, &folder.path().join("none")).unwrap_err().contains("cannot be read"));
+    }
+}

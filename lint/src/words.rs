@@ -1,0 +1,106 @@
+//! Words that make readers guess, in comments of the code and in the docs. Each has the plain ones beside it.
+//!
+//! The list is of phrases that were common here once. It grows when another one is found to be a riddle; it is not a style guide.
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// Phrases in lower case, and advice.
+    const RIDDLES: &[(&str, &str)] = &[
+        ("so many", "name the number: \"`blocks` blocks\", \"a number of blocks\""),
+        ("that which", "name the thing"),
+        ("whereto", "\"to which\", or name the place"),
+        ("wherewith", "\"with which\""),
+        ("whereof", "\"of which\""),
+        ("whoever", "name the caller, client, server or reader"),
+        ("come upon", "\"find\""),
+        ("came upon", "\"found\""),
+        ("comes upon", "\"finds\""),
+        ("into question", "\"candidates\""),
+        ("by and by", "\"step by step\""),
+        ("anew", "\"again\", or \"rewrites\", \"reproduces\""),
+        ("and the like", "\"and others\", or name them"),
+        ("the like backing", "\"equivalent storage\""),
+        ("is of no", "say what it has or lacks"),
+    ];
+
+    /// Folders and files of the repository that people read.
+    const READ: &[&str] = &[
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "SECURITY.md",
+        "contrib",
+        "crates",
+        "docs",
+        "examples",
+        "fuzz",
+        "lint",
+        "python",
+    ];
+
+    /// The text of a line that is for people: comments of Rust and shell, all of Python, Markdown and the rest.
+    fn prose<'a>(line: &'a str, extension: &str) -> &'a str {
+        match extension {
+            "rs" => line.split_once("//").map_or("", |(_, comment)| comment),
+            _ => line,
+        }
+    }
+
+    /// The riddles of a text, each with its line number.
+    fn riddles(text: &str, extension: &str) -> Vec<(usize, &'static str, &'static str)> {
+        let mut found = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = prose(line, extension).to_lowercase();
+            for &(phrase, better) in RIDDLES {
+                let is_word = |at: usize| {
+                    let neighbour = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+                    !neighbour(line[..at].chars().next_back()) && !neighbour(line[at + phrase.len()..].chars().next())
+                };
+                if line.match_indices(phrase).any(|(at, _)| is_word(at)) {
+                    found.push((number, phrase, better));
+                }
+            }
+        }
+        found
+    }
+
+    fn read(path: &Path, found: &mut Vec<String>) {
+        if path.is_dir() {
+            let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+            // Built files are not ours.
+            let is_read =
+                |path: &Path| !path.ends_with("target") && !path.ends_with("corpus") && !path.ends_with("fixtures");
+            return entries.filter(|path| is_read(path)).for_each(|path| read(&path, found));
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if !["rs", "py", "pyi", "md", "toml", "yml"].contains(&extension) || path.ends_with("words.rs") {
+            return;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let lines = riddles(&text, extension).into_iter();
+        found.extend(
+            lines.map(|(number, phrase, better)| format!("{}:{number}: \"{phrase}\": {better}", path.display())),
+        );
+    }
+
+    #[test]
+    fn nothing_is_a_riddle() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = Vec::new();
+        READ.iter().for_each(|name| read(&root.join(name), &mut found));
+        assert!(found.is_empty(), "plain words, please:\n{}", found.join("\n"));
+    }
+
+    #[test]
+    fn riddles_are_whole_words_of_comments_and_prose() {
+        let found = |text, extension| riddles(text, extension).into_iter().map(|(line, ..)| line).collect::<Vec<_>>();
+        assert_eq!(found("let so_many = 1;\n// So many blocks.\n/// blocks", "rs"), [2]);
+        assert_eq!(found("print(\"so many\") // none", "rs"), [0; 0]);
+        assert_eq!(found("A manewver.\nIt is made anew.", "md"), [2]);
+        assert_eq!(found("#: Whoever calls.", "py"), [1]);
+    }
+}
