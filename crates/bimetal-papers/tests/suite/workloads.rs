@@ -38,6 +38,7 @@ fn every_stand_in_is_pinned() {
     phone df4edc8cac89e27c
     pc 1eb3b1b213a6af32
     iozone 78cea776a9f4b732
+    mixture 5eaf2314825e82c6
     wlaftl 01760888c94bb232
     financial 99f4837e0a946d4a
     home 5dace65355e742c6
