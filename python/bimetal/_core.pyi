@@ -44,6 +44,7 @@ class Trace:
         format: str | None,
         time_unit: str | None,
         columns: str | None,
+        objects: str | None,
         action: str | None,
         volumes: Sequence[int] | None,
         limit: int | None,
