@@ -52,8 +52,8 @@ class Claim(Record):
     #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a
     #: trace beside what was published of it; ``ours``, which the paper does not have.
     kind: str
-    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones, which are fitted to
-    #: what the paper prints of the schemes that its proposal is compared with.
+    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones, which are fitted
+    #: to what the paper prints of the schemes that its proposal is compared with.
     stand_in: str
     #: What is claimed.
     claim: str
@@ -179,7 +179,8 @@ class Reproduction(Record):
 
     def _table(self) -> Table:
         rows = [
-            [f"{c.paper} {c.figure}", c.claim, c.kind, c.stand_in, c.expected, c.measured, c.verdict] for c in self.claims
+            [f"{c.paper} {c.figure}", c.claim, c.kind, c.stand_in, c.expected, c.measured, c.verdict]
+            for c in self.claims
         ]
         return ["figure", "claim", "kind", "traces", "paper", "here", "verdict"], rows
 
