@@ -179,36 +179,41 @@ fn judged(lab: &Lab<'_>, source: &'static Source) -> Result<Vec<(String, bool)>,
     Ok(targets.iter().map(|target| line(target.judge(&profile))).collect())
 }
 
+/// A goal, and the value that a trace has.
+struct Reached<'a> {
+    trace: &'static str,
+    goal: &'a Goal,
+    value: f64,
+}
+
 /// The calibrated stand-ins beside what they are fitted to: a claim for each goal, over all traces that have it.
 ///
 /// # Errors
 /// The first replay that cannot be done.
 pub(super) fn figure(lab: &Lab<'_>, calibrations: &[Calibration]) -> Result<Drawn, StudyError> {
-    let mut claims: Vec<(&'static str, Vec<(&'static str, &Goal, f64)>)> = Vec::new();
+    let mut claims: Vec<Vec<Reached<'_>>> = Vec::new();
     for calibration in calibrations {
         for goal in calibration.goals {
-            let value = (goal.measure)(lab, calibration.source)?;
-            let found = (calibration.source.name, goal, value);
-            match claims.iter_mut().find(|(claim, _)| *claim == goal.claim) {
-                Some((_, all)) => all.push(found),
-                None => claims.push((goal.claim, vec![found])),
+            let reached =
+                Reached { trace: calibration.source.name, goal, value: (goal.measure)(lab, calibration.source)? };
+            match claims.iter_mut().find(|alike| alike[0].goal.claim == goal.claim) {
+                Some(alike) => alike.push(reached),
+                None => claims.push(vec![reached]),
             }
         }
     }
-    let finding = |(claim, all): (&'static str, Vec<(&'static str, &Goal, f64)>)| {
-        let each = |text: &dyn Fn(&Goal, f64) -> String| {
-            let texts = all.iter().map(|(name, goal, value)| format!("{name} {}", text(goal, *value)));
+    let finding = |alike: Vec<Reached<'_>>| {
+        let each = |text: &dyn Fn(&Reached<'_>) -> String| {
+            let texts = alike.iter().map(|reached| format!("{} {}", reached.trace, text(reached)));
             texts.collect::<Vec<_>>().join("; ")
         };
-        let met = all.iter().all(|(_, goal, value)| goal.miss(*value) == 0.0);
-        let worst = all.iter().map(|(_, goal, value)| goal.miss(*value)).fold(0.0, f64::max);
-        Finding::fact(claim, each(&|goal, _| goal.bounds()), met, each(&|_, value| short(value)))
-            .reason(if met {
-                "fitted".to_owned()
-            } else {
-                format!("fitted; missed by up to {} %", short(worst * 100.0))
-            })
-            .of_kind(Kind::Generator)
+        let worst = alike.iter().map(|reached| reached.goal.miss(reached.value)).fold(0.0, f64::max);
+        let reason = match worst {
+            0.0 => "fitted".to_owned(),
+            worst => format!("fitted; missed by up to {} %", short(worst * 100.0)),
+        };
+        let (bounds, values) = (each(&|reached| reached.goal.bounds()), each(&|reached| short(reached.value)));
+        Finding::fact(alike[0].goal.claim, bounds, worst == 0.0, values).reason(reason).of_kind(Kind::Generator)
     };
     Ok(Drawn {
         caption: "What the calibrated stand-ins were fitted to: figures that the paper prints of its traces and of the schemes \
