@@ -65,7 +65,7 @@ struct Rewrites {
     writes: u64,
     /// Those whose first page was written before.
     again: u64,
-    /// Those for which that was less than so many bytes of writes ago.
+    /// Those for which that was less than a number of bytes of writes ago.
     soon: u64,
     /// Bytes that the host had written between the two, over all of them.
     between: u64,
