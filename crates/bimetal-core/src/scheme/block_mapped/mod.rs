@@ -470,6 +470,10 @@ impl BlockMapped {
         if erases != self.counts.erases {
             return Err(format!("blocks were erased {erases} times and {} are counted", self.counts.erases));
         }
+        let (lookups, misses) = (self.counts.map_lookups, self.counts.map_misses);
+        if misses > lookups {
+            return Err(format!("{lookups} lookups in the map cache and {misses} misses"));
+        }
         let (spare, kept) = (self.chains.spare_blocks(), self.settings.spare_low);
         if spare < kept {
             return Err(format!("{spare} spare blocks, {kept} to be kept"));
