@@ -122,6 +122,13 @@ fn every_scheme_returns_what_was_written() {
 }
 
 #[test]
+fn every_scheme_reports_what_it_adapts_by() {
+    for subject in subjects() {
+        conformance::reports_what_it_adapts_by(&subject, &[]);
+    }
+}
+
+#[test]
 fn every_choice_returns_what_was_written() {
     for subject in subjects() {
         conformance::every_choice_returns_what_was_written(&subject, 2000);

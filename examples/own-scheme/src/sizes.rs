@@ -19,6 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "an example of a scheme in a crate of its own",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 1,
 };
 

@@ -21,6 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010, as compared in WLAFTL 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 6,
 };
 

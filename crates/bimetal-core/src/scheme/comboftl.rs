@@ -10,6 +10,7 @@ use super::combo::threshold::{Mode, Threshold};
 use super::combo::{self, Combo, ComboSettings, HotTail, StayingTime, WarmBit};
 use super::presets::presets;
 use super::space::{Map, SlowRegion};
+use super::tiered::THRESHOLD;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
@@ -20,6 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[THRESHOLD, combo::MIGRATION_RATIO, combo::CHANCES, combo::HOT_THRESHOLD],
     version: 6,
 };
 
@@ -142,7 +144,8 @@ presets! {
     pub mod combo_static::ComboStatic {
         name: "combo-static",
         summary: "writes up to a fixed size to a log of SLC whose tail goes down to MLC, the rest to MLC",
-        source: "baseline of ComboFTL, JSA 2010"
+        source: "baseline of ComboFTL, JSA 2010",
+        adapts: &[]
     }
     with ["threshold", "slow_map", "unit_blocks", "reserve_blocks"] default ["threshold" = "8KiB"],
     |shape, parameters| -> Combo {
@@ -155,7 +158,8 @@ presets! {
     pub mod two_queue_gclock::TwoQueueGclock {
         name: "2q-gclock",
         summary: "every write to a log of SLC with a queue for new data and one for data written again, the rest down to MLC",
-        source: "rival in ComboFTL, JSA 2010"
+        source: "rival in ComboFTL, JSA 2010",
+        adapts: &[combo::CHANCES]
     }
     with [
         "chances_mode", "chances", "observation_window", "update_low", "update_high", "hot_percent", "boundary_shift", "slow_map",

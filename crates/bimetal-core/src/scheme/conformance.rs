@@ -18,7 +18,7 @@ use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::entry::{Constructor, construct};
-use super::{ParameterSet, Scheme, SchemeSpec, Shape};
+use super::{Metrics, ParameterSet, Scheme, SchemeSpec, Shape};
 use crate::media::{Checked, SimMedia, Simulation};
 use crate::request::{Op, Request};
 use crate::save::Save;
@@ -213,6 +213,19 @@ pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
     assert!(case.run(state) == case.run(state), "{case}: it does not repeat itself");
 }
 
+/// The figures by which it is said to adapt are reported.
+pub fn reports_what_it_adapts_by(subject: &Subject, settings: Pairs<'_>) {
+    let case = Case { subject, device: &DEVICES[0], settings, filled: true, seed: 1 };
+    case.run(|mut running| {
+        running.serve(2000);
+        let mut metrics = Metrics::default();
+        running.scheme.metrics(&mut metrics);
+        for adaptation in subject.spec.adapts {
+            assert!(metrics.get(adaptation.metric).is_some(), "{case}: it does not report `{}`", adaptation.metric);
+        }
+    });
+}
+
 /// All of it, in some seconds: with these settings, and with each choice.
 pub fn holds(subject: &Subject, settings: Pairs<'_>) {
     for device in DEVICES {
@@ -224,6 +237,7 @@ pub fn holds(subject: &Subject, settings: Pairs<'_>) {
     }
     every_choice_returns_what_was_written(subject, 2000);
     repeats_to_the_bit(subject, settings);
+    reports_what_it_adapts_by(subject, settings);
     refuses_states_of_other_devices(subject);
     refuses_cut_states(subject);
     survives_damaged_states(subject);

@@ -56,6 +56,7 @@
 //!     source: "none",
 //!     regions: Regions::One,
 //!     parameters: Parameters::specs,
+//!     adapts: &[],
 //!     version: 1,
 //! };
 //!
@@ -237,6 +238,19 @@ pub enum Regions {
     FlashOverDisk,
 }
 
+/// A figure by which a scheme adapts to the requests. Reports plot it over time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Adaptation {
+    /// Its name in [`Metrics`]. The scheme reports it at all times, with its default parameters at least.
+    pub metric: &'static str,
+    /// Title of its plot, with the symbol of the paper if there is one.
+    pub title: &'static str,
+    /// Its unit, or the things that it counts.
+    pub unit: &'static str,
+    /// What the scheme does with it, and what changes it, in a sentence.
+    pub meaning: &'static str,
+}
+
 /// One line of the registry.
 #[derive(Debug)]
 pub struct SchemeSpec {
@@ -250,6 +264,8 @@ pub struct SchemeSpec {
     pub regions: Regions,
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
+    /// The figures by which it adapts to the requests. Empty if it does not adapt, or does not report them.
+    pub adapts: &'static [Adaptation],
     /// Must change when the same requests lead to different operations, or when the form of the state changes. A device
     /// used with another version is refused.
     pub version: u32,

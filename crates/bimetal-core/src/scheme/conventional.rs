@@ -19,6 +19,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010, section 3.5",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

@@ -27,6 +27,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chiang, Lee, Chang, DAC, Software: Practice and Experience 1999",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

@@ -12,12 +12,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::block_mapped::{Bare, BlockMapSettings, BlockMapped};
-use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
+use super::{Adaptation, Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::chains::Victims;
 use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{ByteSize, RegionId};
+
+/// The data in SLC mode.
+const SLC_MODE_BLOCKS: Adaptation = Adaptation {
+    metric: "slc_mode_logical_blocks",
+    title: "Logical blocks in SLC mode",
+    unit: "logical blocks",
+    meaning: "The logical blocks accessed most run with one bit per cell, as far as the budget allows.",
+};
 
 /// Registry line.
 pub static SPEC: SchemeSpec = SchemeSpec {
@@ -26,6 +34,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Kgil, Roberts, Mudge, ISCA 2008, as in Chang 2010",
     regions: Regions::DualMode,
     parameters: Parameters::specs,
+    adapts: &[SLC_MODE_BLOCKS],
     version: 2,
 };
 
@@ -237,7 +246,7 @@ impl<M: Media> Scheme<M> for DensityControl {
     }
 
     fn metrics(&self, metrics: &mut Metrics) {
-        metrics.count("slc_mode_logical_blocks", self.members.len() as u64);
+        metrics.count(SLC_MODE_BLOCKS.metric, self.members.len() as u64);
         metrics.count("slc_mode_extra_blocks", u64::from(self.extra_blocks()));
         metrics.count("slc_mode_budget_blocks", u64::from(self.budget));
         metrics.count("folds_to_slc_mode", self.to_slc);

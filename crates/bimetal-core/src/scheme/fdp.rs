@@ -31,6 +31,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "NVM Express TP4146, Flexible Data Placement, 2022",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

@@ -10,7 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hybrid_ssd::{Classifier, ClassifierSettings, HybridSettings, HybridSsd, Pair, Reading, Steering};
+use super::hybrid_ssd::{
+    Classifier, ClassifierSettings, HybridSettings, HybridSsd, Pair, Reading, Steering, UTILISATION, UTILISATION_TARGET,
+};
 use super::{Metrics, RegionShape, Regions, SchemeSpec, Shape};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use crate::model::hyssd::{HybridCost, HybridLoad, HybridOptimum};
@@ -22,6 +24,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[UTILISATION_TARGET, UTILISATION],
     version: 5,
 };
 

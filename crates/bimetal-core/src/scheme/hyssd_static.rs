@@ -13,6 +13,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "HySSD, MSST 2013, section III",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 4,
 };
 

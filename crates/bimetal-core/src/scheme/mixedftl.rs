@@ -32,6 +32,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "sketch of MixedFTL in ComboFTL, JSA 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 5,
 };
 

@@ -36,7 +36,7 @@ mod tiered;
 mod unitmap;
 mod wlaftl;
 
-pub use contract::{Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
+pub use contract::{Adaptation, Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 pub use entry::{Constructor, Entry, add};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};

@@ -21,6 +21,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "baseline; greedy cleaning as in Desnoyers, SYSTOR 2012",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 3,
 };
 

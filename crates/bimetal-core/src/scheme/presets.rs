@@ -124,6 +124,7 @@ mod tests {
         source: "none",
         regions: Regions::One,
         parameters: <Of<Static> as ParameterSet>::specs,
+        adapts: &[],
         version: 1,
     };
 

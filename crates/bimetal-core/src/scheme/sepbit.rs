@@ -30,6 +30,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Wang et al., SepBIT, FAST 2022",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

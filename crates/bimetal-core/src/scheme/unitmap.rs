@@ -20,6 +20,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Im and Shin, JSA 2010, sections 3.1 and 6.1",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 4,
 };
 

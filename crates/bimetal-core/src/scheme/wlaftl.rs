@@ -14,8 +14,9 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, WEAR_RATIO};
 use super::presets::presets;
+use super::tiered::THRESHOLD;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
 use crate::request::SECTOR_BYTES;
@@ -28,6 +29,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[THRESHOLD, WEAR_RATIO],
     version: 6,
 };
 
@@ -138,7 +140,8 @@ presets! {
     pub mod wlaftl_static::WlaftlStatic {
         name: "wlaftl-static",
         summary: "wlaftl with a fixed threshold",
-        source: "WLAFTL, Chinese Journal of Computers 2018, table 3"
+        source: "WLAFTL, Chinese Journal of Computers 2018, table 3",
+        adapts: &[WEAR_RATIO]
     }
     without ["threshold_step", "threshold_max", "threshold_interval"],
     |shape, parameters| -> FifoLog<Fixed> {

@@ -1,6 +1,9 @@
-//! Responses, operations and the schemes' own figures over the measured requests.
+//! Responses, operations and the figures by which schemes adapt, over the measured requests.
+
+use std::slice;
 
 use bimetal_core::report::{IntervalAccesses, IntervalFigures, IntervalOps, Report};
+use bimetal_core::scheme::{self, Adaptation};
 
 use super::Named;
 use super::page::Page;
@@ -22,13 +25,82 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
         plots.extend(operations(report));
     }
     page.plots(&plots);
+    adaptation(page, &reports);
+    if let [report] = reports.as_slice() {
+        counts(page, report);
+    }
+}
+
+/// The figures by which schemes adapt, at the end of each interval: what each means, and its plot if it changed.
+fn adaptation(page: &mut Page, reports: &[&Report]) {
+    let adaptations = adaptations(reports);
+    if adaptations.is_empty() {
+        return;
+    }
     page.folded_section("Adaptation over time");
-    page.paragraph(if entries.len() == 1 {
-        "The scheme's own figures that change, at the end of each interval."
-    } else {
-        "The schemes' own figures that rise and fall, at the end of each interval; `bimetal replay` shows the counts too."
-    });
-    page.plots(&metrics(&reports));
+    let (mut sentences, mut plots) = (Vec::new(), Vec::new());
+    for adaptation in adaptations {
+        let Adaptation { metric, title, unit, meaning } = adaptation;
+        let series: Vec<Series> = reports
+            .iter()
+            .filter(|report| adapts_by(report, adaptation))
+            .map(|report| Series::measured(&report.scheme, metric_over(report, metric)))
+            .filter(|series| !series.is_empty())
+            .collect();
+        let changes = series.iter().any(changes);
+        sentences.push(format!("{title} (`{metric}`): {meaning}{}", if changes { "" } else { " It did not change." }));
+        if changes {
+            plots.push(line(*title, Axis::linear(*unit), series));
+        }
+    }
+    page.list("facts", &sentences);
+    page.plots(&plots);
+}
+
+/// The other figures of a single scheme that change.
+fn counts(page: &mut Page, report: &Report) {
+    let adaptations = adaptations(slice::from_ref(&report));
+    let names = report.metrics.0.iter().map(|(name, _)| *name);
+    let others = names.filter(|name| adaptations.iter().all(|adaptation| adaptation.metric != *name));
+    let plots: Vec<Plot> = others
+        .map(|name| (name, Series::measured(&report.scheme, metric_over(report, name))))
+        .filter(|(_, series)| changes(series))
+        .map(|(name, series)| line(name.replace('_', " "), Axis::linear(name.replace('_', " ")), vec![series]))
+        .collect();
+    if !plots.is_empty() {
+        page.folded_section("Other figures of the scheme over time");
+        page.plots(&plots);
+    }
+}
+
+/// The figures by which any of the schemes adapts, each once.
+fn adaptations(reports: &[&Report]) -> Vec<&'static Adaptation> {
+    let mut found = Vec::new();
+    for adaptation in reports.iter().flat_map(|report| adapts(report)) {
+        if !found.contains(&adaptation) {
+            found.push(adaptation);
+        }
+    }
+    found
+}
+
+fn adapts(report: &Report) -> &'static [Adaptation] {
+    scheme::find(&report.scheme).map_or(&[], |spec| spec.adapts)
+}
+
+fn adapts_by(report: &Report, adaptation: &Adaptation) -> bool {
+    adapts(report).contains(adaptation)
+}
+
+/// A figure of the scheme at the end of each interval; nothing if it does not report that.
+fn metric_over(report: &Report, name: &str) -> Vec<(f64, f64)> {
+    let index = report.metrics.0.iter().position(|(known, _)| *known == name);
+    index.map_or_else(Vec::new, |index| over(report, |interval| interval.metrics.get(index).copied().flatten()))
+}
+
+fn changes(series: &Series) -> bool {
+    let Points::Numbers(points) = &series.points else { return false };
+    points.windows(2).any(|pair| pair[0].1 != pair[1].1)
 }
 
 fn line(title: impl Into<String>, y: Axis, series: Vec<Series>) -> Plot {
@@ -82,34 +154,4 @@ fn operations(report: &Report) -> Vec<Plot> {
         plots.push(line(format!("Accesses to {} within each interval", row.disk), Axis::linear("accesses"), series));
     }
     plots
-}
-
-/// A diagram for each of the schemes' own figures: of one scheme all that change, of several those that are no counts.
-fn metrics(reports: &[&Report]) -> Vec<Plot> {
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in reports.iter().flat_map(|report| &report.metrics.0) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    let points = |report: &Report, name: &str| {
-        let index = report.metrics.0.iter().position(|(known, _)| *known == name)?;
-        Some(over(report, |interval| interval.metrics.get(index).copied().flatten()))
-    };
-    let plot = |name: &str| {
-        let has = |report: &&Report| Some(Series::measured(&report.scheme, points(report, name)?));
-        line(
-            name.replace('_', " "),
-            Axis::linear(name.replace('_', " ")),
-            reports.iter().filter_map(has).filter(|series| !series.is_empty()).collect(),
-        )
-    };
-    let is_shown = |plot: &Plot| {
-        plot.series.iter().any(|series| {
-            let Points::Numbers(points) = &series.points else { return false };
-            let mut steps = points.windows(2).map(|pair| pair[1].1 - pair[0].1);
-            if reports.len() == 1 { steps.any(|step| step != 0.0) } else { steps.any(|step| step < 0.0) }
-        })
-    };
-    names.into_iter().map(plot).filter(is_shown).collect()
 }

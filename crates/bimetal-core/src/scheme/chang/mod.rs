@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use parameters::Parameters;
 
 use super::block_mapped::{BlockMapSettings, BlockMapped, Overlay, Span};
-use super::{Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
+use super::{Adaptation, Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, PageMerge, Part, Stream};
 use crate::model::chang::{self as model, LogFactors};
@@ -34,6 +34,22 @@ use crate::units::{Ppa, RegionId};
 use control::{LapGuard, LogBound, UpdateMonitor};
 use tier::Tier;
 
+/// The bound of the hot-data filter (section 3.2).
+const THRESHOLD: Adaptation = Adaptation {
+    metric: "threshold_sectors",
+    title: "Size of small writes",
+    unit: "512-byte sectors",
+    meaning: "Writes up to this size are taken for hot data and go to SLC; the clusters of the sizes so far decide it.",
+};
+
+/// The bound of the utilisation throttle (section 3.4).
+const LOG_BOUND: Adaptation = Adaptation {
+    metric: "k_blocks",
+    title: "Bound of the log k",
+    unit: "blocks",
+    meaning: "Length of the SLC log: shorter while the SLC is worn more than its endurance allows, longer while it is not.",
+};
+
 /// Registry line.
 pub static SPEC: SchemeSpec = SchemeSpec {
     name: "chang",
@@ -41,6 +57,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Chang, IEEE Trans. Computers 2010",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[THRESHOLD, LOG_BOUND],
     version: 3,
 };
 
@@ -482,8 +499,8 @@ impl<M: Media> Scheme<M> for Chang {
     fn metrics(&self, metrics: &mut Metrics) {
         let counts = &self.counts;
         let (fast_wear, slow_wear) = self.wear.values(counts.erases, self.slow.erases());
-        metrics.count("threshold_sectors", u64::from(self.sizes.threshold_sectors()));
-        metrics.count("k_blocks", u64::from(self.bound.blocks()));
+        metrics.count(THRESHOLD.metric, u64::from(self.sizes.threshold_sectors()));
+        metrics.count(LOG_BOUND.metric, u64::from(self.bound.blocks()));
         metrics.push("slc_write_share", ratio(counts.accepted_sectors, counts.written_sectors));
         metrics.push("slc_request_share", ratio(counts.accepted_writes, counts.writes));
         metrics.count("hash_entries_used", u64::from(self.tier.hash.used()));

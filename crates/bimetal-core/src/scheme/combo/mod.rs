@@ -28,8 +28,8 @@ pub use partitions::Partition;
 pub use reclaim::{HotTail, StayingTime};
 
 use super::space::{MappedSpace, SlowRegion};
-use super::tiered::{FastTier, Run, Tiers, unit_bytes};
-use super::{Metrics, Scheme, Shape, ratio};
+use super::tiered::{FastTier, Run, THRESHOLD, Tiers, unit_bytes};
+use super::{Adaptation, Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::Space;
 use crate::request::{Op, Request};
@@ -40,6 +40,30 @@ use detection::{Detection, Granularity};
 use partitions::Partitions;
 use reclaim::ValidShares;
 use threshold::{Mode, Threshold};
+
+/// Data moved down in a period (section 3.2).
+pub const MIGRATION_RATIO: Adaptation = Adaptation {
+    metric: "migration_ratio",
+    title: "Migration ratio φ",
+    unit: "share of the SLC capacity",
+    meaning: "Data that the log moved to the slow region in the last period; the threshold θ keeps it near its target.",
+};
+
+/// The number of chances (section 4.2).
+pub const CHANCES: Adaptation = Adaptation {
+    metric: "chances",
+    title: "Chances N",
+    unit: "laps",
+    meaning: "Laps of the warm partition that data get before they go to the slow region.",
+};
+
+/// The bound of the detection of hot data (section 5.2).
+pub const HOT_THRESHOLD: Adaptation = Adaptation {
+    metric: "hot_threshold",
+    title: "Threshold of hot data δ",
+    unit: "writes",
+    meaning: "Data in the slow region that were written as often go to the log, however large the write is.",
+};
 
 crate::choices! {
     /// What becomes of the warm bit of a unit that is updated in the hot partition.
@@ -384,12 +408,12 @@ impl<M: Media> Scheme<M> for Combo {
     fn metrics(&self, metrics: &mut Metrics) {
         let Self { counts, chances, detection, period, .. } = self;
         if let Some(kib) = self.threshold.kib() {
-            metrics.push("threshold_kib", kib);
+            metrics.push(THRESHOLD.metric, kib);
         }
         metrics.count("adjustments", period.passed);
-        metrics.push("migration_ratio", period.migration_ratio);
+        metrics.push(MIGRATION_RATIO.metric, period.migration_ratio);
         if self.hot_tail != HotTail::Leaves {
-            metrics.count("chances", u64::from(chances.chances()));
+            metrics.count(CHANCES.metric, u64::from(chances.chances()));
             for (name, set) in [("phi_w0", 0), ("phi_w1", 1), ("phi_w2", 2), ("phi_w3", 3), ("phi_w4", 4)] {
                 metrics.push(name, chances.ratio(set).unwrap_or(0.0));
             }
@@ -404,7 +428,7 @@ impl<M: Media> Scheme<M> for Combo {
         }
         if let Some(threshold) = detection.threshold() {
             let (found, hit) = detection.totals();
-            metrics.count("hot_threshold", u64::from(threshold));
+            metrics.count(HOT_THRESHOLD.metric, u64::from(threshold));
             metrics.count("hot_units_found", found);
             metrics.push("hot_unit_hit_ratio", ratio(hit, found));
         }

@@ -43,6 +43,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Zhang et al., CSAL, EuroSys 2024; SPDK FTL",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

@@ -19,8 +19,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::tiered::{FastTier, Run, Survivors, Tiers, unit_bytes};
-use super::{Metrics, Scheme, Shape, ratio};
+use super::tiered::{FastTier, Run, Survivors, THRESHOLD, Tiers, unit_bytes};
+use super::{Adaptation, Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
 use crate::region::Space;
@@ -29,6 +29,14 @@ use crate::region::ring::Ring;
 use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{Ppa, RegionId};
+
+/// What the threshold and the demotion of `wlaftl` follow (section 3).
+pub const WEAR_RATIO: Adaptation = Adaptation {
+    metric: "phi",
+    title: "Wear ratio φ",
+    unit: "RW_s / RW_m",
+    meaning: "Relative wear of the fast region over that of the slow one: above 1, the threshold falls and old data go to the slow region.",
+};
 
 /// Which data go to the log.
 pub trait Admission: std::fmt::Debug + Send + Serialize {
@@ -361,8 +369,8 @@ impl<M: Media, A: Admission> Scheme<M> for FifoLog<A> {
         let slots = self.tiers.fast.slots();
         let collected_units = fast * u64::from(slots.pages_per_block() * slots.slots());
         let sectors = u64::from(self.tiers.fast.unit_sectors());
-        metrics.push("threshold_kib", self.admission.threshold_bytes() as f64 / 1024.0);
-        metrics.push("phi", phi(fast_wear, slow_wear).unwrap_or(f64::INFINITY));
+        metrics.push(THRESHOLD.metric, self.admission.threshold_bytes() as f64 / 1024.0);
+        metrics.push(WEAR_RATIO.metric, phi(fast_wear, slow_wear).unwrap_or(f64::INFINITY));
         metrics.push("relative_wear_slc", fast_wear);
         metrics.push("relative_wear_mlc", slow_wear);
         metrics.push("erases_mean_slc", ratio(fast, u64::from(self.blocks)));

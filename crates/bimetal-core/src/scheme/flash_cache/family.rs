@@ -1,6 +1,6 @@
 //! The family of flash caches: OP-FCL and its two rivals (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
-use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, Rates};
+use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, SPARE, WRITE_LIMIT};
 use crate::model::cleaning::VictimUtilisation;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -13,6 +13,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     source: "Oh, Choi, Lee, Noh, FAST 2012",
     regions: Regions::FlashOverDisk,
     parameters: Family::specs,
+    adapts: &[],
     version: 5,
 };
 
@@ -23,7 +24,8 @@ presets! {
     /// writes, and how much spare.
     pub mod opfcl::OpFcl {
         name: "opfcl",
-        summary: "flash cache over disks: read cache, write cache and spare area sized by a cost model"
+        summary: "flash cache over disks: read cache, write cache and spare area sized by a cost model",
+        adapts: &[READ_LIMIT, WRITE_LIMIT, SPARE]
     }
     without ["cache_percent"],
     |shape, family| -> FlashCache {
@@ -33,7 +35,8 @@ presets! {
     /// RW-FCL: of a fixed size, of which the cost model chooses the share for reads.
     pub mod rwfcl::RwFcl {
         name: "rwfcl",
-        summary: "flash cache over disks, of fixed size: shares of reads and writes by a cost model"
+        summary: "flash cache over disks, of fixed size: shares of reads and writes by a cost model",
+        adapts: &[READ_LIMIT, WRITE_LIMIT]
     }
     without ["initial_spare_percent"],
     |shape, family| -> FlashCache {

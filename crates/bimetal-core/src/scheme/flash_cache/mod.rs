@@ -43,13 +43,37 @@ use self::mapping::{Layout, Mapping, Sectors, data_pages};
 use self::partition::{Bounds, Resizer};
 use self::replacer::{Kind, Replacer};
 use self::tracker::WorkloadTracker;
-use super::{Metrics, Scheme, Shape, ratio};
+use super::{Adaptation, Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, Media};
 use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 use crate::model::opfcl::{CacheCost, DiskCosts};
 use crate::region::Space;
 use crate::request::{Op, Request};
 use crate::units::{Geometry, RegionId};
+
+/// The size chosen for the read cache.
+pub const READ_LIMIT: Adaptation = Adaptation {
+    metric: "read_limit_mib",
+    title: "Read cache",
+    unit: "MiB",
+    meaning: "Clean pages that the cost model allows.",
+};
+
+/// The size chosen for the write cache.
+pub const WRITE_LIMIT: Adaptation = Adaptation {
+    metric: "write_limit_mib",
+    title: "Write cache",
+    unit: "MiB",
+    meaning: "Dirty pages that the cost model allows; more of them are destaged to the disks.",
+};
+
+/// The spare area that there is.
+pub const SPARE: Adaptation = Adaptation {
+    metric: "over_provisioned_mib",
+    title: "Over-provisioned space",
+    unit: "MiB",
+    meaning: "Flash without data: the more, the fewer pages garbage collection copies.",
+};
 
 /// The cache's region: the device's only one.
 const REGION: RegionId = RegionId(0);
@@ -385,7 +409,7 @@ impl<M: Media> Scheme<M> for FlashCache {
         metrics.push("utilisation", cached / flash);
         metrics.push("clean_mib", mib(pages(Kind::Clean)));
         metrics.push("dirty_mib", mib(pages(Kind::Dirty)));
-        metrics.push("over_provisioned_mib", mib(flash - cached));
+        metrics.push(SPARE.metric, mib(flash - cached));
         metrics.push("read_hit_rate", ratio(hits, counts.reads));
         metrics.push("write_hit_rate", ratio(counts.write_hits, counts.writes));
         metrics.push("hit_rate", ratio(hits + counts.write_hits, counts.reads + counts.writes));
@@ -404,8 +428,8 @@ impl<M: Media> Scheme<M> for FlashCache {
             metrics.push("chosen_utilisation", chosen.utilisation);
             metrics.push("chosen_read_share", chosen.read_share);
             metrics.push("model_access_us", chosen.access_us);
-            metrics.push("read_limit_mib", limit(Kind::Clean));
-            metrics.push("write_limit_mib", limit(Kind::Dirty));
+            metrics.push(READ_LIMIT.metric, limit(Kind::Clean));
+            metrics.push(WRITE_LIMIT.metric, limit(Kind::Dirty));
             metrics.count("tracker_bytes", caches.tracker.bytes());
         }
     }

@@ -18,11 +18,27 @@ use serde::{Deserialize, Serialize};
 pub use classifier::{Classifier, ClassifierSettings};
 pub use pair::Pair;
 
-use super::{Metrics, Scheme, Shape, ratio};
+use super::{Adaptation, Metrics, Scheme, Shape, ratio};
 use crate::media::Media;
 use crate::model::hyssd::hybrid_life;
 use crate::region::log::Collection;
 use crate::request::{Op, Request};
+
+/// The utilisation that is steered for.
+pub const UTILISATION_TARGET: Adaptation = Adaptation {
+    metric: "utilisation_target",
+    title: "Utilisation that the cost model chose",
+    unit: "share of the fast SSD",
+    meaning: "Data that the fast SSD is to hold in the next period.",
+};
+
+/// The utilisation that there is.
+pub const UTILISATION: Adaptation = Adaptation {
+    metric: "utilisation",
+    title: "Utilisation of the fast SSD",
+    unit: "share of the fast SSD",
+    meaning: "Data that the fast SSD holds.",
+};
 
 crate::choices! {
     /// Which writes go to the fast SSD.
@@ -241,8 +257,8 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
 
     fn metrics(&self, metrics: &mut Metrics) {
         let (fast_size, _) = self.pair.sizes();
-        metrics.push("utilisation_target", f64::from(self.target) / fast_size);
-        metrics.push("utilisation", f64::from(self.pair.fast_pages()) / fast_size);
+        metrics.push(UTILISATION_TARGET.metric, f64::from(self.target) / fast_size);
+        metrics.push(UTILISATION.metric, f64::from(self.pair.fast_pages()) / fast_size);
         self.steering.metrics(metrics);
         let (fast, slow) = self.pair.lives();
         metrics.push("life_fast", fast);

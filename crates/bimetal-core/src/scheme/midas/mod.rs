@@ -46,6 +46,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "Oh et al., MiDAS, FAST 2024",
     regions: Regions::One,
     parameters: Parameters::specs,
+    adapts: &[],
     version: 2,
 };
 

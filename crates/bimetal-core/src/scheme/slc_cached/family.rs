@@ -1,6 +1,6 @@
 //! The family of drives with a write cache in SLC mode: of a fixed size, or of all blocks without data.
 
-use super::{CacheSettings, IdleFold, Size, SlcCached, WhenFull};
+use super::{ALLOWED_BLOCKS, CacheSettings, IdleFold, Size, SlcCached, WhenFull};
 use crate::region::log::Collection;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -13,6 +13,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     source: "drives with an SLC cache",
     regions: Regions::DualMode,
     parameters: Family::specs,
+    adapts: &[],
     version: 5,
 };
 
@@ -42,7 +43,8 @@ presets! {
     pub mod pslc_dynamic::PslcDynamic {
         name: "pslc-dynamic",
         summary: "drive of today: page map behind a write cache in SLC mode that takes all blocks without data",
-        source: "drives with a dynamic SLC cache"
+        source: "drives with a dynamic SLC cache",
+        adapts: &[ALLOWED_BLOCKS]
     }
     without [],
     |shape, family| -> SlcCached<true> {

@@ -54,13 +54,21 @@ use settings::Curve;
 pub use settings::{CacheSettings, IdleFold, Size, WhenFull};
 
 use super::tiered::{FastTier, Run, Tiers, unit_bytes};
-use super::{Metrics, Scheme, Shape, ratio};
+use super::{Adaptation, Metrics, Scheme, Shape, ratio};
 use crate::media::{Cause, CellMode, Media};
 use crate::region::Space;
 use crate::region::log::{Capacity, HostAndCopied, Log};
 use crate::region::ring::Ring;
 use crate::request::{Op, Request};
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
+
+/// The size of a dynamic cache.
+pub const ALLOWED_BLOCKS: Adaptation = Adaptation {
+    metric: "cache_allowed_blocks",
+    title: "Blocks that the cache may have",
+    unit: "blocks",
+    meaning: "Blocks in SLC mode that the curve allows: fewer, the more logical pages have data.",
+};
 
 /// What happened so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -291,7 +299,7 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         let (fast, slow) = (&self.tiers.fast, &self.tiers.slow);
         metrics.count("cache_blocks", u64::from(self.blocks));
         metrics.count("cache_free_blocks", u64::from(self.ring.erased()));
-        metrics.count("cache_allowed_blocks", u64::from(self.allowed_blocks()));
+        metrics.count(ALLOWED_BLOCKS.metric, u64::from(self.allowed_blocks()));
         metrics.count("cached_bytes", u64::from(fast.valid_units()) * u64::from(fast.unit_sectors()) * 512);
         metrics.push("cache_rewrite_ratio", ratio(rewritten_units, cached_units));
         metrics.count("folded_pages", folded_pages);

@@ -31,6 +31,7 @@ use crate::media::{Cause, Media, PageMerge, Part, Stream};
 use crate::region::slot_index::SlotIndex;
 use crate::region::slot_table::LastRead;
 use crate::request::{Request, SECTOR_BYTES};
+use crate::scheme::Adaptation;
 use crate::units::{BlockId, Division, Ppa, Span, greatest_common_divisor};
 
 use crate::region::Space;
@@ -54,6 +55,14 @@ const HOST_BLOCK_BYTES: u32 = 4096;
 pub fn unit_bytes(fast_page_bytes: u32, slow_page_bytes: u32) -> u32 {
     greatest_common_divisor(greatest_common_divisor(fast_page_bytes, slow_page_bytes), HOST_BLOCK_BYTES)
 }
+
+/// The threshold of `comboftl` and `wlaftl`.
+pub const THRESHOLD: Adaptation = Adaptation {
+    metric: "threshold_kib",
+    title: "Threshold θ",
+    unit: "KiB",
+    meaning: "Writes up to this size go to the fast region.",
+};
 
 /// A log of fast pages in front of a page-mapped region.
 #[derive(Debug, Serialize, Deserialize)]
