@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, WEAR_RATIO};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, WEAR_BALANCE};
 use super::presets::presets;
 use super::tiered::THRESHOLD;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -29,7 +29,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     source: "WLAFTL, Chinese Journal of Computers 2018",
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
-    adapts: &[THRESHOLD, WEAR_RATIO],
+    adapts: &[THRESHOLD, WEAR_BALANCE],
     version: 6,
 };
 
@@ -141,7 +141,7 @@ presets! {
         name: "wlaftl-static",
         summary: "wlaftl with a fixed threshold",
         source: "WLAFTL, Chinese Journal of Computers 2018, table 3",
-        adapts: &[WEAR_RATIO]
+        adapts: &[WEAR_BALANCE]
     }
     without ["threshold_step", "threshold_max", "threshold_interval"],
     |shape, parameters| -> FifoLog<Fixed> {

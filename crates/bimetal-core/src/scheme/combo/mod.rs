@@ -61,8 +61,8 @@ pub const CHANCES: Adaptation = Adaptation {
 pub const HOT_THRESHOLD: Adaptation = Adaptation {
     metric: "hot_threshold",
     title: "Threshold of hot data δ",
-    unit: "writes",
-    meaning: "Data in the slow region that were written as often go to the log, however large the write is.",
+    unit: "page writes to a unit",
+    meaning: "A unit of the slow region that is written more often is hot: its data go to the log, whatever the size of the write.",
 };
 
 crate::choices! {

@@ -30,12 +30,12 @@ use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{Ppa, RegionId};
 
-/// What the threshold and the demotion of `wlaftl` follow (section 3).
-pub const WEAR_RATIO: Adaptation = Adaptation {
+/// What the threshold and the demotion of `wlaftl` are for (section 4.1).
+pub const WEAR_BALANCE: Adaptation = Adaptation {
     metric: "phi",
-    title: "Wear ratio φ",
-    unit: "RW_s / RW_m",
-    meaning: "Relative wear of the fast region over that of the slow one: above 1, the threshold falls and old data go to the slow region.",
+    title: "Wear-levelling efficiency Φ",
+    unit: "larger relative wear / smaller",
+    meaning: "How evenly the regions wear, 1 is ideal: while the fast one is worn more, fewer data stay there.",
 };
 
 /// Which data go to the log.
@@ -370,7 +370,7 @@ impl<M: Media, A: Admission> Scheme<M> for FifoLog<A> {
         let collected_units = fast * u64::from(slots.pages_per_block() * slots.slots());
         let sectors = u64::from(self.tiers.fast.unit_sectors());
         metrics.push(THRESHOLD.metric, self.admission.threshold_bytes() as f64 / 1024.0);
-        metrics.push(WEAR_RATIO.metric, phi(fast_wear, slow_wear).unwrap_or(f64::INFINITY));
+        metrics.push(WEAR_BALANCE.metric, phi(fast_wear, slow_wear).unwrap_or(f64::INFINITY));
         metrics.push("relative_wear_slc", fast_wear);
         metrics.push("relative_wear_mlc", slow_wear);
         metrics.push("erases_mean_slc", ratio(fast, u64::from(self.blocks)));
