@@ -1,6 +1,6 @@
 # The command line in an image: `docker build --tag bimetal .`, `docker run --rm bimetal compare`. Stores and traces are mounted:
 # `docker run --rm --volume "$PWD:/data" bimetal profile trace.csv.gz`.
-FROM docker.io/library/rust:1.95-slim-trixie AS build
+FROM rust:1.95-slim-trixie AS build
 RUN apt-get update \
 	&& apt-get install --yes --no-install-recommends gcc g++ libc6-dev make pkg-config \
 	&& rm -rf /var/lib/apt/lists/*
@@ -8,7 +8,7 @@ WORKDIR /source
 COPY . .
 RUN cargo build --release --locked --package bimetal-cli
 
-FROM docker.io/library/debian:trixie-slim
+FROM debian:trixie-slim
 COPY --from=build /source/target/release/bimetal /usr/local/bin/bimetal
 RUN useradd --uid 1000 --create-home bimetal
 USER bimetal

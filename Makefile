@@ -17,13 +17,13 @@ test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
 	$(MAKE) --no-print-directory python
 
-# Crates that are no packages of the index; all others can be packaged at any time.
-UNPUBLISHED = bimetal-fuzz bimetal-lint bimetal-python own-scheme
+# The crates that an index can have.
+PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish = false' crates/*/Cargo.toml))
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --quiet --locked --package bimetal-lint
-	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty --workspace $(UNPUBLISHED:%=--exclude %)
+	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty $(PUBLISHED)
 
 # Tests open reports with Chromium: it is installed where that can be done.
 browser:

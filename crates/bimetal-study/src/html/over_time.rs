@@ -33,26 +33,29 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
 
 /// The figures by which schemes adapt, at the end of each interval: what each means, and its plot if it changed.
 fn adaptation(page: &mut Page, reports: &[&Report]) {
-    let adaptations = adaptations(reports);
-    if adaptations.is_empty() {
-        return;
-    }
-    page.folded_section("Adaptation over time");
     let (mut sentences, mut plots) = (Vec::new(), Vec::new());
-    for adaptation in adaptations {
+    for adaptation in adaptations(reports) {
         let Adaptation { metric, title, unit, meaning } = adaptation;
         let series: Vec<Series> = reports
             .iter()
-            .filter(|report| adapts_by(report, adaptation))
+            .filter(|report| adapts(report).contains(adaptation))
             .map(|report| Series::measured(&report.scheme, metric_over(report, metric)))
             .filter(|series| !series.is_empty())
             .collect();
+        // A parameter can switch off what a scheme adapts.
+        if series.is_empty() {
+            continue;
+        }
         let changes = series.iter().any(changes);
         sentences.push(format!("{title} (`{metric}`): {meaning}{}", if changes { "" } else { " It did not change." }));
         if changes {
             plots.push(line(*title, Axis::linear(*unit), series));
         }
     }
+    if sentences.is_empty() {
+        return;
+    }
+    page.folded_section("Adaptation over time");
     page.list("facts", &sentences);
     page.plots(&plots);
 }
@@ -86,10 +89,6 @@ fn adaptations(reports: &[&Report]) -> Vec<&'static Adaptation> {
 
 fn adapts(report: &Report) -> &'static [Adaptation] {
     scheme::find(&report.scheme).map_or(&[], |spec| spec.adapts)
-}
-
-fn adapts_by(report: &Report, adaptation: &Adaptation) -> bool {
-    adapts(report).contains(adaptation)
 }
 
 /// A figure of the scheme at the end of each interval; nothing if it does not report that.

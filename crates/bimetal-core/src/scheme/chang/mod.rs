@@ -15,6 +15,7 @@
 //! Where the paper is silent or cannot mean what it prints, `docs/papers/chang-2010.md` gives the reading taken.
 
 mod control;
+mod figures;
 mod parameters;
 mod tier;
 
@@ -23,32 +24,16 @@ use serde::{Deserialize, Serialize};
 pub use parameters::Parameters;
 
 use super::block_mapped::{BlockMapSettings, BlockMapped, Overlay, Span};
-use super::{Adaptation, Metrics, Regions, Scheme, SchemeSpec, Shape, ratio};
+use super::{Metrics, Regions, Scheme, SchemeSpec, Shape};
 use crate::chip::Chip;
 use crate::media::{Cause, CellMode, Media, PageMerge, Part, Stream};
-use crate::model::chang::{self as model, LogFactors};
 use crate::model::wear_balance::RelativeWear;
 use crate::part::two_means::SizeHistogram;
 use crate::request::{Op, Request};
 use crate::units::{Ppa, RegionId};
 use control::{LapGuard, LogBound, UpdateMonitor};
+use figures::{Counts, LOG_BOUND, THRESHOLD};
 use tier::Tier;
-
-/// The bound of the hot-data filter (section 3.2).
-const THRESHOLD: Adaptation = Adaptation {
-    metric: "threshold_sectors",
-    title: "Size of small writes",
-    unit: "512-byte sectors",
-    meaning: "Writes up to this size are taken for hot data and go to SLC; the clusters of the sizes so far decide it.",
-};
-
-/// The bound of the utilisation throttle (section 3.4).
-const LOG_BOUND: Adaptation = Adaptation {
-    metric: "k_blocks",
-    title: "Bound of the log k",
-    unit: "blocks",
-    meaning: "Length of the SLC log: shorter while the SLC is worn more than its endurance allows, longer while it is not.",
-};
 
 /// Registry line.
 pub static SPEC: SchemeSpec = SchemeSpec {
@@ -63,21 +48,6 @@ pub static SPEC: SchemeSpec = SchemeSpec {
 
 /// Units of the largest write that can be small.
 const SMALL_UNITS_MAX: usize = 1024;
-
-/// What happened so far.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Counts {
-    writes: u64,
-    written_sectors: u64,
-    accepted_writes: u64,
-    accepted_sectors: u64,
-    hash_rejects: u64,
-    throttle_rejects: u64,
-    erases: u64,
-    tail_valid_pages: u64,
-    copied_back_pages: u64,
-    demoted_sectors: u64,
-}
 
 /// Where a write goes.
 enum Admission {
@@ -451,32 +421,6 @@ impl Chang {
             }
         }
     }
-
-    /// Bits of a number that tells `count` things apart.
-    fn bits(count: u64) -> u64 {
-        u64::from(64 - count.saturating_sub(1).leading_zeros()).max(1)
-    }
-
-    /// Bytes of `L2P` and `LB` and of the hash table, whose entries hold a sector and a page number (§4.2).
-    fn metadata_bytes(&self) -> u64 {
-        let slow_pages =
-            u64::from(self.slow.chains().logical_blocks()) * u64::from(self.slow.chains().pages(CellMode::Native));
-        let keys = slow_pages * u64::from(self.slow.page_sectors() / self.tier.unit_sectors());
-        let (key_bits, page_bits) = (Self::bits(keys), Self::bits(self.tier.slots.geometry().pages()));
-        let entries = u64::from(self.tier.hash.entries());
-        self.slow.metadata_bytes() + model::hash_table_bytes(entries, key_bits, page_bits)
-    }
-
-    /// What the paper's model (§4.1) makes of the factors measured so far: mean response of a page write, in microseconds.
-    fn model_write_us(&self) -> f64 {
-        let counts = &self.counts;
-        let factors = LogFactors {
-            tail_valid_pages: ratio(counts.tail_valid_pages, counts.erases),
-            copied_back_pages: ratio(counts.copied_back_pages, counts.erases),
-        };
-        let slc_share = ratio(counts.accepted_sectors, counts.written_sectors);
-        model::hybrid_write_us(slc_share, model::log_write_us(&self.fast, factors), self.slow.model_write_us())
-    }
 }
 
 impl<M: Media> Scheme<M> for Chang {
@@ -497,27 +441,7 @@ impl<M: Media> Scheme<M> for Chang {
     }
 
     fn metrics(&self, metrics: &mut Metrics) {
-        let counts = &self.counts;
-        let (fast_wear, slow_wear) = self.wear.values(counts.erases, self.slow.erases());
-        metrics.count(THRESHOLD.metric, u64::from(self.sizes.threshold_sectors()));
-        metrics.count(LOG_BOUND.metric, u64::from(self.bound.blocks()));
-        metrics.push("slc_write_share", ratio(counts.accepted_sectors, counts.written_sectors));
-        metrics.push("slc_request_share", ratio(counts.accepted_writes, counts.writes));
-        metrics.count("hash_entries_used", u64::from(self.tier.hash.used()));
-        metrics.count("hash_rejects", counts.hash_rejects);
-        metrics.count("throttle_rejects", counts.throttle_rejects);
-        metrics.count("copied_back_pages", counts.copied_back_pages);
-        metrics.count("demoted_sectors", counts.demoted_sectors);
-        metrics.count("pulled_by_fold_sectors", self.tier.pulled_sectors);
-        metrics.count("writeback_active", u64::from(self.slc_writeback && self.monitor.stable()));
-        metrics.push("relative_wear_slc", fast_wear);
-        metrics.push("relative_wear_mlc", slow_wear);
-        metrics.push("model_lambda", ratio(counts.accepted_sectors, counts.written_sectors));
-        metrics.push("model_n1_valid_pages", ratio(counts.tail_valid_pages, counts.erases));
-        metrics.push("model_n2_copied_pages", ratio(counts.copied_back_pages, counts.erases));
-        self.slow.metrics(metrics);
-        metrics.push("model_write_us", self.model_write_us());
-        metrics.count("metadata_bytes", self.metadata_bytes());
+        self.figures(metrics);
     }
 
     fn check(&self) -> Result<(), String> {

@@ -27,9 +27,9 @@ use crate::request::{Op, Request};
 /// The utilisation that is steered for.
 pub const UTILISATION_TARGET: Adaptation = Adaptation {
     metric: "utilisation_target",
-    title: "Utilisation that the cost model chose",
+    title: "Target utilisation of the fast SSD",
     unit: "share of the fast SSD",
-    meaning: "Data that the fast SSD is to hold in the next period.",
+    meaning: "Data that the fast SSD is to hold in the next period, as the cost model chose for response or lifetime.",
 };
 
 /// The utilisation that there is.
