@@ -1,10 +1,15 @@
-//! Tells the program which commit it is built from.
+//! Tells the program which commit it is built from, and whether it has stores.
 
+use std::env;
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(live)");
+    if env::var_os("CARGO_FEATURE_LIVE").is_some() && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
+        println!("cargo::rustc-cfg=live");
+    }
     // A package of the index is of the commit that it names, not of a repository that it happens to lie in.
     let commit = if Path::new(".cargo_vcs_info.json").exists() { None } else { commit() };
     println!("cargo::rustc-env=BIMETAL_COMMIT={}", commit.unwrap_or_default());

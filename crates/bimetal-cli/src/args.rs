@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+#[cfg(live)]
 mod live;
 mod sweep;
 
@@ -16,15 +17,16 @@ use bimetal_study::ranking::{ORDERS, Sort};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+#[cfg(live)]
 pub use live::{
-    BenchArgs, BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, GrowArgs, LogLevel, PlaceArgs,
+    BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, GrowArgs, LiveCommand, LogLevel, PlaceArgs,
     ServeArgs, StatArgs,
 };
 pub use sweep::SweepArgs;
 
 /// Design, measure and run hybrid flash storage: a small, fast, durable tier in front of a large, slow, cheap one.
 #[derive(Debug, Parser)]
-#[command(name = "bimetal", version = VERSION, after_help = EXAMPLES)]
+#[command(name = "bimetal", version = VERSION, after_help = examples())]
 pub struct Cli {
     /// Say nothing on the standard error but warnings and errors: no progress, no notes
     #[arg(short, long, global = true)]
@@ -36,7 +38,10 @@ pub struct Cli {
 /// Of this package, and the commit that it was built from if that is known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("BIMETAL_COMMIT"));
 
-const EXAMPLES: &str = "\
+fn examples() -> String {
+    let stores = if cfg!(live) { STORE_EXAMPLES } else { "" };
+    format!(
+        "\
 Examples:
   bimetal compare                            all schemes on a real trace inside the program
   bimetal compare disk.csv --repeat 10       your own trace, ten times over
@@ -45,9 +50,13 @@ Examples:
   bimetal sweep study.toml --html sweep.html which cells, sizes and scheme: many devices, the best of them
   bimetal advise disk.csv --life 5y --p99 2ms the cheapest device that meets these goals
   bimetal drives                             real drives predicted, beside what reviewers measured
-  bimetal create disk.store --scheme chang   a real block device of a scheme ...
+{stores}  bimetal list schemes                       the schemes and their parameters"
+    )
+}
+
+const STORE_EXAMPLES: &str = "  bimetal create disk.store --scheme chang   a real block device of a scheme ...
   bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
-  bimetal list schemes                       the schemes and their parameters";
+";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -71,23 +80,9 @@ pub enum Command {
     Paper(PaperArgs),
     /// Predict real drives from their construction, and show beside it what reviewers measured
     Drives(DrivesArgs),
-    /// Make a store: a block device of a scheme, kept in files or on block devices
-    Create(CreateArgs),
-    /// Serve a store as a network block device (NBD)
-    Serve(ServeArgs),
-    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART
-    /// log
-    Stat(StatArgs),
-    /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
-    Copy(CopyArgs),
-    /// Make a store larger: the same device with more blocks
-    Grow(GrowArgs),
-    /// Verify every page of a store, and rescue its data if it can no longer be opened
-    Check(CheckArgs),
-    /// Show what is in the files of a store
-    Dump(DumpArgs),
-    /// Measure what serving costs beside other servers
-    Bench(BenchArgs),
+    #[cfg(live)]
+    #[command(flatten)]
+    Live(LiveCommand),
     /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
     /// Show the JSON schema of what a command writes with `--json`: every field with its type and meaning

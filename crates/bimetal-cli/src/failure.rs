@@ -2,12 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
 
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 use bimetal_core::trace::{ErrorKind, TraceError};
-use bimetal_live::store::StoreError;
 use bimetal_study::StudyError;
 use bimetal_study::input::InputError;
 
@@ -34,15 +32,6 @@ impl Failure {
     /// What was asked for cannot be.
     pub fn usage(text: impl fmt::Display) -> Self {
         Self::Message { status: USAGE, text: text.to_string() }
-    }
-
-    /// A store that cannot be made, opened or checked.
-    pub fn store(path: &Path, error: StoreError) -> Self {
-        match error {
-            StoreError::Device(error) => error.into(),
-            StoreError::Scheme(error) => error.into(),
-            error => Self::failed(format!("{}: {error}", path.display())),
-        }
     }
 
     /// A wrong command line.

@@ -8,23 +8,19 @@
 
 mod advise;
 mod args;
-mod bench;
-mod check;
 mod compare;
 mod convert;
-mod copy;
-mod create;
 mod defaults;
 mod details;
 mod diff;
 mod drives;
-mod dump;
 mod failure;
 mod figures;
 mod generate;
-mod grow;
 mod header;
 mod list;
+#[cfg(live)]
+mod live;
 mod manual;
 mod messages;
 mod output;
@@ -39,9 +35,8 @@ mod records;
 mod reference;
 mod replay;
 mod schema;
-mod serve;
+mod scheme_entry;
 mod setup;
-mod stat;
 mod sweep;
 mod table;
 
@@ -49,7 +44,7 @@ use bimetal_study::number;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use args::{Benchmark, Cli, Command};
+use args::{Cli, Command};
 use failure::Failure;
 use messages::{inform, warn};
 pub use program::Program;
@@ -82,16 +77,8 @@ fn run() -> Result<(), Failure> {
         Command::Generate(args) => generate::run(&args),
         Command::Paper(args) => paper::run(&args),
         Command::Drives(args) => drives::run(&args),
-        Command::Create(args) => create::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Stat(args) => stat::run(&args),
-        Command::Copy(args) => copy::run(&args),
-        Command::Grow(args) => grow::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Dump(args) => dump::run(&args),
-        Command::Bench(args) => match args.what {
-            Benchmark::Nbd(args) => bench::nbd(&args),
-        },
+        #[cfg(live)]
+        Command::Live(command) => live::run(&command),
         Command::List(args) => list::run(&args),
         Command::Completions(args) => manual::completions(args.shell),
         Command::Man(args) => manual::pages(&args.folder),

@@ -7,9 +7,9 @@ use bimetal_core::scheme::{ParameterSet, SchemeSpec, Shape};
 use bimetal_core::trace::Format;
 use bimetal_core::workload::{Requests, WorkloadSpec};
 use bimetal_core::{scheme, trace, workload};
-use bimetal_live::store::{self, StoredScheme};
 
 use crate::failure::Failure;
+use crate::scheme_entry::{StoredScheme, scheme_entry};
 use crate::{messages, run};
 
 /// A program with all commands of `bimetal`, and with the schemes, trace formats and workloads that it is given beside the built-in
@@ -45,14 +45,14 @@ impl Program {
         Self { schemes: Vec::new(), formats: Vec::new(), workloads: bimetal_papers::workload::entries() }
     }
 
-    /// Adds a scheme, to be simulated and to be served: its line of the registry, and what makes it of a device and its parameters.
+    /// Adds a scheme, to be simulated and, where the program has stores, to be served: its line of the registry, and what makes it of a device and its parameters.
     /// [`scheme::contract`] says what it takes.
     pub fn scheme<P: ParameterSet, S: StoredScheme>(
         mut self,
         spec: &'static SchemeSpec,
         new: fn(&Shape, P) -> Result<S, String>,
     ) -> Self {
-        self.schemes.push(store::scheme_entry(spec, new));
+        self.schemes.push(scheme_entry(spec, new));
         self
     }
 

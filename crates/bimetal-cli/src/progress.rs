@@ -42,7 +42,7 @@ fn is_shown() -> bool {
 }
 
 /// A bar that ends at `length`; hidden if nobody looks.
-fn bar(length: u64, template: &str) -> ProgressBar {
+pub fn bar(length: u64, template: &str) -> ProgressBar {
     let bar = if is_shown() { ProgressBar::new(length) } else { ProgressBar::hidden() };
     bar.with_style(style(template))
 }
@@ -160,30 +160,6 @@ impl Drop for ReadBar {
     }
 }
 
-/// A bar for the bytes of a copy.
-pub struct CopyBar {
-    bar: ProgressBar,
-}
-
-impl CopyBar {
-    /// Hidden off a terminal, and with `--quiet`.
-    pub fn new(bytes: u64) -> Self {
-        let bar = bar(bytes, "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left");
-        Self { bar }
-    }
-
-    /// Advances the bar by a number of bytes.
-    pub fn add(&self, bytes: u64) {
-        self.bar.inc(bytes);
-    }
-}
-
-impl Drop for CopyBar {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
 /// A bar for steps of about the same length.
 pub struct StepBar {
     bar: ProgressBar,
@@ -209,6 +185,7 @@ impl StepBar {
     }
 
     /// One step is done.
+    #[cfg(live)]
     pub fn step(&self) {
         self.bar.inc(1);
     }

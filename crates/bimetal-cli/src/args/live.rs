@@ -8,6 +8,27 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{JsonArgs, setting};
 
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    /// Make a store: a block device of a scheme, kept in files or on block devices
+    Create(CreateArgs),
+    /// Serve a store as a network block device (NBD)
+    Serve(ServeArgs),
+    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART
+    /// log
+    Stat(StatArgs),
+    /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
+    Copy(CopyArgs),
+    /// Make a store larger: the same device with more blocks
+    Grow(GrowArgs),
+    /// Verify every page of a store, and rescue its data if it can no longer be opened
+    Check(CheckArgs),
+    /// Show what is in the files of a store
+    Dump(DumpArgs),
+    /// Measure what serving costs beside other servers
+    Bench(BenchArgs),
+}
+
 #[derive(Debug, Args)]
 pub struct CreateArgs {
     /// Directory of the store; it is made if it is not there

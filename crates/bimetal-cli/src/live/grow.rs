@@ -11,9 +11,10 @@ use bimetal_live::store::backing::Storage;
 use bimetal_live::store::{CreateOptions, Directory, NewStore, StoreError, replace, source};
 use bimetal_study::number::{SIZES, with_unit};
 
+use super::{copy, create};
 use crate::args::GrowArgs;
 use crate::failure::Failure;
-use crate::{copy, create, inform};
+use crate::inform;
 
 pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let store = args.store.display();

@@ -12,9 +12,10 @@ use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_study::number::thousands;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::stat;
 use crate::args::{LogLevel, ServeArgs};
 use crate::failure::Failure;
-use crate::{inform, output, stat, warn};
+use crate::{inform, output, warn};
 use stopping::Stopping;
 
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {

@@ -12,11 +12,13 @@ use bimetal_live::runtime::BACKUP_SOCKET;
 use bimetal_live::store::backing::Storage;
 use bimetal_live::store::{Directory, NewStore, Read, Source, StoreError, source};
 use bimetal_study::number::{SIZES, thousands, with_unit};
+use indicatif::ProgressBar;
 
+use super::create;
 use crate::args::CopyArgs;
 use crate::failure::Failure;
-use crate::progress::CopyBar;
-use crate::{create, inform, output, setup};
+use crate::progress::bar;
+use crate::{inform, output, setup};
 
 /// Device of a new store that shall not be like the old one.
 const DEVICE: &str = "bare-dies";
@@ -118,4 +120,28 @@ fn device(args: &CopyArgs, old: &dyn Source) -> Result<Resolved, Failure> {
         )));
     }
     Ok(resolved)
+}
+
+/// A bar for the bytes of a copy.
+struct CopyBar {
+    bar: ProgressBar,
+}
+
+impl CopyBar {
+    /// Hidden off a terminal, and with `--quiet`.
+    fn new(bytes: u64) -> Self {
+        let bar = bar(bytes, "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left");
+        Self { bar }
+    }
+
+    /// Advances the bar by a number of bytes.
+    fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+}
+
+impl Drop for CopyBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
