@@ -1,6 +1,7 @@
 //! Where sectors lie in the files, and what is known of that while a scheme is asked for all of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bimetal_core::media::Part;
 use bimetal_core::units::{Geometry, Ppa, RegionId};
@@ -31,6 +32,17 @@ pub enum Place {
 }
 
 impl Place {
+    /// Where a later sector of the same page, or of the home disk, lies.
+    pub(super) fn after(self, sectors: u32) -> Self {
+        match self {
+            Self::Flash { region, slot, page, sector } => {
+                Self::Flash { region, slot, page, sector: sector + sectors as u16 }
+            }
+            Self::Disk(sector) => Self::Disk(sector + u64::from(sectors)),
+            Self::Nowhere => Self::Nowhere,
+        }
+    }
+
     /// Where the next sector of the same run lies, if there can be one. `page_sectors` has the sectors of a page of each region.
     pub(super) fn next(self, page_sectors: &[u32]) -> Option<Self> {
         match self {
@@ -47,58 +59,90 @@ impl Place {
     }
 }
 
+/// Where sectors lie that a scheme has in hand.
+#[derive(Clone, Debug)]
+enum Note {
+    /// One behind the other, from there on.
+    Row(Place),
+    /// Each somewhere.
+    Each(Arc<[Place]>),
+}
+
+/// Sectors of a request that lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// The first of them, within the request.
+    pub at: u32,
+    /// How many they are.
+    pub sectors: u32,
+    /// Where the first one lies.
+    pub place: Place,
+}
+
+impl Found {
+    fn end(&self) -> u32 {
+        self.at + self.sectors
+    }
+}
+
 /// What is known in a survey: where everything comes from.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Where the sectors of pages come from that were programmed since.
-    pages: BTreeMap<(RegionId, Ppa), Box<[Place]>>,
+    pages: BTreeMap<(RegionId, Ppa), Arc<[Place]>>,
     /// Sectors in them.
     pub(super) noted: usize,
     /// Where sectors of the home disk come from that were written since.
     disk: BTreeMap<u64, Place>,
     /// Where sectors come from that are on their way in the request being served. The host's are nowhere.
-    notes: Vec<Place>,
-    /// Where the sectors of that request come from.
-    pub(super) found: Vec<Option<Place>>,
+    notes: Vec<Note>,
+    /// Where the sectors of that request come from, ascending; those that are not among them were not delivered.
+    pub(super) found: Vec<Found>,
 }
 
 impl Survey {
-    /// The first note of what the host sends.
+    /// The note of what the host sends.
     pub const HOST: u32 = 0;
 
-    /// A request of `sectors` sectors begins.
-    pub(super) fn begin(&mut self, sectors: usize) {
+    /// A request begins.
+    pub(super) fn begin(&mut self) {
         self.notes.clear();
-        self.notes.resize(REQUEST_SECTORS as usize, Place::Nowhere);
+        self.notes.push(Note::Row(Place::Nowhere));
         self.found.clear();
-        self.found.resize(sectors, None);
     }
 
-    /// Notes where sectors come from. Returns the first of these notes.
-    fn note(&mut self, places: impl IntoIterator<Item = Place>) -> u32 {
-        let first = self.notes.len() as u32;
-        self.notes.extend(places);
-        first
+    /// Notes where sectors come from. Returns the number of the note.
+    fn note(&mut self, note: Note) -> u32 {
+        self.notes.push(note);
+        self.notes.len() as u32 - 1
+    }
+
+    /// Where a sector of a note lies.
+    fn place(&self, note: u32, sector: u32) -> Place {
+        match &self.notes[note as usize] {
+            Note::Row(first) => first.after(sector),
+            Note::Each(places) => places[sector as usize],
+        }
     }
 
     /// A page is read.
+    #[inline]
     pub fn read(&mut self, region: &Region, page: Ppa) -> u32 {
-        let Self { pages, notes, .. } = self;
-        let first = notes.len() as u32;
-        match pages.get(&(RegionId(region.id), page)) {
-            // Its block may be erased before they are needed.
-            Some(places) => notes.extend_from_slice(places),
-            None => notes.extend(of_page(region, page)),
-        }
-        first
+        // Its block may be erased before they are needed.
+        let note = match self.pages.get(&(RegionId(region.id), page)) {
+            Some(places) => Note::Each(Arc::clone(places)),
+            None => Note::Row(of_page(region, page)),
+        };
+        self.note(note)
     }
 
     /// A page is programmed, of parts whose data are notes.
-    pub fn program(&mut self, region: &Region, page: Ppa, parts: &[Part<u32>]) {
+    pub fn program(&mut self, region: &Region, page: Ppa, parts: impl Iterator<Item = Part<u32>>) {
         let mut places = vec![Place::Nowhere; region.layout.page_sectors()];
         for Part { data, from, to, sectors } in parts {
-            let (first, to, sectors) = ((data + from) as usize, *to as usize, *sectors as usize);
-            places[to..to + sectors].copy_from_slice(&self.notes[first..first + sectors]);
+            for sector in 0..sectors {
+                places[(to + sector) as usize] = self.place(data, from + sector);
+            }
         }
         self.put(region, page, places.into());
     }
@@ -106,10 +150,12 @@ impl Survey {
     /// A page is copied.
     pub fn copy(&mut self, region: &Region, from: Ppa, to: Ppa) {
         let places = self.pages.get(&(RegionId(region.id), from)).cloned();
-        self.put(region, to, places.unwrap_or_else(|| of_page(region, from).collect()));
+        let first = of_page(region, from);
+        let row = || (0..region.layout.page_sectors() as u32).map(|sector| first.after(sector)).collect();
+        self.put(region, to, places.unwrap_or_else(row));
     }
 
-    fn put(&mut self, region: &Region, page: Ppa, places: Box<[Place]>) {
+    fn put(&mut self, region: &Region, page: Ppa, places: Arc<[Place]>) {
         self.noted += places.len();
         if let Some(before) = self.pages.insert((RegionId(region.id), page), places) {
             self.noted -= before.len();
@@ -125,36 +171,102 @@ impl Survey {
         }
     }
 
-    /// Sectors of the request are found.
-    pub fn deliver(&mut self, first: u32, at: u32, sectors: u32) {
-        let notes = &self.notes[first as usize..(first + sectors) as usize];
-        for (found, &place) in self.found[at as usize..].iter_mut().zip(notes) {
-            found.get_or_insert(place);
+    /// Sectors of the request are found, from a sector of a note on.
+    #[inline]
+    pub fn deliver(&mut self, note: u32, from: u32, at: u32, sectors: u32) {
+        match self.notes[note as usize] {
+            Note::Row(first) => self.find(Found { at, sectors, place: first.after(from) }),
+            Note::Each(_) => {
+                for sector in 0..sectors {
+                    self.find(Found { at: at + sector, sectors: 1, place: self.place(note, from + sector) });
+                }
+            }
+        }
+    }
+
+    /// Adds those of the sectors that were not found before.
+    #[inline]
+    fn find(&mut self, row: Found) {
+        match self.found.last() {
+            Some(last) if last.end() > row.at => self.find_between(row),
+            _ => self.found.push(row),
+        }
+    }
+
+    /// The same where later sectors were found before earlier ones, or the same ones.
+    #[cold]
+    fn find_between(&mut self, row: Found) {
+        let mut index = self.found.partition_point(|found| found.end() <= row.at);
+        let mut at = row.at;
+        while at < row.end() {
+            let next = self.found.get(index).copied();
+            let end = next.map_or(row.end(), |next| next.at.min(row.end()));
+            if at < end {
+                let place = row.place.after(at - row.at);
+                self.found.insert(index, Found { at, sectors: end - at, place });
+                index += 1;
+            }
+            at = next.map_or(end, |next| next.end());
+            index += 1;
         }
     }
 
     /// Sectors of the home disk are read.
     pub fn fetch(&mut self, sector: u64, sectors: u32) -> u32 {
-        let places = (sector..sector + u64::from(sectors))
-            .map(|sector| self.disk.get(&sector).copied().unwrap_or(Place::Disk(sector)));
-        let places: Vec<Place> = places.collect();
-        self.note(places)
+        let range = sector..sector + u64::from(sectors);
+        if self.disk.range(range.clone()).next().is_none() {
+            return self.note(Note::Row(Place::Disk(sector)));
+        }
+        let places = range.map(|sector| self.disk.get(&sector).copied().unwrap_or(Place::Disk(sector)));
+        let places = places.collect();
+        self.note(Note::Each(places))
     }
 
-    /// Sectors of the home disk are written.
-    pub fn destage(&mut self, first: u32, sector: u64, sectors: u32) {
-        let notes = &self.notes[first as usize..(first + sectors) as usize];
-        for (&place, sector) in notes.iter().zip(sector..) {
-            self.noted += usize::from(self.disk.insert(sector, place).is_none());
+    /// Sectors of the home disk are written, from a sector of a note on.
+    pub fn destage(&mut self, note: u32, from: u32, sector: u64, sectors: u32) {
+        for ahead in 0..sectors {
+            let place = self.place(note, from + ahead);
+            self.noted += usize::from(self.disk.insert(sector + u64::from(ahead), place).is_none());
         }
     }
 }
 
-/// Where the sectors of a page lie that was not programmed since.
-fn of_page(region: &Region, page: Ppa) -> impl Iterator<Item = Place> {
-    let (place, id) = (region.spot(page).map(|spot| spot.place), region.id);
-    (0..region.layout.page_sectors() as u16).map(move |sector| match place {
-        Some(place) => Place::Flash { region: id, slot: place.slot, page: place.page as u16, sector },
+/// Where the first sector of a page lies that was not programmed since.
+fn of_page(region: &Region, page: Ppa) -> Place {
+    match region.spot(page) {
+        Some(spot) => {
+            Place::Flash { region: region.id, slot: spot.place.slot, page: spot.place.page as u16, sector: 0 }
+        }
         None => Place::Nowhere,
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sector_that_is_delivered_twice_lies_where_it_was_found_first() {
+        let mut survey = Survey::default();
+        survey.begin();
+        let [early, late] = [100, 500].map(|sector| survey.fetch(sector, 16));
+        survey.deliver(early, 1, 4, 2);
+        survey.deliver(early, 9, 8, 1);
+        survey.deliver(late, 0, 0, 10);
+        survey.deliver(late, 12, 12, 2);
+        survey.deliver(early, 0, 11, 4);
+        let found: Vec<_> = survey.found.iter().map(|found| (found.at, found.sectors, found.place)).collect();
+        let disk = Place::Disk;
+        let expected = [
+            (0, 4, disk(500)),
+            (4, 2, disk(101)),
+            (6, 2, disk(506)),
+            (8, 1, disk(109)),
+            (9, 1, disk(509)),
+            (11, 1, disk(100)),
+            (12, 2, disk(512)),
+            (14, 1, disk(103)),
+        ];
+        assert_eq!(found, expected);
+    }
 }

@@ -142,7 +142,7 @@ impl Committer {
         // Nobody is to ask the scheme after this, in which reads happen that did not.
         engine.last_figures = Some(engine.figures());
         let reload = |engine: &mut Engine| self.reload(engine, resolved);
-        let surveyed = survey(engine, NOTED_MAX, reload, &mut |sector, place| map.add(sector, place));
+        let surveyed = survey(engine, NOTED_MAX, reload, &mut |sector, sectors, place| map.add(sector, sectors, place));
         engine.is_broken = true;
         surveyed?;
         map.finish().map(|_| ())
@@ -239,7 +239,7 @@ impl Header {
     }
 }
 
-/// Writes a map, sector by sector in ascending order; memory for one chunk is enough.
+/// Writes a map, row by row in ascending order; memory for one chunk is enough.
 pub struct Writer<'a> {
     file: &'a dyn Backing,
     seed: u32,
@@ -280,27 +280,30 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// A sector lies there.
+    /// Sectors lie one behind the other from there on: in one page, or on the home disk.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add(&mut self, sector: u64, place: Place) -> io::Result<()> {
+    pub fn add(&mut self, sector: u64, sectors: u32, place: Place) -> io::Result<()> {
         let place = match place {
             Place::Disk(found) if found != sector => Place::Nowhere,
             place => place,
         };
-        self.header.mapped += 1;
+        self.header.mapped += u64::from(sectors);
         let follows = self.next == Some(place);
-        self.next = place.next(&self.page_sectors);
+        self.next = place.after(sectors - 1).next(&self.page_sectors);
         if let Some(run) = &mut self.last {
-            if follows && sector == run.sector + u64::from(run.sectors) && run.sectors < u32::MAX {
-                run.sectors += 1;
+            if follows
+                && sector == run.sector + u64::from(run.sectors)
+                && let Some(longer) = run.sectors.checked_add(sectors)
+            {
+                run.sectors = longer;
                 return Ok(());
             }
             let run = *run;
             self.put(&run)?;
         }
-        self.last = Some(MapRun { sector, sectors: 1, place });
+        self.last = Some(MapRun { sector, sectors, place });
         Ok(())
     }
 
@@ -408,7 +411,7 @@ mod tests {
         let file = storage.open(MAP, Access::Create, false).unwrap();
         let mut writer = Writer::new(file.as_ref(), 7, 8, 1 << 30, PAGE_SECTORS.to_vec()).unwrap();
         for (sector, place) in sectors {
-            writer.add(sector, place).unwrap();
+            writer.add(sector, 1, place).unwrap();
         }
         let header = writer.finish().unwrap();
         (file, header)

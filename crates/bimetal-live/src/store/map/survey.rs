@@ -5,6 +5,7 @@
 //! from where in the files its sectors came. If that becomes too much to note, the scheme begins again in the state of the checkpoint.
 
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bimetal_core::request::{Op, Request};
@@ -15,7 +16,7 @@ use crate::store::places::{Place, REQUEST_SECTORS};
 /// Sectors of pages programmed in a survey whose places are noted, at most; one request may lead to somewhat more.
 pub(super) const NOTED_MAX: usize = 1 << 20;
 
-/// Asks the scheme for all sectors that hold data, and tells where each lies. `reload` puts it and its media back into the state in
+/// Asks the scheme for all sectors that hold data, and tells where each row of them lies. `reload` puts it and its media back into the state in
 /// which they are now. The engine is worth nothing after that.
 ///
 /// # Errors
@@ -24,7 +25,7 @@ pub fn survey(
     engine: &mut Engine,
     noted_max: usize,
     mut reload: impl FnMut(&mut Engine) -> io::Result<()>,
-    add: &mut dyn FnMut(u64, Place) -> io::Result<()>,
+    add: &mut dyn FnMut(u64, u32, Place) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut sector, end) = (0, engine.sectors);
     engine.media.begin_survey();
@@ -43,18 +44,26 @@ pub fn survey(
         let request = Request { arrival_ns: 0, sector, sectors: sectors as u32, op: Op::Read, handle: 0 };
         let served = catch_unwind(AssertUnwindSafe(|| {
             if let Some(survey) = media.survey_mut() {
-                survey.begin(sectors as usize);
+                survey.begin();
             }
             scheme.serve(media, &request);
         }));
         served.map_err(|panic| io::Error::other(panic_text(panic.as_ref()).to_owned()))?;
-        let found = media.survey().map_or(&[][..], |survey| &survey.found);
-        for (place, sector) in found.iter().zip(sector..) {
-            add(sector, place.unwrap_or(Place::Nowhere))?;
+        let (found, mut at) = (media.survey().map_or(&[][..], |survey| &survey.found), 0);
+        for found in found {
+            add_lost(sector, at..found.at, add)?;
+            add(sector + u64::from(found.at), found.sectors, found.place)?;
+            at = found.at + found.sectors;
         }
+        add_lost(sector, at..sectors as u32, add)?;
         sector += sectors;
     }
     Ok(())
+}
+
+/// Tells of sectors of a request that were not delivered, if there are any.
+fn add_lost(sector: u64, lost: Range<u32>, add: &mut dyn FnMut(u64, u32, Place) -> io::Result<()>) -> io::Result<()> {
+    if lost.is_empty() { Ok(()) } else { add(sector + u64::from(lost.start), lost.end - lost.start, Place::Nowhere) }
 }
 
 #[cfg(test)]
@@ -114,8 +123,8 @@ mod tests {
                             reloads += 1;
                             committer.reload(engine, &resolved)
                         };
-                        survey(engine, noted_max, reload, &mut |sector, place| {
-                            places.push((sector, place));
+                        survey(engine, noted_max, reload, &mut |sector, sectors, place| {
+                            places.extend((0..sectors).map(|ahead| (sector + u64::from(ahead), place.after(ahead))));
                             Ok(())
                         })
                         .unwrap();

@@ -8,15 +8,15 @@ use crate::store::frame::Tag;
 use crate::store::places::Survey;
 
 impl Carried {
-    /// Sectors in a survey, from this note on.
-    fn noted(first: u32) -> Self {
-        Self { ready: 0, from: From::Arena(first) }
+    /// Sectors of a note in a survey.
+    fn noted(note: u32) -> Self {
+        Self { ready: 0, from: From::Arena(note) }
     }
 
-    /// The note of the first of them.
+    /// That note.
     fn note(self) -> u32 {
         match self.from {
-            From::Arena(first) | From::Page(first) => first,
+            From::Arena(note) | From::Page(note) => note,
         }
     }
 }
@@ -52,8 +52,7 @@ impl Media for FileMedia {
                 let Part { data, from, to, sectors } = *part;
                 Part { data: data.note(), from, to, sectors }
             };
-            let parts: Vec<Part<u32>> = parts.iter().map(noted).collect();
-            return survey.program(&self.regions[region.index()], page, &parts);
+            return survey.program(&self.regions[region.index()], page, parts.iter().map(noted));
         }
         self.parts.clear();
         let timed = |part: &Part<Carried>| {
@@ -108,7 +107,7 @@ impl Media for FileMedia {
 
     fn deliver(&mut self, data: Carried, from: u32, at: u32, sectors: u32) {
         if let Some(survey) = &mut self.survey {
-            return survey.deliver(data.note() + from, at, sectors);
+            return survey.deliver(data.note(), from, at, sectors);
         }
         self.sim.deliver(data.ready, from, at, sectors);
         if self.io == Io::Replay {
@@ -154,7 +153,7 @@ impl Media for FileMedia {
 
     fn destage(&mut self, data: Carried, from: u32, sector: u64, sectors: u32, cause: Cause) {
         if let Some(survey) = &mut self.survey {
-            return survey.destage(data.note() + from, sector, sectors);
+            return survey.destage(data.note(), from, sector, sectors);
         }
         self.is_busy = true;
         self.sim.destage(data.ready, from, sector, sectors, cause);
@@ -169,7 +168,7 @@ impl Media for FileMedia {
 
     fn disk_write(&mut self, sector: u64, from: u32, sectors: u32) {
         if let Some(survey) = &mut self.survey {
-            return survey.destage(Survey::HOST + from, sector, sectors);
+            return survey.destage(Survey::HOST, from, sector, sectors);
         }
         self.sim.disk_write(sector, from, sectors);
         if let (Some(disk), true) = (&mut self.disk, self.io != Io::Replay) {
