@@ -33,7 +33,7 @@ impl Stop {
         Ok((Self(Arc::new(Stopping { wanted: AtomicBool::new(false), wake })), woken))
     }
 
-    /// The server takes no more clients, ends what it is at, flushes the device and returns.
+    /// The server accepts no more clients, finishes the requests under way, flushes the device and returns.
     pub fn stop(&self) {
         self.0.wanted.store(true, Ordering::Release);
         // One byte is enough, and there is room for it.

@@ -8,8 +8,8 @@ use super::MAX_PAYLOAD_BYTES;
 use super::proto::REQUEST_BYTES;
 use crate::block_device::Payload;
 
-/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB is mapped by itself: only
-/// what is written to takes memory, and all of it goes back to the system at once.
+/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB is mapped by itself:
+/// only pages that were written take memory, and all of it goes back to the system at once.
 const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 
 /// Bytes of an incomplete message that are moved to the front of their buffer for the sake of the room behind it.
@@ -37,7 +37,7 @@ impl Input {
         Self { bytes: Arc::new(vec![0; capacity]), kept: None, start: 0, end: 0 }
     }
 
-    /// What was received and not consumed.
+    /// Bytes received and not consumed.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -61,7 +61,7 @@ impl Input {
     /// buffer takes no more than the message that it is for.
     pub fn room(&mut self, message_bytes: usize) -> &mut [u8] {
         debug_assert!(message_bytes > self.end - self.start, "the message is complete");
-        // Where there is room for the rest of a message behind it, that is not worth moving what there is of it.
+        // With room for the rest of the message behind it, moving its beginning is not worth it.
         let held = self.end - self.start;
         let is_large = self.is_large();
         let is_long = message_bytes >= LONG_BYTES;
@@ -126,7 +126,7 @@ impl Input {
 /// Bytes to be sent.
 #[derive(Debug)]
 pub struct Output {
-    /// Initialised throughout, so that a read need not clear what it is about to fill.
+    /// Initialised throughout, so that a read need not clear the bytes that it fills.
     bytes: Vec<u8>,
     /// The buffer that is kept, while there is a larger one.
     kept: Option<Vec<u8>>,

@@ -8,7 +8,7 @@ use super::transmission::{Command, Received, receive};
 use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 
-/// What the owner of the socket is to do next.
+/// The next step of the socket's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Send the output, then receive more: the message at the head of the input has `message_bytes` bytes.
@@ -16,14 +16,14 @@ pub enum Next {
         /// Bytes of that message, as far as is known.
         message_bytes: usize,
     },
-    /// Send the output, then come back: enough has been put together, or what comes next takes a while.
+    /// Send the output, then continue: the output is long enough, or the next request takes a while.
     Send,
     /// The output is empty. Give it room for `bytes` bytes, then come back: the next reply is that long.
     Room {
         /// Bytes of the reply.
         bytes: usize,
     },
-    /// Send the output, then start TLS; what was received after the wish for it is not to be trusted.
+    /// Send the output, then start TLS; input that follows the request for TLS in plain text is discarded.
     StartTls,
     /// Send the output, then close.
     Close(Close),
@@ -43,7 +43,7 @@ pub enum Close {
 pub struct Connection<'d> {
     device: &'d dyn BlockDevice,
     export: &'d Export,
-    /// As they were when the client came: what the device refuses later, it refuses itself.
+    /// As of the start of the connection; the device itself refuses requests that a later change of its state forbids.
     geometry: Geometry,
     phase: Phase,
     messages: u64,
@@ -70,7 +70,7 @@ impl<'d> Connection<'d> {
         Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)), messages: 0 }
     }
 
-    /// Whether the client still has to say what it wants.
+    /// Whether the negotiation is under way.
     pub fn negotiating(&self) -> bool {
         matches!(self.phase, Phase::Negotiating(_))
     }
@@ -85,14 +85,14 @@ impl<'d> Connection<'d> {
         self.messages
     }
 
-    /// What arrives from now on was protected by TLS.
+    /// Input from now on is protected by TLS.
     pub fn tls_established(&mut self) {
         if let Phase::Negotiating(negotiation) = &mut self.phase {
             negotiation.tls_established();
         }
     }
 
-    /// Serves what `input` holds.
+    /// Serves the messages in `input`.
     pub fn advance(&mut self, input: &mut Input, out: &mut Output) -> Next {
         loop {
             if out.bytes().len() >= OUTPUT_BATCH_BYTES {

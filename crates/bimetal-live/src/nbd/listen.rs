@@ -124,9 +124,9 @@ pub enum ListenError {
          are wanted"
     )]
     Remote {
-        /// What was asked for.
+        /// The requested address.
         address: String,
-        /// What it stands for.
+        /// The resolved address.
         found: SocketAddr,
     },
     /// The address is reached from other machines, and nothing is encrypted.
@@ -135,9 +135,9 @@ pub enum ListenError {
          plaintext is wanted"
     )]
     Plaintext {
-        /// What was asked for.
+        /// The requested address.
         address: String,
-        /// What it stands for.
+        /// The resolved address.
         found: SocketAddr,
     },
     /// The socket that was passed to this process cannot be used.
@@ -159,9 +159,9 @@ pub enum ListenError {
     /// The system refused.
     #[error("cannot listen at `{address}`: {source}")]
     System {
-        /// What was asked for.
+        /// The requested address.
         address: Address,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -236,7 +236,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Only what is still ours: somebody may have put another socket there.
+        // Only our own socket: another process may have replaced it.
         if let Bound::Unix(path, Some(ours)) = &self.at
             && inode(path).is_ok_and(|there| there == *ours)
             && let Err(error) = std::fs::remove_file(path)
@@ -259,7 +259,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     Ok(listener)
 }
 
-/// Gives the socket at `path` back what the process's umask has taken from its mode. Whatever else is there by now is left
+/// Gives the socket at `path` the mode that the process's umask has reduced. Any other file that is there by now is left
 /// alone.
 fn restore_mode(path: &Path, ours: (u64, u64)) -> io::Result<()> {
     let held = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
@@ -270,7 +270,7 @@ fn restore_mode(path: &Path, ours: (u64, u64)) -> io::Result<()> {
     if found.st_mode & 0o777 == SOCKET_MODE {
         return Ok(());
     }
-    // What a descriptor of this kind names can be changed by this path only.
+    // The mode of the file behind an `O_PATH` descriptor can be changed by this path only.
     let held_path = format!("/proc/self/fd/{}", held.as_raw_fd());
     std::fs::set_permissions(held_path, std::fs::Permissions::from_mode(SOCKET_MODE))
 }

@@ -1,6 +1,6 @@
 //! The network block device protocol, server side: a state machine without I/O under plain threads.
 //!
-//! [`Connection`] is the protocol: it consumes the bytes that a client sent and puts together what is sent back.
+//! [`Connection`] is the protocol: it consumes the bytes that a client sent and prepares the replies.
 //! [`Server`] owns sockets and threads. A connection's thread receives whatever the socket has, serves every complete
 //! request in it straight from that buffer, lets the device read straight into the buffer that is sent, and sends all
 //! replies at once. Requests of one connection are served in order; connections run side by side.
@@ -50,12 +50,12 @@ pub const MAX_OPTIONS: u32 = 64;
 /// Replies are sent when there is this much of them, if not before.
 const OUTPUT_BATCH_BYTES: usize = 256 << 10;
 
-/// What a device is offered as.
+/// A device as it is exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     /// The name that clients ask for; they may leave it empty. At most 4096 bytes.
     pub name: String,
-    /// What a person is told of it. At most 4096 bytes.
+    /// Description for people. At most 4096 bytes.
     pub description: String,
     /// Whether writes are refused, even if the device takes them.
     pub read_only: bool,
@@ -67,7 +67,7 @@ impl Export {
     }
 }
 
-/// What requests are checked against.
+/// Limits that requests are checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Geometry {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Fixed newstyle negotiation: from the greeting to the agreement on what is exported and how.
+//! Fixed newstyle negotiation: from the greeting to the agreement on an export and its options.
 //!
 //! Nothing is opened, and nothing but a few KiB of buffer is used, before a client has got through this.
 
@@ -13,11 +13,11 @@ const OPTION_HEADER_BYTES: usize = 16;
 const BASE_ALLOCATION: &[u8] = b"base:allocation";
 /// The number by which replies name it.
 pub const BASE_ALLOCATION_ID: u32 = 1;
-/// Block sizes, in bytes: what requests must be multiples of, and what they had better be.
+/// Block sizes, in bytes: the required and the preferred alignment of requests.
 const BLOCK_BYTES_MIN: u32 = 512;
 const BLOCK_BYTES_PREFERRED: u32 = 4096;
 
-/// What a client and the server have agreed on.
+/// The agreement between a client and the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
     /// Reads are answered in chunks, errors come with a sentence.
@@ -33,11 +33,11 @@ pub enum Tls {
     Off,
     /// Nothing is said to the client before TLS.
     Required,
-    /// What is exchanged is protected.
+    /// The connection is encrypted.
     Established,
 }
 
-/// What a step of the negotiation came to. `used` bytes of the input are done with.
+/// Outcome of a step of the negotiation. `used` bytes of the input are consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The message at the head of the input is this long, and not complete.
@@ -50,7 +50,7 @@ pub enum Step {
     Transmit { used: usize, agreement: Agreement },
     /// The client wants no more.
     Disconnect,
-    /// The client broke the protocol, or wants what cannot be refused in words.
+    /// The client broke the protocol, or sent a request for which the protocol has no error reply.
     Violation(&'static str),
 }
 
@@ -98,7 +98,7 @@ impl Negotiation {
         }
     }
 
-    /// TLS protects what comes from now on. What was agreed on before it was not the client's word.
+    /// TLS protects the input from now on. Agreements before it were not authenticated, and are dropped.
     pub fn tls_established(&mut self) {
         self.tls = Tls::Established;
         self.agreement = Agreement::default();
@@ -332,7 +332,7 @@ fn list(data: &[u8], export: &Export, out: &mut Output) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What the export can do, as the client is told.
+/// Transmission flags of the export.
 fn transmission_flags(read_only: bool, agreement: Agreement) -> u16 {
     let always =
         NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_CAN_MULTI_CONN | NBD_FLAG_SEND_CACHE;

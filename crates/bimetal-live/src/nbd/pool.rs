@@ -113,7 +113,7 @@ impl Pool {
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), own, patience: options.loan })
     }
 
-    /// What each connection has of its own.
+    /// Memory that each connection owns.
     pub fn own(&self) -> Own {
         self.own
     }

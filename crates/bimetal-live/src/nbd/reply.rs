@@ -15,9 +15,9 @@ pub const HOLE_CHUNK_BYTES: usize = CHUNK_HEADER_BYTES + 12;
 /// A request or an option that is not done, and a sentence for the person who reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the client's program is told.
+    /// Error number for the client's program.
     pub error: NbdError,
-    /// What its user is told, at most [`STRING_BYTES_MAX`] bytes.
+    /// Message for its user, at most [`STRING_BYTES_MAX`] bytes.
     pub message: &'static str,
 }
 

@@ -22,7 +22,7 @@ use crate::clients::{Client, Clients, Doing, Full, PROGRESS_BYTES, Place};
 
 /// Buffers while a client negotiates, in bytes: its longest option, and the replies to some.
 const NEGOTIATION_BYTES: usize = super::MAX_OPTION_BYTES + 4096;
-/// What is received at once, in bytes.
+/// Bytes per receive.
 const INPUT_BYTES: usize = 256 << 10;
 
 /// A reply to a write waits for the next request if that is no longer and its data are there: the client is woken once for both.
@@ -73,7 +73,7 @@ impl Server {
         self.listener.address()
     }
 
-    /// What stops this server.
+    /// Stops this server.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// What every client's thread works with.
+/// State shared by the threads of all clients.
 #[derive(Clone, Copy)]
 struct Session<'s> {
     device: &'s dyn BlockDevice,
@@ -134,7 +134,7 @@ struct Session<'s> {
     stop: &'s Stop,
 }
 
-/// The buffers of a connection, and what it has borrowed for one of them.
+/// The buffers of a connection, and memory borrowed from the pool for one of them.
 struct Buffers {
     input: Input,
     output: Output,
@@ -143,7 +143,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Gives back what is not needed any more.
+    /// Returns unused memory to the pool.
     fn shrink(&mut self) {
         let (input, output) = (self.input.shrink(), self.output.shrink());
         if input && output {
@@ -281,7 +281,7 @@ impl Session<'_> {
         received.is_some()
     }
 
-    /// Sends what there is to be sent.
+    /// Sends the pending output.
     fn send(&self, client: &Client, transport: &mut Transport, buffers: &mut Buffers) -> io::Result<()> {
         let output = &mut buffers.output;
         if output.bytes().is_empty() {

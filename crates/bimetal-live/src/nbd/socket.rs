@@ -77,7 +77,7 @@ impl Timed {
     }
 }
 
-/// What the system says when a limit is reached, in its own word.
+/// The error of a socket whose time limit has passed.
 fn timed_out(errno: Errno) -> io::Error {
     if errno == Errno::AGAIN { io::ErrorKind::TimedOut.into() } else { errno.into() }
 }
@@ -138,7 +138,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The socket as it is, for a client that has until `deadline` to say what it wants, and that is polled for so long.
+    /// The plain socket of a client that must finish the negotiation by `deadline`, polled for the given time.
     pub fn new(client: Arc<Client>, deadline: Instant, poll: Duration) -> Self {
         Self::Plain(Timed::new(client, deadline, poll))
     }
@@ -152,7 +152,7 @@ impl Transport {
         }
     }
 
-    /// The client has said what it wants, and has no deadline from now on; sending looks after it so often.
+    /// The negotiation is complete: no deadline from now on. `send` checks the client at this interval.
     pub fn without_deadline(&mut self, look: Duration) -> io::Result<()> {
         match self {
             Self::Plain(socket) => socket.without_deadline(look),
@@ -161,7 +161,7 @@ impl Transport {
         }
     }
 
-    /// Receives what there is; 0 at the end. Whether it is part of a message of which some was received before.
+    /// Receives available bytes; 0 at the end of the stream. The flag says whether part of the message was received before.
     pub fn receive(&mut self, room: &mut [u8], is_within: bool) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => {
@@ -176,7 +176,7 @@ impl Transport {
         }
     }
 
-    /// Receives what is there already, if that can be told without waiting.
+    /// Receives bytes that have arrived already, without waiting.
     pub fn receive_at_once(&self, room: &mut [u8]) -> Option<usize> {
         match self {
             Self::Plain(socket) => socket.read_at_once(room),

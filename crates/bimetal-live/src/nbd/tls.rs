@@ -13,7 +13,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 /// A client's socket under TLS.
 pub type TlsStream<S> = StreamOwned<ServerConnection, S>;
 
-/// What the server proves itself with, and what clients must prove.
+/// Certificates of the server, and the authorities of its clients.
 #[derive(Clone, Debug)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
@@ -22,14 +22,14 @@ pub struct TlsServer {
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read as PEM, or lacks what it should hold.
+    /// A file cannot be read as PEM, or lacks a certificate or key.
     #[error("`{}`: no {what} in PEM form: {reason}", file.display())]
     File {
         /// The file.
         file: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// Certificates and key do not make an identity.
@@ -37,7 +37,7 @@ pub enum TlsError {
     Identity {
         /// The file of certificates.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Transmission: requests are taken from the bytes that arrive and checked. What passes is within the device, aligned,
+//! Transmission: requests are parsed from the input and checked. A request that passes is within the device, aligned,
 //! and of a length that can be dealt with; everything else is refused here, with the error that the protocol wants.
 
 use super::negotiation::Agreement;
@@ -7,14 +7,14 @@ use super::reply::{DATA_HEADER_BYTES, Refusal, SIMPLE_REPLY_BYTES};
 use super::{Geometry, MAX_PAYLOAD_BYTES};
 use crate::block_device::SECTOR_BYTES;
 
-/// What a request wants done, in sectors.
+/// Operation of a request, in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'i> {
     /// Data, in one chunk if `whole`.
     Read { sector: u64, bytes: usize, whole: bool },
     /// Data are to be stored.
     Write { sector: u64, data: &'i [u8], fua: bool },
-    /// What was written is to be made durable.
+    /// Makes all completed writes durable.
     Flush,
     /// Data are not needed any more.
     Trim { sector: u64, sectors: u64, fua: bool },
@@ -46,7 +46,7 @@ impl Command<'_> {
     }
 }
 
-/// What is at the head of the input. `used` bytes of it are done with.
+/// First message of the input. `used` bytes of it are consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'i> {
     /// A request of this many bytes, not complete.
@@ -57,7 +57,7 @@ pub enum Received<'i> {
     Refused { used: usize, cookie: u64, refusal: Refusal, data: u64 },
     /// The client wants no more.
     Disconnect,
-    /// What came is not a request.
+    /// The input is no request.
     Violation(&'static str),
 }
 
