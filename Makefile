@@ -82,8 +82,8 @@ package:
 # have other features, with which all crates are compiled again.
 package-tests: package
 	$(CARGO) test --quiet --locked --workspace --no-run --test commands
-	$(VENV)/bin/ruff check --quiet python docs
-	$(VENV)/bin/ruff format --quiet --check python docs/hooks.py docs/notebooks
+	$(VENV)/bin/ruff check --quiet python docs contrib
+	$(VENV)/bin/ruff format --quiet --check python docs/hooks.py docs/notebooks contrib
 	$(VENV)/bin/mypy --no-error-summary
 	$(VENV)/bin/python -m mypy.stubtest --concise bimetal._core
 	BIMETAL=$(CURDIR)/target/debug/bimetal $(VENV)/bin/pytest
