@@ -31,6 +31,7 @@ from bimetal._errors import (
 )
 from bimetal._papers import Axis, Claim, Figure, Plot, Reproduction, Score, Series, paper
 from bimetal._records import (
+    Adaptation,
     Addresses,
     ArrivalProfile,
     Chip,
@@ -100,6 +101,7 @@ from bimetal._trace import Arrays, Trace
 __version__ = _core.VERSION
 
 __all__ = [
+    "Adaptation",
     "Addresses",
     "Advice",
     "AdviceError",

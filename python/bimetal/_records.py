@@ -10,6 +10,20 @@ from bimetal._record import OMITTED, Record
 
 
 @dataclasses.dataclass(frozen=True)
+class Adaptation(Record):
+    """A figure by which a scheme adapts to the requests. Reports plot it over time."""
+
+    #: Its name in ``Metrics``. The scheme reports it at all times, with its default parameters at least.
+    metric: str
+    #: Title of its plot, with the symbol of the paper if there is one.
+    title: str
+    #: Its unit, or the things that it counts.
+    unit: str
+    #: What the scheme does with it, and what changes it, in a sentence.
+    meaning: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Addresses(Record):
     """Where the trace's addresses lie on the devices."""
 
@@ -959,6 +973,8 @@ class Scheme(Record):
     regions: str
     #: Its parameters.
     parameters: tuple[Parameter, ...]
+    #: The figures by which it adapts to the requests.
+    adapts: tuple[Adaptation, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -146,12 +146,12 @@ fn confirm(choice: &Choice) -> String {
     choice.command.as_ref().map(|command| format!("  to confirm: {command}\n")).unwrap_or_default()
 }
 
-/// Each goal beside what a device comes to.
+/// Each goal beside the figure of a device.
 fn goals(answer: &Answer, choice: &Choice) -> String {
     plain(&right_aligned(&["goal", "measured", ""], 1), answer.verdicts(choice))
 }
 
-/// What stands in the way.
+/// The limiting goals.
 fn binding(answer: &Answer) -> String {
     let line = |(nth, line): (usize, &String)| if nth == 0 { remark(line) } else { indented(line, 4) };
     answer.binding().iter().enumerate().map(line).collect()

@@ -68,9 +68,9 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Find the cheapest devices for a workload: for a response, a life and a price, which cells, sizes and scheme
     Advise(Box<AdviseArgs>),
-    /// Show what a workload is like: sizes, updates, hot set, hit rates by cache size, arrivals
+    /// Show the characteristics of a workload: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
-    /// Show what changed between two results of `compare` or `replay`
+    /// Show the changes between two results of `compare` or `replay`
     Diff(DiffArgs),
     /// Convert traces from one format to another
     Convert(ConvertArgs),
@@ -78,16 +78,16 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Reproduce the papers' tables and figures, and say for each claim whether it held
     Paper(PaperArgs),
-    /// Predict real drives from their construction, and show beside it what reviewers measured
+    /// Predict real drives from their construction, beside the figures of reviewers
     Drives(DrivesArgs),
     #[cfg(live)]
     #[command(flatten)]
     Live(LiveCommand),
-    /// List what there is: schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
+    /// List schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
     List(ListArgs),
-    /// Show the JSON schema of what a command writes with `--json`: every field with its type and meaning
+    /// Show the JSON schema of a command's `--json` output: every field with its type and meaning
     Schema(SchemaArgs),
-    /// Print what makes a shell complete the commands and options of `bimetal`
+    /// Print a shell script that completes the commands and options of `bimetal`
     Completions(CompletionsArgs),
     /// Write the manual pages of all commands into a folder
     Man(ManArgs),
@@ -159,7 +159,7 @@ impl TraceOptions {
     }
 }
 
-/// On what device, and how.
+/// Device and replay options.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for
@@ -280,7 +280,7 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub seeds: Option<u8>,
-    /// What the table is sorted by, the best first; `listed` is the order of `--schemes`. Results in JSON are always in
+    /// Sort key of the table, the best first; `listed` is the order of `--schemes`. Results in JSON are always in
     /// that one
     #[arg(
         long,
@@ -358,7 +358,7 @@ pub struct ConvertArgs {
     pub target: TargetArgs,
 }
 
-/// What to write.
+/// Output format.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct TargetArgs {
@@ -456,7 +456,7 @@ pub struct DrivesArgs {
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// What to list
+    /// Kind of things to list
     #[arg(value_enum)]
     pub what: Listed,
     /// Only these, in full
@@ -466,7 +466,7 @@ pub struct ListArgs {
     pub json: JsonArgs,
 }
 
-/// What `schema` takes.
+/// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// Whose output
@@ -474,7 +474,7 @@ pub struct SchemaArgs {
     pub output: String,
 }
 
-/// What can be listed.
+/// Kinds of listed things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     Schemes,

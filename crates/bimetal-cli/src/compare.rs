@@ -1,6 +1,6 @@
 //! `bimetal compare`: schemes side by side.
 //!
-//! One screen: which scheme is best, a line for each with what it comes down to, and what its page operations were for.
+//! One screen: the best scheme, a line of main figures for each, and its page operations by purpose.
 //! `--details` adds all that was counted.
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
@@ -63,7 +63,7 @@ fn text(comparison: &Comparison, ranking: &Ranking, with_details: bool) -> Strin
     text
 }
 
-/// What page reads and programs are for.
+/// Purposes of page reads and programs.
 const PURPOSES: &[(&str, &[Cause])] = &[
     ("host", &[Cause::Host]),
     ("collecting", &[Cause::Gc, Cause::Fold]),
@@ -76,7 +76,7 @@ const COUNTS: [(&str, f64); 4] = [("", 1.0), (", thousands", 1e3), (", millions"
 /// Counts from here on are shown in a larger unit: seven columns are enough for any.
 const COUNT_MAX: f64 = 1e5;
 
-/// What the page operations of each scheme were for, and their unit; the purposes add up to all. Accesses to disks are none of
+/// Page operations of each scheme by purpose, and their unit; the purposes add up to all. Accesses to disks are none of
 /// them.
 fn page_operations(entries: &[Entry], ranking: &Ranking) -> (&'static str, Sheet) {
     let count = |entry: &Entry, causes: &[Cause]| -> u64 {

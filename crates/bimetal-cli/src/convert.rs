@@ -25,7 +25,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     write(&trace, &args.output, &args.target)
 }
 
-/// Refuses what could not be written, before any work is done.
+/// Refuses unwritable outputs before any work is done.
 pub fn check(path: &Path, target: &TargetArgs) -> Result<(), Failure> {
     writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
     // A directory is refused when it is written to; pipes and devices hold nothing that could be lost.
@@ -49,7 +49,7 @@ fn keep_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a trace in the chosen format and says what was written.
+/// Writes a trace in the chosen format and reports it.
 pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Failure> {
     let writer = writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
     let bytes = (writer.encode)(trace)?;

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 /// Names the file; if it is empty, there is none.
 const VARIABLE: &str = "BIMETAL_CONFIG";
 
-/// The arguments of the process with the defaults of its command, and what was added.
+/// The arguments of the process with the defaults of its command, and the added options.
 pub fn arguments(program: &Command) -> Result<(Vec<OsString>, Option<String>), Failure> {
     let given: Vec<OsString> = env::args_os().collect();
     let name = |argument: &OsString| program.get_subcommands().position(|command| argument == command.get_name());

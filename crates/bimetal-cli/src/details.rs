@@ -206,7 +206,7 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     beside_the_first(grid, "cost relative to", entries, |relative| relative.cost);
 }
 
-/// What the host wrote and what was copied by stream, where a scheme has several in a region.
+/// Host writes and copies by stream, where a scheme has several in a region.
 fn streams(grid: &mut Grid, entries: &[Entry]) {
     let all = || entries.iter().flat_map(|entry| &entry.report.streams);
     let names: BTreeSet<(&str, u32)> = all().map(|row| (row.region.as_str(), row.stream)).collect();

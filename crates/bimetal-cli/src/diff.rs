@@ -1,4 +1,4 @@
-//! `bimetal diff`: what changed between two results.
+//! `bimetal diff`: changes between two results.
 
 use bimetal_study::diff::Diff;
 use bimetal_study::html::page::Page;

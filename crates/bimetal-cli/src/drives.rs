@@ -1,4 +1,4 @@
-//! `bimetal drives`: real drives predicted from their construction, beside what reviewers measured.
+//! `bimetal drives`: real drives predicted from their construction, beside the figures of reviewers.
 
 use bimetal_study::drives::{Compared, Drive, Predictions, Review, Role, choose, predict};
 use bimetal_study::html;
@@ -39,7 +39,7 @@ fn unreviewed(name: &str) -> Result<Review, Failure> {
     Ok(Review::of_device(device)?)
 }
 
-/// A block for each drive, and what they come to.
+/// A block for each drive, and a summary.
 fn text(predictions: &Predictions) -> String {
     let mut text: String = predictions.drives.iter().map(|drive| block(drive) + "\n").collect();
     let mut is_reviewed = false;

@@ -11,7 +11,7 @@ use bimetal_study::input::InputError;
 
 /// The work failed.
 const FAILED: u8 = 1;
-/// What was asked for cannot be.
+/// The request is invalid.
 const USAGE: u8 = 2;
 
 /// Why a command ends without success.
@@ -29,7 +29,7 @@ impl Failure {
         Self::Message { status: FAILED, text: text.to_string() }
     }
 
-    /// What was asked for cannot be.
+    /// The request is invalid.
     pub fn usage(text: impl fmt::Display) -> Self {
         Self::Message { status: USAGE, text: text.to_string() }
     }

@@ -66,7 +66,7 @@ fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
     format!("{text} (from {} overwrites; use --repeat)", significant(entry.lifetime_overwrites))
 }
 
-/// What the times of the main replay are.
+/// Kind of the main replay's times.
 fn main_title(entry: &Entry) -> &'static str {
     if headline::time_name(&entry.arrivals) == "service" { "Service time" } else { "Response" }
 }
@@ -113,7 +113,7 @@ fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
     plain(&right_aligned(&heads, 1), kinds().map(row).collect())
 }
 
-/// A table of what is listed.
+/// A table of listed things.
 pub fn listed(Listing { heads, rows, text_columns }: Listing) -> String {
     if rows.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `bimetal generate`: a generated workload as a trace file, and what it is like.
+//! `bimetal generate`: a generated workload as a trace file, and its profile.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::{convert, header, output, setup, warn};
 /// The name that stands for the trace inside the program.
 const SAMPLE: &str = "sample";
 
-/// What a generated workload is written as in JSON.
+/// JSON output for a generated workload.
 #[derive(Serialize)]
 struct Generated {
     bimetal: &'static str,
@@ -30,7 +30,7 @@ struct Generated {
     targets: Vec<Judged>,
 }
 
-/// What requests like those of a trace are written as.
+/// JSON output for a workload fitted to a trace.
 #[derive(Serialize)]
 struct GeneratedLike {
     bimetal: &'static str,
@@ -117,7 +117,7 @@ fn object(settings: Vec<(String, String)>) -> serde_json::Map<String, serde_json
     settings.into_iter().map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Shows what was generated, unless the requests themselves went to a pipe, which may be the standard output.
+/// Shows the profile of the generated requests, unless the requests themselves went to a pipe, which may be the standard output.
 fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
     let is_stream = to.exists() && !to.is_file();
     if is_stream && args.json.json.is_none() {
@@ -126,7 +126,7 @@ fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOn
     output::emit(&args.json, value, text)
 }
 
-/// The targets, with what came out.
+/// The targets, with the results.
 fn targets(trace: &TraceFacts, targets: &[Judged]) -> String {
     if targets.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What was replayed, on what, and how: the lines above every table of figures.
+//! Trace, device and replay options: the lines above every table of figures.
 
 use bimetal_core::report::TraceFacts;
 use bimetal_study::compare::Comparison;

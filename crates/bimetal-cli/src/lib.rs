@@ -2,7 +2,7 @@
 //! formats and workloads than those that are built in.
 //!
 //! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
-//! the work failed and 2 if what was asked for cannot be.
+//! the work failed and 2 if the request was invalid.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 

@@ -1,4 +1,4 @@
-//! `bimetal list`: what there is.
+//! `bimetal list`: schemes, chips, drives, devices, formats, workloads, papers.
 
 use bimetal_core::device::{self, PRESETS};
 use bimetal_core::scheme::ParameterSpec;
@@ -74,7 +74,7 @@ pub fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     }
 }
 
-/// What the cells of its lines are.
+/// Names and alignment of the columns.
 pub fn heads(what: Listed) -> &'static [(&'static str, Align)] {
     use Align::{Left, Right};
     match what {
@@ -108,7 +108,15 @@ pub fn heads(what: Listed) -> &'static [(&'static str, Align)] {
 }
 
 fn scheme(item: &SchemeItem) -> Item {
-    parameterised(item.name, item.summary, item.source, &item.parameters, value(item))
+    let mut listed = parameterised(item.name, item.summary, item.source, &item.parameters, value(item));
+    if !item.adapts.is_empty() {
+        listed.full += "    adapts by\n";
+    }
+    for adaptation in &item.adapts {
+        listed.full += &format!("        {}: {} ({})\n", adaptation.metric, adaptation.title, adaptation.unit);
+        listed.full += &indented(adaptation.meaning, 12);
+    }
+    listed
 }
 
 fn workload(spec: &WorkloadSpec) -> Item {

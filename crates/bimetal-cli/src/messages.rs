@@ -28,7 +28,7 @@ pub fn error(text: &str) {
     say("error", AnsiColor::Red, text);
 }
 
-/// Says what was done.
+/// Reports completed work.
 pub fn inform(text: &str) {
     if !is_quiet() {
         let _ = writeln!(anstream::stderr().lock(), "{text}");

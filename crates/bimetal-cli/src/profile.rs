@@ -1,4 +1,4 @@
-//! `bimetal profile`: what a workload is like.
+//! `bimetal profile`: characteristics of a workload.
 
 use bimetal_core::hit_rates::{HitRatePoint, HitRates};
 use bimetal_core::profile::{CurvePlan, HitClass, OpProfile, Profile, SizeClass};

@@ -45,8 +45,8 @@ impl Program {
         Self { schemes: Vec::new(), formats: Vec::new(), workloads: bimetal_papers::workload::entries() }
     }
 
-    /// Adds a scheme, to be simulated and, where the program has stores, to be served: its line of the registry, and what makes it of a device and its parameters.
-    /// [`scheme::contract`] says what it takes.
+    /// Adds a scheme, to be simulated and, where the program has stores, to be served: its line of the registry, and its constructor
+    /// from a device and parameters. [`scheme::contract`] has the requirements.
     pub fn scheme<P: ParameterSet, S: StoredScheme>(
         mut self,
         spec: &'static SchemeSpec,
@@ -56,13 +56,13 @@ impl Program {
         self
     }
 
-    /// Adds a trace format. [`trace::contract`] says what it takes.
+    /// Adds a trace format. [`trace::contract`] has the requirements.
     pub fn format(mut self, format: &'static Format) -> Self {
         self.formats.push(format);
         self
     }
 
-    /// Adds a workload: its line of the registry, and what generates it from its parameters and a seed.
+    /// Adds a workload: its line of the registry, and its generator from parameters and a seed.
     pub fn workload<P: ParameterSet>(
         mut self,
         spec: &'static WorkloadSpec,
@@ -72,7 +72,7 @@ impl Program {
         self
     }
 
-    /// Puts what it was given into the registries of this process, as [`Self::run`] does first: for tests of schemes, formats and
+    /// Adds all of them to the registries of this process, as [`Self::run`] does first: for tests of schemes, formats and
     /// workloads by their names.
     ///
     /// # Errors

@@ -172,7 +172,7 @@ impl StepBar {
         Self { bar }
     }
 
-    /// What is done now.
+    /// The current step.
     pub fn at(&self, what: &str) {
         self.bar.set_message(what.to_owned());
     }

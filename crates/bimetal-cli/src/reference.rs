@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bimetal_core::scheme::SCHEMES;
+use bimetal_core::scheme::{Adaptation, SCHEMES};
 use bimetal_study::catalogue::{self, SchemeItem};
 use clap::{Arg, Command, CommandFactory};
 
@@ -22,7 +22,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Holds a page against what it should be, or writes it.
+/// Compares a page with its generated content, or writes it.
 pub(crate) fn hold(page: &Path, wanted: &str) {
     if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
         fs::write(page, wanted).unwrap();
@@ -152,7 +152,7 @@ fn the_catalogue_is_that_of_the_code() {
     hold(&docs().join("reference/parts.md"), &text);
 }
 
-/// A page with what stands between two marks replaced.
+/// A page with the text between two marks replaced.
 fn replaced(page: &str, mark: &str, end: &str, table: &str) -> String {
     let (before, rest) = page.split_once(mark).unwrap_or_else(|| panic!("`{mark}` is missing"));
     let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("`{end}` is missing after `{mark}`"));
@@ -175,7 +175,7 @@ fn the_table_of_formats_is_that_of_the_code() {
     hold(&path, &replaced(&page, "<!-- formats -->", "<!-- end of formats -->", &table));
 }
 
-/// What a page of schemes says of one, below its heading.
+/// Generated text of one scheme in a page, below its heading.
 fn parameters(item: &SchemeItem) -> String {
     let mut text = format!(
         "<details markdown=\"1\"><summary>Parameters of <code>{}</code></summary>\n\n| parameter | default | what it is | accepts |\n|---|---|---|---|\n",
@@ -186,7 +186,15 @@ fn parameters(item: &SchemeItem) -> String {
         let default = format!("`{}`", parameter.default);
         text += &row(&[name, default, cell(parameter.summary), cell(&parameter.accepts)]);
     }
-    text + "\n</details>\n"
+    text += "\n</details>\n";
+    if !item.adapts.is_empty() {
+        text += "\nIt adapts by:\n\n";
+    }
+    for adaptation in &item.adapts {
+        let Adaptation { metric, title, unit, meaning } = adaptation;
+        text += &format!("- {title} (`{metric}`, {unit}). {meaning}\n");
+    }
+    text
 }
 
 #[test]

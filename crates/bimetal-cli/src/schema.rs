@@ -1,4 +1,4 @@
-//! `bimetal schema`: JSON schemas of what `--json` writes, made from the types that are written: names, types, and what each figure
+//! `bimetal schema`: JSON schemas of `--json` outputs, made from the types that are written: names, types, and what each figure
 //! means.
 
 use std::collections::BTreeMap;

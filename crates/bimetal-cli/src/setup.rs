@@ -1,4 +1,4 @@
-//! From the command line to what is run.
+//! From the command line to replays.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, Device, DeviceError, PRESETS};
 use bimetal_core::drive::{self, Drive};
-use bimetal_core::scheme::{ParameterSpec, Regions, SCHEMES, SchemeSpec};
+use bimetal_core::scheme::{Adaptation, ParameterSpec, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::{FORMATS, Format};
 use bimetal_core::workload::{Goal, WORKLOADS, WorkloadSpec};
 use serde::Serialize;
@@ -24,6 +24,8 @@ pub struct SchemeItem {
     pub regions: &'static str,
     /// Its parameters.
     pub parameters: Vec<ParameterSpec>,
+    /// The figures by which it adapts to the requests.
+    pub adapts: Vec<Adaptation>,
 }
 
 /// A flash part with all its figures.
@@ -112,8 +114,8 @@ impl SchemeItem {
             Regions::DualMode => "one, in two cell modes",
             Regions::FlashOverDisk => "one, over disks",
         };
-        let parameters = (spec.parameters)();
-        Self { name: spec.name, summary: spec.summary, source: spec.source, regions, parameters }
+        let (parameters, adapts) = ((spec.parameters)(), spec.adapts.to_vec());
+        Self { name: spec.name, summary: spec.summary, source: spec.source, regions, parameters, adapts }
     }
 }
 

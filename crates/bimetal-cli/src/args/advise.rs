@@ -23,7 +23,7 @@ pub struct AdviseArgs {
     /// Candidate schemes, or `all`; by default one or two of each way to use cells
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', help_heading = "Device options")]
     pub schemes: Vec<String>,
-    /// What the host sees; by default what the trace touches
+    /// Logical capacity; by default the footprint of the trace
     #[arg(long, value_name = "SIZE", help_heading = "Device options")]
     pub capacity: Option<ByteSize>,
     /// Also consider flash caches over this drive (see `bimetal list drives`)
@@ -79,7 +79,7 @@ pub struct AdviseArgs {
     pub html: HtmlArgs,
 }
 
-/// What devices are to achieve.
+/// Goals for devices.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Goals")]
 pub struct GoalArgs {

@@ -14,7 +14,7 @@ pub enum LiveCommand {
     Create(CreateArgs),
     /// Serve a store as a network block device (NBD)
     Serve(ServeArgs),
-    /// Show what a store has done: host traffic, write amplification by cause, wear, in the words of a drive's SMART
+    /// Show the statistics of a store: host traffic, write amplification by cause, wear, in the words of a drive's SMART
     /// log
     Stat(StatArgs),
     /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
@@ -23,9 +23,9 @@ pub enum LiveCommand {
     Grow(GrowArgs),
     /// Verify every page of a store, and rescue its data if it can no longer be opened
     Check(CheckArgs),
-    /// Show what is in the files of a store
+    /// Show the contents of a store's files
     Dump(DumpArgs),
-    /// Measure what serving costs beside other servers
+    /// Measure the cost of serving beside other servers
     Bench(BenchArgs),
 }
 
@@ -117,7 +117,7 @@ pub struct ServeArgs {
     /// Serve figures as OpenMetrics over HTTP here
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub stats: Option<Address>,
-    /// What is logged on the standard error: with `info` also each connection, checkpoints, commits that took over a
+    /// Level of the log on the standard error: with `info` also each connection, checkpoints, commits that took over a
     /// second
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub log: LogLevel,
@@ -225,11 +225,11 @@ pub enum Benchmark {
 
 #[derive(Debug, Args)]
 pub struct BenchNbdArgs {
-    /// Directory for stores and images, about eight times as large as what is used of them; by default that of
+    /// Directory for stores and images, about eight times as large as the used part of them; by default that of
     /// temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// What clients read and write
+    /// Size of the range that clients read and write
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub size: ByteSize,
     /// Scheme of the stores

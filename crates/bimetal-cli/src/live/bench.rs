@@ -1,8 +1,8 @@
-//! `bimetal bench nbd`: what serving costs, beside other servers on equivalent backing.
+//! `bimetal bench nbd`: cost of serving, beside other servers on equivalent backing.
 //!
 //! All servers run at once and take turns with one client, fio, so that whatever else the machine does slows all of them
 //! alike. Where there are two processors, servers have the first and fio the second: left to the scheduler, a server and
-//! its client are now on one and now on two, which matters more than what the server does.
+//! its client are now on one and now on two, which matters more than the server's own work.
 
 mod client;
 mod measure;
@@ -37,7 +37,7 @@ const WORKLOADS: [Workload; 4] = [
     Workload::new("write 4K, depth 1", "randwrite", REQUEST_BYTES, 1),
     Workload::new("write 4K, depth 32", "randwrite", REQUEST_BYTES, 32),
 ];
-/// What is measured on a store that is not full before these, whose small writes scatter the pages of larger requests.
+/// Measurements on a store that is not full, before these, whose small writes scatter the pages of larger requests.
 const LARGE_WORKLOADS: [Workload; 4] = [
     Workload::new("read 64K, depth 8", "randread", 64 << 10, 8),
     Workload::new("write 64K, depth 8", "randwrite", 64 << 10, 8),
@@ -62,7 +62,7 @@ const CONNECTED_WORKLOADS: [Workload; 6] = [
 ];
 /// Bytes of a request that preconditions a store, and of the smallest one that is measured.
 const REQUEST_BYTES: u64 = 4096;
-/// How much larger a store is than what is used of it, where it has room to spare.
+/// Size of a store by its used part, where it has room to spare.
 const ROOMY: u64 = 4;
 
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let on_roomy = [&LARGE_WORKLOADS[..], &WORKLOADS, &SYNCHRONOUS_WORKLOADS, &CONNECTED_WORKLOADS].concat();
     let measurements = 2 * WORKLOADS.len() + on_roomy.len() + schemes.len() * schemes::WORKLOADS.len();
     let bar = StepBar::new((measurements * usize::from(args.rounds) + 2 + schemes.len()) as u64);
-    // What is missing is said before stores are filled.
+    // Missing programs are reported before stores are filled.
     let image = path("image");
     File::create(&image)?.set_len(bytes)?;
     let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("memory"))?;

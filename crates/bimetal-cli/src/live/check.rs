@@ -13,10 +13,10 @@ use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::output;
 
-/// What others may do with the image of a store: nothing.
+/// Permissions of a store's image: for its owner only.
 const IMAGE_MODE: u32 = 0o600;
 
-/// What a check found, as JSON.
+/// Result of a check, as JSON.
 #[derive(Debug, Serialize)]
 struct Checked<'a> {
     bimetal: &'static str,
@@ -39,7 +39,7 @@ struct SectorRun {
     sectors: u64,
 }
 
-/// What a rescue brought, as JSON.
+/// Result of a rescue, as JSON.
 #[derive(Debug, Serialize)]
 struct Saved<'a> {
     bimetal: &'static str,

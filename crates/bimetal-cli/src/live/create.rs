@@ -85,7 +85,7 @@ fn absolute(path: &Path) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-/// What a store is, in a line.
+/// A store's description in one line.
 pub fn summary(device: &Device) -> String {
     let region = |region: &bimetal_core::device::Region| {
         format!("{} {}", with_unit(SIZES, region.capacity.bytes(device.logical) as f64), region.name)

@@ -1,4 +1,4 @@
-//! `bimetal dump`: what is in the files of a store.
+//! `bimetal dump`: the contents of a store's files.
 
 use std::io::{self, Write};
 

@@ -47,7 +47,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let larger = beside(&args.store)?;
     let directory = Directory::make(&larger)
         .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", larger.display())))?;
-    // What is there is left of a growth that was cut short.
+    // The files are left over from an interrupted growth.
     let options = CreateOptions { sparse: contents.sparse, force: true, ..CreateOptions::default() };
     let new =
         NewStore::create(Arc::new(directory), &device, &options).map_err(|error| Failure::store(&larger, error))?;

@@ -72,7 +72,7 @@ fn level(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Refuses what the arguments alone show to be wrong, before the store is touched.
+/// Refuses invalid arguments before the store is opened.
 fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
     options.check().map_err(|error| Failure::usage(format!("`--connections`, `--memory`: {error}")))?;
     let encrypted = args.tls_cert.is_some();
@@ -85,7 +85,7 @@ fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the error says, and which option says otherwise.
+/// The error's text, and the option that permits it.
 fn with_hint(error: ListenError) -> String {
     match error {
         ListenError::Remote { .. } => format!("{error} (`--remote`)"),
@@ -98,7 +98,7 @@ fn unheard(error: ListenError) -> Failure {
     Failure::failed(with_hint(error))
 }
 
-/// What a user is told when the store is not served, or not to the end.
+/// Message for a store that is not served, or not to the end.
 fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
     match error {
         ServeError::Listen(error) => unheard(error),
@@ -109,7 +109,7 @@ fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
     }
 }
 
-/// Says who can get at what, where that is not only this machine.
+/// Reports who can connect, if other machines can.
 fn warn_of_others(args: &ServeArgs, address: &Address, stats: Option<&Address>) {
     let what = if args.read_only { "read" } else { "read and write" };
     if address.is_remote() && args.tls_cert.is_none() {

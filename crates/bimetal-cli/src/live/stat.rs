@@ -1,4 +1,4 @@
-//! `bimetal stat`: what a store has done, served or not.
+//! `bimetal stat`: statistics of a store, served or not.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -162,6 +162,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::Serialize;
+
 use super::ParameterSpec;
 use crate::chip::Chip;
 use crate::drive::Drive;
@@ -239,7 +241,7 @@ pub enum Regions {
 }
 
 /// A figure by which a scheme adapts to the requests. Reports plot it over time.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Adaptation {
     /// Its name in [`Metrics`]. The scheme reports it at all times, with its default parameters at least.
     pub metric: &'static str,

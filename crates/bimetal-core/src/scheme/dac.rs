@@ -7,7 +7,7 @@
 //!            ◀─ copied ──
 //! ```
 //!
-//! What is written for the first time is in the coldest class. Pages of a class share blocks, whether the host or the collection wrote
+//! Data written for the first time are in the coldest class. Pages of a class share blocks, whether the host or the collection wrote
 //! them. So the class of a page is that of its block, and no table of pages is needed.
 
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ crate::parameters! {
 /// Classes: streams.
 const CLASSES: usize = 6;
 
-/// What `dac` knows of blocks.
+/// State of `dac` per block.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Dac {
     victims: Victims,

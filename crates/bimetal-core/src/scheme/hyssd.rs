@@ -68,7 +68,7 @@ crate::parameters! {
 }
 
 crate::choices! {
-    /// What the utilisation of the fast SSD is chosen for.
+    /// Goal of the fast SSD's utilisation.
     pub enum Goal {
         /// Least cost of an access.
         Performance = "performance",
@@ -78,7 +78,7 @@ crate::choices! {
 }
 
 crate::choices! {
-    /// What the model's costs are of.
+    /// Unit of the model's costs.
     pub enum CostOf {
         /// A page of either chip, as printed, whatever their sizes.
         FlashPage = "flash_page",
@@ -110,7 +110,7 @@ crate::choices! {
 /// Utilisations that the Analyser tries, in percent.
 const PERCENTS: std::ops::RangeInclusive<u32> = 1..=97;
 
-/// The Analyser, and what steers by lifetime.
+/// The Analyser, and the controller for lifetime.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Analyser {
     #[serde(with = "crate::save::fixed")]
@@ -125,7 +125,7 @@ pub struct Analyser {
     #[serde(with = "crate::save::fixed")]
     life_band: f64,
     model: HybridCost,
-    /// What it found last: best for performance.
+    /// The best utilisation for performance, as found last.
     best: HybridOptimum,
     /// Shift of the utilisation for lifetime.
     offset: f64,

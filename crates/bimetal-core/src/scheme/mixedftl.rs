@@ -64,7 +64,7 @@ const NONE: u32 = u32::MAX;
 /// Erased blocks that are kept: a full block's valid pages go to one.
 const ERASED_MIN: usize = 1;
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     slc_pages: u64,

@@ -40,7 +40,7 @@ crate::parameters! {
     }
 }
 
-/// Two streams, what the host writes and what is copied, and a choice of victims.
+/// Two streams, host writes and copies, and a choice of victims.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TwoStreams(Victims);
 

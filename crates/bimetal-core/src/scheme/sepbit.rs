@@ -91,7 +91,7 @@ impl WriteTimes {
     }
 }
 
-/// What `sepbit` knows of pages and blocks.
+/// State of `sepbit` per page and block.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SepBit {
     victims: Victims,

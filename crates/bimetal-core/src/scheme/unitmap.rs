@@ -1,7 +1,7 @@
 //! `unitmap`: one region on `ComboFTL`'s unit-based page map, with nothing in front of it (Im and Shin, JSA 2010, sections
 //! 3.1, 5.1 and 6.1).
 //!
-//! On a region of SLC this is the paper's "SLC-only", on MLC its "MLC-only": what `ComboFTL` is compared with. A unit of
+//! On a region of SLC this is the paper's "SLC-only", on MLC its "MLC-only": the references of `ComboFTL`. A unit of
 //! consecutive logical blocks has physical blocks of its own, up to a limit, and a page map within them. Nothing is moved
 //! between regions and no hot data are looked for.
 //!

@@ -1,6 +1,6 @@
 //! `wlaftl`: SLC in front of page-mapped MLC, both worn in step (*WLAFTL*, Chinese Journal of Computers 2018).
 //!
-//! Algorithm 1: updates of what is in SLC stay there; of the rest, writes up to the threshold θ go to SLC. On each write
+//! Algorithm 1: updates of data in SLC stay there; of the rest, writes up to the threshold θ go to SLC. On each write
 //! that is not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, what
 //! becomes of the oldest data in SLC, is [`super::fifo_log`].
 //!
@@ -60,7 +60,7 @@ crate::parameters! {
     }
 }
 
-/// θ and what moves it.
+/// θ and its controller.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Adaptive {
     bytes: u64,

@@ -85,7 +85,7 @@ impl Pair<'_> {
     }
 }
 
-/// What was measured of a server, by round.
+/// Measurements of a server, by round.
 #[derive(Default)]
 struct Measured {
     /// Requests per second.

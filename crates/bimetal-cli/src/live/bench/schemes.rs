@@ -1,4 +1,4 @@
-//! A store of each scheme beside `nbdkit file`: what a scheme's state costs when it is as scattered as random writes leave it.
+//! A store of each scheme beside `nbdkit file`: the cost of a scheme's state after random writes have scattered it.
 
 use std::path::Path;
 use std::sync::Arc;

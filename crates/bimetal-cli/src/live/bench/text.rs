@@ -67,7 +67,7 @@ fn backing(rows: &[Row]) -> String {
     plain(&heads, rows.iter().map(line).collect())
 }
 
-/// Reads beside those of a page map; writes with what a scheme moves taken out.
+/// Reads beside those of a page map; writes with the scheme's own writes taken out.
 fn of_schemes(rows: &[Row]) -> String {
     let heads = [
         ("", Align::Left),

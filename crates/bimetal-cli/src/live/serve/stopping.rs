@@ -18,7 +18,7 @@ use crate::inform;
 /// How long the command has to end after the signal that stops the server.
 const COMMAND_PATIENCE: Duration = Duration::from_millis(300);
 
-/// What a signal stops.
+/// Target of a stop signal.
 #[derive(Default)]
 pub struct Stopping(Arc<Mutex<State>>);
 

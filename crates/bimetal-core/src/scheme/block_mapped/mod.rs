@@ -1,4 +1,4 @@
-//! What the block-mapped schemes share: reading, writing, folding and wear levelling of a region of block chains
+//! Common base of the block-mapped schemes: reading, writing, folding and wear levelling of a region of block chains
 //! (Chang 2010 §3.5; dual-pool wear levelling as in §5.1).
 //!
 //! A write appends to the newest log block of its logical block, or to a new one. When erased blocks run short, chains
@@ -51,7 +51,7 @@ pub struct BlockMapSettings {
     pub wear_threshold: u32,
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     page_writes: u64,
@@ -193,7 +193,7 @@ impl BlockMapped {
         }
     }
 
-    /// Writes a page from what has been merged so far; other sectors that are valid here are read and written with it.
+    /// Writes a page of the sectors merged so far; other sectors that are valid here are read and written with it.
     pub fn write<M: Media, O: Overlay>(
         &mut self,
         media: &mut M,
@@ -428,7 +428,7 @@ impl BlockMapped {
         model::block_tables_bytes(u64::from(logical), u64::from(physical))
     }
 
-    /// What the paper's model (§4.1) makes of the factors measured so far: mean response of a page write, in microseconds.
+    /// The paper's model (§4.1) with the factors measured so far: mean response of a page write, in microseconds.
     pub fn model_write_us(&self) -> f64 {
         let factors = ChainFactors {
             scanned_pages: ratio(self.counts.scanned_pages, self.counts.map_misses),

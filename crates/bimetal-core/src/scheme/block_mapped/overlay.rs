@@ -1,13 +1,13 @@
-//! What may hold newer data than the block-mapped region under it.
+//! Interface of a layer with newer data over the block-mapped region.
 
 use crate::media::{Media, PageMerge};
 
-/// What lies over the block-mapped region and may hold newer sectors than it.
+/// A layer over the block-mapped region that may hold newer sectors.
 pub trait Overlay {
     /// Sectors of a logical page of which the overlay holds the valid copy.
     fn newer_sectors(&self, logical: u32) -> u32;
 
-    /// Whether a fold takes in what the overlay holds.
+    /// Whether a fold includes the overlay's data.
     fn joins_folds(&self) -> bool;
 
     /// Reads the newer sectors of a logical page into `merge` and gives them up: a fold writes them.

@@ -1,4 +1,4 @@
-//! What steers the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
+//! Control of the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
 //! monitor that suspends the write-back policy (§3.6), and the guard against copying round in circles.
 
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl LogBound {
     }
 }
 
-/// Which share of the traffic to the fast tier are updates of what is there, and whether that share is stable.
+/// Share of updates in the traffic to the fast tier, and whether it is stable.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UpdateMonitor {
     #[serde(with = "crate::save::fixed")]
@@ -75,7 +75,7 @@ pub struct UpdateMonitor {
     writes: u32,
     updated_sectors: u64,
     sectors: u64,
-    /// What the share usually is: an average that forgets.
+    /// Exponential moving average of the share.
     baseline: Option<f64>,
     stable: bool,
 }

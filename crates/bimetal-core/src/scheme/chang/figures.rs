@@ -1,4 +1,4 @@
-//! The figures of `chang`: counts, wear, and what the paper's model (section 4.1) makes of the factors measured.
+//! The figures of `chang`: counts, wear, and the response of the paper's model (section 4.1) from the factors measured.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(super) const LOG_BOUND: Adaptation = Adaptation {
     meaning: "Length of the SLC log: shorter while the SLC is worn more than its endurance allows, longer while it is not.",
 };
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) writes: u64,
@@ -79,7 +79,7 @@ impl Chang {
         self.slow.metadata_bytes() + model::hash_table_bytes(entries, key_bits, page_bits)
     }
 
-    /// What the paper's model (§4.1) makes of the factors measured so far: mean response of a page write, in microseconds.
+    /// The paper's model (§4.1) with the factors measured so far: mean response of a page write, in microseconds.
     fn model_write_us(&self) -> f64 {
         let counts = &self.counts;
         let factors = LogFactors {

@@ -245,7 +245,7 @@ impl Chang {
         }
     }
 
-    /// What the first or last unit of a write holds so far, if the write leaves a part of it, and where it begins there.
+    /// Present data of a write's first or last unit, if the write covers a part of it, and the unit's first sector in them.
     #[inline]
     fn rest_of<M: Media>(&mut self, media: &mut M, request: &Request, unit: u32) -> Option<(M::Data, u32)> {
         if self.part_within(request, unit..unit + 1).2 == self.tier.unit_sectors() {
@@ -346,7 +346,7 @@ impl Chang {
         self.tier.ring.retire_tail();
     }
 
-    /// Moves what is valid in a tail page: down to the slow region, or back to the head where its logical block has no
+    /// Moves valid units of a tail page: down to the slow region, or back to the head where its logical block has no
     /// log block.
     fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, copies_back: bool) {
         let mut data = None;
@@ -609,7 +609,7 @@ mod tests {
     #[test]
     fn a_log_of_nothing_but_valid_data_is_forced_down() {
         let mut device = Device::new(&[("hash_probes", "64")]);
-        // 12 pages of data without log blocks fill most of what the log may hold.
+        // 12 pages of data without log blocks fill most of the log.
         (0..8).for_each(|block| device.serve(Op::Write, block * 64, 8));
         assert!(device.slow(FlashOp::Program, Cause::MigrateDown) == 0);
         (0..8).for_each(|block| device.serve(Op::Write, block * 64 + 8, 8));

@@ -5,7 +5,7 @@ use crate::part::two_means::Search;
 use crate::region::chains::Victims;
 
 crate::choices! {
-    /// What the hash table's keys stand for.
+    /// Unit of the hash table's keys.
     pub enum Key {
         /// As many sectors as a fast page has, or a slow page if that is smaller. What a write leaves of one is read, and written
         /// with it.

@@ -1,4 +1,4 @@
-//! The fast tier: what the circular log, the hash table and the counts per slow page know together (Chang 2010 §3.3).
+//! The fast tier: circular log, hash table and counts per slow page, kept consistent (Chang 2010 §3.3).
 //!
 //! Units are fast pages, or disk sectors where the table's keys are. A unit whose entry is regular has its valid copy
 //! here, whatever the slow region holds; the hash table comes before the block map.
@@ -21,7 +21,7 @@ pub struct Tier {
     /// Its region.
     #[serde(with = "crate::save::fixed")]
     pub region: RegionId,
-    /// What the pages of the circular log hold.
+    /// Units in the pages of the circular log.
     pub slots: SlotTable,
     /// The blocks of the circular log.
     pub ring: Ring,

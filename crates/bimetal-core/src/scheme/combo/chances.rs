@@ -1,4 +1,4 @@
-//! The N-chance algorithm (`ComboFTL` 2010 §4.1): what is known of each unit in the log, who leaves the warm partition, and
+//! The N-chance algorithm (`ComboFTL` 2010 §4.1): the state of each unit in the log, the choice of units that leave the warm partition, and
 //! how the number of chances follows the update ratios of the warm sets (§4.2).
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const ENTERED_MIN: u32 = 32;
 /// Warm sets that there can be: a unit has used none, one, … or all of its chances.
 const SETS: usize = CHANCES_MAX as usize + 1;
 
-/// What is known of a unit in the log, in a byte.
+/// State of a unit in the log, in a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State(u8);
 
@@ -77,11 +77,11 @@ pub struct ChanceSettings {
     pub low: f64,
     /// Update ratio that the last set must not exceed (UB).
     pub high: f64,
-    /// Whether what was never updated in the warm partition leaves half-way (§4.3).
+    /// Whether data that were never updated in the warm partition leave half-way (§4.3).
     pub early_migration: bool,
 }
 
-/// The number of chances, and what the warm sets show.
+/// The number of chances, and the update rates of the warm sets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chances {
     #[serde(with = "crate::save::fixed")]

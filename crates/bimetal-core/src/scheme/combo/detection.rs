@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::save::Table;
 
 crate::choices! {
-    /// What is found to be hot.
+    /// Granularity of hot data.
     pub enum Granularity {
         /// Units of several logical blocks (hot unit detection).
         Unit = "unit",
@@ -23,7 +23,7 @@ crate::choices! {
 /// How the detection works.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DetectionSettings {
-    /// What is found to be hot.
+    /// Granularity of hot data.
     pub granularity: Granularity,
     /// Hit ratio below which fewer units are taken for hot.
     pub low: f64,
@@ -209,7 +209,7 @@ impl Detection {
         (self.hits, self.misses) = (0, 0);
     }
 
-    /// What a unit's or a page's counter must exceed, if there is detection.
+    /// Threshold of a unit's or a page's counter, if there is detection.
     pub fn threshold(&self) -> Option<u32> {
         match self.settings.granularity {
             Granularity::Unit => Some(self.threshold),

@@ -1,4 +1,4 @@
-//! What `comboftl` and its baselines share: a log of fast pages in a hot and a warm partition in front of a page-mapped
+//! Common base of `comboftl` and its baselines: a log of fast pages in a hot and a warm partition in front of a page-mapped
 //! region (Im and Shin, *`ComboFTL`: Improving performance and lifespan of MLC flash memory using SLC flash buffer*, Journal
 //! of Systems Architecture 56, 2010).
 //!
@@ -66,7 +66,7 @@ pub const HOT_THRESHOLD: Adaptation = Adaptation {
 };
 
 crate::choices! {
-    /// What becomes of the warm bit of a unit that is updated in the hot partition.
+    /// Handling of the warm bit of a unit that is updated in the hot partition.
     pub enum WarmBit {
         /// It stays: a unit updated even sooner is not colder.
         Keep = "keep",
@@ -80,11 +80,11 @@ crate::choices! {
 pub struct ComboSettings {
     /// Which writes are small.
     pub threshold: Threshold,
-    /// What happens at the hot partition's tail.
+    /// Policy at the hot partition's tail.
     pub hot_tail: HotTail,
     /// Chances in the warm partition.
     pub chances: chances::ChanceSettings,
-    /// What happens to the warm bit of data updated in the hot partition.
+    /// Handling of the warm bit of data updated in the hot partition.
     pub warm_bit: WarmBit,
     /// Blocks of the hot partition, in percent of the fast region; 100 where there is no warm one.
     pub hot_percent: u32,
@@ -119,7 +119,7 @@ impl ComboSettings {
     }
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     /// Programs by where the data come from and go to: the six categories of Fig. 10 but the slow region's collection.
@@ -135,7 +135,7 @@ struct Counts {
     demoted_units: u64,
 }
 
-/// What happened in the current adjustment period: as many bytes of host writes as the fast region has (§3.2).
+/// Counters of the current adjustment period: as many bytes of host writes as the fast region has (§3.2).
 #[derive(Debug, Serialize, Deserialize)]
 struct Period {
     sectors: u64,
@@ -151,7 +151,7 @@ struct Period {
 pub struct Combo {
     tiers: Tiers<MappedSpace>,
     partitions: Partitions,
-    /// What is known of the unit in each slot.
+    /// State of the unit in each slot.
     states: Table<State>,
     threshold: Threshold,
     #[serde(with = "crate::save::fixed")]
@@ -291,7 +291,7 @@ impl Combo {
         }
     }
 
-    /// What is known of a unit in the log that is written again.
+    /// State of a logged unit after an update.
     #[inline]
     fn updated_state(&mut self, old: State) -> State {
         if old.is_in_warm() {

@@ -17,7 +17,7 @@ use crate::units::BlockId;
 pub enum Partition {
     /// Where the host writes.
     Hot = 0,
-    /// What stayed valid in the hot one.
+    /// Data that stayed valid in the hot one.
     Warm = 1,
 }
 

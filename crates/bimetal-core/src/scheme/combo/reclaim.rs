@@ -21,7 +21,7 @@ crate::choices! {
     }
 }
 
-/// What becomes of data that the tail of the hot partition has reached.
+/// Destination of data at the tail of the hot partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HotTail {
     /// They go to the warm partition.
@@ -113,7 +113,7 @@ impl Combo {
         self.tiers.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Empties a partition's tail block: what has had its chances goes down, the rest to the head of the warm partition.
+    /// Empties a partition's tail block: data without a chance left go down, the rest to the head of the warm partition.
     fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
         let Some(block) = self.partitions.tail(partition) else { return };
         let slots = self.tiers.fast.slots();
@@ -148,7 +148,7 @@ impl Combo {
         self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
     }
 
-    /// Moves down what has had its chances in a page, whose slots are the first of `slots`; together with each unit go those
+    /// Moves down the units of a page that have no chance left, whose slots are the first of `slots`; together with each unit go those
     /// of its slow page among all of `slots` that have had theirs as well.
     fn move_down<M: Media>(&mut self, media: &mut M, slots: Range<u32>) {
         for slot in slots.start..slots.start + self.tiers.fast.units_per_page() {
@@ -166,7 +166,7 @@ impl Combo {
         }
     }
 
-    /// Gives what is valid in a page of a tail block a place at the head of the warm partition.
+    /// Assigns the valid units of a tail page to the head of the warm partition.
     ///
     /// The survivors of a warm block need no more than the open block and the erased one that is kept. Each lap of the
     /// warm partition costs a unit a chance, so that there is an end to laps which make no room.
@@ -188,7 +188,7 @@ impl Combo {
         });
     }
 
-    /// Copies what has been given a place.
+    /// Copies the assigned units.
     fn copy<M: Media>(&mut self, media: &mut M, survivors: &mut Survivors) {
         self.counts.slc_to_slc_pages += self.tiers.copy_survivors(media, survivors);
     }

@@ -66,7 +66,7 @@ impl Threshold {
         (self.sectors < u32::MAX).then(|| f64::from(self.sectors) * SECTOR_BYTES as f64 / 1024.0)
     }
 
-    /// A period has passed: `migration_ratio` is what moved down in it over the size of the fast region.
+    /// A period has passed: `migration_ratio` is the amount moved down in it over the size of the fast region.
     pub fn adapt(&mut self, migration_ratio: f64) {
         if self.mode == Mode::Fixed {
             return;

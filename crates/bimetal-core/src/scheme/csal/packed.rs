@@ -217,7 +217,7 @@ impl PackedLog {
         moved: &mut impl FnMut(u32, u32),
     ) {
         self.take_turn(0);
-        // An erased block is kept for what is collected.
+        // One erased block is reserved for collected data.
         while self.open[self.lane(0)].page == self.geometry().pages_per_block
             && self.erased.len() <= 1
             && self.begin_collecting()

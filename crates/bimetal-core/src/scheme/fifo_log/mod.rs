@@ -1,4 +1,4 @@
-//! What `wlaftl`, `wlaftl-static` and `cftl` share: a circular log of fast blocks, written and reclaimed in turn, in front
+//! Common base of `wlaftl`, `wlaftl-static` and `cftl`: a circular log of fast blocks, written and reclaimed in turn, in front
 //! of a page-mapped region (*WLAFTL*, Chinese Journal of Computers 2018, §3; Chang, IEEE Trans. Computers 2010, §3.3).
 //!
 //! ```text
@@ -30,7 +30,7 @@ use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{Ppa, RegionId};
 
-/// What the threshold and the demotion of `wlaftl` are for (section 4.1).
+/// Wear balance of `wlaftl`, which sets threshold and demotion (section 4.1).
 pub const WEAR_BALANCE: Adaptation = Adaptation {
     metric: "phi",
     title: "Wear-levelling efficiency Φ",
@@ -55,7 +55,7 @@ pub trait Admission: std::fmt::Debug + Send + Serialize {
 }
 
 crate::choices! {
-    /// What `Cycle_Time` counts.
+    /// Unit of `Cycle_Time`.
     pub enum CycleTime {
         /// Laps of this copy of a page: the host's next write to it starts at 0 (section 4.2 and Algorithm 2).
         Laps = "laps",
@@ -64,14 +64,14 @@ crate::choices! {
     }
 }
 
-/// What the schemes have in common to set.
+/// Common settings of the schemes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct FifoLogSettings {
     /// Erased blocks of the log below which its oldest block is collected.
     pub free_blocks: u32,
     /// How often a page goes round before it goes down.
     pub max_cycle_time: u8,
-    /// What is counted up to there.
+    /// Unit of that count.
     pub cycle_time: CycleTime,
     /// Whether pages go round while both regions are worn alike.
     pub laps_at_equal_wear: bool,
@@ -81,7 +81,7 @@ pub struct FifoLogSettings {
     pub gc_free_blocks: u32,
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     writes: u64,
@@ -189,7 +189,7 @@ impl<A: Admission> FifoLog<A> {
         }
     }
 
-    /// Updates what is in the log there, and writes the rest to the slow region.
+    /// Updates logged units in the log, and writes the rest to the slow region.
     fn write_apart<M: Media>(&mut self, media: &mut M, request: &Request) {
         let mut open: Option<(Run, bool)> = None;
         for span in self.tiers.units().spans(request) {
@@ -252,7 +252,7 @@ impl<A: Admission> FifoLog<A> {
     /// The page of the log that the host's next data go to.
     #[inline]
     fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
-        // A whole block is open when the tail is collected, so that what goes round has room.
+        // A whole block is open when the tail is collected, so that copied data have room.
         while self.ring.needs_block() {
             self.ring.open_block();
             while self.ring.erased() < self.settings.free_blocks {
@@ -269,7 +269,7 @@ impl<A: Admission> FifoLog<A> {
         self.tiers.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Moves what is valid in the oldest block to the head or down, and erases it.
+    /// Moves valid data of the oldest block to the head or down, and erases it.
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let Some(block) = self.ring.tail() else { return };
         let all = self.tiers.fast.slots().slots_of(block);
@@ -319,7 +319,7 @@ impl<A: Admission> FifoLog<A> {
         self.counts.copied_back_pages += 1;
     }
 
-    /// What goes down at present.
+    /// Data that go down at present.
     #[inline]
     fn goes_down(&self) -> GoesDown {
         let most = self.settings.max_cycle_time;

@@ -49,7 +49,7 @@ impl Checkpoint {
         }
     }
 
-    /// Checks that what is written and pending fits into an area.
+    /// Checks that written and pending pages fit into an area.
     ///
     /// # Errors
     /// It does not.

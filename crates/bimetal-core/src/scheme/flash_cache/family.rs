@@ -6,7 +6,7 @@ use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
-/// What the lines of the registry have in common.
+/// Common parts of the family's registry lines.
 const SHARED: SchemeSpec = SchemeSpec {
     name: "flash caches",
     summary: "flash cache over disks",
@@ -83,7 +83,7 @@ crate::parameters! {
         pub keep_clean: bool = false;
         /// Reads and writes in a period, or pages of them. It ends with a checkpoint, and with a choice of sizes if they are chosen.
         pub period: u32 = 65_536, in 1..=1_000_000_000;
-        /// What a period counts.
+        /// Unit of a period.
         pub period_unit: PeriodUnit = PeriodUnit::Requests;
         /// Length beyond which requests that follow each other go past the cache; 0: never.
         pub sequential_unit: ByteSize = ByteSize(128 << 10);

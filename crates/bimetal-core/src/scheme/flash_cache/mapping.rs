@@ -1,6 +1,6 @@
 //! The mapping manager: where a cached page is in flash, and which of its sectors are.
 //!
-//! A cached page has a slot, which knows which of the page's sectors it holds: what is missing is on the disk. A page that is
+//! A cached page has a slot, which records the page's cached sectors: the others are on the disk. A page that is
 //! neither cached nor on the disk was never written, or has been trimmed: it reads as zeros.
 
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ pub struct Layout {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Mapping {
     slots: Slots,
-    /// What each slot that is taken holds of its page.
+    /// Cached sectors of the page in each occupied slot.
     held: Table<Sectors>,
     /// A bit per logical page that is in the cache or on the disk.
     present: Table<u64>,
@@ -168,7 +168,7 @@ impl Mapping {
         self.slots.release(slot);
     }
 
-    /// What a slot holds of its page.
+    /// Cached sectors of a slot's page.
     #[inline]
     pub fn held(&self, slot: u32) -> Sectors {
         self.held[slot as usize]
@@ -213,7 +213,7 @@ impl Mapping {
         self.slots.prefetch_index(page);
     }
 
-    /// Brings what the index has of a logical page into the processor's cache.
+    /// Prefetches the index entry of a logical page.
     #[inline]
     pub fn prefetch_slot(&self, page: u32) -> Option<u32> {
         let slot = self.slots.lookup(page)?;
@@ -222,7 +222,7 @@ impl Mapping {
         Some(slot)
     }
 
-    /// Brings what leaves with a cached page into the processor's cache: its entry of the index, and what its slot has.
+    /// Prefetches the state that is dropped with a cached page: its index entry and its slot.
     #[inline]
     pub fn prefetch_cached(&self, page: u32, slot: u32) {
         self.slots.prefetch_index(page);
@@ -230,7 +230,7 @@ impl Mapping {
         prefetch_index::prefetch_index(&self.held, slot as usize);
     }
 
-    /// Brings what a slot's flash page needs to be forgotten into the processor's cache.
+    /// Prefetches the state of a slot's flash page for its invalidation.
     #[inline]
     pub fn prefetch_flash(&self, slot: u32) {
         self.slots.space().prefetch_page(slot);
@@ -241,7 +241,7 @@ impl Mapping {
         self.slots.metadata_bytes() + size_of_val(&self.held[..]) as u64 + size_of_val(&self.present[..]) as u64
     }
 
-    /// Checks that slots, what they hold and what is present agree.
+    /// Checks that slots, their sectors and the index agree.
     ///
     /// # Errors
     /// The first disagreement.

@@ -1,4 +1,4 @@
-//! A flash cache in front of home disks: what `opfcl`, `rwfcl` and `fpfcl` share.
+//! A flash cache in front of home disks: the common base of `opfcl`, `rwfcl` and `fpfcl`.
 //!
 //! Oh, Choi, Lee, Noh: *Caching less for better performance: balancing cache size and update cost of flash memory cache in
 //! hybrid storage systems*, FAST 2012. In the paper's terms:
@@ -89,7 +89,7 @@ const SEGMENTS: RangeInclusive<u64> = 16..=256;
 /// of pages of 4 KiB in a period, as in the authors' code.
 const EXCESS_PAGES_PER_REQUEST: u32 = 1;
 
-/// What happened so far, in pages where nothing else is said.
+/// Counters since the start, in pages unless the name says otherwise.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     requests: u64,
@@ -275,7 +275,7 @@ impl FlashCache {
         let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
         let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
             self.replacer.oldest_dirty(pages).map(page_of).collect();
-        // The pages lie anywhere: what all of them need is fetched at once.
+        // The pages lie anywhere: the entries of all of them are prefetched at once.
         group.iter().for_each(|&(page, slot)| self.mapping.prefetch_cached(page, slot));
         group.sort_unstable();
         group.iter().for_each(|&(_, slot)| self.mapping.prefetch_flash(slot));

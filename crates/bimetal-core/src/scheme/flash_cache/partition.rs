@@ -75,7 +75,7 @@ impl Resizer {
         }
     }
 
-    /// What was chosen last, and what an access was expected to cost.
+    /// The last choice, and its expected cost per access.
     pub fn chosen(&self) -> Partition {
         self.chosen
     }
@@ -96,7 +96,7 @@ impl Resizer {
         self.aim();
     }
 
-    /// Sets the targets to what was chosen, within the bounds.
+    /// Sets the targets to the choice, within the bounds.
     fn aim(&mut self) {
         let pages = self.chosen.utilisation * self.cost.flash_pages;
         let both = (pages as u32).clamp(2 * self.least, self.most);

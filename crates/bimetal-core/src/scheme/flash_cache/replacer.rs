@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::part::lru::Lists;
 use crate::save::Table;
 
-/// Whether the disk has what a cached page holds.
+/// Whether the disk has the data of a cached page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It has: the page can be dropped.
@@ -49,7 +49,7 @@ impl Replacer {
         self.pages[0] + self.pages[1]
     }
 
-    /// What kind of page a slot holds.
+    /// Kind of the page in a slot.
     #[inline]
     pub fn kind(&self, slot: u32) -> Kind {
         if self.dirty[slot as usize] { Kind::Dirty } else { Kind::Clean }

@@ -1,4 +1,4 @@
-//! What a request does: from the cache, by way of it, or past it.
+//! Serving of requests: from the cache, through it, or past it.
 
 use super::mapping::{Place, merge_held, span};
 use super::replacer::Kind;
@@ -69,7 +69,7 @@ impl FlashCache {
             let mut place = self.mapping.find(page);
             if missing.sectors > 0 && (missing.sectors > fetch_sectors || place != Place::Disk) {
                 missing.take().into_iter().for_each(|run| self.stage(media, run));
-                // What was staged may have taken the place of this page.
+                // Staged pages may have evicted this page.
                 place = self.mapping.find(page);
             }
             match place {
@@ -95,7 +95,7 @@ impl FlashCache {
         }
     }
 
-    /// Fetches what is missing of a cached page, which was read as `data`, delivers a piece of it and programs it again.
+    /// Fetches the missing sectors of a cached page, which was read as `data`, delivers a piece of it and programs it again.
     fn complete<M: Media>(&mut self, media: &mut M, slot: u32, data: M::Data, piece: Span) {
         let (sector, sectors) = self.mapping.sectors_of(piece.page);
         let fetched = media.fetch(sector, sectors, Cause::MigrateUp);
@@ -141,7 +141,7 @@ impl FlashCache {
         }
     }
 
-    /// Writes sectors of a cached page. What else the cache holds of it is read and programmed again.
+    /// Writes sectors of a cached page. Its other cached sectors are read and programmed again.
     #[inline]
     fn update<M: Media>(&mut self, media: &mut M, slot: u32, piece: Span, host: Part<M::Data>) {
         let mut merge = PageMerge::default();
@@ -168,7 +168,7 @@ impl FlashCache {
         self.mapping.write(media, slot, merge.parts(), Cause::Host);
     }
 
-    /// Reads past the cache: from it as far as it holds what is read, the rest from the disk.
+    /// Reads past the cache: cached sectors from the cache, the rest from the disk.
     pub(super) fn read_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
         let mut run = DiskRun::default();

@@ -1,4 +1,4 @@
-//! What can be chosen of a cache.
+//! Settings of a cache.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::model::cleaning::VictimUtilisation;
 use crate::units::ByteSize;
 
 crate::choices! {
-    /// What a period counts.
+    /// Unit of a period.
     pub enum PeriodUnit {
         /// Reads and writes.
         Requests = "requests",
@@ -33,7 +33,7 @@ pub struct CacheSettings {
     pub checkpoint: bool,
     /// Length of a period.
     pub period: u32,
-    /// What it counts.
+    /// Its unit.
     pub period_unit: PeriodUnit,
     /// How reads and writes are kept apart. If they are not, clean and dirty pages are in one order.
     pub partition: Option<Partitioning>,
@@ -48,7 +48,7 @@ pub struct Partitioning {
     pub read_percent: f64,
     /// Size of a segment of the hit-rate curves, and of a step of Algorithm 1.
     pub segment_bytes: ByteSize,
-    /// What is kept of the counts of past periods.
+    /// Share of past periods' counts that is kept.
     pub curve_keep: f64,
     /// Over what time the rates of both caches are measured.
     pub rates: Rates,

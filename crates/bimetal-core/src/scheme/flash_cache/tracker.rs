@@ -1,4 +1,4 @@
-//! The workload tracker: what caches of other sizes would have served (the paper's section 5, after Patterson et al., SOSP
+//! The workload tracker: hit rates of caches of other sizes (the paper's section 5, after Patterson et al., SOSP
 //! 1995).
 //!
 //! It keeps two LRU orders of logical pages, of reads and of writes, each as long as the whole flash has pages. A read of
@@ -132,7 +132,7 @@ impl WorkloadTracker {
         self.read_hits_of_write_cache.end_period(keep);
     }
 
-    /// Brings what a page's use needs into the processor's cache.
+    /// Prefetches the entries for a use of a page.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         self.orders.prefetch(page);
@@ -141,7 +141,7 @@ impl WorkloadTracker {
     /// Checks the orders of pages.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The error.
     pub fn check(&self) -> Result<(), String> {
         self.orders.check()
     }

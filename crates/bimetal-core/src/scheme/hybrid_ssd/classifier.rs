@@ -11,7 +11,7 @@ use crate::part::reuse_tracker::{ReuseTracker, Touch};
 pub struct ClassifierSettings {
     /// Segments of the hit-rate curves.
     pub segments: u32,
-    /// Share of what was counted that goes on to count in the next period.
+    /// Share of the counts that is carried into the next period.
     pub keep: f64,
     /// Share of the pages that are tracked; 1 for all.
     pub sample_rate: f64,
@@ -116,12 +116,12 @@ impl Classifier {
     /// Checks the order of pages.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub fn check(&self) -> Result<(), String> {
         self.tracker.check()
     }
 
-    /// Brings what noting a page needs first into the processor's cache.
+    /// Prefetches the entries for counting a page.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         self.tracker.prefetch(page);

@@ -1,4 +1,4 @@
-//! What `hyssd` and `hyssd-static` share: a fast SSD and a slow one, each page-mapped, and a share of the data in the fast
+//! Common base of `hyssd` and `hyssd-static`: a fast SSD and a slow one, each page-mapped, and a share of the data in the fast
 //! one that is steered by its utilisation (*HySSD*, MSST 2013).
 //!
 //! ```text
@@ -51,7 +51,7 @@ crate::choices! {
     }
 }
 
-/// What says how full the fast SSD is to be.
+/// Source of the fast SSD's target utilisation.
 pub trait Steering: std::fmt::Debug + Send + Serialize {
     /// Page writes after which it is asked again; none if it never changes its mind.
     fn period(&self) -> Option<u32> {
@@ -67,7 +67,7 @@ pub trait Steering: std::fmt::Debug + Send + Serialize {
     fn metrics(&self, _metrics: &mut Metrics) {}
 }
 
-/// What the schemes have in common to set.
+/// Common settings of the schemes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct HybridSettings {
     /// Which writes go to the fast SSD.
@@ -84,7 +84,7 @@ pub struct HybridSettings {
     pub classifier: ClassifierSettings,
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     writes: u64,

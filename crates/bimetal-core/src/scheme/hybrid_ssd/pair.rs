@@ -1,4 +1,4 @@
-//! Two SSDs and the data that they share: what lies where, and how it moves.
+//! Two SSDs with one address space: placement and movement of pages.
 
 use serde::{Deserialize, Serialize};
 

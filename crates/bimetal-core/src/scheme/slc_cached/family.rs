@@ -6,7 +6,7 @@ use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::units::ByteSize;
 
-/// What the lines of the registry have in common.
+/// Common parts of the family's registry lines.
 const SHARED: SchemeSpec = SchemeSpec {
     name: "drives of today",
     summary: "drive of today: page map behind a write cache in SLC mode",

@@ -26,7 +26,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Folds what is left of the tail block.
+    /// Folds the rest of the tail block.
     pub(super) fn fold_tail<M: Media>(&mut self, media: &mut M) {
         while let Some(page) = self.next_fold_page() {
             self.fold(media, page);
@@ -79,7 +79,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         period > 0 && self.until_exchange == period
     }
 
-    /// Folds as many pages of the tail block as keep up with what the host has written.
+    /// Folds pages of the tail block at the pace of the host's writes.
     pub(super) fn fold_ahead<M: Media>(&mut self, media: &mut M) {
         while self.is_behind() && self.ring.tail_is_full() {
             if let Some(page) = self.next_fold_page() {
@@ -146,7 +146,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         self.is_idle_folding && self.ring.tail_is_full()
     }
 
-    /// Checks that what counts as folded holds nothing.
+    /// Checks that folded blocks hold no valid data.
     ///
     /// # Errors
     /// It does, or there are not as many pages.

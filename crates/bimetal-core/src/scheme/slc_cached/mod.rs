@@ -1,4 +1,4 @@
-//! A drive that writes with one bit per cell first: what `pslc-static` and `pslc-dynamic` share.
+//! A drive that writes with one bit per cell first: the common base of `pslc-static` and `pslc-dynamic`.
 //!
 //! ```text
 //!  host ──▶ cache: blocks in SLC mode, written and emptied in turn ──fold──▶ main area: blocks in native mode, page-mapped
@@ -70,7 +70,7 @@ pub const ALLOWED_BLOCKS: Adaptation = Adaptation {
     meaning: "Blocks in SLC mode that the curve allows: fewer, the more logical pages have data.",
 };
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     cached_units: u64,

@@ -1,4 +1,4 @@
-//! How large the cache is, and what happens when it is full.
+//! Size of the cache, and its policy when it is full.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::region::log::Collection;
 use crate::units::{ByteSize, Geometry};
 
 crate::choices! {
-    /// What a write does that finds the cache full.
+    /// Policy for writes while the cache is full.
     pub enum WhenFull {
         /// The oldest block of the cache is folded first.
         Fold = "fold",
@@ -20,7 +20,7 @@ crate::choices! {
 /// Choices for the drive.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CacheSettings {
-    /// What a write does that finds the cache full.
+    /// Policy for writes while the cache is full.
     pub when_full: WhenFull,
     /// Whether blocks are folded page by page ahead of need, or all at once when one is needed.
     pub fold_in_steps: bool,

@@ -42,7 +42,7 @@ impl FastTier {
         self.region
     }
 
-    /// What the log's pages hold.
+    /// Units in the log's pages.
     #[inline]
     pub fn slots(&self) -> &SlotTable {
         &self.slots

@@ -92,7 +92,7 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Brings what finding the slot of a unit takes into the processor's cache.
+    /// Prefetches the entries for the lookup of a unit's slot.
     #[inline]
     pub(super) fn prefetch_index(&self, unit: u32) {
         if let Some(index) = &self.index {

@@ -1,4 +1,4 @@
-//! What is left of a block of the log that is being emptied, on its way to other pages of the log.
+//! Valid units of a log block that is being emptied, on their way to other pages of the log.
 
 use arrayvec::ArrayVec;
 
@@ -43,7 +43,7 @@ impl<S: Space> Tiers<S> {
         self.relocate(from, to, moved);
     }
 
-    /// Copies what has been given a place. Returns the number of pages.
+    /// Copies the assigned units. Returns the number of pages.
     pub fn copy_survivors<M: Media>(&mut self, media: &mut M, survivors: &mut Survivors) -> u64 {
         let pages = survivors.from.len() as u64;
         if let Some(to) = survivors.to.take() {
