@@ -127,7 +127,7 @@ pub struct TraceOptions {
     /// Unit of the time stamps, where the format leaves it open: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// The columns of delimited text or JSON lines, where a header or keys do not say:
+    /// The columns of delimited text, JSON lines or Parquet files, where a header or keys do not say:
     /// `time:ms,op,offset:bytes,size:bytes` in their order, or by name,
     /// `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of times as `--time-unit`; of offset and size `bytes`
     /// (if none is given), `sectors`, `kib`, `4kib`; `op:0=read` or `op:1=read` for digits; `device` for several disks;

@@ -218,6 +218,10 @@ fn decode(
     let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
     bytes.try_reserve_exact(expected).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
     source.read_to_end(&mut bytes).map_err(failed)?;
+    #[cfg(feature = "parquet")]
+    if options.format.map_or(trace::is_parquet(start), |format| format.name == "parquet") && !bytes.is_empty() {
+        return Ok(crate::parquet_trace::decode(&name, bytes, options)?);
+    }
     Ok(trace::decode(&name, &bytes, options)?)
 }
 

@@ -23,6 +23,8 @@ pub mod input;
 pub mod listing;
 mod memory;
 pub mod number;
+#[cfg(feature = "parquet")]
+mod parquet_trace;
 pub mod prepare;
 pub mod ranking;
 pub mod replays;

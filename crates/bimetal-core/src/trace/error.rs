@@ -40,6 +40,8 @@ pub enum Place {
     File,
     /// A line, counted from 1.
     Line(u64),
+    /// A row of a table without lines, counted from 0 as data frames do.
+    Row(u64),
     /// A binary record, counted from 1, and the offset of its first byte.
     Record {
         /// Number of the record.
@@ -76,6 +78,7 @@ impl fmt::Display for Detail {
         match self.place {
             Place::File => {}
             Place::Line(number) => write!(f, "line {number}: ")?,
+            Place::Row(number) => write!(f, "row {number}: ")?,
             Place::Record { number, byte } => write!(f, "record {number} at byte {byte}: ")?,
         }
         if !self.field.is_empty() {
@@ -107,7 +110,8 @@ impl TraceError {
         Self { detail: Box::new(detail) }
     }
 
-    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same with what to do about it.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = hint.into();
         self
     }

@@ -61,6 +61,7 @@ pub use object_places::Objects;
 pub use options::{Action, DeviceChoice, Options};
 pub use roles::Columns;
 pub use spc::encode_spc;
+pub use table::is_parquet;
 pub use time_unit::TimeUnit;
 
 use crate::registry::{Named, Registry, RegistryError};
@@ -94,6 +95,7 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &objects::CACHELIB,
     &table::DELIMITED,
     &table::JSON_LINES,
+    &table::PARQUET,
     &bimetal::FORMAT,
 ]);
 

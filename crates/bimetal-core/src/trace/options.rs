@@ -20,7 +20,7 @@ pub struct Options {
     /// Which record of a request's life counts, in formats that have several (blktrace and blkparse); `None` takes the
     /// queue record and falls back on a later one, with a warning, where there is none.
     pub action: Option<Action>,
-    /// The columns of a table: delimited text or JSON lines; `None` takes them from its header or keys.
+    /// The columns of a table: delimited text, JSON lines or a Parquet file; `None` takes them from its header or keys.
     pub columns: Option<Columns>,
     /// How objects become addresses, in traces of caches; `None` gives each a place of its own.
     pub objects: Option<Objects>,

@@ -253,6 +253,7 @@ fn samples() -> Vec<Vec<u8>> {
     }
     samples.push(b"time_ms;rw;lba;sectors\n0.5;r;8;1\n0.75;w;16;2\n".to_vec());
     samples.push(b"{\"time_us\": 5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}\n".to_vec());
+    samples.push(b"PAR1\x15\x04\x15\x20PAR1".to_vec());
     samples.push(b"0.146559796 1 0 4096 \n0.146609386 3 1 4096 \n".to_vec());
     samples.push(b"version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33899,28,4096,6160447\n".to_vec());
     samples.push(object_records(&[]));
@@ -299,6 +300,8 @@ fn there_is_a_sample_of_every_format() {
         // The start of an excerpt may end within a record, which binary formats refuse.
         match decode("s", sample, &Options::default()) {
             Ok(trace) => check(&trace),
+            // What is in a Parquet file, this crate does not read.
+            Err(_) if known.name == "parquet" => {}
             Err(error) => assert!(matches!(error.place(), Place::Line(_)), "{error}"),
         }
     }

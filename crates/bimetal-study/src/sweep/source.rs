@@ -43,7 +43,7 @@ pub enum Origin {
         /// Unit of the time stamps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_unit: Option<String>,
-        /// The columns of delimited text or JSON lines.
+        /// The columns of delimited text, JSON lines or Parquet files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         columns: Option<String>,
         /// How the objects of a cache's trace become addresses.

@@ -66,7 +66,7 @@ pub(super) struct Mapping<T> {
 
 impl Role {
     /// The name that a user writes.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Time(_) => "time",
             Self::Op(_) => "op",
@@ -174,11 +174,24 @@ impl Columns {
         unit: Option<TimeUnit>,
         mut find: impl FnMut(&str) -> Option<T>,
     ) -> Result<Mapping<T>, String> {
+        Mapping::of(self.roles_by_name(&mut find)?, unit)
+    }
+
+    /// What each column holds, with its place: by position, or where `find` has its name.
+    pub(super) fn places(&self, mut find: impl FnMut(&str) -> Option<usize>) -> Result<Vec<(Role, usize)>, String> {
+        if self.are_named() {
+            self.roles_by_name(&mut find)
+        } else {
+            Ok(self.columns.iter().map(|column| column.role).zip(0..).collect())
+        }
+    }
+
+    fn roles_by_name<T>(&self, find: &mut impl FnMut(&str) -> Option<T>) -> Result<Vec<(Role, T)>, String> {
         let found = self.columns.iter().map(|column| {
             let name = column.name.as_deref().unwrap_or_default();
             find(name).map(|found| (column.role, found)).ok_or_else(|| format!("there is no `{}`", name.escape_debug()))
         });
-        Mapping::of(found.collect::<Result<Vec<_>, _>>()?, unit)
+        found.collect()
     }
 }
 

@@ -1,13 +1,17 @@
-//! Tables of one's own: text with delimiters and JSON lines, whose columns are named by a header, by keys, or by the user.
+//! Tables of one's own: text with delimiters, JSON lines and Parquet files, whose columns are named by a header, by keys, or by the user.
 //!
 //! Without a word of the user, names decide that leave nothing open: `timestamp_us`, `lba`, `length`. A name whose unit is not
 //! known is an error that says how to name it, as a wrong unit makes another trace of the same digits.
 
 mod delimited;
 mod json_lines;
+mod parquet;
+mod typed;
 
 pub use delimited::FORMAT as DELIMITED;
 pub use json_lines::FORMAT as JSON_LINES;
+pub use parquet::{FORMAT as PARQUET, is_parquet};
+pub use typed::{Table, TableColumn};
 
 use super::Format;
 use super::collect::{MAX_BYTES, Row};
@@ -64,13 +68,20 @@ fn operation(text: &[u8], code: OpCode) -> Parsed<Op> {
 const NO_TIME: &str =
     "no column is known as a time, so that requests have none: name it with `--columns`, if there is one";
 
+/// What to do about columns by name that do not say enough.
+const SYNTAX_HINT: &str =
+    "name the columns with `--columns`, such as `time=started:us,op=rw,offset=lba:sectors,size=len`";
+
 /// The format of a file whose columns the user has named.
 pub(super) fn format_of(bytes: &[u8]) -> &'static Format {
+    if is_parquet(bytes) {
+        return &PARQUET;
+    }
     let begins_json = bytes.trim_ascii_start().first() == Some(&b'{');
     if begins_json { &JSON_LINES } else { &DELIMITED }
 }
 
 /// Whether a format has columns that can be named.
 pub(super) fn is_table(format: &Format) -> bool {
-    *format == DELIMITED || *format == JSON_LINES
+    [&DELIMITED, &JSON_LINES, &PARQUET].contains(&format)
 }
