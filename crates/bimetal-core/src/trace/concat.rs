@@ -2,7 +2,7 @@
 //!
 //! **Addresses**: each file gets its own range after the one before, with the devices renumbered from 0 in address
 //! order. Only files of a collection whose device ids mean the same everywhere (`systor`, `tencent`, `alibaba`,
-//! `blkparse`, `blktrace`) share devices: there, files are hours or processors of one recording.
+//! `blkparse`, `blktrace`, `srt`) share devices: there, files are hours or processors of one recording.
 //!
 //! **Times**: requests are merged by arrival. If all files are of one format with a wall clock, they keep their distance
 //! on it; otherwise every file starts at 0, that is, they run side by side.

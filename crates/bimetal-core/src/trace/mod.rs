@@ -42,6 +42,7 @@ mod plausible;
 mod replayer;
 mod roles;
 mod spc;
+mod srt;
 mod systor;
 mod table;
 mod tencent;
@@ -77,6 +78,7 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &diskmon::FORMAT,
     &disksim::FORMAT,
     &disksim::FLASHSIM,
+    &srt::FORMAT,
     &mqsim::FORMAT,
     &vscsi::FORMAT,
     &vscsi_csv::FORMAT,

@@ -253,6 +253,7 @@ fn samples() -> Vec<Vec<u8>> {
     }
     samples.push(b"time_ms;rw;lba;sectors\n0.5;r;8;1\n0.75;w;16;2\n".to_vec());
     samples.push(b"{\"time_us\": 5, \"op\": \"write\", \"offset\": 4096, \"size\": 512}\n".to_vec());
+    samples.push(srt());
     samples.push(b"PAR1\x15\x04\x15\x20PAR1".to_vec());
     samples.push(b"0.146559796 1 0 4096 \n0.146609386 3 1 4096 \n".to_vec());
     samples.push(b"version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33899,28,4096,6160447\n".to_vec());
@@ -266,6 +267,16 @@ fn samples() -> Vec<Vec<u8>> {
     let pages = (0..100).map(|number| format!("{number}.5 0 {} 2 0\n", 1000 + number * 16));
     samples.push(pages.collect::<String>().into_bytes());
     samples
+}
+
+/// Two requests of HP's traces in version 1, behind their header.
+fn srt() -> Vec<u8> {
+    let mut bytes = b"tracedate\t= \"Sat Apr 18 00:00:00 1992\";\n\x0c".to_vec();
+    for sector in [16u32, 48] {
+        let words = [52, 1 << 16 | 1, 5, 250_000, 100, 9_000, 8192, sector, 0x0700, 0, 31, 1, 5];
+        bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+    }
+    bytes
 }
 
 /// Accesses to three objects, each of which is the last one, as libCacheSim's oracleGeneral has them.

@@ -1,0 +1,250 @@
+//! SRT: the binary traces of HP's disks of the 1990s, such as cello, big-endian.
+//!
+//! A text header ends with a form feed; files that tools have put together have none. Then records of 13 words of four bytes: bytes of the
+//! record, version (upper half) and type (lower half), seconds and microseconds at which the request was queued, start and stop
+//! (microseconds after that), bytes of the request, sector (512 B), device, driver, cylinder, flags, origin. Version 4 has the length of the
+//! queue after them, and a suspect request (type 4) its faults. (DiskSim 4.0, `disksim_iotrace.c` and `disksim_hptrace.h`.)
+//!
+//! This reader was built from that layout. It was tried on no original file.
+//!
+//! Traps: times count from the line `tracedate` of the header. A suspect request is left out, and the disk is the second lowest byte of the
+//! device's number, both as in DiskSim. Flag 1 is a read, and all else is a write.
+
+use super::collect::{Collector, Row, count};
+use super::detect::{Likeness, Sample};
+use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::{Format, Input, Shared, Trace};
+use crate::request::{Op, SECTOR_BYTES};
+
+/// The format's entry in [`super::FORMATS`].
+pub static FORMAT: Format = Format {
+    name: "srt",
+    aliases: &["hpl"],
+    summary: "HP's disk traces of the 1990s in SRT form (cello), as DiskSim reads them; tried on no original file",
+    layout: "length version+type seconds microseconds start stop bytes sector device driver cylinder flags origin [queue] [faults]: words",
+    time_unit: None,
+    has_actions: false,
+    has_objects: false,
+    shared: Shared::ClockAndDevices,
+    probe,
+    decode,
+};
+
+const WORD: usize = 4;
+/// Words of a record that all versions have.
+const WORDS: usize = 13;
+const SHORT: u32 = 1;
+const SUSPECT: u32 = 4;
+const FLAG_READ: u32 = 1;
+const FORM_FEED: u8 = 0x0c;
+/// Bytes that a header has at most: a page of text or two.
+const HEADER_MAX: usize = 64 << 10;
+/// Records that detection looks at.
+const SAMPLE_RECORDS: usize = 100;
+
+/// The bytes of a record by its version and type, or what is wrong with these.
+fn length(id: u32) -> Parsed<usize> {
+    let fault =
+        |field, what, number: u32| Err(Fault::field(ErrorKind::Field, field, what, number.to_string().as_bytes()));
+    let (version, kind) = (id >> 16, id & 0xffff);
+    if !(1..=4).contains(&version) {
+        return fault("version", "is none of 1 to 4", version);
+    }
+    match kind {
+        SHORT | SUSPECT => Ok(WORD * (WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT))),
+        _ => fault("type", "is neither 1, a request, nor 4, a suspect request", kind),
+    }
+}
+
+/// A record at the start of some bytes.
+struct Record<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// `None` if the bytes end within it.
+    fn first(bytes: &'a [u8]) -> Parsed<Option<Self>> {
+        let Some(head) = bytes.get(..2 * WORD) else { return Ok(None) };
+        let (said, id) = (Record { bytes: head }.word(0), Record { bytes: head }.word(1));
+        let length = length(id)?;
+        if said as usize != length {
+            let what = "is not the length of a record of its version and type";
+            return Err(Fault::field(ErrorKind::Field, "length", what, said.to_string().as_bytes()));
+        }
+        Ok(bytes.get(..length).map(|bytes| Self { bytes }))
+    }
+
+    fn word(&self, index: usize) -> u32 {
+        self.bytes[index * WORD..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
+    }
+
+    /// The request; `None` of a suspect one.
+    fn row(&self, start_seconds: u64) -> Parsed<Option<Row>> {
+        let [id, seconds, microseconds, bytes, sector, device, flags] = [1, 2, 3, 6, 7, 8, 11].map(|at| self.word(at));
+        if id & 0xffff == SUSPECT {
+            return Ok(None);
+        }
+        if microseconds >= 1_000_000 {
+            let text = microseconds.to_string();
+            return Err(Fault::field(ErrorKind::Range, "microseconds", "are a second or more", text.as_bytes()));
+        }
+        // Below 2^33 seconds, which fit.
+        let time_ns = (start_seconds + u64::from(seconds)) * 1_000_000_000 + u64::from(microseconds) * 1000;
+        let op = if flags & FLAG_READ != 0 { Op::Read } else { Op::Write };
+        let (device, offset) = (u64::from(device >> 8 & 0xff), u64::from(sector) * SECTOR_BYTES);
+        Ok(Some(Row { time_ns, device, offset, bytes: u64::from(bytes), op }))
+    }
+}
+
+/// Where the records begin: after a header, if there is one.
+fn start(bytes: &[u8]) -> usize {
+    let header = &bytes[..bytes.len().min(HEADER_MAX)];
+    let end = memchr::memchr(FORM_FEED, header);
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    end.filter(|&end| header[..end].iter().all(is_text)).map_or(0, |end| end + 1)
+}
+
+/// Seconds from 1970 to the date of a header such as `tracedate = "Sat Apr 18 00:00:00 1992";`, or none.
+fn start_seconds(header: &[u8]) -> Option<u64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let line = header.split(|&byte| byte == b'\n').find_map(|line| line.trim_ascii().strip_prefix(b"tracedate"))?;
+    let date = std::str::from_utf8(line).ok()?.split('"').nth(1)?;
+    let mut words = date.split_ascii_whitespace();
+    let (_, month, day, time, year) = (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? as u64;
+    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    let mut clock = time.split(':').map(|part| part.parse::<u64>().ok());
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    if !(1970..2100).contains(&year) || !(1..=31).contains(&day) || hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    let leap_days = |year: u64| (year - 1969) / 4; // of the years from 1970 to before `year`
+    let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month as usize];
+    let leap_day = u64::from(year.is_multiple_of(4) && month > 1);
+    let days = (year - 1970) * 365 + leap_days(year) + before + leap_day + day - 1;
+    Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+fn probe(sample: &Sample<'_>) -> Likeness {
+    let mut rest = &sample.bytes[start(sample.bytes)..];
+    let mut good = 0;
+    while good < SAMPLE_RECORDS && !rest.is_empty() {
+        match Record::first(rest) {
+            Ok(Some(record)) => rest = &rest[record.bytes.len()..],
+            Ok(None) => break,
+            Err(_) => return Likeness::No,
+        }
+        good += 1;
+    }
+    if good > 0 { Likeness::Magic } else { Likeness::No }
+}
+
+fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
+    let mut at = start(input.bytes);
+    let start_seconds = start_seconds(&input.bytes[..at]).unwrap_or(0);
+    let mut collector = Collector::new(&input.options.devices, input.bytes.len() / (WORD * WORDS));
+    let (mut number, mut suspect) = (0, 0);
+    while at < input.bytes.len() {
+        number += 1;
+        let place = Place::Record { number, byte: at as u64 };
+        let record = Record::first(&input.bytes[at..]).map_err(|fault| input.fault(place, *fault))?;
+        let Some(record) = record else {
+            let what = format!("the file ends within this record, after {} bytes", input.bytes.len() - at);
+            return Err(input.error(ErrorKind::Truncated, what).at(place).with_hint("copy the file again"));
+        };
+        let pushed = record.row(start_seconds).and_then(|row| match row {
+            Some(row) => collector.push(&row),
+            None => {
+                suspect += 1;
+                Ok(())
+            }
+        });
+        pushed.map_err(|fault| input.fault(place, *fault))?;
+        at += record.bytes.len();
+    }
+    if suspect > 0 {
+        collector.warn(format!("{} left out", count(suspect, "suspect request")));
+    }
+    collector.finish(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read_as;
+    use super::super::{Options, decode as decode_any, detect};
+    use super::*;
+
+    /// A record of a version and type.
+    fn record(version: u32, kind: u32, seconds: u32, sector: u32, flags: u32) -> Vec<u8> {
+        let mut words =
+            vec![0, version << 16 | kind, seconds, 250_000, 100, 9_000, 8192, sector, 0x1f_0702, 0, 31, flags, 5];
+        words.extend((version == 4).then_some(3));
+        words.extend((kind == SUSPECT).then_some(1));
+        words[0] = 4 * words.len() as u32;
+        words.into_iter().flat_map(u32::to_be_bytes).collect()
+    }
+
+    const HEADER: &[u8] = b"tracedate\t= \"Sat Apr 18 00:00:00 1992\";\nsystem = \"t\";\n\x0c";
+
+    #[test]
+    fn every_version_is_read_with_and_without_a_header() {
+        for version in 1..=4 {
+            let records = [
+                record(version, SHORT, 5, 16, 0x101),
+                record(version, SUSPECT, 6, 0, 0),
+                record(version, SHORT, 7, 32, 0x100),
+            ];
+            for header in [HEADER, b""] {
+                let bytes = [header, &records.concat()].concat();
+                assert_eq!(detect("t", &bytes).unwrap().name, "srt");
+                let trace = read_as(&FORMAT, &bytes);
+                let request = |index: usize| (trace.requests[index].op, trace.requests[index].sector);
+                assert_eq!((request(0), request(1)), ((Op::Read, 16), (Op::Write, 32)), "version {version}");
+                assert_eq!((trace.requests[0].sectors, trace.duration_ns()), (16, 2_000_000_000));
+                let start_s = if header.is_empty() { 0 } else { 703_555_200 };
+                assert_eq!((trace.devices[0].id, trace.origin_ns), (7, (start_s * 4 + 21) * 250_000_000));
+                assert_eq!(trace.warnings[0], "1 suspect request left out");
+            }
+        }
+    }
+
+    #[test]
+    fn dates_are_seconds_since_1970() {
+        let seconds = |date: &str| start_seconds(format!("tracedate\t= \"{date}\";\n").as_bytes());
+        assert_eq!(seconds("Thu Jan 1 00:00:07 1970"), Some(7));
+        assert_eq!(seconds("Tue Feb 29 12:00:00 2000"), Some(951_825_600));
+        assert_eq!(seconds("Mon Mar  1 00:00:00 1999"), Some(920_246_400));
+        for wrong in ["", "Mon Mar 1 00:00 1999", "Mon Mrz 1 00:00:00 1999", "Mon Mar 1 00:00:00 99999999999999999999"]
+        {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_record_is_named_by_its_number_and_byte() {
+        let good = record(4, SHORT, 5, 16, 1);
+        let wrong = |change: fn(&mut [u8])| {
+            let mut second = good.clone();
+            change(&mut second);
+            let options = Options { format: Some(&FORMAT), ..Options::default() };
+            decode_any("t", &[HEADER, &good, &second].concat(), &options).unwrap_err().to_string()
+        };
+        let at = HEADER.len() + good.len();
+        for (error, what) in [
+            (
+                wrong(|record| record[3] = 52),
+                "field `length` is not the length of a record of its version and type: `52`",
+            ),
+            (wrong(|record| record[5] = 5), "field `version` is none of 1 to 4: `5`"),
+            (wrong(|record| record[7] = 2), "field `type` is neither 1, a request, nor 4"),
+            (wrong(|record| record[13] = 0xff), "field `microseconds` are a second or more"),
+        ] {
+            assert!(error.starts_with(&format!("t: record 2 at byte {at}: {what}")), "{error}");
+        }
+        let cut = decode_any("t", &[HEADER, &good, &good[..30]].concat(), &Options::default()).unwrap_err().to_string();
+        assert!(
+            cut.contains(&format!("record 2 at byte {at}: the file ends within this record, after 30 bytes")),
+            "{cut}"
+        );
+    }
+}
