@@ -72,7 +72,8 @@ class Trace:
 
         ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
         ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns``
-        names those of delimited text or JSON lines as ``--columns`` does: ``time:ms,op,offset:bytes,size``.
+        names those of delimited text, JSON lines or Parquet files as ``--columns`` does:
+        ``time:ms,op,offset:bytes,size``.
         ``objects`` says how the objects of a cache's trace become addresses, as ``--objects`` does: ``slots``,
         ``sectors``, ``slots,insert``.
         ``action`` (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes``
@@ -140,12 +141,27 @@ class Trace:
         return Trace._of(core, "bimetal.Trace.from_arrays(...)")
 
     @staticmethod
-    def from_frame(frame: object, columns: Mapping[str, str] | None = None, *, name: str = "frame") -> Trace:
+    def from_frame(
+        frame: object,
+        columns: Mapping[str, str] | str | None = None,
+        *,
+        time_unit: str | None = None,
+        name: str = "frame",
+    ) -> Trace:
         """Make a trace of a pandas or polars DataFrame, a pyarrow Table, a mapping of arrays or any Arrow stream.
 
-        ``columns`` says which column of the frame holds which of ``time_ns``, ``op``, ``sector`` and ``sectors``, where
-        it is not called so: ``{"time_ns": "timestamp", "sector": "lba"}``. They hold what :meth:`from_arrays` takes.
+        ``columns`` names columns and their units as :meth:`open` does:
+        ``time=started:us,op=rw,offset=lba:sectors,size=len``. Without it, names decide that leave nothing open, such as
+        ``time_ms``, ``rw``, ``lba`` and ``bytes``. ``time_unit`` is the unit of times that have none. Columns of dates
+        and durations have a unit of their own.
+
+        As a mapping, ``columns`` says which column of the frame holds which of ``time_ns``, ``op``, ``sector`` and
+        ``sectors``, where it is not called so: ``{"time_ns": "timestamp", "sector": "lba"}``. They hold what
+        :meth:`from_arrays` takes, as do the columns of a frame that has all four of these names.
         """
+        frame = _columnar(frame)
+        if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
+            return _from_named(frame, columns, time_unit, name)
         names = dict(columns or {})
         if unknown := names.keys() - set(COLUMNS):
             raise TraceError(f"a trace has no column `{min(unknown)}`; it has: {', '.join(COLUMNS)}")
@@ -244,14 +260,90 @@ def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return codes
 
 
+def _columnar(frame: Any) -> Any:
+    """Return what has columns by name: a stream becomes a table."""
+    # A record batch's columns are not as obliging as a table's.
+    is_stream = hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__getitem__")
+    return _arrow_table(frame) if is_stream or hasattr(frame, "__arrow_c_array__") else frame
+
+
+def _names(frame: Any) -> list[Any] | None:
+    """Return the names of a frame's columns, if it tells them."""
+    for attribute in ("column_names", "columns"):
+        names = getattr(frame, attribute, None)
+        # The columns of a pyarrow Table are not their names, but it has those.
+        if names is not None and not callable(names):
+            return list(names)
+    return list(frame) if isinstance(frame, Mapping) else None
+
+
+def _has_own_names(frame: Any) -> bool:
+    names = _names(frame)
+    return names is None or set(COLUMNS) <= set(names)
+
+
+def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: str | None, name: str) -> Trace:
+    """Make a trace of columns by name and unit, as those of a file."""
+    if isinstance(columns, Mapping):
+        raise TraceError("`time_unit` goes with `columns` as a text, such as `time=started,op=rw,offset=lba,size=len`")
+    labels = _names(frame) or []
+
+    def cells(index: int, _: str) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
+        return _cells(str(labels[index]), frame[labels[index]])
+
+    known = [(str(label), _time_unit(frame[label])) for label in labels]
+    core = _core.Trace.from_table(name, columns, time_unit, known, cells)
+    for warning in core.warnings():
+        _warnings.warn(warning, BimetalWarning, stacklevel=3)
+    return Trace._of(core, "bimetal.Trace.from_frame(...)")
+
+
+def _time_unit(column: Any) -> str | None:
+    """Return the unit to which a column of dates or durations is converted, or none."""
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    return "ns" if kind.startswith(("datetime", "timedelta", "timestamp", "duration")) else None
+
+
+def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
+    """Return the cells of a column: numbers of 64 bits, or words and for each row which of them it has."""
+    import numpy as np
+
+    if getattr(getattr(column, "dt", None), "tz", None) is not None:
+        column = column.dt.tz_convert(None)
+    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if array.ndim != 1:
+        raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
+    kind = array.dtype.kind
+    if kind in "mMfOT":
+        is_missing = np.isnat(array) if kind in "mM" else np.isnan(array) if kind == "f" else _missing(array)
+        if (missing := np.flatnonzero(is_missing)).size:
+            raise TraceError(f"row {missing[0]}: `{name}` is missing")
+    if kind in "mM":
+        return np.ascontiguousarray(array.astype(f"{kind}8[ns]").view(np.int64))
+    if kind in "iubf":
+        return np.ascontiguousarray(array, dtype={"i": np.int64, "f": np.float64}.get(kind, np.uint64))
+    if kind in "OSTU":
+        words, places = np.unique(array.astype(str), return_inverse=True)
+        return words.tolist(), np.ascontiguousarray(places, dtype=np.uint64)
+    raise TraceError(f"`{name}` is of type {array.dtype}; it holds numbers or words")
+
+
+def _missing(array: npt.NDArray[Any]) -> list[bool]:
+    """Say which values are missing: none, or not equal to themselves, or not comparable as those of pandas."""
+
+    def is_missing(value: object) -> bool:
+        try:
+            return value is None or bool(value != value)
+        except TypeError:
+            return True
+
+    return [is_missing(value) for value in array.tolist()]
+
+
 def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
     """Return a column of whatever has columns."""
     import numpy as np
 
-    # A record batch's columns are not as obliging as a table's.
-    is_stream = hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__getitem__")
-    if is_stream or hasattr(frame, "__arrow_c_array__"):
-        frame = _arrow_table(frame)
     try:
         column = frame[name]
     except Exception as error:  # Each library has an exception of its own for this.

@@ -113,12 +113,70 @@ def test_frames_of_every_kind(make: Callable[[dict[str, Any]], Any]) -> None:
     names = {"time_ns": "ts", "op": "kind", "sector": "lba"}
     trace = bimetal.Trace.from_frame(frame, names)
     assert trace.facts == arrays(name="frame").facts
-    with pytest.raises(bimetal.TraceError, match=r"the frame has no column `time_ns`; it has: ts, kind, lba"):
-        bimetal.Trace.from_frame(frame)
+    with pytest.raises(bimetal.TraceError, match=r"the frame has no column `op`; it has: ts, kind, lba"):
+        bimetal.Trace.from_frame(frame, {"time_ns": "ts"})
     with pytest.raises(bimetal.TraceError, match="a trace has no column `size`"):
         bimetal.Trace.from_frame(frame, {"size": "lba"})
     with pytest.raises(bimetal.TraceError, match=r"row 2: `sectors` is missing"):
         bimetal.Trace.from_frame(make({"ts": TIME, "kind": OP, "lba": SECTOR, "sectors": [8, 8, None]}), names)
+
+
+NAMED = "time=started:us,op=kind,offset=page:4kib,size=len"
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_frames_name_columns_and_units_as_files_do(make: Callable[[dict[str, Any]], Any], tmp_path: Path) -> None:
+    data = {"len": [512, 1000, 4096], "kind": ["R", "write", "Trim"], "page": [1, 0, 9], "started": [0.5, 2, 70.25]}
+    frame = make(data)
+    (tmp_path / "t.csv").write_text(pd.DataFrame(data).to_csv(index=False))
+    with pytest.warns(bimetal.BimetalWarning, match="1 request rounded up"):
+        text = bimetal.Trace.open(tmp_path / "t.csv", columns=NAMED)
+    with pytest.warns(bimetal.BimetalWarning, match="1 request rounded up"):
+        trace = bimetal.Trace.from_frame(frame, NAMED)
+    read: dict[str, Any] = {**text.to_arrays()}
+    for name, column in trace.to_arrays().items():
+        np.testing.assert_array_equal(column, read[name])
+    assert trace.facts.write_bytes == text.facts.write_bytes == 1000
+    with pytest.raises(bimetal.TraceError, match=r"frame: there is no column `op`, in the columns `len,kind,page,star"):
+        bimetal.Trace.from_frame(frame)
+    with pytest.raises(bimetal.TraceError, match="there is no `lba`, in the columns"):
+        bimetal.Trace.from_frame(frame, NAMED.replace("page", "lba"))
+    with pytest.raises(bimetal.TraceError, match=r"row 2: `page` is missing"):
+        bimetal.Trace.from_frame(make(data | {"page": [1, 0, None]}), NAMED)
+    with pytest.raises(bimetal.TraceError, match=r"frame: row 1: field `size` is negative: `-1`"):
+        bimetal.Trace.from_frame(make(data | {"len": [512, -1, 512]}), NAMED)
+    with pytest.raises(bimetal.TraceError, match="`time_unit` goes with `columns` as a text"):
+        bimetal.Trace.from_frame(frame, {"time_ns": "started"}, time_unit="us")
+
+
+def test_names_of_a_frame_that_leave_nothing_open_need_no_word() -> None:
+    times = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:02", "2026-01-01 00:00:10"])
+    columns = {"rw": ["r", "w", "r"], "lba": SECTOR, "bytes": [512, 512, 512]}
+    for stamps in (times, times.tz_localize("UTC"), times - times[0]):
+        frame = pd.DataFrame({"timestamp": stamps} | columns)
+        for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+            trace = bimetal.Trace.from_frame(given)
+            assert (trace.facts.duration_s, trace.facts.writes) == (10, 1)
+    whole = pd.DataFrame({"timestamp": [1, 2, 4], "rw": columns["rw"], "lba": SECTOR, "bytes": [512, 512, 512]})
+    assert bimetal.Trace.from_frame(whole, time_unit="s").facts.duration_s == 3
+    with pytest.raises(bimetal.TraceError, match="the unit of the times is not known"):
+        bimetal.Trace.from_frame(whole)
+
+
+def test_parquet_files_are_traces(tmp_path: Path) -> None:
+    times = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:02", "2026-01-01 00:00:10"])
+    kinds = pd.Categorical(["read", "write", "read"])
+    frame = pd.DataFrame({"when": times, "rw": kinds, "lba": SECTOR, "n": [8, 8, 8]})
+    named = "time=when,op=rw,offset=lba:sectors,size=n:sectors"
+    for codec in ("snappy", "gzip", "zstd", "lz4", "none"):
+        frame.to_parquet(tmp_path / "t.parquet", compression=codec)
+        trace = bimetal.Trace.open(tmp_path / "t.parquet", columns=named)
+        assert (trace.facts.format, trace.facts.duration_s, trace.facts.writes) == ("parquet", 10, 1)
+    pl.from_pandas(frame).write_parquet(tmp_path / "t.parquet")
+    assert len(bimetal.Trace.open(tmp_path / "t.parquet", columns=named)) == 3
+    frame.to_parquet(tmp_path / "t.parquet", compression="brotli")
+    with pytest.raises(bimetal.TraceError, match="the column `when` is compressed by BROTLI, which is not undone"):
+        bimetal.Trace.open(tmp_path / "t.parquet", columns=named)
 
 
 def test_any_arrow_stream_is_a_frame() -> None:

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::request::Request;
+use bimetal_core::trace::contract::TableColumn;
 use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
 use bimetal_study::columns::{self, Columns};
+use bimetal_study::frame::{Cells, Frame};
 use bimetal_study::prepare::Workload;
 use bimetal_study::sweep::source::TraceSource;
 use bimetal_study::{generate, input, sample};
@@ -42,6 +44,29 @@ impl Trace {
 /// The requests as a column for each field.
 type Arrays<'py> =
     (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+
+/// A column of a data frame.
+#[derive(FromPyObject)]
+enum GivenCells<'py> {
+    #[pyo3(transparent)]
+    Signed(PyReadonlyArray1<'py, i64>),
+    #[pyo3(transparent)]
+    Unsigned(PyReadonlyArray1<'py, u64>),
+    #[pyo3(transparent)]
+    Float(PyReadonlyArray1<'py, f64>),
+    Words(Vec<String>, PyReadonlyArray1<'py, u64>),
+}
+
+impl GivenCells<'_> {
+    fn cells(&self) -> PyResult<Cells<'_>> {
+        Ok(match self {
+            Self::Signed(values) => Cells::Signed(values.as_slice()?),
+            Self::Unsigned(values) => Cells::Unsigned(values.as_slice()?),
+            Self::Float(values) => Cells::Float(values.as_slice()?),
+            Self::Words(words, of_row) => Cells::Words(words, of_row.as_slice()?),
+        })
+    }
+}
 
 #[pymethods]
 impl Trace {
@@ -104,6 +129,33 @@ impl Trace {
         };
         let made = py.detach(|| columns::trace(name, &columns).map(Self::of));
         made.map_err(|error| error.raise(py))
+    }
+
+    /// A trace of a data frame with columns of these names, and of these units if their types have one. `cells` gives a column.
+    #[staticmethod]
+    #[pyo3(signature = (name, columns, time_unit, names, cells))]
+    fn from_table(
+        py: Python<'_>,
+        name: &str,
+        columns: Option<&str>,
+        time_unit: Option<&str>,
+        names: Vec<(String, Option<String>)>,
+        cells: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let raise = |error: TraceError| error.raise(py);
+        let unit = |unit: Option<&str>| unit.map(str::parse::<TimeUnit>).transpose().map_err(raise);
+        let options = Options {
+            time_unit: unit(time_unit)?,
+            columns: columns.map(str::parse::<trace::Columns>).transpose().map_err(raise)?,
+            ..Options::default()
+        };
+        let named = names.iter().map(|(name, of_type)| Ok(TableColumn { name, time_unit: unit(of_type.as_deref())? }));
+        let named = named.collect::<PyResult<Vec<_>>>()?;
+        let frame = Frame::new(name, options, &named);
+        let given = frame.needed().map_err(raise)?.into_iter().map(|needed| cells.call1(needed)?.extract());
+        let given = given.collect::<PyResult<Vec<GivenCells<'_>>>>()?;
+        let cells = given.iter().map(GivenCells::cells).collect::<PyResult<Vec<Cells<'_>>>>()?;
+        py.detach(|| frame.trace(&cells).map(Self::of)).map_err(raise)
     }
 
     /// A generated workload.

@@ -15,6 +15,7 @@ pub mod diff;
 pub mod drives;
 mod error;
 pub mod figure;
+pub mod frame;
 pub mod generate;
 pub mod headline;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]

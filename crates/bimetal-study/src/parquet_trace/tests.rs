@@ -153,7 +153,8 @@ fn rows_go_on_from_batch_to_batch_and_group_to_group() {
         Column::Int64((0..rows).map(|index| index * 4096).collect()),
         Column::Int32(vec![4096; count]),
     ];
-    let trace = decode("t", file(SCHEMA, &columns, None, 3, plain()), &Options::default()).unwrap();
+    let pages = WriterProperties::builder().set_data_page_row_count_limit(1000).set_write_batch_size(100).build();
+    let trace = decode("t", file(SCHEMA, &columns, None, 3, pages), &Options::default()).unwrap();
     assert_eq!(trace.requests.len() as i64, 3 * rows);
     let after = trace.requests
         [trace.requests.partition_point(|request| request.arrival_ns < (rows.cast_unsigned() - 1) * 1000)];
