@@ -11,7 +11,7 @@ use bimetal_core::model::hyssd::{HybridCost, HybridLoad};
 use super::claim::Kind;
 use super::finding::{Best, Finding, highest, lowest, row};
 use super::lab::{Experiment, Lab, Source};
-use super::opfcl::{FINANCIAL, zipf_hits};
+use super::opfcl::{FINANCIAL1, zipf_hits};
 use super::reading::{curve, height_at, heights, level, metric, metric_over_time, range, response_ms, second_half};
 use super::{Drawn, FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
@@ -90,6 +90,9 @@ pub static SPEC: PaperSpec = PaperSpec {
     ],
     calibrations: &[],
 };
+
+/// Financial1, as OP-FCL has it.
+static FINANCIAL: Source = FINANCIAL1;
 
 /// The part of Exchange that table I has: a third of OP-FCL's, and data that fit into the SSDs.
 static EXCHANGE: Source = Source {

@@ -29,12 +29,12 @@ fn collecting(entry: &Entry, wanted: fn(&str) -> bool) -> f64 {
 }
 
 /// Share of page accesses that hit.
-fn hit_rate(entry: &Entry) -> f64 {
+pub(super) fn hit_rate(entry: &Entry) -> f64 {
     metric(entry, "hit_rate")
 }
 
 /// Erases of a block of the cache.
-fn erases(entry: &Entry) -> f64 {
+pub(super) fn erases(entry: &Entry) -> f64 {
     entry.report.wear_of("cache").map_or(f64::NAN, |wear| wear.erases_mean)
 }
 
@@ -135,7 +135,7 @@ const HITS: (&str, &str, fn(&Entry) -> f64) = (
 );
 
 /// By how much a curve leaves the straight line between its ends, as a share of its rise.
-fn bend(points: &[(f64, f64)]) -> f64 {
+pub(super) fn bend(points: &[(f64, f64)]) -> f64 {
     let [Some(&(x0, y0)), Some(&(x1, y1))] = [points.first(), points.last()] else {
         return f64::NAN;
     };
@@ -154,7 +154,7 @@ pub(super) fn fig8(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (mut figure, sweeps) = drawn(lab, &cases, HITS, |claim, sweep| both_rise(claim, sweep, hit_rate))?;
     let straight = |claim, sweep: &Sweep| {
         let bend = bend(&sweep.curves(hit_rate)[0]);
-        Finding::between(claim, 0.0, 0.1, bend)
+        Finding::between(claim, 0.0, 0.1, bend).fitted()
     };
     figure.findings.push(
         straight("nearly linearly on Search Engine: off a straight line by this share of the rise", &sweeps[2]).unless(
@@ -277,8 +277,8 @@ fn erase_findings(of: &Erases, sweep: &Sweep) -> Vec<Finding> {
     let mut findings = if of.case.name == ON_SEARCH.name {
         let fewest = lowest(&unified).map_or(f64::NAN, |((_, fewest), _)| fewest);
         vec![
-            Finding::best_at(of.flat, 80.0, Best::Lowest, (10.0, 0.1), &unified),
-            Finding::between(of.sharp, 1.5, f64::INFINITY, height_at(&unified, 97.0) / fewest),
+            Finding::best_at(of.flat, 80.0, Best::Lowest, (10.0, 0.1), &unified).fitted(),
+            Finding::between(of.sharp, 1.5, f64::INFINITY, height_at(&unified, 97.0) / fewest).fitted(),
         ]
     } else {
         let by = |curve: &[(f64, f64)], to, from| height_at(curve, to) / height_at(curve, from);
@@ -289,9 +289,11 @@ fn erase_findings(of: &Erases, sweep: &Sweep) -> Vec<Finding> {
             Finding::fact(of.flat, "up to 1.25, FP-FCL and RW-FCL", to_70.iter().all(|&by| by <= 1.25), both(to_70)).unless(
                 "where copies begin depends on how recent repeated requests are: with `popular_share=1` they begin beyond 70 % \
                  on Exchange and MSN, and at 50 % for 30 % on Financial",
-            ),
+            )
+            .fitted(),
             Finding::fact(of.sharp, "from 1.5, FP-FCL and RW-FCL", from_70.iter().all(|&by| by >= 1.5), both(from_70))
-                .unless("copies began far below 70 %, so that the rise is gradual"),
+                .unless("copies began far below 70 %, so that the rise is gradual")
+                .fitted(),
         ]
     };
     let largest = range(&[&unified, &divided].map(|curve| highest(curve).map_or(f64::NAN, |((_, y), _)| y))).1;

@@ -34,7 +34,7 @@ server! {
     /// Bytes of the address space (three units of WebSearch, end to end).
     span = 50 << 30;
     used = 5_530 << 20;
-    locality = Locality { recency: 0.0, popular_share: 0.0, popularity: 0.0 };
+    locality = Locality { recency: 0.0, popular_share: 0.0, popularity: 0.0, is_settled: false };
     interval_us = 2420.0;
 }
 

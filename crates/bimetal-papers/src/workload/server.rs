@@ -10,8 +10,8 @@
 //! - *recent* pages, by age in pages written since, with a Zipf distribution;
 //! - *popular* pages: those that were new first, also with a Zipf distribution. They lie in a few regions.
 //!
-//! Both kinds of repeated requests take only what was new already, so that a prefix of the stream is like the whole,
-//! with a smaller working set; and with `used` and `requests` divided by the same number the whole is as it was, in
+//! Both kinds of repeated requests take only pages that were new already (unless `settled`, which lets any page be popular), so
+//! that a prefix of the stream is like the whole, with a smaller working set; and with `used` and `requests` divided by the same number the whole is as it was, in
 //! small. After as many requests as the row has, the pages are new once more.
 //!
 //! Of pages that are read and written, reads are half a round away from writes: the rows do not say how the two go
@@ -86,10 +86,13 @@ pub(super) struct Locality {
     pub(super) popular_share: f64,
     /// Exponent of the popularity.
     pub(super) popularity: f64,
+    /// Whether any page of the part can be popular, not only those that were new already.
+    pub(super) is_settled: bool,
 }
 
 /// That of the first requests of Financial1, which stands in where a server's own is not known.
-pub(super) const LOCALITY_OF_FINANCIAL: Locality = Locality { recency: 1.6, popular_share: 0.3, popularity: 0.6 };
+pub(super) const LOCALITY_OF_FINANCIAL: Locality =
+    Locality { recency: 1.6, popular_share: 0.3, popularity: 0.6, is_settled: false };
 
 /// Declares the parameters of a server, its generator over `ROW` and its targets.
 macro_rules! server {
@@ -117,6 +120,8 @@ macro_rules! server {
                 pub popular_share: f64 = $locality.popular_share, in 0.0..=1.0;
                 /// Exponent of the popularity.
                 pub popularity: f64 = $locality.popularity, in 0.0..=4.0;
+                /// Whether any page can be popular, and not only one that was requested before: as if the server had run for long.
+                pub settled: bool = $locality.is_settled;
                 /// Mean time between arrivals in microseconds.
                 pub interval_us: f64 = $interval_us, in 0.0..=1e9;
             }
@@ -127,8 +132,10 @@ macro_rules! server {
         /// # Errors
         /// An address space or a working set that is too small.
         pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<bimetal_core::workload::Requests, String> {
-            let Parameters { requests, span, used, recency, popular_share, popularity, interval_us } = *parameters;
-            let locality = $crate::workload::server::Locality { recency, popular_share, popularity };
+            let Parameters { requests, span, used, recency, popular_share, popularity, settled, interval_us } =
+                *parameters;
+            let is_settled = settled;
+            let locality = $crate::workload::server::Locality { recency, popular_share, popularity, is_settled };
             let settings = $crate::workload::server::ServerSettings { requests, span, used, interval_us, locality };
             ROW.generate(settings, seed)
         }
@@ -159,6 +166,7 @@ struct Stream {
     touched: u64,
     /// Whether this is not the first round.
     again: bool,
+    is_settled: bool,
     ages: Zipf,
     ranks: Zipf,
 }
@@ -228,8 +236,8 @@ impl Row {
                 let start = if both && op == Op::Read { pages / 2 } else { 0 };
                 let [ages, ranks] =
                     [settings.locality.recency, settings.locality.popularity].map(|theta| Zipf::new(pages, theta));
-                let stream = streams.len();
-                streams.push(Stream { op, first, pages, start, touched: 0, again: false, ages, ranks });
+                let (stream, is_settled) = (streams.len(), settings.locality.is_settled);
+                streams.push(Stream { op, first, pages, start, touched: 0, again: false, is_settled, ages, ranks });
                 let popular = settings.locality.popular_share;
                 // Of requests in runs, only the first are started.
                 shares.push(((stream, Order::New), traffic.requests_of(gib) * (1.0 - traffic.continued)));
@@ -328,6 +336,7 @@ impl Stream {
         let page = match order {
             Order::New => next,
             Order::Recent => next + self.pages - 1 - self.ages.draw(state) % so_far,
+            Order::Popular if self.is_settled => self.start + self.ranks.draw(state),
             Order::Popular => self.start + self.ranks.draw(state) % so_far,
         };
         page % self.pages
