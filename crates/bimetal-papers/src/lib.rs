@@ -346,8 +346,10 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), paper.figures.len(), "{}", paper.name);
             for source in paper.figures.iter().flat_map(|figure| figure.sources) {
-                let same = sources.entry(source.name).or_insert_with(|| format!("{source:?}"));
-                assert_eq!(*same, format!("{source:?}"), "two traces are called `{}`", source.name);
+                // Calibrated stand-ins are fitted to a paper each.
+                let trace = format!("{:?}", Source { calibrated: None, ..**source });
+                let same = sources.entry(source.name).or_insert_with(|| trace.clone());
+                assert_eq!(*same, trace, "two traces are called `{}`", source.name);
             }
         }
     }
