@@ -22,6 +22,7 @@ PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --package bimetal-cli --no-default-features -- -D warnings
 	$(CARGO) test --quiet --locked --package bimetal-lint
 	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty $(PUBLISHED)
 

@@ -1,7 +1,7 @@
-//! What the calibrated stand-ins are fitted to: what figures 6, 8, 10 and 14 show of FP-FCL. RW-FCL and OP-FCL are judged on them.
+//! Goals of the calibrated stand-ins: FP-FCL's curves in figures 6, 8, 10 and 14. RW-FCL and OP-FCL are judged on them.
 //!
 //! Table 1 says nothing of locality: which pages are requested again, and how soon. The first stand-ins take that of Financial's
-//! first requests for all servers. Here each trace has its own: shares and exponents of recent and of popular pages, and whether
+//! first requests for all servers but Search Engine. Here each trace has its own: shares and exponents of recent and of popular pages, and whether
 //! the server had run for long before the trace (`settled`). Requests, sizes and working sets stay those of the table.
 
 use super::effects::{bend, erases, hit_rate};
