@@ -107,19 +107,19 @@ impl Meter {
 }
 
 /// A device all of whose requests a meter sees.
-pub struct Measured<'d> {
-    device: &'d dyn BlockDevice,
+pub struct Measured {
+    device: Arc<dyn BlockDevice>,
     meter: Arc<Meter>,
 }
 
-impl<'d> Measured<'d> {
+impl Measured {
     /// Has `meter` see all requests to `device`.
-    pub fn new(device: &'d dyn BlockDevice, meter: Arc<Meter>) -> Self {
+    pub fn new(device: Arc<dyn BlockDevice>, meter: Arc<Meter>) -> Self {
         Self { device, meter }
     }
 }
 
-impl BlockDevice for Measured<'_> {
+impl BlockDevice for Measured {
     fn sectors(&self) -> u64 {
         self.device.sectors()
     }
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn every_operation_is_counted_as_itself() {
-        let (device, meter) = (MemoryDevice::new(64), Arc::new(Meter::default()));
-        let measured = Measured::new(&device, Arc::clone(&meter));
+        let (device, meter) = (Arc::new(MemoryDevice::new(64)), Arc::new(Meter::default()));
+        let measured = Measured::new(device, Arc::clone(&meter));
         measured.write(0, &[1; 1024], false).unwrap();
         measured.write(0, &[1; 512], true).unwrap();
         measured.write(2, &[1; 512], true).unwrap();
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_measured_request_allocates_nothing() {
-        let (device, meter) = (MemoryDevice::new(64), Arc::new(Meter::default()));
-        let measured = Measured::new(&device, meter);
+        let (device, meter) = (Arc::new(MemoryDevice::new(64)), Arc::new(Meter::default()));
+        let measured = Measured::new(device, meter);
         measured.write(0, &[1; 512], true).unwrap();
         let mut out = [0; 512];
         let allocated = allocation_counter::measure(|| {

@@ -186,19 +186,19 @@ impl Drop for Running<'_> {
 }
 
 /// A device for those who change it while backups of it are made.
-pub struct BackedUp<'d> {
-    device: &'d dyn BlockDevice,
+pub struct BackedUp {
+    device: Arc<dyn BlockDevice>,
     backups: Arc<Backups>,
 }
 
-impl<'d> BackedUp<'d> {
+impl BackedUp {
     /// `device` is what `backups` are made of, or a layer over it.
-    pub fn new(device: &'d dyn BlockDevice, backups: Arc<Backups>) -> Self {
+    pub fn new(device: Arc<dyn BlockDevice>, backups: Arc<Backups>) -> Self {
         Self { device, backups }
     }
 }
 
-impl BlockDevice for BackedUp<'_> {
+impl BlockDevice for BackedUp {
     fn sectors(&self) -> u64 {
         self.device.sectors()
     }
@@ -320,7 +320,7 @@ mod tests {
     fn a_backup_is_the_device_as_it_was_when_it_began() {
         for seed in 0..40 {
             let (memory, backups) = device();
-            let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+            let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
             let mut state = seed;
             (0..30).for_each(|_| change(&used, &mut state));
             let (before, image) = (content(&used), Image::new(u64::MAX));
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn there_is_one_at_a_time_and_one_that_fails_holds_nobody_up() {
         let (memory, backups) = device();
-        let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+        let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
         used.write(0, &vec![1; (SECTORS * 512) as usize], false).unwrap();
         let mut running = backups.begin(Box::new(Image::new(CHUNK_SECTORS + 1))).unwrap();
         assert!(backups.begin(Box::new(Image::new(0))).is_none());
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn what_other_threads_write_meanwhile_is_there_in_order_or_not_at_all() {
         let (memory, backups) = device();
-        let used = BackedUp::new(memory.as_ref(), Arc::clone(&backups));
+        let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
         let border = 3 * CHUNK_SECTORS - 1;
         let write = |number: u8| {
             used.write(7 * CHUNK_SECTORS, &[number; 512], false).unwrap();

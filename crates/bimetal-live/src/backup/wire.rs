@@ -290,7 +290,7 @@ mod tests {
         let (_, store) = store();
         store.write(8, &[1; 4096], true).unwrap();
         let backups = Arc::new(Backups::new(Arc::<Store>::clone(&store)));
-        let used = BackedUp::new(store.as_ref(), Arc::clone(&backups));
+        let used = BackedUp::new(Arc::clone(&store) as _, Arc::clone(&backups));
         let ask = || {
             let (one, other) = UnixStream::pair().unwrap();
             let (store, backups) = (Arc::clone(&store), Arc::clone(&backups));

@@ -50,16 +50,15 @@ pub struct ServiceSettings {
 /// A store that clients can connect to. They are served once it runs.
 pub struct Service {
     store: Arc<Store>,
+    /// The store for clients: paced, backed up and measured.
+    device: Arc<dyn BlockDevice>,
     server: Server,
     uri: String,
-    pace: Option<f64>,
     systemd: bool,
-    meter: Arc<Meter>,
     sources: Sources,
     warnings: Vec<Warning>,
     stats: Option<Endpoint>,
     _stat: Option<Endpoint>,
-    backups: Arc<Backups>,
     backup: Option<Endpoint>,
     /// Goes with the socket in it.
     _folder: Option<TempDir>,
@@ -99,18 +98,21 @@ impl Service {
         let server = server.counted_by(Arc::clone(&tally));
         let uri = socket::uri(&server.address(), &export, encrypted)?;
         let sources = sources();
+        let paced: Arc<dyn BlockDevice> = match pace {
+            Some(factor) => Arc::new(Paced::new(Arc::clone(&store), factor)),
+            None => Arc::<Store>::clone(&store),
+        };
+        let device = Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter));
         Ok(Self {
             store,
+            device,
             server,
             uri,
-            pace,
             systemd,
-            meter,
             sources,
             warnings,
             stats,
             _stat: stat,
-            backups,
             backup,
             _folder: folder,
         })
@@ -146,17 +148,13 @@ impl Service {
     /// # Errors
     /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
-        let Self { store, server, pace, systemd, meter, sources, stats, _stat, backups, backup, _folder, .. } = self;
+        let Self { store, device, server, systemd, sources, stats, _stat, backup, _folder, .. } = self;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         if systemd {
             systemd::tell_ready(&store.status());
         }
-        let serve = |device: &dyn BlockDevice| server.run(&Measured::new(&BackedUp::new(device, backups), meter));
-        let served = match pace {
-            Some(factor) => serve(&Paced::new(Arc::clone(&store), factor)),
-            None => serve(store.as_ref()),
-        };
+        let served = server.run(device.as_ref());
         // A backup that is under way ends.
         drop(backup);
         if systemd {

@@ -164,10 +164,10 @@ impl Search<'_> {
     }
 
     fn take_disk(&mut self, mut disk: HomeDisk) -> Result<(), StoreError> {
-        const RUN: u64 = 2048;
-        let (mut bytes, mut tags) = (vec![0; RUN as usize * SECTOR], vec![Tag::NONE; RUN as usize]);
-        for sector in (0..self.sectors).step_by(RUN as usize) {
-            let count = (self.sectors - sector).min(RUN) as usize;
+        let run = self.sectors.clamp(1, 2048) as usize;
+        let (mut bytes, mut tags) = (vec![0; run * SECTOR], vec![Tag::NONE; run]);
+        for sector in (0..self.sectors).step_by(run) {
+            let count = (self.sectors - sector).min(run as u64) as usize;
             disk.read(sector, &mut bytes[..count * SECTOR], &mut tags[..count]).in_file("the home disk")?;
             for (bytes, &tag) in bytes.chunks_exact(SECTOR).zip(&tags[..count]) {
                 self.take(tag, bytes).in_file("the image")?;
@@ -196,11 +196,15 @@ impl Search<'_> {
     fn take_journal(&mut self, journal: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
         let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
         let layout = Layout::new(page_bytes);
-        let mut bytes = Buffer::new(CHUNK_BYTES + layout.stride());
-        for offset in (0..journal.length()?).step_by(CHUNK_BYTES) {
+        let (length, stride) = (journal.length()?, layout.stride());
+        let mut bytes = Buffer::default();
+        for offset in (0..length).step_by(CHUNK_BYTES) {
+            // The chunk, and the rest of a frame that begins in it.
+            bytes.resize((length - offset).min((CHUNK_BYTES + stride) as u64) as usize);
             journal.read_at(offset, bytes.bytes_mut())?;
-            for start in (0..CHUNK_BYTES).step_by(SECTOR) {
-                self.take_frame(&layout, region, &bytes.bytes()[start..start + layout.stride()], seed)?;
+            let starts = (0..CHUNK_BYTES).step_by(SECTOR).take_while(|start| start + stride <= bytes.bytes().len());
+            for start in starts {
+                self.take_frame(&layout, region, &bytes.bytes()[start..start + stride], seed)?;
             }
         }
         Ok(())
