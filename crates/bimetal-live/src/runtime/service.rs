@@ -103,19 +103,7 @@ impl Service {
             None => Arc::<Store>::clone(&store),
         };
         let device = Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter));
-        Ok(Self {
-            store,
-            device,
-            server,
-            uri,
-            systemd,
-            sources,
-            warnings,
-            stats,
-            _stat: stat,
-            backup,
-            _folder: folder,
-        })
+        Ok(Self { store, device, server, uri, systemd, sources, warnings, stats, _stat: stat, backup, _folder: folder })
     }
 
     /// Limitations that the user should know of.

@@ -5,7 +5,7 @@ use super::super::claim::Kind;
 use super::super::finding::{Best, Finding, highest, lowest, rises, row};
 use super::super::lab::Lab;
 use super::super::reading::{height_at, heights, metric, range};
-use super::{ALL, Case, LARGE_SCALE, Manner, ON_EXCHANGE, ON_MSN, ON_SEARCH, SMALL_SCALE, Sweep, sweep};
+use super::{ALL, Case, LARGE_SCALE, ON_EXCHANGE, ON_MSN, ON_SEARCH, SMALL_SCALE, Sweep, sweep};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::short;
@@ -40,7 +40,7 @@ pub(super) fn erases(entry: &Entry) -> f64 {
 
 /// A workload's curves, one request after the other.
 fn sweeps(lab: &Lab<'_>, cases: &[&Case]) -> Result<Vec<Sweep>, StudyError> {
-    cases.iter().map(|case| sweep(lab, case, Manner::Closed)).collect()
+    cases.iter().map(|case| sweep(lab, case)).collect()
 }
 
 /// A diagram for each workload, a claim for each workload, and others.
@@ -249,7 +249,8 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let sweeps = sweeps(lab, &ALL)?;
     let mut findings: Vec<Finding> =
         ERASES.iter().zip(&sweeps).flat_map(|(erases, sweep)| erase_findings(erases, sweep)).collect();
-    let lives: Vec<f64> = sweeps.iter().map(|sweep| most_erases(sweep, 95.0) / erases(&sweep.balanced)).collect();
+    let lives: Vec<f64> =
+        sweeps.iter().map(|sweep| most_erases(sweep, 95.0) / erases(&sweep.balance.balanced)).collect();
     findings.push(Finding::fact(
         "lifetime is extended by as much as three times: erases at 95 % by those of OP-FCL",
         "3 or more on some workload",
@@ -301,7 +302,7 @@ fn erase_findings(of: &Erases, sweep: &Sweep) -> Vec<Finding> {
         let at = [height_at(&unified, percent), height_at(&divided, percent)];
         range(&at).0
     });
-    let balanced = erases(&sweep.balanced);
+    let balanced = erases(&sweep.balance.balanced);
     findings.push(
         Finding::about(of.largest, of.axis, 0.5, largest)
             .of_kind(Kind::Ours)

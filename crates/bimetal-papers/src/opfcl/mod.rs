@@ -215,7 +215,7 @@ const INTERVALS: u32 = 64;
 enum Manner {
     /// Once, one request after the other: every destage that a request causes is charged to it or to one that follows.
     Closed,
-    /// Once, by the trace's time stamps.
+    /// Once, by the trace's time stamps. The host waits for each destage, as equation 5 charges it (O17).
     ByTime,
     /// The second of two passes, one request after the other.
     SecondPass,
@@ -233,7 +233,7 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
     }
     match manner {
         Manner::Closed => experiment,
-        Manner::ByTime => experiment.arrivals(Arrivals::Trace { speed: 1.0 }),
+        Manner::ByTime => experiment.arrivals(Arrivals::Trace { speed: 1.0 }).set("disk.queue", 0),
         Manner::SecondPass => experiment.passes(2, 1),
     }
 }
@@ -249,47 +249,62 @@ fn unified(lab: &Lab<'_>, case: &Case) -> Result<Vec<(f64, Arc<Entry>)>, StudyEr
     Ok(SPACES.into_iter().zip(lab.run(&fixed)?).collect())
 }
 
-/// The three schemes on one workload.
-struct Sweep {
-    /// FP-FCL by caching space.
-    unified: Vec<(f64, Arc<Entry>)>,
+/// OP-FCL beside RW-FCL, which divides the cache as OP-FCL does but keeps its size.
+struct Balance {
     /// RW-FCL by caching space.
     divided: Vec<(f64, Arc<Entry>)>,
     /// OP-FCL.
     balanced: Arc<Entry>,
 }
 
-fn sweep(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Sweep, StudyError> {
-    let fixed = |scheme| SPACES.map(|percent| experiment(lab, case, scheme, manner).set("cache_percent", percent));
+fn balance(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Balance, StudyError> {
     let mut experiments = vec![experiment(lab, case, "opfcl", manner).intervals(INTERVALS)];
-    experiments.extend(fixed("fpfcl"));
-    experiments.extend(fixed("rwfcl"));
+    experiments.extend(SPACES.map(|percent| experiment(lab, case, "rwfcl", manner).set("cache_percent", percent)));
     let entries = lab.run(&experiments)?;
-    let (unified, divided) = entries[1..].split_at(SPACES.len());
-    let by_space = |entries: &[Arc<Entry>]| SPACES.into_iter().zip(entries.iter().cloned()).collect();
-    Ok(Sweep { unified: by_space(unified), divided: by_space(divided), balanced: Arc::clone(&entries[0]) })
+    let divided = SPACES.into_iter().zip(entries[1..].iter().cloned()).collect();
+    Ok(Balance { divided, balanced: Arc::clone(&entries[0]) })
+}
+
+/// The three schemes on one workload, one request after the other.
+struct Sweep {
+    /// FP-FCL by caching space.
+    unified: Vec<(f64, Arc<Entry>)>,
+    balance: Balance,
+}
+
+fn sweep(lab: &Lab<'_>, case: &Case) -> Result<Sweep, StudyError> {
+    Ok(Sweep { unified: unified(lab, case)?, balance: balance(lab, case, Manner::Closed)? })
+}
+
+/// A figure over the caching space, with OP-FCL as a level over the width of the curves.
+fn plot(title: &str, y: &str, curves: Vec<(&str, Vec<(f64, f64)>)>, balanced: f64) -> Plot {
+    let level = level(curves.first().map_or(&[], |(_, curve)| curve), balanced);
+    let curves = curves.into_iter().chain([("OP-FCL", level)]);
+    Plot {
+        title: title.into(),
+        kind: PlotKind::Lines,
+        x: Axis::linear("caching space (% of the flash)"),
+        y: Axis::linear(y),
+        series: curves.map(|(name, curve)| Series::measured(name, curve)).collect(),
+    }
+}
+
+impl Balance {
+    /// A figure over the caching space.
+    fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
+        plot(title, y, vec![("RW-FCL", curve(&self.divided, figure))], figure(&self.balanced))
+    }
 }
 
 impl Sweep {
     /// A figure of FP-FCL and of RW-FCL over the caching space.
     fn curves(&self, figure: fn(&Entry) -> f64) -> [Vec<(f64, f64)>; 2] {
-        [curve(&self.unified, figure), curve(&self.divided, figure)]
+        [curve(&self.unified, figure), curve(&self.balance.divided, figure)]
     }
 
-    /// A figure over the caching space, with OP-FCL as a level.
+    /// A figure over the caching space.
     fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
         let [unified, divided] = self.curves(figure);
-        let balanced = level(&unified, figure(&self.balanced));
-        Plot {
-            title: title.into(),
-            kind: PlotKind::Lines,
-            x: Axis::linear("caching space (% of the flash)"),
-            y: Axis::linear(y),
-            series: vec![
-                Series::measured("FP-FCL", unified),
-                Series::measured("RW-FCL", divided),
-                Series::measured("OP-FCL", balanced),
-            ],
-        }
+        plot(title, y, vec![("FP-FCL", unified), ("RW-FCL", divided)], figure(&self.balance.balanced))
     }
 }

@@ -4,17 +4,17 @@ use super::super::Drawn;
 use super::super::claim::{Kind, StandIn};
 use super::super::finding::{Best, Finding, lowest};
 use super::super::lab::Lab;
-use super::super::reading::{range, response_ms};
-use super::{Case, Manner, Sweep, sweep};
+use super::super::reading::{curve, range, response_ms};
+use super::{Balance, Case, Manner, Sweep, balance, sweep};
 use bimetal_study::StudyError;
 use bimetal_study::figure::short;
 
-/// A workload's three sweeps.
+/// The replays of a workload.
 pub(super) struct Responses {
     closed: Sweep,
-    by_time: Sweep,
+    by_time: Balance,
     /// With the first stand-ins only: it is no claim of the paper's.
-    second_pass: Option<Sweep>,
+    second_pass: Option<Balance>,
 }
 
 /// A figure: the curves, and the findings that are made of them.
@@ -24,42 +24,38 @@ pub(super) fn figure(
     findings: fn(&Responses) -> Vec<Finding>,
 ) -> Result<Drawn, StudyError> {
     let responses = Responses {
-        closed: sweep(lab, case, Manner::Closed)?,
-        by_time: sweep(lab, case, Manner::ByTime)?,
+        closed: sweep(lab, case)?,
+        by_time: balance(lab, case, Manner::ByTime)?,
         second_pass: match lab.stand_in() {
-            StandIn::First => Some(sweep(lab, case, Manner::SecondPass)?),
+            StandIn::First => Some(balance(lab, case, Manner::SecondPass)?),
             StandIn::Calibrated => None,
         },
     };
-    let plot = |title, sweep: &Sweep| sweep.plot(title, "ms", response_ms);
+    let plot = |title, balance: &Balance| balance.plot(title, "ms", response_ms);
     let mut plots = vec![
-        plot("Mean response, one request after the other", &responses.closed),
+        responses.closed.plot("Mean response, one request after the other", "ms", response_ms),
         plot("Mean response, by time stamps", &responses.by_time),
     ];
-    plots.extend(
-        responses
-            .second_pass
-            .iter()
-            .map(|sweep| plot("Mean response, second pass, one request after the other", sweep)),
-    );
+    let warm = responses.second_pass.iter();
+    plots.extend(warm.map(|balance| plot("Mean response, second pass, one request after the other", balance)));
     Ok(Drawn {
-        caption: "From an empty cache. One request after the other, each pays for what it causes, as in the cost model; by time \
-                  stamps, as the paper replays, the disk writes while the host rests, and destaging costs next to nothing. In a \
-                  second pass the cache is warm. Claims are of the first, if nothing else is said."
+        caption: "From an empty cache. One request after the other, each pays for the destages that it causes, as in the cost \
+                  model; by time stamps, as the paper replays, the host waits for each destage. In a second pass the cache is \
+                  warm. Claims are of the first, if nothing else is said."
             .into(),
         plots,
         findings: findings(&responses),
     })
 }
 
-/// The lowest responses of FP-FCL and RW-FCL, in milliseconds.
-fn best(sweep: &Sweep) -> [f64; 2] {
-    sweep.curves(response_ms).map(|curve| lowest(&curve).map_or(f64::NAN, |((_, response), _)| response))
+/// The lowest response of a curve, in milliseconds.
+fn best(curve: &[(f64, f64)]) -> f64 {
+    lowest(curve).map_or(f64::NAN, |((_, response), _)| response)
 }
 
 /// OP-FCL's response by that of the best RW-FCL.
-fn balanced_by_best(sweep: &Sweep) -> f64 {
-    response_ms(&sweep.balanced) / best(sweep)[1]
+fn balanced_by_best(balance: &Balance) -> f64 {
+    response_ms(&balance.balanced) / best(&curve(&balance.divided, response_ms))
 }
 
 /// RW-FCL's response by that of FP-FCL at each caching space: the least and the most.
@@ -75,7 +71,7 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
     let curves = responses.closed.curves(response_ms);
     let [unified, divided] = &curves;
     let found = curves.each_ref().map(|curve| lowest(curve).unwrap_or_default());
-    let near = |claim, sweep| Finding::between(claim, 0.0, 1.05, balanced_by_best(sweep));
+    let near = |claim, balance| Finding::between(claim, 0.0, 1.05, balanced_by_best(balance));
     let mut findings = vec![
         Finding::fact(
             "responses fall to a minimum inside and rise again, FP-FCL and RW-FCL",
@@ -91,7 +87,7 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
         Finding::best_at("best caching space of RW-FCL (%)", places[1], Best::Lowest, PLACE, divided)
             .unless(place)
             .target("T28"),
-        near("response of OP-FCL by that of the best RW-FCL", &responses.closed)
+        near("response of OP-FCL by that of the best RW-FCL", &responses.closed.balance)
             .unless(
                 "the cache starts empty, and ghost lists know nothing of the hits that pages read once will have, so that \
                  sizes are chosen too small; in a second pass it holds",
@@ -100,7 +96,7 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
         near("the same by time stamps", &responses.by_time).unless(by_time),
     ];
     let warm = responses.second_pass.iter();
-    findings.extend(warm.map(|sweep| near("the same in a second pass", sweep).of_kind(Kind::Ours)));
+    findings.extend(warm.map(|balance| near("the same in a second pass", balance).of_kind(Kind::Ours)));
     findings
 }
 
@@ -125,7 +121,7 @@ const BUSY_DISKS: &str = "by time stamps the disks cannot keep up in bursts, and
 
 /// Where the paper has RW-FCL below FP-FCL.
 fn divided_is_better(responses: &Responses) -> Finding {
-    let [unified, divided] = best(&responses.closed);
+    let [unified, divided] = responses.closed.curves(response_ms).map(|curve| best(&curve));
     let ratio = divided / unified;
     Finding::fact(
         "RW-FCL responds faster than FP-FCL, at the best of each",
@@ -138,15 +134,12 @@ fn divided_is_better(responses: &Responses) -> Finding {
 /// Where the paper has them equal.
 fn divided_is_equal(responses: &Responses) -> Finding {
     let (least, most) = divided_by_unified(&responses.closed);
-    let finding = Finding::fact(
+    Finding::fact(
         "RW-FCL and FP-FCL respond alike at every caching space",
         "0.95 to 1.05 times",
         least >= 0.95 && most <= 1.05,
         format!("{} to {} times", short(least), short(most)),
-    );
-    let Some(warm) = &responses.second_pass else { return finding };
-    let (least, most) = divided_by_unified(warm);
-    finding.reason(format!("in a second pass {} to {} times", short(least), short(most)))
+    )
 }
 
 /// Financial.
