@@ -13,6 +13,7 @@ use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::Arrivals;
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
+use bimetal_study::export::{EXPORTS, Export};
 use bimetal_study::ranking::{ORDERS, Sort};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -159,6 +160,17 @@ pub struct RunArgs {
     pub json: JsonArgs,
     #[command(flatten)]
     pub html: HtmlArgs,
+    /// Write the figures in the format of another program, too: `fio` is fio's JSON, with a job for each scheme; `iob` is the
+    /// log of SSD-iq's iob, with figures over time as CSV (repeatable)
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = export, help_heading = "Output options")]
+    pub export: Vec<ExportTo>,
+}
+
+/// A file in the format of another program.
+#[derive(Clone, Debug)]
+pub struct ExportTo {
+    pub format: &'static Export,
+    pub file: PathBuf,
 }
 
 /// Machine-readable output.
@@ -440,6 +452,20 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
     }
     let rate = text.parse().ok().filter(|&rate: &f64| rate > 0.0 && rate <= 1.0);
     rate.ok_or_else(|| "a rate is a number above 0 and at most 1, such as 0.01, or `exact`".to_owned())
+}
+
+fn export(text: &str) -> Result<ExportTo, String> {
+    let (name, file) = setting(text).map_err(|_| format!("`{text}` is not FORMAT=FILE"))?;
+    if file.is_empty() || file == "-" {
+        return Err(
+            "results in another format are written to a file; hint: name one, such as `fio=results.json`".into()
+        );
+    }
+    let format = Export::find(&name).ok_or_else(|| {
+        let known: Vec<_> = EXPORTS.iter().map(|export| export.name).collect();
+        format!("there is no format `{name}`; hint: use one of {}", known.join(", "))
+    })?;
+    Ok(ExportTo { format, file: file.into() })
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -22,11 +22,12 @@ use crate::{details, header, output, setup, warn};
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let run = &args.run;
-    let intervals = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { 0 };
+    let intervals = setup::intervals(run).unwrap_or(0);
     setup::check_passes(run)?;
     let schemes = Schemes::named(&args.schemes)?;
     let device = setup::device(&run.device)?;
     output::check(&run.json, &run.html)?;
+    output::check_exports(&run.export)?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;
@@ -37,6 +38,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     for warning in &comparison.warnings {
         warn(warning);
     }
+    output::write_exports(&run.export, &comparison)?;
     output::write_report(&run.html, &comparison, args.sort, profile.as_ref())?;
     let ranking = Ranking::of(&comparison.results, args.sort);
     output::emit(&run.json, &comparison, || text(&comparison, &ranking, args.details))

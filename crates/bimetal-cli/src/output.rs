@@ -9,7 +9,7 @@ use bimetal_study::ranking::Sort;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::args::{HtmlArgs, JsonArgs};
+use crate::args::{ExportTo, HtmlArgs, JsonArgs};
 use crate::failure::Failure;
 
 /// Finds out whether the files that are asked for can be written, before the work that fills them.
@@ -19,6 +19,19 @@ pub fn check(json: &JsonArgs, html: &HtmlArgs) -> Result<(), Failure> {
     }
     let json = json.json.iter().filter(|path| path.as_os_str() != "-");
     json.chain(&html.html).try_for_each(|path| check_file(path))
+}
+
+/// Finds out whether results in the formats of other programs can be written, before the work that fills them.
+pub fn check_exports(exports: &[ExportTo]) -> Result<(), Failure> {
+    exports.iter().try_for_each(|export| check_file(&export.file))
+}
+
+/// Writes results in the formats of other programs.
+pub fn write_exports(exports: &[ExportTo], comparison: &Comparison) -> Result<(), Failure> {
+    exports.iter().try_for_each(|export| {
+        let bytes = export.format.write(comparison).map_err(Failure::failed)?;
+        write_file(&export.file, &bytes)
+    })
 }
 
 /// Writes a page where it was asked for.

@@ -19,7 +19,7 @@ const INTERVALS: u32 = 12;
 /// Runs the command.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let run = &args.run;
-    let usual = if run.html.html.is_some() { setup::REPORT_INTERVALS } else { INTERVALS };
+    let usual = setup::intervals(run).unwrap_or(INTERVALS);
     setup::check_passes(run)?;
     let device = setup::device(&run.device)?;
     let name = args.scheme.clone().unwrap_or_else(|| device.scheme.clone());
@@ -32,6 +32,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
     let schemes = Schemes::named(&[name])?;
     output::check(&run.json, &run.html)?;
+    output::check_exports(&run.export)?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;
@@ -41,6 +42,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     for warning in &comparison.warnings {
         warn(warning);
     }
+    output::write_exports(&run.export, &comparison)?;
     output::write_report(&run.html, &comparison, Sort::default(), profile.as_ref())?;
     output::emit(&run.json, &comparison, || text(&comparison))
 }

@@ -60,8 +60,14 @@ fn limited(trace: Trace, options: &TraceOptions) -> Workload {
     Workload::of(trace, options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
-/// Into how many intervals the figures over time of a report are cut, unless it is said.
-pub const REPORT_INTERVALS: u32 = 60;
+/// Number of intervals of figures over time in a report and in other programs' formats, unless the user gives one.
+const INTERVALS: u32 = 60;
+
+/// Number of intervals that the asked-for output needs; none if it has no figures over time.
+pub fn intervals(run: &RunArgs) -> Option<u32> {
+    let is_over_time = run.html.html.is_some() || run.export.iter().any(|export| export.format.is_over_time);
+    is_over_time.then_some(INTERVALS)
+}
 
 /// The profile of a trace, where a report shows it.
 pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {

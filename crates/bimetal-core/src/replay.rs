@@ -174,7 +174,7 @@ impl<'a, F: Front> Driver<'a, F> {
         let interval_requests =
             if plan.intervals == 0 { u64::MAX } else { measured.div_ceil(u64::from(plan.intervals)).max(1) };
         let current = Interval {
-            requests: 0,
+            host: HostCounts::default(),
             end_ns: 0,
             served: 0,
             response_total_ns: 0,
@@ -402,7 +402,7 @@ impl<'a, F: Front> Driver<'a, F> {
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         let mut interval = self.current.clone();
-        interval.requests = self.measured.host.requests();
+        interval.host = self.measured.host;
         interval.end_ns = self.latest_ns - self.start_ns;
         for (ops, row) in interval.ops.iter_mut().zip(&media.ledger().rows) {
             *ops = FlashOp::ALL.map(|op| row.counts.total(op));
@@ -536,7 +536,7 @@ mod tests {
         let responses: u128 = outcome.course.intervals.iter().map(|interval| interval.response_total_ns).sum();
         assert_eq!(responses, outcome.measured.writes.total_ns());
         let last = outcome.course.intervals.last().unwrap();
-        assert_eq!((last.requests, last.end_ns), (1003, outcome.measured.simulated_ns));
+        assert_eq!((last.host.requests(), last.end_ns), (1003, outcome.measured.simulated_ns));
         assert_eq!(last.ops[0], FlashOp::ALL.map(|op| outcome.measured.ledger.rows[0].counts.total(op)));
     }
 

@@ -7,6 +7,7 @@
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
 
+mod distribution;
 mod figure;
 mod intervals;
 mod key;
@@ -28,6 +29,7 @@ use crate::units::Geometry;
 use figure::figures;
 use wear::wear_groups;
 
+pub use distribution::Distribution;
 pub use figure::{Better, Figure, Shown, Unit};
 pub use intervals::{IntervalAccesses, IntervalFigures, IntervalOps};
 pub use key::{KeyFigures, cost_usd, energy_j};
@@ -195,6 +197,12 @@ pub struct Report {
     pub read_us: ResponseFigures,
     /// Responses of writes.
     pub write_us: ResponseFigures,
+    /// Distribution of the responses of reads, which is not written as JSON.
+    #[serde(skip)]
+    pub read_distribution: Distribution,
+    /// Distribution of the responses of writes.
+    #[serde(skip)]
+    pub write_distribution: Distribution,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
     /// What was asked of the device, and whether it was too much.
@@ -239,6 +247,8 @@ impl Report {
             response_us: ResponseFigures::of(&measured.reads.merged(&measured.writes)),
             read_us: ResponseFigures::of(&measured.reads),
             write_us: ResponseFigures::of(&measured.writes),
+            read_distribution: Distribution::of(&measured.reads),
+            write_distribution: Distribution::of(&measured.writes),
             simulated_s: measured.simulated_ns as f64 / 1e9,
             load: LoadFigures::of(regions, disks, measured, course),
             ops: [ops(regions, &measured.ledger.rows), disk_ops(disks, &measured.ledger.disks)].concat(),

@@ -45,6 +45,11 @@ pub fn name(arrivals: Arrivals) -> String {
     }
 }
 
+/// The depth of a closed loop of that [`name`]; none of a trace's clock.
+pub fn depth(name: &str) -> Option<String> {
+    name.strip_prefix("closed:").map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ pub mod describe;
 pub mod diff;
 pub mod drives;
 mod error;
+pub mod export;
 pub mod figure;
 pub mod frame;
 pub mod generate;

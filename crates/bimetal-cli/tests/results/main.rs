@@ -333,3 +333,27 @@ fn tiny_traces_get_a_device_of_every_scheme() {
         assert_eq!(bare["results"][0]["device"]["logical"], "4MiB");
     }
 }
+
+#[test]
+fn results_are_exported_in_formats_of_other_programs() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(3000);
+    let arguments =
+        ["compare", &trace, "--schemes", "pagemap,hyssd", "--export", "fio=fio.json", "--export", "iob=log.csv"];
+    let compared = bench.json(&arguments);
+    let fio: Value = serde_json::from_slice(&std::fs::read(bench.path("fio.json")).unwrap()).unwrap();
+    for (job, result) in items(&fio["jobs"]).iter().zip(items(&compared["results"])) {
+        assert_eq!(job["jobname"], result["scheme"]);
+        let p99_us = job["write"]["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1e3;
+        assert_eq!(p99_us, result["write_us"]["p99"].as_f64().unwrap());
+    }
+    let log = std::fs::read_to_string(bench.path("log.csv")).unwrap();
+    assert_eq!(log.lines().count(), 1 + 2 * 60, "a line for each interval of each scheme");
+    assert!(log.starts_with("stat,type,prefix,hash,time,"));
+    for (wrong, hint) in [("fio", "FORMAT=FILE"), ("xml=a", "fio, iob"), ("fio=-", "fio=results.json")] {
+        let ran = bench.run(&["compare", &trace, "--export", wrong]);
+        assert!(ran.status == 2 && ran.stderr.contains(hint), "{}", ran.stderr);
+    }
+    let ran = bench.run(&["replay", &trace, "--scheme", "pagemap", "--export", "fio=none/fio.json"]);
+    assert!(ran.status == 1 && ran.stderr.contains("none/fio.json"), "{}", ran.stderr);
+}

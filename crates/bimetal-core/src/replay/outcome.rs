@@ -49,7 +49,7 @@ impl HostCounts {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     /// Measured requests up to the end of this interval.
-    pub requests: u64,
+    pub host: HostCounts,
     /// Simulated time at its end, in nanoseconds since measuring started.
     pub end_ns: u64,
     /// Reads and writes within it.

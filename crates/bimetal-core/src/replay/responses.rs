@@ -89,6 +89,16 @@ impl Responses {
         self.histogram.value_at_quantile(share).min(self.max_ns)
     }
 
+    /// The shortest response, in nanoseconds, to three significant digits; 0 where there was none.
+    pub fn min_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.histogram.min() }
+    }
+
+    /// Standard deviation, in nanoseconds, of responses to three significant digits; 0 where there was none.
+    pub fn stddev_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.histogram.stdev() }
+    }
+
     /// The longest response, in nanoseconds.
     pub fn max_ns(&self) -> u64 {
         self.max_ns

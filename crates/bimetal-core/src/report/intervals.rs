@@ -5,13 +5,22 @@ use serde::Serialize;
 use super::{DiskDescription, RegionDescription, finite, row_name};
 use crate::ledger::Row;
 use crate::media::FlashOp;
-use crate::replay::Interval;
+use crate::replay::{HostCounts, Interval};
+use crate::request::SECTOR_BYTES;
 
 /// A stretch of the measured passes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalFigures {
     /// Measured requests up to its end.
     pub requests: u64,
+    /// Reads of the host within it.
+    pub reads: u64,
+    /// Writes of the host within it.
+    pub writes: u64,
+    /// Bytes that the host read within it.
+    pub read_bytes: u64,
+    /// Bytes that the host wrote within it.
+    pub write_bytes: u64,
     /// Simulated time at its end, in seconds since measuring started.
     pub end_s: f64,
     /// Mean response within it, in microseconds; 0 where it served none.
@@ -38,6 +47,10 @@ pub struct IntervalOps {
     pub program: u64,
     /// Block erases.
     pub erase: u64,
+    /// Bytes of the pages that were read.
+    pub read_bytes: u64,
+    /// Bytes of the pages that were programmed.
+    pub program_bytes: u64,
 }
 
 /// Accesses to a disk within an interval.
@@ -59,12 +72,22 @@ pub(super) fn figures(
 ) -> Vec<IntervalFigures> {
     let mut before = vec![[0; 3]; rows.len()];
     let mut before_of_disks = vec![[0; 2]; disks.len()];
+    let mut before_of_host = [0; 4];
     let figures = |interval: &Interval| {
         let mut ops = Vec::new();
         for ((row, now), before) in rows.iter().zip(&interval.ops).zip(&mut before) {
             let [read, program, erase] = since(now, before);
             if FlashOp::ALL.iter().any(|&op| row.counts.total(op) > 0) {
-                ops.push(IntervalOps { region: row_name(regions, row), read, program, erase });
+                let page_bytes = u64::from(regions[row.region].geometry.page_bytes);
+                let (read_bytes, program_bytes) = (read * page_bytes, program * page_bytes);
+                ops.push(IntervalOps {
+                    region: row_name(regions, row),
+                    read,
+                    program,
+                    erase,
+                    read_bytes,
+                    program_bytes,
+                });
             }
         }
         let accesses = disks.iter().zip(&interval.disk_ops).zip(&mut before_of_disks);
@@ -72,8 +95,15 @@ pub(super) fn figures(
             let [read, write] = since(now, before);
             IntervalAccesses { disk: disk.name.into(), read, write }
         });
+        let HostCounts { reads, writes, read_sectors, write_sectors, .. } = interval.host;
+        let host = [reads, writes, read_sectors * SECTOR_BYTES, write_sectors * SECTOR_BYTES];
+        let [reads, writes, read_bytes, write_bytes] = since(&host, &mut before_of_host);
         IntervalFigures {
-            requests: interval.requests,
+            requests: interval.host.requests(),
+            reads,
+            writes,
+            read_bytes,
+            write_bytes,
             end_s: interval.end_ns as f64 / 1e9,
             response_mean_us: interval.response_total_ns as f64 / interval.served.max(1) as f64 / 1e3,
             response_max_us: interval.response_max_ns as f64 / 1e3,

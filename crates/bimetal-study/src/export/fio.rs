@@ -1,0 +1,241 @@
+//! JSON of fio (`--output-format=json`): a job for each scheme, with the keys of fio 3.
+//!
+//! A response is fio's completion latency (`clat_ns`) and its whole latency (`lat_ns`): submission takes no time. The run
+//! time is that of the simulated device. Bytes of trims are not counted, and figures that a simulation does not have are
+//! left out.
+
+use std::io;
+
+use bimetal_core::report::{Distribution, ResponseFigures};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::Export;
+use crate::arrivals;
+use crate::compare::{Comparison, Entry};
+
+pub(super) static EXPORT: Export = Export {
+    name: "fio",
+    summary: "JSON of fio: a job for each scheme, for fio-plot and scripts that read fio's results",
+    is_over_time: false,
+    write,
+};
+
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(rename = "fio version")]
+    version: String,
+    #[serde(rename = "global options")]
+    global_options: GlobalOptions<'a>,
+    jobs: Vec<Job<'a>>,
+}
+
+#[derive(Serialize)]
+struct GlobalOptions<'a> {
+    filename: &'a str,
+}
+
+#[derive(Serialize)]
+struct Job<'a> {
+    jobname: &'a str,
+    groupid: u32,
+    error: u32,
+    elapsed: u64,
+    #[serde(rename = "job options")]
+    options: Options<'a>,
+    read: Direction,
+    write: Direction,
+    trim: Direction,
+}
+
+/// Options as fio repeats them: all are texts.
+#[derive(Serialize)]
+struct Options<'a> {
+    name: &'a str,
+    rw: &'static str,
+    /// Mean bytes of a read and of a write.
+    bs: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iodepth: Option<String>,
+    numjobs: &'static str,
+}
+
+#[derive(Serialize)]
+struct Direction {
+    io_bytes: u64,
+    io_kbytes: u64,
+    bw_bytes: u64,
+    /// In KiB a second.
+    bw: u64,
+    iops: f64,
+    /// In milliseconds.
+    runtime: u64,
+    total_ios: u64,
+    short_ios: u64,
+    drop_ios: u64,
+    slat_ns: Latency,
+    clat_ns: Latency,
+    lat_ns: Latency,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Latency {
+    min: u64,
+    max: u64,
+    mean: f64,
+    stddev: f64,
+    #[serde(rename = "N")]
+    count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percentile: Option<Percentiles>,
+}
+
+/// Written in their order, which some scripts rely on.
+#[derive(Clone, Copy)]
+struct Percentiles([u64; Distribution::PERCENTILES.len()]);
+
+impl Serialize for Percentiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (percent, response_ns) in Distribution::PERCENTILES.iter().zip(self.0) {
+            map.serialize_entry(&format!("{percent:.6}"), &response_ns)?;
+        }
+        map.end()
+    }
+}
+
+impl Latency {
+    fn of(figures: &ResponseFigures, distribution: &Distribution) -> Self {
+        Self {
+            min: distribution.min_ns,
+            max: distribution.max_ns,
+            mean: figures.mean * 1e3,
+            stddev: distribution.stddev_ns,
+            count: figures.count,
+            percentile: (figures.count > 0).then_some(Percentiles(distribution.percentiles_ns)),
+        }
+    }
+}
+
+impl Direction {
+    fn new(io_bytes: u64, total_ios: u64, clat_ns: Latency, seconds: f64) -> Self {
+        let per_second = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
+        Self {
+            io_bytes,
+            io_kbytes: io_bytes / 1024,
+            bw_bytes: whole(per_second(io_bytes)),
+            bw: whole(per_second(io_bytes) / 1024.0),
+            iops: per_second(total_ios),
+            runtime: whole(seconds * 1e3),
+            total_ios,
+            short_ios: 0,
+            drop_ios: 0,
+            slat_ns: Latency::default(),
+            clat_ns,
+            lat_ns: Latency { percentile: None, ..clat_ns },
+        }
+    }
+}
+
+/// The nearest whole number of a figure that is not negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and not negative")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+fn write(comparison: &Comparison) -> io::Result<Vec<u8>> {
+    let output = Output {
+        version: format!("bimetal-{}", comparison.bimetal),
+        global_options: GlobalOptions { filename: &comparison.trace.name },
+        jobs: comparison.results.iter().map(|entry| job(comparison, entry)).collect(),
+    };
+    let mut bytes = serde_json::to_vec_pretty(&output)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn job<'a>(comparison: &'a Comparison, entry: &'a Entry) -> Job<'a> {
+    let (trace, report) = (&comparison.trace, &entry.report);
+    let passes = u64::from(comparison.replay.measured_passes);
+    let mean = |bytes: u64, count: u64| bytes.checked_div(count).unwrap_or(0);
+    let options = Options {
+        name: &report.scheme,
+        rw: match (trace.reads, trace.writes) {
+            (_, 0) => "randread",
+            (0, _) => "randwrite",
+            _ => "randrw",
+        },
+        bs: format!("{},{}", mean(trace.read_bytes, trace.reads), mean(trace.write_bytes, trace.writes)),
+        iodepth: arrivals::depth(&entry.arrivals),
+        numjobs: "1",
+    };
+    let seconds = report.simulated_s;
+    let direction = |bytes: u64, figures: &ResponseFigures, distribution: &Distribution| {
+        Direction::new(bytes * passes, figures.count, Latency::of(figures, distribution), seconds)
+    };
+    Job {
+        jobname: &report.scheme,
+        groupid: 0,
+        error: 0,
+        elapsed: whole(seconds.ceil()),
+        options,
+        read: direction(trace.read_bytes, &report.read_us, &report.read_distribution),
+        write: direction(trace.write_bytes, &report.write_us, &report.write_distribution),
+        trim: Direction::new(0, trace.trims * passes, Latency::default(), seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::comparison;
+    use super::*;
+
+    use bimetal_core::replay::Arrivals;
+    use serde_json::Value;
+
+    #[test]
+    fn a_job_has_the_figures_of_its_scheme() {
+        let compared = comparison(Arrivals::Closed { depth: 4 });
+        let output: Value = serde_json::from_slice(&write(&compared).unwrap()).unwrap();
+        let jobs = output["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 2);
+        for (job, entry) in jobs.iter().zip(&compared.results) {
+            assert_eq!(job["jobname"], entry.report.scheme.as_str());
+            assert_eq!((&job["job options"]["iodepth"], &job["job options"]["rw"]), (&"4".into(), &"randrw".into()));
+            let runtime_ms = job["read"]["runtime"].as_f64().unwrap();
+            for (name, requests, bytes, figures) in [
+                ("read", compared.trace.reads, compared.trace.read_bytes, &entry.report.read_us),
+                ("write", compared.trace.writes, compared.trace.write_bytes, &entry.report.write_us),
+            ] {
+                let direction = &job[name];
+                // Two of three passes are measured.
+                assert_eq!(
+                    (&direction["total_ios"], &direction["io_bytes"]),
+                    (&(2 * requests).into(), &(2 * bytes).into())
+                );
+                let iops = direction["iops"].as_f64().unwrap();
+                assert!((iops * runtime_ms / 1e3 / (2 * requests) as f64 - 1.0).abs() < 0.01, "{iops}");
+                let percentiles = direction["clat_ns"]["percentile"].as_object().unwrap();
+                assert_eq!(percentiles.len(), Distribution::PERCENTILES.len());
+                assert_eq!(percentiles["50.000000"].as_f64().unwrap() / 1e3, figures.p50);
+                assert_eq!(percentiles["99.900000"].as_f64().unwrap() / 1e3, figures.p999);
+                assert_eq!(direction["lat_ns"]["max"].as_f64().unwrap() / 1e3, figures.max);
+                assert!(direction["lat_ns"].get("percentile").is_none() && direction["slat_ns"]["N"] == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_are_in_their_order() {
+        let text = String::from_utf8(write(&comparison(Arrivals::Closed { depth: 1 })).unwrap()).unwrap();
+        let at = |percent: &str| text.find(percent).unwrap();
+        assert!(at("\"1.000000\"") < at("\"5.000000\"") && at("\"5.000000\"") < at("\"10.000000\""));
+    }
+
+    #[test]
+    fn arrivals_of_a_trace_have_no_depth() {
+        let output: Value =
+            serde_json::from_slice(&write(&comparison(Arrivals::Trace { speed: 1.0 })).unwrap()).unwrap();
+        assert!(output["jobs"][0]["job options"].get("iodepth").is_none());
+    }
+}
