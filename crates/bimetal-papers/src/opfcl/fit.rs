@@ -20,7 +20,7 @@ pub(super) const FITTED_FINANCIAL: Fitted = Fitted {
 };
 pub(super) const FITTED_HOME: Fitted = Fitted {
     workload: "home",
-    settings: &[("settled", "false"), ("popular_share", "0"), ("popularity", "0.6"), ("recency", "2")],
+    settings: &[("settled", "false"), ("popular_share", "0.3"), ("popularity", "0"), ("recency", "2")],
 };
 pub(super) const FITTED_SEARCH: Fitted = Fitted {
     workload: "search",
