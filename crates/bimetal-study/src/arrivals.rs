@@ -1,19 +1,19 @@
-//! Arrivals as people write them: `closed`, `closed:32`, `trace`, `trace:2.5`.
+//! Arrival modes as users write them: `closed`, `closed:32`, `trace`, `trace:2.5`.
 
 use bimetal_core::replay::Arrivals;
 
-/// Most requests outstanding in a closed loop.
+/// Largest number of outstanding requests in a closed loop.
 const DEPTH_MAX: u32 = 65_536;
-/// Name of the arrivals by which service times are measured.
+/// Name of the arrival mode that measures service times.
 pub const SERVICE: &str = "closed:1";
 
-/// Fastest and slowest replay of a trace's clock.
+/// Slowest and fastest speed-up of a trace's clock.
 const SPEED_RANGE: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Reads arrivals.
+/// Parses an arrival mode.
 ///
 /// # Errors
-/// What can be written instead.
+/// The text is not an arrival mode. The message lists the valid ones.
 pub fn parse(text: &str) -> Result<Arrivals, String> {
     let (kind, number) = match text.split_once(':') {
         Some((kind, number)) => (kind, Some(number)),
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Arrivals, String> {
     }
 }
 
-/// What [`parse`] reads as these arrivals.
+/// The text that [`parse`] reads as these arrivals.
 pub fn name(arrivals: Arrivals) -> String {
     match arrivals {
         Arrivals::Closed { depth } => format!("closed:{depth}"),

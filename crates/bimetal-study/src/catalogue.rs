@@ -1,4 +1,4 @@
-//! What there is, as `list --json` and Python have it: one object for each line of a registry or catalogue.
+//! The registries and catalogues as `list --json` and Python show them: one object for each entry.
 
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, Device, DeviceError, PRESETS};
@@ -16,9 +16,9 @@ use crate::writer::WRITERS;
 pub struct SchemeItem {
     /// Registry name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: &'static str,
-    /// The paper, or what else defines it.
+    /// The paper, or another definition.
     pub source: &'static str,
     /// The regions that it manages, in words.
     pub regions: &'static str,
@@ -31,7 +31,7 @@ pub struct SchemeItem {
 /// A flash part with all its figures.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ChipItem {
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: String,
     /// Its figures.
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub struct ChipItem {
 /// A hard disk with all its figures.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DriveItem {
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: String,
     /// Its figures.
     #[serde(flatten)]
@@ -53,9 +53,9 @@ pub struct DriveItem {
 pub struct DeviceItem {
     /// Name of the preset.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: String,
-    /// The device in full.
+    /// The complete device description.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub device: Device,
 }
@@ -65,15 +65,15 @@ pub struct DeviceItem {
 pub struct FormatItem {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: &'static str,
-    /// Its records, in a line.
+    /// The fields of a record, in a line.
     pub layout: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// Unit of its time stamps unless another is given; none where it is fixed.
+    /// Default unit of its time stamps; none if the format fixes the unit.
     pub time_unit: Option<String>,
-    /// Whether traces can be written in it.
+    /// Whether Bimetal can write traces in this format.
     pub written: bool,
 }
 
@@ -82,31 +82,31 @@ pub struct FormatItem {
 pub struct WorkloadItem {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: &'static str,
-    /// The paper, or what else defines it.
+    /// The paper, or another definition.
     pub source: &'static str,
     /// Its parameters.
     pub parameters: Vec<ParameterSpec>,
-    /// What was published of what it stands in for.
+    /// Published characteristics of the original workload.
     pub targets: Vec<TargetItem>,
 }
 
 /// A published characteristic of a workload.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TargetItem {
-    /// What is measured, with its unit.
+    /// The measured quantity, with its unit.
     pub name: &'static str,
     /// The paper with its section, table or figure.
     pub source: &'static str,
     /// The value in the source.
     pub published: f64,
-    /// How near the generated one has to come.
+    /// Required accuracy of the generated value.
     pub goal: Goal,
 }
 
 impl SchemeItem {
-    /// What is listed of a scheme.
+    /// The catalogue entry of a scheme.
     pub fn of(spec: &SchemeSpec) -> Self {
         let regions = match spec.regions {
             Regions::One => "one",
@@ -120,7 +120,7 @@ impl SchemeItem {
 }
 
 impl ChipItem {
-    /// What is listed of a part.
+    /// The catalogue entry of a flash part.
     pub fn of(chip: Chip) -> Self {
         let (page, block) = (u64::from(chip.page_bytes), u64::from(chip.page_bytes) * u64::from(chip.pages_per_block));
         let summary = format!(
@@ -138,7 +138,7 @@ impl ChipItem {
 }
 
 impl DriveItem {
-    /// What is listed of a hard disk.
+    /// The catalogue entry of a hard disk.
     pub fn of(drive: Drive) -> Self {
         let rpm = drive.mechanics.as_ref().map_or_else(|| NOTHING.to_owned(), |parts| thousands(u64::from(parts.rpm)));
         let summary = format!(
@@ -153,10 +153,10 @@ impl DriveItem {
 }
 
 impl DeviceItem {
-    /// What is listed of a preset.
+    /// The catalogue entry of a preset.
     ///
     /// # Errors
-    /// None, unless the program itself is damaged.
+    /// None, unless the program file is damaged.
     pub fn of(preset: &device::Preset) -> Result<Self, DeviceError> {
         let device = device::preset(preset.name)?;
         Ok(Self { name: preset.name, summary: device.summary.clone(), device })
@@ -164,7 +164,7 @@ impl DeviceItem {
 }
 
 impl FormatItem {
-    /// What is listed of a trace format.
+    /// The catalogue entry of a trace format.
     pub fn of(format: &Format) -> Self {
         Self {
             name: format.name,
@@ -178,7 +178,7 @@ impl FormatItem {
 }
 
 impl WorkloadItem {
-    /// What is listed of a workload.
+    /// The catalogue entry of a workload.
     pub fn of(spec: &WorkloadSpec) -> Self {
         let targets = (spec.targets)(&[]).unwrap_or_default().into_iter().map(|target| TargetItem {
             name: target.name,
@@ -214,7 +214,7 @@ pub fn drives() -> Vec<DriveItem> {
 /// Every device preset.
 ///
 /// # Errors
-/// None, unless the program itself is damaged.
+/// None, unless the program file is damaged.
 pub fn devices() -> Result<Vec<DeviceItem>, DeviceError> {
     PRESETS.iter().map(DeviceItem::of).collect()
 }

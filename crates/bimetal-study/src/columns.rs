@@ -1,20 +1,20 @@
-//! Traces from columns of numbers, as other programs hold them.
+//! Traces from numeric columns, as other programs hold them.
 
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 use bimetal_core::trace::Trace;
 
 use crate::generate::collected;
 
-/// Name of the format in results of requests that come from columns.
+/// Format name in results whose requests come from columns.
 pub const FORMAT: &str = "columns";
 
-/// End of any address space, in sectors: 2^63 bytes, as of traces from files.
+/// Largest end of the address space, in sectors: 2^63 bytes, the same limit as for traces from files.
 const END_MAX: u64 = (1 << 63) / SECTOR_BYTES;
 
-/// Requests, a column for each of their fields.
+/// Requests as one column for each field.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// Arrival in nanoseconds, by any clock.
+    /// Arrival in nanoseconds, with any origin.
     pub time_ns: &'a [u64],
     /// 0 reads, 1 writes, 2 trims.
     pub op: &'a [u64],
@@ -24,24 +24,24 @@ pub struct Columns<'a> {
     pub sectors: &'a [u64],
 }
 
-/// Columns that are no trace. Displays as one line.
+/// Columns that are not a valid trace. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {
     /// There is no row.
     #[error("the columns hold no requests")]
     Empty,
-    /// Columns are not equally long.
+    /// A column differs in length from `time_ns`.
     #[error("`{column}` has {rows} rows and `time_ns` has {expected}")]
     Length {
         /// The column.
         column: &'static str,
-        /// Its rows.
+        /// Its number of rows.
         rows: usize,
-        /// Those of the first one.
+        /// Rows of `time_ns`.
         expected: usize,
     },
-    /// A value that cannot be.
+    /// A value out of range.
     #[error("row {row}: `{column}` is {value}: {what}")]
     Value {
         /// Its row, from 0.
@@ -50,7 +50,7 @@ pub enum ColumnError {
         column: &'static str,
         /// The value.
         value: u64,
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
     },
 }
@@ -58,7 +58,7 @@ pub enum ColumnError {
 /// A trace of these columns. Times count from the earliest; rows that are out of time order are sorted, with a warning.
 ///
 /// # Errors
-/// The first row that is no request.
+/// The first row that is not a valid request.
 pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
     let Columns { time_ns, op, sector, sectors } = *columns;
     let expected = time_ns.len();
@@ -84,7 +84,7 @@ pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
     Ok(trace)
 }
 
-/// A request, or the column, value and fault that make it none.
+/// A request, or the column, value and fault that make the row invalid.
 fn request(arrival_ns: u64, op: u64, sector: u64, sectors: u64) -> Result<Request, (&'static str, u64, &'static str)> {
     let op = match op {
         0 => Op::Read,

@@ -1,11 +1,11 @@
-//! Commands as they are typed into a shell.
+//! Command lines as a user types them into a shell.
 
-/// Words as a shell reads them.
+/// Joins words into a line, quoted for a shell.
 pub fn line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     words.into_iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_./:=,%+@".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

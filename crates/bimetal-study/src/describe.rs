@@ -1,4 +1,4 @@
-//! What was replayed, on what, and how, in sentences: what stands above every table of figures.
+//! Sentences above every table of figures: the trace, the devices and the replay.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub fn trace(facts: &TraceFacts) -> Vec<String> {
     ]
 }
 
-/// Less than this many times the logical capacity written, a device is still new.
+/// Below this ratio of bytes written to logical capacity, a device counts as new.
 const STEADY_TURNOVER: f64 = 2.0;
 
 /// About addresses, devices, arrivals and passes.
@@ -73,7 +73,8 @@ fn how(comparison: &Comparison) -> String {
     format!("{main}{duration}{service}; {passes}")
 }
 
-/// The devices of all schemes, in a line: cells, year of the parts, dies, disks, write buffer, spare area, year of the prices.
+/// The devices of all schemes, in a line: cells, year of the parts, dies, disks, write buffer, spare area, year of the
+/// prices.
 pub fn devices(entries: &[Entry]) -> Option<String> {
     let first = &entries.first()?.device;
     let mut kinds: Vec<String> = Vec::new();
@@ -90,7 +91,7 @@ pub fn devices(entries: &[Entry]) -> Option<String> {
     Some(line)
 }
 
-/// What a device is made of: `1 die each of SLC and MLC (2010)`, `2 x 4 dies of TLC (2019)`.
+/// The parts of a device: `1 die each of SLC and MLC (2010)`, `2 x 4 dies of TLC (2019)`.
 fn kind(entry: &Entry) -> String {
     let dies = |region: &RegionFacts| match (region.channels, region.dies / region.channels.max(1)) {
         (1, 1) => "1 die".to_owned(),
@@ -188,7 +189,7 @@ pub fn device(entry: &Entry) -> String {
     format!("{}: {logical} logical on {parts}{spare}", entry.device.name)
 }
 
-/// What was rounded or adapted, each note once with the schemes that it is about.
+/// Notes on rounding and adaptation, each once with the schemes that it concerns.
 pub fn notes(entries: &[Entry]) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for entry in entries {

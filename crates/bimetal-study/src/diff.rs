@@ -1,4 +1,5 @@
-//! Two results of `compare` or `replay` beside each other: what changed for each scheme, and whether they can be compared at all.
+//! Comparison of two results of `compare` or `replay`: the changes of each scheme, and whether the results are
+//! comparable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,10 +12,10 @@ use crate::compare::RESULTS_SCHEMA;
 use crate::listing::{Rows, Sheet};
 use crate::number::NOTHING;
 
-/// Keys of a device that are named at most.
+/// Largest number of differing device keys that are named.
 const KEYS_NAMED: usize = 6;
 
-/// The part of a results file that is compared.
+/// The fields of a results file that are compared.
 #[derive(Debug, Deserialize)]
 struct Results {
     bimetal: String,
@@ -43,20 +44,20 @@ struct Scheme {
     key: KeyFigures,
 }
 
-/// What `bimetal diff` writes as JSON.
+/// The JSON output of `bimetal diff`.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Diff {
     /// The first file.
     pub a: Side,
     /// The second file.
     pub b: Side,
-    /// Why changes may have another cause than the schemes: other traces, replays, devices or programs.
+    /// Other possible causes of the changes than the schemes: different traces, replays, devices or programs.
     pub differences: Vec<String>,
     /// Each scheme that is in both files, in the order of the second.
     pub schemes: Vec<SchemeDiff>,
-    /// Schemes of the first file alone.
+    /// Schemes that are only in the first file.
     pub only_in_a: Vec<String>,
-    /// Schemes of the second file alone.
+    /// Schemes that are only in the second file.
     pub only_in_b: Vec<String>,
 }
 
@@ -67,11 +68,11 @@ pub struct Side {
     pub file: String,
     /// Version of the program that wrote it.
     pub bimetal: String,
-    /// Version of the form of its results; 0 if the file does not say.
+    /// Version of the results schema; 0 if the file does not state it.
     pub schema: u32,
     /// Name of the trace.
     pub trace: String,
-    /// Digest of the trace's requests; `None` if the file does not say.
+    /// Digest of the trace's requests; `None` if the file does not state it.
     pub trace_digest: Option<String>,
 }
 
@@ -89,16 +90,16 @@ pub struct SchemeDiff {
 pub struct Change {
     /// Its name, as in the results: `response_us.mean`, `write_amplification`.
     pub name: String,
-    /// Its name above a column, in one line or two.
+    /// Its column head, in one or two lines.
     #[serde(skip)]
     head: String,
-    /// In the first file.
+    /// Value in the first file.
     pub a: f64,
-    /// In the second file.
+    /// Value in the second file.
     pub b: f64,
     /// Change from the first to the second, in percent of the first; `None` if the first is 0 and the second is not.
     pub percent: Option<f64>,
-    /// Whether the second is better; `None` if both are equal or neither of two values would be better.
+    /// Whether the second is better; `None` if both are equal or neither direction is better.
     pub is_better: Option<bool>,
 }
 
@@ -136,7 +137,7 @@ impl Results {
         self.results.iter().find(|scheme| scheme.scheme == name)
     }
 
-    /// Schemes that another file does not have.
+    /// Schemes that the other file does not have.
     fn without(&self, other: &Self) -> Vec<String> {
         let missing = self.results.iter().filter(|scheme| other.scheme(&scheme.scheme).is_none());
         missing.map(|scheme| scheme.scheme.clone()).collect()
@@ -147,7 +148,7 @@ impl Diff {
     /// Reads two files and compares them.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no results file that this program knows.
+    /// A file cannot be read, or is not a results file of a known schema.
     pub fn of(a: &Path, b: &Path) -> Result<Self, String> {
         let (first, second) = (Results::read(a)?, Results::read(b)?);
         let both = second.results.iter().filter_map(|scheme| Some((first.scheme(&scheme.scheme)?, scheme)));
@@ -161,7 +162,7 @@ impl Diff {
         })
     }
 
-    /// The answer in a sentence.
+    /// The summary in a sentence.
     pub fn verdict(&self) -> String {
         let changed: Vec<&SchemeDiff> =
             self.schemes.iter().filter(|scheme| scheme.figures.iter().any(|figure| figure.a != figure.b)).collect();
@@ -188,7 +189,7 @@ impl Diff {
         format!("{schemes} changed{largest}")
     }
 
-    /// What a reader has to know about the table.
+    /// Notes on the table.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         for (file, schemes) in [(&self.a.file, &self.only_in_a), (&self.b.file, &self.only_in_b)] {
@@ -255,7 +256,7 @@ fn signed(percent: f64) -> String {
     if percent.abs() < 999.5 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
 }
 
-/// Times of requests, then the single figures; those that are in details alone are left out.
+/// Changes of request times, then of the other figures. Figures that are only shown in details are left out.
 fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
     let mut changes = Vec::new();
     let times = [
@@ -279,7 +280,7 @@ fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
     changes
 }
 
-/// Why changes may have another cause than the schemes.
+/// Other possible causes of the changes than the schemes.
 fn differences(a: &Results, b: &Results) -> Vec<String> {
     let mut found = Vec::new();
     match (&a.trace_digest, &b.trace_digest) {
@@ -314,7 +315,7 @@ fn differences(a: &Results, b: &Results) -> Vec<String> {
     found
 }
 
-/// Keys whose values differ, with both values where one scalar takes the place of another.
+/// Keys with different values, and both values where a scalar replaces another scalar.
 fn keys_that_differ(a: &Value, b: &Value) -> Vec<String> {
     let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
     flatten("", a, &mut first);
@@ -322,13 +323,13 @@ fn keys_that_differ(a: &Value, b: &Value) -> Vec<String> {
     let keys: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
     let shown = |value: Option<&String>| value.map_or_else(|| NOTHING.to_owned(), Clone::clone);
     keys.into_iter()
-        // A text about a device says nothing that its fields do not.
+        // A device's summary repeats its fields.
         .filter(|key| first.get(*key) != second.get(*key) && !key.ends_with("summary"))
         .map(|key| format!("{key} {} and {}", shown(first.get(key)), shown(second.get(key))))
         .collect()
 }
 
-/// The values of a tree by their paths; parts of a list that have names go by these.
+/// Collects the values of a tree by their paths. Named elements of a list have their name in the path, not their index.
 fn flatten(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {

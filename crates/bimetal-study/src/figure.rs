@@ -1,6 +1,6 @@
-//! Diagrams as data: what was measured, beside what somebody else has published.
+//! Diagrams as data: measured points beside published ones.
 //!
-//! A diagram is drawn in a report and listed in a table from the same points.
+//! The diagram in a report and the table come from the same points.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::number::plain;
 /// One diagram.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
-    /// What it shows; distinguishes the diagrams of a figure.
+    /// Its title, which is unique within a figure.
     pub title: String,
     /// How points are drawn.
     pub kind: PlotKind,
@@ -17,33 +17,34 @@ pub struct Plot {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, in the order of the legend.
+    /// The series, in the order of the legend.
     pub series: Vec<Series>,
 }
 
 impl Plot {
-    /// A diagram of bars or marks, by names.
+    /// A diagram of bars or marks over names.
     pub fn by_name(title: impl Into<String>, kind: PlotKind, names: &str, values: Axis, series: Vec<Series>) -> Self {
         Self { title: title.into(), kind, x: Axis::linear(names), y: values, series }
     }
 
-    /// Whether it has no point.
+    /// Whether it has no points.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(Series::is_empty)
     }
 
-    /// Whether it has bars or marks of one name alone: numbers that need no diagram.
+    /// Whether all bars or marks belong to one name. Such numbers need no diagram.
     pub fn has_single_bars(&self) -> bool {
         matches!(self.kind, PlotKind::Bars | PlotKind::StackedBars | PlotKind::Marks) && self.names().len() == 1
     }
 
-    /// The names on its axis, in an order that suits every series; none where it is an axis of numbers.
+    /// The names on the horizontal axis, in an order that fits every series. Empty for a numeric axis.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for series in &self.series {
             let Points::Names(points) = &series.points else { continue };
             let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name);
-            // What comes before the first name that others have too is put in front of that one, the rest behind its like.
+            // Names before the first known name are inserted in front of it. Each later new name follows its
+            // predecessor.
             let first_known = points.iter().find_map(|(name, _)| place(&names, name));
             let mut next = first_known.unwrap_or(names.len());
             for (name, _) in points {
@@ -59,7 +60,7 @@ impl Plot {
         names
     }
 
-    /// Its points over an axis of numbers.
+    /// Its points over a numeric axis.
     pub fn numbers(&self) -> impl Iterator<Item = (f64, f64)> {
         self.series.iter().flat_map(|series| match &series.points {
             Points::Numbers(points) => points.clone(),
@@ -68,7 +69,7 @@ impl Plot {
         })
     }
 
-    /// What its points have on the vertical axis.
+    /// The values of all points on the vertical axis.
     pub fn values(&self) -> impl Iterator<Item = f64> {
         self.series.iter().flat_map(|series| series.points.values())
     }
@@ -82,20 +83,20 @@ pub enum PlotKind {
     Lines,
     /// Marks alone.
     Marks,
-    /// Described marks, and numbers joined by steps to the right and then up or down: which is best at every price.
+    /// Described marks, and numbers joined by steps to the right and then up or down: the best value at every price.
     Front,
-    /// Bars, those of a place side by side.
+    /// Bars; bars of the same place stand side by side.
     Bars,
-    /// Bars, those of a place on top of each other.
+    /// Bars; bars of the same place are stacked.
     StackedBars,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it measures, with its unit: `SLC (MiB)`.
+    /// The quantity with its unit: `SLC (MiB)`.
     pub label: String,
-    /// Whether equal distances are equal ratios.
+    /// Whether the scale is logarithmic.
     pub logarithmic: bool,
 }
 
@@ -114,15 +115,15 @@ impl Axis {
 /// Points that belong together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
-    /// What they are, in the legend.
+    /// The label in the legend.
     pub name: String,
-    /// Who measured them.
+    /// The source of the points.
     pub origin: Origin,
     /// The points, from left to right.
     pub points: Points,
 }
 
-/// Who measured a series.
+/// The source of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -132,7 +133,7 @@ pub enum Origin {
     Paper,
 }
 
-/// Points on an axis of numbers, or by names.
+/// Points over a numeric axis, or over names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Points {
@@ -140,25 +141,25 @@ pub enum Points {
     Numbers(Vec<(f64, f64)>),
     /// `(name, y)`.
     Names(Vec<(String, f64)>),
-    /// Points that say what they are.
+    /// Points with a label each.
     Described(Vec<Described>),
 }
 
-/// A point on an axis of numbers that says what it is.
+/// A point over a numeric axis, with its label.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Described {
-    /// On the horizontal axis.
+    /// Horizontal position.
     pub x: f64,
-    /// On the vertical axis.
+    /// Vertical position.
     pub y: f64,
-    /// Pixels that its mark is wide.
+    /// Width of its mark in pixels.
     pub size: usize,
-    /// What it is.
+    /// Its label.
     pub label: String,
 }
 
 impl Points {
-    /// The points with the places of the horizontal axis as they are written.
+    /// The points, with horizontal positions as text.
     pub fn by_name(&self) -> Vec<(String, f64)> {
         match self {
             Self::Numbers(points) => points.iter().map(|&(x, y)| (short(x), y)).collect(),
@@ -167,7 +168,7 @@ impl Points {
         }
     }
 
-    /// The heights alone.
+    /// The vertical positions alone.
     pub fn values(&self) -> Vec<f64> {
         match self {
             Self::Numbers(points) => points.iter().map(|&(_, y)| y).collect(),
@@ -178,7 +179,7 @@ impl Points {
 }
 
 impl Series {
-    /// Whether it has no point.
+    /// Whether it has no points.
     pub fn is_empty(&self) -> bool {
         match &self.points {
             Points::Numbers(points) => points.is_empty(),
@@ -187,28 +188,28 @@ impl Series {
         }
     }
 
-    /// What was measured at numbers.
+    /// Measured points over a numeric axis.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Measured, points: Points::Numbers(points) }
     }
 
-    /// What the paper has at numbers.
+    /// The paper's points over a numeric axis.
     pub fn of_paper(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Paper, points: Points::Numbers(points) }
     }
 
-    /// What was measured, by names.
+    /// Measured points over names.
     pub fn measured_by_name(name: impl Into<String>, points: Vec<(String, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Measured, points: Points::Names(points) }
     }
 
-    /// What the paper has, by names.
+    /// The paper's points over names.
     pub fn of_paper_by_name(name: impl Into<String>, points: Vec<(String, f64)>) -> Self {
         Self { name: name.into(), origin: Origin::Paper, points: Points::Names(points) }
     }
 }
 
-/// A measured number as people write it.
+/// A measured number as text; `none` if it is not finite.
 pub fn short(number: f64) -> String {
     if number.is_finite() { plain(number) } else { "none".into() }
 }

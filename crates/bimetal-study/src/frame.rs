@@ -1,11 +1,11 @@
-//! Traces from the columns of data frames, by name and unit as those of delimited text.
+//! Traces from the columns of data frames, recognised by name and unit like the columns of delimited text.
 
 use bimetal_core::trace::contract::{Format, Input, Likeness, Sample, Shared, Table, TableColumn};
 use bimetal_core::trace::{ErrorKind, Options, TimeUnit, Trace, TraceError};
 
 use crate::columns::FORMAT as NAME;
 
-/// What frames are read as. It is no format of files, and in no registry.
+/// The format of frames. It is not a file format and not in the registry.
 static FORMAT: Format = Format {
     name: NAME,
     aliases: &[],
@@ -36,7 +36,7 @@ pub enum Cells<'a> {
     Unsigned(&'a [u64]),
     /// Numbers.
     Float(&'a [f64]),
-    /// Words, and for each row which of them it has.
+    /// Distinct words, and for each row the index of its word.
     Words(&'a [String], &'a [u64]),
 }
 
@@ -64,7 +64,7 @@ impl Cells<'_> {
     }
 }
 
-/// How the columns of a frame are read.
+/// A frame and the options for reading it.
 #[derive(Debug)]
 pub struct Frame<'a> {
     name: &'a str,
@@ -78,18 +78,18 @@ impl<'a> Frame<'a> {
         Self { name, options: Options { format: Some(&FORMAT), ..options }, columns }
     }
 
-    /// The columns that are needed, each with a field that it holds.
+    /// The required columns, each with the field that it holds.
     ///
     /// # Errors
-    /// Columns that do not say what a trace needs.
+    /// The columns lack a field of a request.
     pub fn needed(&self) -> Result<Vec<(usize, &'static str)>, TraceError> {
         Ok(Table::of(&self.input(), self.columns, 0)?.columns().to_vec())
     }
 
-    /// The trace whose needed columns, in their order, hold these cells.
+    /// The trace whose required columns, in the order of [`Self::needed`], hold these cells.
     ///
     /// # Errors
-    /// Columns of different lengths, and the first row that is no request.
+    /// Columns of different lengths, or the first row that is not a valid request.
     pub fn trace(&self, cells: &[Cells<'_>]) -> Result<Trace, TraceError> {
         let input = self.input();
         let rows = cells.first().map_or(0, Cells::rows);

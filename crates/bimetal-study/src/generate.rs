@@ -10,13 +10,13 @@ use bimetal_core::workload::{self, Judged, Requests, WorkloadError};
 use crate::prepare::Workload;
 use crate::{StudyError, memory};
 
-/// Name of the format in results of requests that come from no file.
+/// Format name in results whose requests come from no file.
 pub const FORMAT: &str = "generated";
 
-/// Sectors to which devices of traces are rounded up: 1 MiB.
+/// Sizes of trace devices are rounded up to this number of sectors: 1 MiB.
 const DEVICE_STEP: u64 = 2048;
 
-/// Requests between two calls of a progress.
+/// Requests between two calls of the progress callback.
 const PROGRESS_STEP: usize = 1 << 14;
 
 /// Generates a workload.
@@ -27,10 +27,10 @@ pub fn trace(name: &str, settings: &[(String, String)], seed: u64) -> Result<Tra
     trace_with_progress(name, settings, seed, &mut to_the_end)
 }
 
-/// [`trace`], calling `progress` now and then with the number of requests so far.
+/// [`trace`], with regular calls of `progress` with the number of requests so far.
 ///
 /// # Errors
-/// As [`trace`], and that `progress` stopped it.
+/// The errors of [`trace`], or `progress` stopped it.
 pub fn trace_with_progress(
     name: &str,
     settings: &[(String, String)],
@@ -51,7 +51,7 @@ pub fn trace_with_progress(
     Ok(collected(name, FORMAT, requests))
 }
 
-/// The parameters of a workload as they are, defaults included.
+/// All parameters of a workload, including those that have default values.
 ///
 /// # Errors
 /// An unknown workload or parameter.
@@ -59,7 +59,7 @@ pub fn settings(name: &str, settings: &[(String, String)]) -> Result<Vec<(String
     Ok(workload::settings(name, settings)?)
 }
 
-/// Holds a generated workload against what was published.
+/// Compares a generated workload with the published characteristics.
 ///
 /// # Errors
 /// An unknown workload or parameter.
@@ -76,28 +76,28 @@ bimetal_core::parameters! {
     "--like";
     /// Parameters of a generator that is fitted to a trace.
     pub struct LikeParameters {
-        /// Number of requests; 0: as many as the trace has.
+        /// Number of requests; 0: the number of the trace
         pub requests: u64 = 0, in 0..=1_000_000_000;
     }
 }
 
-/// Requests like those of a trace.
+/// Generated requests that resemble a trace.
 #[derive(Clone, Debug)]
 pub struct Like {
     /// The requests.
     pub trace: Trace,
-    /// The parameters as they are.
+    /// All parameters, including those that have default values.
     pub settings: Vec<(String, String)>,
-    /// Numbers that the fitted model consists of.
+    /// Number of numbers in the fitted model.
     pub model_numbers: usize,
-    /// How like the trace they are.
+    /// Similarity to the trace.
     pub comparison: Comparison,
 }
 
 /// Fits a generator to a trace and generates requests.
 ///
 /// # Errors
-/// An unknown parameter, a trace that nothing can be fitted to, or more requests than memory holds.
+/// An unknown parameter, a trace to which no model can be fitted, or more requests than memory holds.
 pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Result<Like, StudyError> {
     let mut parameters = LikeParameters::parse(settings).map_err(WorkloadError::from)?;
     let model = Model::fit(&source.requests)?;
@@ -111,7 +111,7 @@ pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Resu
     Ok(Like { trace, settings: parameters.settings(), model_numbers: model.numbers(), comparison })
 }
 
-/// In memory, and once more as the bytes of a file.
+/// Checks the memory for the requests themselves and for their encoding as a file.
 fn check_memory(requests: u64) -> Result<(), StudyError> {
     memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64))
 }

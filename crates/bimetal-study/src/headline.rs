@@ -1,4 +1,4 @@
-//! What each scheme of a comparison comes down to: the figures that fit on a line.
+//! Summary of each scheme of a comparison: the figures that fit on a line.
 
 use bimetal_core::report::{Figure, KeyFigures, Overload, ResponseFigures, Shown};
 
@@ -12,37 +12,38 @@ use crate::scale::{self, Scale};
 /// A column: its head and a value for each scheme, in the order of the results.
 pub type Column = (String, Vec<String>);
 
-/// Columns of a terminal: of several words for a figure the longest is taken with which the table fits.
+/// Columns of a terminal. Of the alternative terms for a figure, the table uses the longest that fit.
 const WIDTH: usize = 80;
 
-/// How many times as fast.
+/// A speed-up as text.
 pub(crate) fn speed_up(ratio: f64) -> String {
     if ratio < 99.95 { format!("{ratio:.2}") } else { significant(ratio) }
 }
 
-/// Whether any mean response differs from seed to seed.
+/// Whether any mean response differs between seeds.
 fn is_spread(entries: &[Entry]) -> bool {
     entries.iter().filter_map(|entry| entry.spread).any(|spread| spread.half_range_us() > 0.0)
 }
 
-/// What the times of a replay with these arrivals are: a request that waits for no other shows the service time.
+/// The kind of time that a replay with these arrivals measures. A request that waits for no other shows the service
+/// time.
 pub fn time_name(arrivals: &str) -> &'static str {
     if arrivals == arrivals::SERVICE { "service" } else { "response" }
 }
 
-/// Whether service times stand beside the responses of another replay.
+/// Whether the table has service times beside the responses of another replay.
 fn has_both(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.service_beside().is_some())
 }
 
-/// A figure of a scheme in a unit of that size, marked where it is extrapolated from little.
+/// A figure of a scheme in a unit of size `size`, marked if it is extrapolated from less than one overwrite.
 pub fn shown(entry: &Entry, figure: &Figure<KeyFigures>, size: f64) -> String {
     let mark = if figure.is_extrapolated() && entry.is_extrapolated() { EXTRAPOLATED } else { "" };
     let value = (figure.of)(&entry.report.key_figures);
     value.map_or_else(|| NOTHING.to_owned(), |value| format!("{mark}{}", in_unit(figure.unit, value / size)))
 }
 
-/// The figures that are columns of the table, from left to right.
+/// The figures that are table columns, from left to right.
 fn in_table<F>(all: &'static [Figure<F>]) -> Vec<&'static Figure<F>> {
     let place = |figure: &&Figure<F>| if let Shown::Table(place) = figure.shown { Some(place) } else { None };
     let mut columns: Vec<&Figure<F>> = all.iter().filter(|figure| place(figure).is_some()).collect();
@@ -62,7 +63,8 @@ fn service_columns(entries: &[Entry], time: (&str, f64)) -> Vec<Column> {
     in_table(ResponseFigures::ALL).into_iter().map(column).collect()
 }
 
-/// Columns of the times of the main replay. A device that falls behind has none, and one that does so in bursts has them marked.
+/// Columns of the main replay's times. An overloaded device shows no times. A device that is overloaded in bursts has
+/// its times marked.
 fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column> {
     let in_time = |us: f64| significant(us / time.1);
     let with_spread = is_spread(entries);
@@ -77,7 +79,7 @@ fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column
             let mark = if entry.report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
             match (nth, entry.mean_us()) {
                 (0, None) => format!("{words} {}", behind(entry.backlog_s)),
-                // An empty cell is taken by the one before it.
+                // An empty cell belongs to the cell before it.
                 (_, None) => String::new(),
                 (0, Some(mean_us)) => format!("{mark}{}{}", in_time(mean_us), spread(entry)),
                 _ => (figure.of)(&entry.report.response_us)
@@ -89,7 +91,7 @@ fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column
     in_table(ResponseFigures::ALL).into_iter().enumerate().map(column).collect()
 }
 
-/// Columns of the other figures, each in one unit.
+/// Columns of the other figures, each column in one unit.
 fn figure_columns(entries: &[Entry]) -> Vec<Column> {
     let column = |figure: &Figure<KeyFigures>| {
         let (unit, size) = scale::of_figure(entries, figure);
@@ -99,7 +101,8 @@ fn figure_columns(entries: &[Entry]) -> Vec<Column> {
     in_table(KeyFigures::ALL).into_iter().map(column).collect()
 }
 
-/// Service times, responses, the other figures; of one kind of times also the speed-up over the first scheme.
+/// Columns of service times, responses and the other figures. If only one kind of times is shown, also the speed-up
+/// over the first scheme.
 fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
     let Scale { time, service, .. } = Scale::of(entries);
     let speed_up = |entry: &Entry| {
@@ -119,7 +122,7 @@ fn columns(entries: &[Entry], words: &str) -> Vec<Column> {
     columns
 }
 
-/// The table: schemes in their groups, those on the front of theirs marked.
+/// The table: schemes in their groups. Schemes on the Pareto front of their group are marked.
 pub fn sheet(entries: &[Entry], ranking: &Ranking) -> Sheet {
     let name = |place: usize| {
         let mark = if ranking.is_on_front(place) { ON_FRONT } else { "" };
@@ -141,7 +144,7 @@ pub fn grouped(ranking: &Ranking, name: impl Fn(usize) -> String, columns: Vec<C
     Sheet { heads, groups: ranking.groups.iter().map(group).collect() }
 }
 
-/// What is to be known to read the table: its order, and its marks as far as there are any.
+/// Notes on the table: its order, and the marks that occur in it.
 pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     let mut remarks = Vec::new();
     if let [first, _, ..] = entries {
@@ -169,7 +172,7 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     remarks
 }
 
-/// What the lives of devices that were not overwritten once are worth; the least written one speaks for all.
+/// A caveat on lifetimes of devices that were overwritten less than once. It quotes the least overwritten device.
 pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
     let overwrites = entries.iter().filter(|entry| entry.is_extrapolated()).map(|entry| entry.lifetime_overwrites);
     let least = overwrites.min_by(f64::total_cmp)?;
@@ -179,7 +182,7 @@ pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
     ))
 }
 
-/// What several seeds have shown.
+/// The result of several seeds.
 fn spread_remark(entries: &[Entry]) -> Option<String> {
     let (entry, spread) = entries.iter().find_map(|entry| Some((entry, entry.spread?)))?;
     let (seeds, first) = (spread.seeds, entry.device.seed);
@@ -207,7 +210,7 @@ mod tests {
     const A: Sketch =
         Sketch { scheme: "density-control", mean_us: 2_770.0, years: Some(0.9), usd: 8.0, disk: false, growing: false };
 
-    /// With responses beside the service times.
+    /// Entries with service times beside their responses.
     fn both(sketches: &[Sketch]) -> Vec<Entry> {
         let mut some = entries(sketches);
         for entry in &mut some {

@@ -1,7 +1,7 @@
 //! Traces from files: opens, decompresses and decodes.
 //!
-//! Compression is recognised by content, never by name: gzip, zstd, xz and bzip2, each also as several streams one
-//! after the other. An archive that ends early or is damaged is an error; no part of it is used.
+//! Compression (gzip, zstd, xz, bzip2) is recognised by content, never by name. A file may consist of several
+//! compressed streams. An archive that ends early or is damaged is an error, and no part of it is used.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,19 +15,19 @@ use bimetal_core::trace::{self, Options, ReadError, Trace, TraceError};
 /// Bytes read between two reports of progress.
 const CHUNK: u64 = 1 << 20;
 
-/// Why a trace could not be opened. Displays as one line.
+/// Reason why a trace could not be opened. Displays as one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// No file was given.
     #[error("no trace is given; hint: name at least one file, or `-` for the standard input")]
     NoFile,
-    /// The path is missing or may not be read.
+    /// The path does not exist or is not readable.
     #[error("{}: the file cannot be opened: {source}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The path is a directory.
@@ -41,7 +41,7 @@ pub enum InputError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is compressed but cannot be decompressed.
@@ -49,20 +49,20 @@ pub enum InputError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// How it is compressed.
+        /// The compression format.
         compression: Compression,
-        /// What the decompressor says.
+        /// The error of the decompressor.
         source: io::Error,
     },
     /// The bytes cannot be decoded.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The caller stopped it through the progress callback.
+    /// The progress callback stopped it.
     #[error("stopped before the end")]
     Stopped,
 }
 
-/// A compression that is undone in passing.
+/// A compression format that is decompressed while reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip (RFC 1952).
@@ -97,7 +97,7 @@ impl Compression {
         }
     }
 
-    /// A reader of what all streams of `source` hold.
+    /// A reader of the decompressed data of all streams in `source`.
     fn undo<'a>(self, source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(source)),
@@ -108,8 +108,7 @@ impl Compression {
     }
 }
 
-/// Opens one or more trace files as one trace; `-` is the standard input. Several files are put together as
-/// [`trace::concat`] does.
+/// Opens one or more trace files as one trace; `-` is the standard input. [`trace::concat`] combines several files.
 ///
 /// # Errors
 /// An [`InputError`] for the first file that cannot be opened, decompressed or decoded.
@@ -117,11 +116,11 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Trace, InputError> {
     open_with_progress(paths, options, &|_, _| ControlFlow::Continue(()))
 }
 
-/// [`open`], reporting the bytes read so far and in all, as they are on disk; `progress` says whether to go on. The
-/// standard input counts as empty.
+/// [`open`] with a progress callback, which gets the bytes read so far and the total, both in compressed size. The
+/// callback returns whether to continue. The standard input counts as 0 bytes.
 ///
 /// # Errors
-/// As [`open`], and that `progress` stopped it.
+/// The errors of [`open`], or `progress` stopped it.
 pub fn open_with_progress(
     paths: &[PathBuf],
     options: &Options,
@@ -169,7 +168,7 @@ fn size(path: &Path) -> Result<u64, InputError> {
     Ok(metadata.len())
 }
 
-/// Bytes from which compression and the compact form are recognised.
+/// Number of first bytes that identify the compression and Bimetal's own format.
 const START: u64 = 8;
 
 fn open_one(path: &Path, size: u64, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Trace, InputError> {
@@ -190,14 +189,14 @@ fn open_one(path: &Path, size: u64, options: &Options, go_on: &dyn Fn(u64) -> bo
     decode(path, &start, source, 0, options, corrupt)
 }
 
-/// The first bytes of a source, and the source as if they had not been read.
+/// The first bytes of a source, and a reader that still starts with them.
 fn peek<'a>(mut source: impl Read + 'a) -> io::Result<(Vec<u8>, impl Read + 'a)> {
     let mut start = Vec::new();
     source.by_ref().take(START).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(source)))
 }
 
-/// Decodes a source of about `size` bytes that begins with `start`; `failed` says that it cannot be read.
+/// Decodes a source of about `size` bytes that begins with `start`; `failed` makes the error of a failed read.
 fn decode(
     path: &Path,
     start: &[u8],
@@ -214,7 +213,7 @@ fn decode(
         });
     }
     let mut bytes = Vec::new();
-    // One byte more, so that the end is found without growing.
+    // One byte more, so that the read to the end needs no second allocation.
     let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
     bytes.try_reserve_exact(expected).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
     source.read_to_end(&mut bytes).map_err(failed)?;
@@ -225,7 +224,7 @@ fn decode(
     Ok(trace::decode(&name, &bytes, options)?)
 }
 
-/// A reader that reports how far it is, and fails once it is told not to go on.
+/// A reader that reports its position, and fails after the callback has said stop.
 struct Counted<'a, R> {
     source: R,
     done: u64,
@@ -262,7 +261,7 @@ mod tests {
                 encoder.finish().unwrap()
             }
             Compression::Zstd => {
-                // With a checksum, as the command writes it; without, damage need not show.
+                // zstd detects the damage only by its checksum, which the `zstd` command writes by default.
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
                 encoder.include_checksum(true).unwrap();
                 encoder.write_all(bytes).unwrap();

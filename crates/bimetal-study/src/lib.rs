@@ -1,4 +1,4 @@
-//! Experiments over the core: traces from files, schemes side by side on the same requests, reports of what came out.
+//! Experiments over the core: traces from files, schemes side by side on the same requests, reports of the results.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 

@@ -1,5 +1,5 @@
-//! Tables as heads and rows of text, the same on a terminal and on a page: schemes in groups, and the operations and
-//! wear of one of them.
+//! Tables as heads and rows of text, identical in terminals and HTML pages: schemes in groups, and the operations and
+//! wear of one scheme.
 
 use bimetal_core::report::{OpFigures, Report, WearFigures};
 
@@ -8,7 +8,7 @@ use crate::number::{NOTHING, SIZES, TIMES, common_unit, percent, significant, th
 /// Heads and rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// One for each column.
+    /// Column heads.
     pub heads: Vec<String>,
     /// Cells of each row.
     pub rows: Vec<Vec<String>>,
@@ -19,7 +19,7 @@ pub struct Listing {
 /// Rows in groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
-    /// One for each column; a head of two lines has a line break in it. Neighbours with the same upper line share it.
+    /// Column heads. A head of two lines contains a line break. Adjacent columns with the same upper line share it.
     pub heads: Vec<String>,
     /// The groups.
     pub groups: Vec<Rows>,
@@ -28,34 +28,34 @@ pub struct Sheet {
 /// A group of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// What they have in common.
+    /// The common property of the rows.
     pub title: Option<String>,
-    /// Cells of each row, its label first. An empty cell belongs to the one before it, whose text takes both.
+    /// Cells of each row, the label first. The text of a cell also spans the empty cells that follow it.
     pub rows: Vec<Vec<String>>,
 }
 
 /// A line of a table as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Of the heads.
+    /// A line of column heads.
     Head(String),
     /// The title of a group.
     Title(String),
-    /// Figures.
+    /// A row of figures.
     Row(String),
 }
 
 impl Line {
-    /// What it says.
+    /// Its text.
     pub fn text(&self) -> &str {
         let (Self::Head(text) | Self::Title(text) | Self::Row(text)) = self;
         text
     }
 }
 
-/// Indent of a table, and of the rows of a group with a title within it.
+/// Indent of a table, and additional indent of the rows in a titled group.
 const INDENT: &str = "  ";
-/// Between columns.
+/// Space between columns.
 const GAP: &str = "  ";
 
 impl Sheet {
@@ -64,15 +64,15 @@ impl Sheet {
         self.heads.iter().map(|head| head.replace('\n', " ")).collect()
     }
 
-    /// All rows; the title of a group is a row of one cell.
+    /// All rows. A group title is a row with one cell.
     pub fn flat_rows(&self) -> Vec<Vec<String>> {
         let titled = |group: &Rows| group.title.iter().map(|title| vec![title.clone()]).collect::<Vec<_>>();
         self.groups.iter().flat_map(|group| titled(group).into_iter().chain(group.rows.iter().cloned())).collect()
     }
 
-    /// As text: labels to the left, figures to the right.
+    /// The table as text: labels flush left, figures flush right.
     pub fn lines(&self) -> Vec<Line> {
-        // A head of one line stands on the lower one.
+        // A head of one line stands on the lower line.
         let halves = self.heads.iter().map(|head| head.split_once('\n').unwrap_or(("", head)));
         let (mut upper, lower): (Vec<&str>, Vec<&str>) = halves.unzip();
         for column in (1..upper.len()).rev() {
@@ -80,7 +80,7 @@ impl Sheet {
                 upper[column] = "";
             }
         }
-        // An upper head is shared with the columns after it whose own is the same, and with no other.
+        // An upper head spans the following columns with the same upper line, and no others.
         let shares = |column: usize| self.heads[column].contains('\n') && upper[column].is_empty();
         let uppers = spans(&upper, shares);
         let indent = |group: &Rows| if group.title.is_some() { INDENT } else { "" };
@@ -111,16 +111,16 @@ impl Sheet {
         lines
     }
 
-    /// How many columns of a terminal the longest line takes.
+    /// Width in terminal columns.
     pub fn width(&self) -> usize {
         self.lines().iter().map(|line| chars(line.text())).max().unwrap_or(0)
     }
 }
 
-/// A text, and the columns that it takes: the first, and how many.
+/// A text, its first column, and the number of columns it spans.
 type Span<'a> = (&'a str, usize, usize);
 
-/// Texts with the columns that belong to them.
+/// Texts with the columns that they span.
 fn spans<'a>(texts: &[&'a str], is_joined: impl Fn(usize) -> bool) -> Vec<Span<'a>> {
     let mut spans: Vec<Span<'a>> = Vec::new();
     for (column, text) in texts.iter().enumerate() {
@@ -132,12 +132,12 @@ fn spans<'a>(texts: &[&'a str], is_joined: impl Fn(usize) -> bool) -> Vec<Span<'
     spans
 }
 
-/// Columns of a terminal between the edges of a span.
+/// Terminal columns between the edges of a span.
 fn room(&(_, first, columns): &Span<'_>, widths: &[usize]) -> usize {
     widths[first..first + columns].iter().sum::<usize>() + GAP.len() * (columns - 1)
 }
 
-/// Wide enough for all texts; one that takes several columns widens the first of them if it must.
+/// Column widths for all texts. If a text is wider than the columns it spans, the first of them is widened.
 fn widths<'a, I>(columns: usize, lines: impl Fn() -> I) -> Vec<usize>
 where
     I: Iterator<Item = (&'a str, &'a Vec<Span<'a>>)>,
@@ -154,7 +154,7 @@ where
     widths
 }
 
-/// One line; heads over several columns stand in the middle of these.
+/// One line. A head that spans several columns is centred.
 fn line(spans: &[Span<'_>], widths: &[usize], indent: &str, is_head: bool) -> String {
     let mut text = INDENT.to_owned();
     for span in spans {
@@ -168,14 +168,14 @@ fn line(spans: &[Span<'_>], widths: &[usize], indent: &str, is_head: bool) -> St
     text.trim_end().to_owned()
 }
 
-/// How many columns of a terminal a text takes.
+/// Width of a text in terminal columns.
 pub fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Text in lines of at most `width` columns, unless a word is longer.
+/// Text in lines of at most `width` columns, unless a single word is longer.
 pub fn broken(text: &str, width: usize) -> Vec<String> {
-    // A line ends between words alone: names and options have hyphens.
+    // Lines break between words only, because names and options have hyphens.
     let options = textwrap::Options::new(width)
         .break_words(false)
         .word_separator(textwrap::WordSeparator::AsciiSpace)

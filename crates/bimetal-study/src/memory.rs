@@ -1,18 +1,18 @@
-//! Whether a simulation fits into memory: refused before it starts rather than killed half way.
+//! Memory check before a simulation: it is refused at the start instead of killed half way.
 
 use bimetal_core::device::Resolved;
 
 use crate::StudyError;
 
-/// Checks the largest `jobs` simulations, which may run at once, against the memory that is available; each device is
-/// simulated several times. Where the operating system does not say how much memory that is, everything passes.
+/// Checks whether the largest `jobs` simulations, which may run in parallel, fit into the available memory. Each device
+/// is simulated `times` times. The check passes if the operating system does not report the available memory.
 pub(crate) fn check(runs: &[Resolved], times: usize, jobs: usize) -> Result<(), StudyError> {
     let mut sizes: Vec<u64> = runs.iter().flat_map(|run| std::iter::repeat_n(run.memory_bytes(), times)).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     check_bytes(sizes.iter().take(jobs.max(1)).sum())
 }
 
-/// Checks that many bytes.
+/// Checks whether `needed` bytes are available.
 pub(crate) fn check_bytes(needed: u64) -> Result<(), StudyError> {
     match available_bytes() {
         Some(available) if needed > available => {

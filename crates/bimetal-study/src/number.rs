@@ -1,17 +1,17 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
 use bimetal_core::part::real::whole;
 use bimetal_core::report::Unit;
 
-/// What a figure that is not defined is shown as.
+/// Stands for an undefined figure.
 pub const NOTHING: &str = "–";
-/// What a figure of the responses of an overloaded device is shown as: it would say how long the trace is.
+/// Stands for a response figure of an overloaded device, which would only reflect the length of the trace.
 pub const OVERLOAD: &str = "overload";
-/// In front of a figure of the responses of a device that is overloaded in bursts.
+/// Precedes a response figure of a device that is overloaded in bursts.
 pub const IN_BURSTS: &str = "!";
-/// In front of a life that is extrapolated from less than one overwrite of the device.
+/// Precedes a life that is extrapolated from less than one overwrite of the device.
 pub const EXTRAPOLATED: &str = "~";
-/// Behind the name of a scheme that no other one of its group is better than.
+/// Follows the name of a scheme on the Pareto front of its group.
 pub const ON_FRONT: &str = "*";
 
 /// `1,234,567`.
@@ -39,24 +39,24 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// How far behind, in few digits: `12 s`, `1.5 s`, `340 ms`.
+/// A backlog in few digits: `12 s`, `1.5 s`, `340 ms`.
 pub fn behind(seconds: f64) -> String {
     let (unit, size) = common_unit(TIMES, std::iter::once(seconds * 1e6), 1.0);
     let value = seconds * 1e6 / size;
     if value >= 9.95 { format!("{} {unit}", thousands_signed(value)) } else { format!("{value:.1} {unit}") }
 }
 
-/// An amount of dollars: to the cent, below one with three significant digits, and from ten thousand on without cents.
+/// An amount in US dollars: with cents, below 1 USD with three significant digits, from 10,000 USD on without cents.
 pub fn dollars(usd: f64) -> String {
     if (0.995..9_999.995).contains(&usd.abs()) { format!("{usd:.2}") } else { significant(usd) }
 }
 
-/// The value of a number that is shown so.
+/// The value of a formatted number.
 pub fn as_shown(text: &str) -> f64 {
     text.replace(',', "").parse().unwrap_or(f64::NAN)
 }
 
-/// A count as it is, any other figure with three significant digits.
+/// A whole number in full, any other number with three significant digits.
 pub fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { thousands_signed(value) } else { significant(value) }
 }
@@ -69,7 +69,7 @@ fn thousands_signed(value: f64) -> String {
     format!("{sign}{}", thousands(whole(value.abs().round())))
 }
 
-/// Units from small to large, with what one is in the base unit.
+/// Units from small to large, each with its size in the base unit.
 pub type Units = &'static [(&'static str, f64)];
 
 /// Times; the base unit is the microsecond.
@@ -88,7 +88,7 @@ pub const SIZES: Units = &[
 /// Lives; the base unit is the year.
 pub const LIVES: Units = &[("hours", 1.0 / 8766.0), ("days", 1.0 / 365.25), ("years", 1.0)];
 
-/// The units that figures of a unit are shown in; the base unit is that one.
+/// The display units of a figure. Their base unit is `unit`.
 pub fn units(unit: Unit) -> Units {
     match unit {
         Unit::Ratio => &[("", 1.0)],
@@ -100,7 +100,7 @@ pub fn units(unit: Unit) -> Units {
     }
 }
 
-/// A figure of a unit, as it is in one of [`units`]: amounts of dollars have cents.
+/// A value in one of the display units of `unit`. Amounts in dollars have cents.
 pub fn in_unit(unit: Unit, value: f64) -> String {
     if unit == Unit::Dollar { dollars(value) } else { significant(value) }
 }
@@ -110,7 +110,7 @@ pub fn labelled(label: &str, unit: &str) -> String {
     if unit.is_empty() { label.to_owned() } else { format!("{label} ({unit})") }
 }
 
-/// A label with a capital letter first, as a title has it.
+/// The text with its first letter in upper case, as in a title.
 pub fn capital(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
@@ -119,14 +119,14 @@ pub fn capital(text: &str) -> String {
 /// Counts per second.
 pub const RATES: Units = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
 
-/// The largest unit of which all these values are at least `least`, so that they can stand side by side.
+/// The largest unit in which each of these values is at least `least`. All values are shown in it, side by side.
 pub fn common_unit(units: Units, values: impl Iterator<Item = f64>, least: f64) -> (&'static str, f64) {
     let smallest = values.filter(|&value| value > 0.0).fold(f64::INFINITY, f64::min);
     let fits = |&&(_, size): &&(&str, f64)| smallest.is_finite() && smallest >= size * least;
     units.iter().rev().find(fits).copied().unwrap_or(units[0])
 }
 
-/// A value with its own unit: `12.3 MiB`.
+/// A value in the unit that suits it: `12.3 MiB`.
 pub fn with_unit(units: Units, value: f64) -> String {
     let (name, size) = common_unit(units, std::iter::once(value), 1.0);
     format!("{} {name}", significant(value / size)).trim_end().to_owned()

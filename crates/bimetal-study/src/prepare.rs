@@ -1,4 +1,4 @@
-//! What is run: a trace, a comparable device for each scheme, and the addresses of the one fitted to the other.
+//! Preparation of a run: a trace, a comparable device for each scheme, and addresses that fit the device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -14,40 +14,40 @@ use serde::Serialize;
 
 use crate::{StudyError, memory};
 
-/// Requests and what is known of them.
+/// Requests and facts about them.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What is said of them in results.
+    /// Facts about the requests for the results.
     pub facts: TraceFacts,
     /// The requests, in order of arrival. Shared, so that many devices can be prepared for them.
     pub requests: Arc<Vec<Request>>,
-    /// What reads and writes touch.
+    /// The extents that reads and writes touch.
     extents: Arc<Extents>,
-    /// The same requests as some devices need them.
+    /// The requests after compaction or clipping, for the devices that need it.
     layouts: Arc<Layouts>,
-    /// What a user should know of them.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Requests that had to be changed to fit a device: made once for all devices of a kind, for they take as much memory
-/// as the trace.
+/// Requests that are changed to fit a device. They are made once for all devices of a kind, because they take the
+/// memory of a trace.
 #[derive(Debug, Default)]
 struct Layouts {
-    /// Touched extents moved next to each other: the same for all devices.
+    /// Requests with the touched extents moved next to each other, identical for all devices.
     compacted: OnceLock<Arc<Vec<Request>>>,
-    /// Trims cut off, by the end of the device: kept as long as one is in use.
+    /// Requests with trims clipped at the end of the device, by its capacity in bytes. Kept while one is in use.
     clipped: Mutex<BTreeMap<u64, Weak<Vec<Request>>>>,
 }
 
 impl Workload {
-    /// A trace, or the first `limit` requests of it.
+    /// A trace, or its first `limit` requests.
     pub fn of(trace: Trace, limit: Option<usize>) -> Self {
         let mut requests = trace.requests;
         let cut = limit.is_some_and(|limit| limit < requests.len());
         requests.truncate(limit.unwrap_or(usize::MAX));
         let mut facts = TraceFacts::of(&trace.name, trace.format, &requests);
         if !cut {
-            // Byte totals as in the source, also where requests were widened to sectors.
+            // Byte totals of the source, before requests were rounded up to sectors.
             (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
         }
         let extents = Arc::new(Extents::of(&requests));
@@ -55,20 +55,20 @@ impl Workload {
         Self { facts, requests: Arc::new(requests), extents, layouts, warnings: trace.warnings }
     }
 
-    /// With the touched extents next to each other, as every device that is fitted to it needs them. That takes no more
-    /// memory, if nobody else has the requests.
+    /// Compacts the address space, as every device that is fitted to the trace needs it. No additional memory is needed
+    /// if nobody else holds the requests.
     pub fn compacted(mut self) -> Self {
         self.compact();
         let extents = Arc::new(Extents::of(&self.requests));
         Self { extents, layouts: Arc::default(), ..self }
     }
 
-    /// Bytes of the extents that it touches: what a device that is fitted to it holds, at least.
+    /// Bytes of the touched extents: the least capacity of a device that is fitted to the trace.
     pub fn touched_bytes(&self) -> u64 {
         self.extents.touched_bytes()
     }
 
-    /// Moves the touched extents next to each other: in place if nobody else has the requests.
+    /// Moves the touched extents next to each other, in place if nobody else holds the requests.
     fn compact(&mut self) {
         if let Some(own) = Arc::get_mut(&mut self.requests) {
             return self.extents.compact(own);
@@ -82,7 +82,7 @@ impl Workload {
         self.requests = compacted;
     }
 
-    /// Cuts off what trims reach beyond the end of a device.
+    /// Clips trims at the end of a device.
     fn clip(&mut self, logical_bytes: u64) {
         if let Some(own) = Arc::get_mut(&mut self.requests) {
             return clip_trims(own, logical_bytes);
@@ -99,16 +99,16 @@ impl Workload {
     }
 }
 
-/// Which schemes to run.
+/// The schemes to run.
 #[derive(Clone, Debug)]
 pub struct Schemes {
     specs: Vec<&'static SchemeSpec>,
-    /// Whether those that cannot run on the device are left out.
+    /// Whether schemes that cannot run on the device are left out.
     optional: bool,
 }
 
 impl Schemes {
-    /// The whole registry; what cannot run on the device is left out with a warning.
+    /// The whole registry. Schemes that cannot run on the device are left out with a warning.
     pub fn all() -> Self {
         Self { specs: SCHEMES.to_vec(), optional: true }
     }
@@ -116,7 +116,7 @@ impl Schemes {
     /// The schemes of these names, in this order; `all` is the whole registry.
     ///
     /// # Errors
-    /// An unknown name, with those there are.
+    /// An unknown name. The message lists the valid ones.
     pub fn named(names: &[String]) -> Result<Self, BuildError> {
         if names.iter().any(|name| name == "all") {
             return Ok(Self::all());
@@ -132,41 +132,41 @@ impl Schemes {
     }
 }
 
-/// Where the trace's addresses lie on the devices.
+/// Addresses of the trace on the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Addresses {
     /// Whether the touched extents were moved next to each other.
     pub compacted: bool,
     /// 64-KiB extents that reads and writes touch.
     pub touched_extents: u64,
-    /// End of the address space in the trace.
+    /// End of the address space in the trace, in bytes.
     pub span_bytes: u64,
-    /// End of the address space as replayed.
+    /// End of the replayed address space, in bytes.
     pub replayed_span_bytes: u64,
 }
 
-/// Everything that is needed to run.
+/// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The requests, as they are replayed.
+    /// The requests as replayed.
     pub workload: Workload,
-    /// Where they lie.
+    /// Their addresses on the devices.
     pub addresses: Addresses,
     /// The device of each scheme.
     pub runs: Vec<Resolved>,
-    /// Schemes that are left out, and why.
+    /// Reasons for left-out schemes.
     pub warnings: Vec<String>,
 }
 
 /// Makes a device for each scheme and fits the trace's addresses to it.
 ///
-/// A device that is scaled to the trace (without one, `auto`) holds the 64-KiB extents that the trace touches, which
-/// are moved next to each other. On any other device that is done only where the trace does not fit otherwise. A
-/// setting with a dot and those of [`device::DEVICE_KEYS`] are the device's; any other goes to every scheme that has
-/// the parameter.
+/// A device that is scaled to the trace (the default, `auto`) holds the 64-KiB extents that the trace touches, which
+/// are moved next to each other. On any other device they are moved only if the trace does not fit otherwise. Settings
+/// with a dot and those of [`device::DEVICE_KEYS`] belong to the device. Any other setting goes to every scheme that
+/// has the parameter.
 ///
 /// # Errors
-/// Settings that nothing has, a device that cannot be, a trace that does not fit.
+/// An unknown setting, an invalid device, or a trace that does not fit.
 pub fn prepare(
     mut workload: Workload,
     device: Option<Device>,
@@ -182,7 +182,7 @@ pub fn prepare(
         if let Ok(resolved) = &made {
             memory::check(std::slice::from_ref(resolved), 1, 1)?;
         }
-        // A device is tried before the first one runs: a refusal comes at once.
+        // All devices are built before the first run, so that errors appear at once.
         match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {
             Ok(resolved) => runs.push(resolved),
             Err(error) if schemes.optional && !matches!(error, DeviceError::Build(BuildError::Parameter(_))) => {
@@ -199,11 +199,11 @@ pub fn prepare(
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 
-/// Makes the device of one scheme and fits the trace's addresses to it, as [`prepare`] does, and leaves it to the
-/// replay to find out whether the scheme takes the device.
+/// Makes the device of one scheme and fits the trace's addresses to it, like [`prepare`]. It does not test whether the
+/// scheme accepts the device; the replay does.
 ///
 /// # Errors
-/// As [`prepare`].
+/// The errors of [`prepare`].
 pub fn prepare_one(
     mut workload: Workload,
     device: Device,
@@ -218,10 +218,10 @@ pub fn prepare_one(
     Ok((workload, resolved))
 }
 
-/// A device without a trace: as described, or one fitted to a logical capacity.
+/// A device without a trace: as described, or fitted to a logical capacity.
 ///
 /// # Errors
-/// Settings that nothing has, a device that cannot be.
+/// An unknown setting, or an invalid device.
 pub fn device(
     mut template: Template,
     scheme: &'static SchemeSpec,
@@ -232,7 +232,7 @@ pub fn device(
     Ok(resolve(&template, scheme, &of_scheme)?)
 }
 
-/// Takes the settings that are the device's, and returns the others.
+/// Applies the settings of the device, and returns the others.
 fn configure<'a>(
     template: &mut Template,
     schemes: &Schemes,
@@ -246,7 +246,7 @@ fn configure<'a>(
     Ok(of_schemes)
 }
 
-/// The device of a scheme, with those of the settings that it has.
+/// The device of a scheme, with the settings that the scheme has.
 fn resolve(
     template: &Template,
     spec: &'static SchemeSpec,
@@ -276,7 +276,7 @@ fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), S
     }
 }
 
-/// Moves the trace's extents together where that is due.
+/// Compacts the trace's address space if necessary.
 fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, StudyError> {
     let extents = &workload.extents;
     let logical = template.device().logical.0;
@@ -299,7 +299,7 @@ fn place(workload: &mut Workload, template: &Template) -> Result<Addresses, Stud
     Ok(addresses)
 }
 
-/// Trims may reach beyond all data, and beyond the device.
+/// Clips trims that reach beyond the device, and removes those beyond its end.
 fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
     let end = logical_bytes / SECTOR_BYTES;
     requests.retain_mut(|request| {
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(first[1].sector, 128, "moved");
         assert!(Arc::ptr_eq(&first, &on(&trace, chang, &[("slow.spare", "60%")])));
         assert_eq!(trace.requests[1], far, "those of the trace stay where they are");
-        // Alone, the requests are moved in their place, and once for all.
+        // Requests without another holder are moved in place, once for all devices.
         let (place, moved) = (trace.requests.as_ptr(), first.to_vec());
         let compacted = Workload { layouts: Arc::default(), ..trace }.compacted();
         assert_eq!((compacted.requests.as_ptr(), compacted.requests.to_vec()), (place, moved));

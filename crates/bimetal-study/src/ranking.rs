@@ -1,4 +1,4 @@
-//! In which order schemes are shown, in which groups, and which of them no other of their group is better than.
+//! Order of schemes, their groups, and the Pareto front of each group.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::number::{self, dollars, significant};
 use crate::scale::Scale;
 use crate::sweep::pareto::{self, Aims};
 
-/// What schemes are sorted by.
+/// A sort key of schemes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     /// Mean response.
@@ -22,22 +22,22 @@ pub enum Sort {
     P99,
     /// Mean service time.
     Service,
-    /// The figure at that place of [`KeyFigures::ALL`].
+    /// The figure at this index of [`KeyFigures::ALL`].
     Figure(usize),
     /// Name.
     Name,
-    /// The order in which they were asked for: for all schemes that of the registry.
+    /// The order in which the schemes were requested; for all schemes the order of the registry.
     Listed,
 }
 
-/// An order.
+/// A sort order.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Its name on a command line.
     pub name: String,
-    /// What is sorted by.
+    /// Its sort key.
     pub sort: Sort,
-    /// The order in a sentence, behind "sorted".
+    /// Its description, to follow the word "sorted".
     pub phrase: String,
 }
 
@@ -60,16 +60,16 @@ pub static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
 });
 
 impl Sort {
-    /// The order in a sentence, behind "sorted".
+    /// Its description, to follow the word "sorted".
     pub fn phrase(self) -> &'static str {
         ORDERS.iter().find(|order| order.sort == self).map_or("", |order| order.phrase.as_str())
     }
 
-    /// The figure, the smaller the better.
+    /// The sort value; smaller is better.
     fn key(self, entry: &Entry) -> Option<f64> {
         let report = &entry.report;
         match self {
-            // Of those that fall behind, which come last, the one that does so least is the best.
+            // Overloaded devices come last, among them the one with the smallest backlog first.
             Self::Response | Self::P99 if entry.falls_behind() => Some(entry.backlog_s),
             Self::Response => entry.mean_us(),
             Self::P99 => Some(report.response_us.p99),
@@ -79,7 +79,8 @@ impl Sort {
         }
     }
 
-    /// Devices that fall behind come last by any figure but the service time, and before them those without the figure.
+    /// Compares by the figure. Overloaded devices come last, except by service time. Devices without the figure come
+    /// before them.
     fn order(self, a: &Entry, b: &Entry) -> Ordering {
         match self {
             Self::Listed => Ordering::Equal,
@@ -113,17 +114,17 @@ impl FromStr for Sort {
     }
 }
 
-/// What data are on.
+/// The storage below a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Flash, and nothing else.
+    /// Flash alone.
     Flash,
-    /// Disks, with flash as their cache.
+    /// Disks with flash as their cache.
     OverDisk,
 }
 
 impl Kind {
-    /// Above the schemes of that kind.
+    /// The title above schemes of this kind.
     fn title(self) -> &'static str {
         match self {
             Self::Flash => "flash only",
@@ -131,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// In a sentence, for all schemes of that kind.
+    /// A phrase for all schemes of this kind.
     pub fn together(self) -> &'static str {
         match self {
             Self::Flash => "all without a disk",
@@ -145,25 +146,26 @@ impl Kind {
 pub struct Group {
     /// The kind.
     pub kind: Kind,
-    /// Its title, where there is more than one.
+    /// Its title, if there are several groups.
     pub title: Option<&'static str>,
-    /// Places of the schemes among the results, in the order in which they are shown.
+    /// Indexes of the schemes in the results, in display order.
     pub places: Vec<usize>,
 }
 
-/// How the results of a comparison are shown.
+/// The display order of the results of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranking {
-    /// What they are sorted by.
+    /// The sort key.
     pub sort: Sort,
-    /// The groups; none of them is empty.
+    /// The groups, none empty.
     pub groups: Vec<Group>,
-    /// Places of those that are on the front of their group.
+    /// Indexes of the schemes on the Pareto front of their group.
     front: Vec<usize>,
 }
 
 impl Ranking {
-    /// Of these results. A flash cache over a disk is another device than flash alone, so that the two are apart.
+    /// The ranking of these results. Flash caches over a disk and flash alone are different devices, and thus in
+    /// different groups.
     pub fn of(entries: &[Entry], sort: Sort) -> Self {
         let without_service = entries.iter().all(|entry| entry.service_us.is_none());
         let sort = if sort == Sort::Service && without_service { Sort::Response } else { sort };
@@ -181,8 +183,8 @@ impl Ranking {
         Self { sort, groups, front }
     }
 
-    /// Whether no other scheme of its group is at least as good in cost, response and life, and better in one. One that is
-    /// alone in its group has no other to be held against.
+    /// Whether the scheme is on the Pareto front: no other scheme of its group is at least as good in cost, response
+    /// and life, and better in one of them. A scheme alone in its group is never on the front.
     pub fn is_on_front(&self, place: usize) -> bool {
         self.front.contains(&place)
     }
@@ -192,14 +194,14 @@ impl Ranking {
         !self.front.is_empty()
     }
 
-    /// The results in the order in which they are shown.
+    /// The results in display order.
     pub fn arranged(&self, entries: &[Entry]) -> Vec<Entry> {
         self.groups.iter().flat_map(|group| &group.places).map(|&at| entries[at].clone()).collect()
     }
 }
 
-/// Places of those on the front. Figures are compared as they are shown: one that is better by less than the digits that are
-/// shown is no better.
+/// Indexes of the schemes on the Pareto front. Figures are compared as displayed, so that differences below the
+/// displayed digits do not count.
 fn front(entries: &[Entry], group: &Group, scale: &Scale) -> Vec<usize> {
     if group.places.len() < 2 {
         return Vec::new();
@@ -220,7 +222,7 @@ fn aims(entry: &Entry, scale: &Scale) -> Aims {
         cost_usd: number::as_shown(&dollars(figures.cost_usd)),
         mean: mean.map(in_time),
         p99: mean.map(|_| in_time(report.response_us.p99)),
-        // Without a duration of the trace no life is shown, and its bytes tell lives apart.
+        // Without a duration of the trace no life in years is known, and lives are compared in host bytes.
         life: (figures.lifetime_years.map(|years| number::as_shown(&significant(years / scale.life.1))))
             .or(figures.lifetime_host_bytes),
     }
@@ -301,10 +303,10 @@ mod tests {
         ];
         let ranking = Ranking::of(&entries(&sketches), Sort::Response);
         let front: Vec<bool> = (0..sketches.len()).map(|at| ranking.is_on_front(at)).collect();
-        // The one over a disk is better in everything, and alone in its group.
+        // The scheme over a disk is better in everything, but alone in its group.
         assert_eq!(front, [true, false, true, false, false]);
         assert!(!Ranking::of(&entries(&[FLASH]), Sort::Response).has_front());
-        // Better in response by less than is shown, and worse in life.
+        // Better in response by less than the displayed digits, and worse in life.
         let alike = [Sketch { mean_us: 5.0001, years: Some(2.0), ..FLASH }, FLASH];
         let ranking = Ranking::of(&entries(&alike), Sort::Response);
         assert_eq!([0, 1].map(|at| ranking.is_on_front(at)), [true, false]);

@@ -1,5 +1,5 @@
-//! How each scheme of a comparison is replayed: at the trace's own times for responses, one request at a time for
-//! service times, or both.
+//! The replays of each scheme: at the trace's own times for responses, one request at a time for service times, or
+//! both.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bimetal_core::replay::{Arrivals, Plan};
 use bimetal_core::report::TraceFacts;
 
-/// Service times are those of a closed loop of one request.
+/// Service times are measured in a closed loop with one request.
 const SERVICE: Arrivals = Arrivals::Closed { depth: 1 };
 
 /// Called from several threads while schemes run.
 pub trait Progress: Sync {
-    /// A scheme has served a number of requests; `run` is its place in the results. Returns whether to go on; once it
-    /// does not, it must not for any scheme.
+    /// Scheme number `run` of the results has served a number of requests. Returns whether to continue. After it has
+    /// returned a break, it must do so for all schemes.
     fn served(&self, run: usize, requests: u64) -> ControlFlow<()>;
     /// A scheme is done.
     fn done(&self, run: usize);
 }
 
-/// No progress is shown.
+/// Shows no progress.
 #[derive(Debug)]
 pub struct Quiet;
 
@@ -35,13 +35,13 @@ impl Progress for Quiet {
 pub struct Replays {
     /// The replay whose figures are shown and written.
     pub main: Plan,
-    /// A second replay, of which only the service times are kept.
+    /// A second replay, which contributes only service times.
     pub service: Option<Plan>,
 }
 
 impl Replays {
-    /// The arrivals that were asked for and no others. By default, a trace with times is replayed at these and one
-    /// request at a time; one without only one request at a time.
+    /// The requested arrivals alone, if there are any. By default, a trace with times is replayed at these times and
+    /// one request at a time, and a trace without times only one request at a time.
     pub fn of(plan: Plan, asked: Option<Arrivals>, trace: &TraceFacts) -> Self {
         match asked {
             Some(arrivals) => Self { main: Plan { arrivals, ..plan }, service: None },
@@ -58,21 +58,21 @@ impl Replays {
         self.main.arrivals == SERVICE
     }
 
-    /// Requests that are served for each scheme, where the main replay is repeated for a number of seeds.
+    /// Requests served for each scheme, if the main replay is repeated for `seeds` seeds.
     pub fn requests(&self, trace: &TraceFacts, seeds: u32) -> u64 {
         let passes = self.main.passes * seeds + self.service.as_ref().map_or(0, |plan| plan.passes);
         trace.requests * u64::from(passes)
     }
 
-    /// All of them, the main one first.
+    /// All plans, the main one first.
     pub(crate) fn plans(&self) -> Vec<&Plan> {
         std::iter::once(&self.main).chain(&self.service).collect()
     }
 }
 
-/// The progress of schemes whose replays run at the same time.
+/// The progress of schemes whose replays run in parallel.
 pub(crate) struct Tally<'a> {
-    /// Requests that each replay of each scheme has served.
+    /// Requests served, by scheme and replay.
     served: Vec<Vec<AtomicU64>>,
     /// Replays of each scheme that are not done.
     left: Vec<AtomicUsize>,

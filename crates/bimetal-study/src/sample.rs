@@ -1,4 +1,4 @@
-//! The trace inside the program: two hours of a virtual machine's disk; `sample/README.md` names its source.
+//! The built-in trace: two hours of a virtual machine's disk. `sample/README.md` names its source.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ pub(crate) const BYTES: &[u8] = include_bytes!("../sample/cloudphysics.vscsi.xz"
 /// Decodes the built-in trace.
 ///
 /// # Errors
-/// None, unless the program itself is damaged.
+/// None, unless the program file is damaged.
 pub fn open() -> Result<Trace, InputError> {
     let mut bytes = Vec::new();
     liblzma::read::XzDecoder::new(BYTES).read_to_end(&mut bytes).map_err(|source| InputError::Corrupt {

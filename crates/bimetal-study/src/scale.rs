@@ -1,26 +1,26 @@
-//! Units that figures of all schemes share, so that they can stand side by side.
+//! Common units for the figures of all schemes, so that they can stand side by side.
 
 use bimetal_core::report::{Figure, KeyFigures};
 
 use crate::compare::Entry;
 use crate::number::{LIVES, TIMES, Units, common_unit, units};
 
-/// Units that figures of all schemes share, so that they can stand side by side.
+/// Common units for the figures of all schemes, so that they can stand side by side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Of the times of the main replay: a unit that suits the means is taken for percentiles too.
+    /// Unit of the main replay's times. It suits the means and is also used for percentiles.
     pub time: (&'static str, f64),
-    /// Of service times: the same, unless it leaves too few digits of them.
+    /// Unit of service times: `time`, unless that leaves too few digits.
     pub service: (&'static str, f64),
-    /// Of lives.
+    /// Unit of lives.
     pub life: (&'static str, f64),
 }
 
-/// Figures from here on take too much of a line: a larger unit is taken, though the least of them is then below one.
+/// Values from here on are too wide. They get a larger unit, even if the smallest value is then below one.
 const SHOWN_MAX: f64 = 1e5;
 
 impl Scale {
-    /// For these results.
+    /// The units for these results.
     pub fn of(entries: &[Entry]) -> Self {
         let lives = entries.iter().filter_map(|entry| entry.report.key_figures.lifetime_years);
         let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
@@ -36,12 +36,12 @@ impl Scale {
     }
 }
 
-/// The unit in which all values of a figure stand side by side.
+/// A unit for all values of a figure, so that they stand side by side.
 pub fn of_figure(entries: &[Entry], figure: &Figure<KeyFigures>) -> (&'static str, f64) {
     unit(units(figure.unit), entries.iter().filter_map(|entry| (figure.of)(&entry.report.key_figures)).collect())
 }
 
-/// The largest unit of time that the largest mean reaches and in which all have three digits.
+/// The largest unit of time that the largest mean reaches and in which all means have three digits.
 fn with_digits(means: &[f64]) -> Option<(&'static str, f64)> {
     let positive = || means.iter().copied().filter(|&mean| mean > 0.0);
     let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));

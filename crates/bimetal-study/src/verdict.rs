@@ -1,4 +1,4 @@
-//! What a comparison comes down to, in words: computed from the figures, and no finer than the digits that are shown.
+//! Summary of a comparison in words: computed from the figures, no finer than the displayed digits.
 
 use crate::compare::{Entry, Spread};
 use crate::headline::speed_up;
@@ -7,37 +7,37 @@ use crate::number::{EXTRAPOLATED, dollars, significant};
 use crate::ranking::{Group, Ranking};
 use crate::scale::Scale;
 
-/// Characters of a line: with an indent of two it fits a terminal of 80 columns.
+/// Characters in a line: with an indent of two they fit a terminal of 80 columns.
 const LINE: usize = 78;
-/// More lines than this are no verdict.
+/// Most lines of a verdict.
 const LINES_MAX: usize = 2;
 
-/// The best in one respect.
+/// The best schemes in one respect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// Every scheme that cannot be told from the best by the digits shown or, where several seeds were run, by its
-    /// spread.
+    /// Every scheme that equals the best in the displayed digits or, with several seeds, within the spread.
     pub schemes: Vec<String>,
-    /// Whether these are all that were compared.
+    /// Whether these are all the schemes compared.
     pub is_all: bool,
-    /// What they are called together, where they are all of one of several groups.
+    /// A phrase for the schemes, if they are one whole group of several.
     pub group: Option<&'static str>,
-    /// The figure of the best, with its unit; none where it is life and the best erased nothing.
+    /// The figure of the best, with its unit. None for life if the best scheme erased nothing.
     pub figure: Option<String>,
-    /// Spreads over a number of seeds overlap, so that figures with different digits count as equal.
+    /// Number of seeds, if their spreads overlap, so that figures with different digits count as equal.
     pub seeds: Option<u32>,
 }
 
 /// The best in each respect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The fastest of all that keep up with the trace; where there are caches over disks too, the fastest without one.
+    /// The fastest scheme that keeps up with the trace. With caches over disks in the comparison, the fastest without a
+    /// disk.
     pub fastest: Option<Best>,
-    /// The shortest mean service time, where no device at all keeps up and service times are known.
+    /// The shortest mean service time, if no device keeps up and service times are known.
     pub service: Option<Best>,
-    /// How many times as fast it is as the first scheme of the comparison, and that scheme.
+    /// Speed-up of the fastest over the first scheme of the comparison, and the name of the first scheme.
     pub ratio: Option<(String, String)>,
-    /// The fastest cache over a disk, where both kinds are compared. The inner one is none if none keeps up.
+    /// The fastest cache over a disk, if both kinds are compared. The inner option is none if no cache keeps up.
     pub over_disk: Option<Option<Best>>,
     /// The longest life; none if no life is known.
     pub life: Option<Best>,
@@ -46,7 +46,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of these results; none where there is nothing to choose between.
+    /// The verdict on these results; none for fewer than two.
     pub fn of(entries: &[Entry], ranking: &Ranking) -> Option<Self> {
         if entries.len() < 2 {
             return None;
@@ -113,7 +113,7 @@ impl Verdict {
         }
         clauses.extend(self.over_disk.as_ref().and_then(|best| match best {
             Some(best) => Some(best.named("over a disk", style)),
-            // Where nothing keeps up that is said already.
+            // If no device keeps up, the verdict already says so.
             None => self.fastest.as_ref().map(|_| "over a disk: none keeps up".to_owned()),
         }));
         clauses.extend(self.service.as_ref().map(|best| {
@@ -130,18 +130,18 @@ impl Verdict {
     }
 }
 
-/// How much is said.
+/// Level of detail of a verdict.
 #[derive(Clone, Copy, Debug)]
 struct Style {
-    /// More names than this are counted.
+    /// Longer lists of names are replaced by their count.
     names: usize,
-    /// Whether the words are there by which a figure is understood without the table.
+    /// Whether figures have the words that explain them without the table.
     words: bool,
-    /// Whether the ratio to the first scheme is said.
+    /// Whether it states the ratio to the first scheme.
     ratio: bool,
 }
 
-/// From the fullest to the shortest: the first that fits is taken.
+/// Styles from full to short. The first one that fits is used.
 const STYLES: [Style; 4] = [
     Style { names: 4, words: true, ratio: true },
     Style { names: 1, words: true, ratio: true },
@@ -150,7 +150,7 @@ const STYLES: [Style; 4] = [
 ];
 
 impl Best {
-    /// The least by this value, among those that have it.
+    /// The schemes with the least value, among those that have one.
     fn of(entries: &[&Entry], value: impl Fn(&Entry) -> Option<f64>, shown: impl Fn(f64) -> String) -> Option<Self> {
         let known: Vec<(&Entry, f64)> = entries.iter().filter_map(|entry| Some((*entry, value(entry)?))).collect();
         let (_, least) = known.iter().copied().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -166,7 +166,7 @@ impl Best {
         })
     }
 
-    /// `fastest: a, 1.00 ms`, or where all are equal `all take 1.00 ms`.
+    /// `fastest: a, 1.00 ms`; if all are equal, `all take 1.00 ms`.
     fn clause(&self, what: &str, style: Style) -> String {
         if !self.is_all {
             return self.named(what, style);
@@ -212,7 +212,8 @@ fn fastest(group: &[&Entry], scale: &Scale) -> Option<Best> {
     Some(best)
 }
 
-/// Of the fastest to the first scheme, unless that is one of them, of another group, or it makes no difference.
+/// Speed-up of the fastest over the first scheme. None if the first is one of the fastest or in another group, or if
+/// they are equal.
 fn ratio(group: &[&Entry], best: &Best) -> Option<(String, String)> {
     let [name] = best.schemes.as_slice() else { return None };
     let relative = group.iter().find(|entry| entry.report.scheme == *name)?.relative.as_ref()?;
@@ -221,7 +222,7 @@ fn ratio(group: &[&Entry], best: &Best) -> Option<(String, String)> {
     (is_in_group && ratio != "1.00").then(|| (ratio, relative.to.clone()))
 }
 
-/// What the best are called together, where they are a whole group among several.
+/// A phrase for the best, if they are one whole group of several.
 fn whole_group(best: &Best, entries: &[Entry], ranking: &Ranking) -> Option<&'static str> {
     let is_whole = |group: &&Group| {
         let mut names = group.places.iter().map(|&at| &entries[at].report.scheme);
@@ -231,8 +232,8 @@ fn whole_group(best: &Best, entries: &[Entry], ranking: &Ranking) -> Option<&'st
     (best.schemes.len() > 1 && !best.is_all && ranking.groups.len() > 1).then_some(group.kind.together())
 }
 
-/// Life is unknown for all where the trace writes nothing or takes no time. Where it is unknown for some only, these
-/// are the ones that erased nothing.
+/// The longest life. It is unknown for all if the trace writes nothing or takes no time. If it is unknown for some
+/// only, these erased nothing.
 fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
     let unworn = entries.iter().filter(|entry| entry.report.key_figures.lifetime_years.is_none());
     let unworn: Vec<String> = unworn.map(|entry| entry.report.scheme.clone()).collect();
@@ -242,7 +243,7 @@ fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
             |entry| entry.report.key_figures.lifetime_years.map(|years| -years),
             |years| scale.life(-years),
         )?;
-        // The mark of the table: none of them was overwritten once.
+        // The mark of the table: no device was overwritten completely.
         let is_extrapolated = entries.iter().any(|entry| entry.is_extrapolated());
         let mark = if is_extrapolated { EXTRAPOLATED } else { "" };
         let figure = best.figure.map(|figure| format!("{mark}{figure}"));
@@ -290,7 +291,7 @@ mod tests {
             sentence(&[A, b]),
             "fastest: b, 2.50 ms on average, 2.00 times as fast as a; longest life: a, 2.00 years; cheapest: a, 8.00 USD"
         );
-        // The first is not held against itself.
+        // The first is not compared with itself.
         assert!(sentence(&[b, A]).starts_with("fastest: b, 2.50 ms on average; longest"));
     }
 
@@ -348,7 +349,7 @@ mod tests {
             sentence(&[a, b, over]).starts_with("no flash alone keeps up with the trace; over a disk: over, 1.00 ms; ")
         );
         assert!(sentence(&[a, b, behind]).starts_with("no scheme keeps up with the trace; shortest service time: "));
-        // One that is held against a device of the other kind.
+        // The first scheme is a device of the other kind.
         assert!(sentence(&[over, A]).starts_with("fastest flash: a, 5.00 ms on average; over a disk: over, 1.00 ms; "));
         let two = [A, over, Sketch { scheme: "other", ..over }];
         assert!(sentence(&two).ends_with("; cheapest: all over a disk, 0.500 USD"), "{}", sentence(&two));
@@ -370,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        /// However long names and figures are, a verdict begins with the fastest and has two lines at most.
+        /// However long names and figures are, a verdict begins with the fastest and has at most two lines.
         #[test]
         fn a_verdict_fits(raw in prop::collection::vec((0usize..4, 1u64..9, prop::option::of(1u64..4), any::<bool>(), any::<bool>()), 2..20)) {
             const NAMES: [&str; 4] = ["density-control", "hyssd-static", "conventional", "wlaftl-static"];

@@ -1,4 +1,4 @@
-//! Writing traces: which formats can be written, and which a file name asks for.
+//! Writers of traces, and the choice of a format by file name.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_midas, encod
 /// A format that can be written.
 #[derive(Debug)]
 pub struct Writer {
-    /// Name of the format among [`bimetal_core::trace::FORMATS`]; also an extension of its files.
+    /// Name of the format in [`bimetal_core::trace::FORMATS`], also an extension of its files.
     pub format: &'static str,
     /// Other extensions of its files.
     pub extensions: &'static [&'static str],
-    /// Writes a whole trace.
+    /// Encodes a whole trace.
     pub encode: fn(&Trace) -> Result<Vec<u8>, TraceError>,
 }
 
@@ -27,7 +27,7 @@ pub static WRITERS: &[Writer] = &[
 /// The writer of a format, or that of a file's extension.
 ///
 /// # Errors
-/// Neither is one that can be written, with those there are.
+/// Neither the format nor the extension is one that can be written. The message lists the writable formats.
 pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, String> {
     let known = || WRITERS.iter().map(|writer| writer.format).collect::<Vec<_>>().join(", ");
     let named = |name: &str| WRITERS.iter().find(|writer| writer.format == name);
@@ -48,7 +48,7 @@ pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, Stri
     }
 }
 
-/// The first requests of a trace.
+/// The first `limit` requests of a trace.
 pub fn limited(mut trace: Trace, limit: usize) -> Trace {
     if limit >= trace.requests.len() {
         return trace;

@@ -1,4 +1,4 @@
-//! The answer: from the simulated devices alone; price sensitivity needs no further simulation.
+//! The answer, made from the simulated devices alone. Price sensitivity needs no further simulation.
 
 use std::collections::BTreeSet;
 
@@ -19,34 +19,34 @@ use crate::sweep::row::Row;
 pub use super::choice::{Choice, ResponseTimes};
 pub use super::drives_to_buy::{DriveToBuy, DrivesToBuy};
 
-/// Steps of prices up and down: four to each doubling, to a quarter and to four times.
+/// Price steps in each direction: four for each doubling, from a quarter to four times today's price.
 const PRICE_STEPS: i32 = 8;
 const STEPS_PER_DOUBLING: f64 = 4.0;
-/// Times that a device has more flash than another one before that is said.
+/// A device has noticeably more flash than another above this ratio.
 const MORE_FLASH: f64 = 1.05;
-/// What a response is called where nothing waits.
+/// Term for a response without waiting.
 const SERVICE: &str = "service time";
-/// What tables have of wear.
+/// Wear columns of tables.
 pub const WEAR: [Measure; 3] = [Measure::Life, Measure::Tbw, Measure::Dwpd];
-/// How many devices are named where none meets the goals.
+/// Number of devices that are named if none meets the goals.
 const CLOSEST: usize = 3;
 
-/// The whole answer, as it is written as JSON.
+/// The complete answer, as written to JSON.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Version of this program.
     pub bimetal: &'static str,
     /// The trace.
     pub trace: TraceFacts,
-    /// How it was replayed in every simulation.
+    /// The replay of every simulation.
     pub replay: Replay,
-    /// What devices are to achieve.
+    /// Goals for devices.
     pub goals: Vec<Goal>,
-    /// What a reader should know before trusting it.
+    /// Caveats that a user should know before trusting the answer.
     pub notes: Vec<String>,
-    /// Bytes a day at which lives are counted; none where the trace has no duration.
+    /// Host writes per day on which lives are based, in bytes; none if the trace has no duration.
     pub write_bytes_per_day: Option<f64>,
-    /// Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    /// Years on which drive writes per day are based: the lifetime goal, or 5.
     pub warranty_years: f64,
     /// Year of the price list.
     pub price_year: u16,
@@ -54,34 +54,34 @@ pub struct Answer {
     pub prices: Vec<Listed>,
     /// Number of candidate devices.
     pub candidates: usize,
-    /// Numbers of dies that were searched.
+    /// The searched numbers of dies.
     pub dies: Vec<u32>,
-    /// How many of them were simulated.
+    /// Number of simulated candidates.
     pub simulations: usize,
-    /// How many of these failed.
+    /// Number of simulations that failed.
     pub failed: usize,
-    /// Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    /// Whether it is unlikely that an unsimulated device is a cheaper answer.
     pub is_settled: bool,
     /// The cheapest device that meets all goals.
     pub recommended: Option<Choice>,
-    /// Where there is none: those that miss them by the smallest factor.
+    /// If no device meets all goals: the devices that miss them by the smallest factor.
     pub closest: Vec<Choice>,
-    /// What stands in the way of a cheaper device, or of any.
+    /// The limit that rules out a cheaper device, or any device.
     pub binds: Option<Cause>,
-    /// By goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    /// For each goal: the cheapest device that meets this goal, and the cheapest that meets all others.
     pub by_goal: Vec<ByGoal>,
-    /// The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    /// The Pareto front of price, response and life, cheapest first.
     pub front: Vec<Choice>,
-    /// How the answer moves when prices change.
+    /// Changes of the answer with prices.
     pub sensitivity: Vec<Sensitivity>,
-    /// Every device that was simulated, in that order.
+    /// Every simulated device, in the order of simulation.
     pub simulated: Vec<Choice>,
-    /// Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    /// Whole drives on the market instead of a composed device; none if the user wants none.
     pub drives: Option<DrivesToBuy>,
 }
 
 impl Answer {
-    /// What is recommended, or else what is closest.
+    /// The recommended device, or else the closest ones.
     pub fn chosen(&self) -> &[Choice] {
         self.recommended.as_ref().map_or(self.closest.as_slice(), std::slice::from_ref)
     }
@@ -92,12 +92,12 @@ impl Answer {
         self.recommended.is_some() || self.drives.as_ref().is_some_and(is_drive_found)
     }
 
-    /// Whether no device meets all goals at any of the prices that were tried.
+    /// Whether no device meets all goals at any of the tried prices.
     pub fn is_out_of_reach(&self) -> bool {
         self.sensitivity.iter().flat_map(|one| &one.steps).all(|step| step.cost_usd.is_none())
     }
 
-    /// What was searched, and how much of it was simulated, in words.
+    /// The searched devices and the number of simulations, in words.
     pub fn searched(&self) -> String {
         let with = match self.dies.as_slice() {
             [] | [1] => " of 1 die".to_owned(),
@@ -109,7 +109,7 @@ impl Answer {
         format!("{} candidate devices{with}, {} simulated{failed}{settled}", self.candidates, self.simulations)
     }
 
-    /// At which rate lives are counted, and what TBW and DWPD are, in words.
+    /// The write rate on which lives are based, and the meaning of TBW and DWPD, in words.
     pub fn wear_terms(&self) -> String {
         let rate =
             self.write_bytes_per_day.map(|bytes| format!("lives at {} written a day; ", with_unit(SIZES, bytes)));
@@ -120,18 +120,18 @@ impl Answer {
         )
     }
 
-    /// How requests arrive, and how often they are replayed, in words.
+    /// The arrivals and the number of passes, in words.
     pub fn replayed(&self) -> String {
         describe::passes(&self.replay.arrivals, self.replay.repeat, self.replay.measure)
     }
 
-    /// What the responses that goals are held against are called: in a closed loop of depth 1 they are service times.
+    /// The table head of the responses to which goals apply. In a closed loop of depth 1 they are service times.
     pub fn response_head(&self) -> String {
         let kind = if self.replay.arrivals == "closed:1" { SERVICE } else { "response" };
         self.head(kind)
     }
 
-    /// What stands beside them, unless it is the same: service times of one request at a time.
+    /// The table head of additional service times with one request at a time; none in a closed loop.
     pub fn service_head(&self) -> Option<String> {
         (!self.replay.arrivals.starts_with("closed")).then(|| self.head(SERVICE))
     }
@@ -144,7 +144,7 @@ impl Answer {
         }
     }
 
-    /// The limit that rules out a cheaper device, or any, and the price of each goal: one statement a line.
+    /// The limit that rules out a cheaper device, or any device, and the price of each goal: one statement a line.
     pub fn binding(&self) -> Vec<String> {
         let what = match self.binds {
             Some(Cause::Latency) => "latency is the limit",
@@ -177,7 +177,7 @@ impl Answer {
         lines
     }
 
-    /// How much less flash the cheaper device has, if a goal is met by more flash.
+    /// A remark on the smaller amount of flash of the cheaper device, if the goal is met by more flash.
     fn more_flash(&self, cheaper: &Choice) -> String {
         let size = |choice: &Choice| with_unit(SIZES, choice.flash_bytes);
         match &self.recommended {
@@ -188,7 +188,7 @@ impl Answer {
         }
     }
 
-    /// Each goal, what a device comes to, and whether it is met.
+    /// For each goal: the figure of the device, and whether it meets the goal.
     pub fn verdicts(&self, choice: &Choice) -> Vec<Vec<String>> {
         let row = |(goal, excess): (&Goal, &Option<f64>)| {
             let verdict = match (excess, choice.overload) {
@@ -230,38 +230,38 @@ impl Answer {
     }
 }
 
-/// A goal on its own.
+/// The effect of a single goal.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ByGoal {
     /// The goal.
     pub goal: Goal,
-    /// The cheapest device that meets it.
+    /// The cheapest device that meets this goal.
     pub alone: Option<Choice>,
-    /// The cheapest device that meets all others.
+    /// The cheapest device that meets all other goals.
     pub without: Option<Choice>,
-    /// What it costs to meet this one, too, in US dollars.
+    /// Additional cost of this goal, in US dollars.
     pub costs_usd: Option<f64>,
 }
 
-/// How the answer moves with the prices of a kind of parts.
+/// Changes of the answer with the prices of a kind of parts.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Sensitivity {
     /// Kind of cells, or `disk`.
     pub kind: &'static str,
-    /// From a quarter of the prices to four times them.
+    /// Steps from a quarter of the prices to four times the prices.
     pub steps: Vec<PriceStep>,
 }
 
 /// The answer at other prices.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PriceStep {
-    /// What the prices are multiplied by.
+    /// Factor on the prices.
     pub factor: f64,
     /// Price of the cheapest device that meets all goals, in US dollars.
     pub cost_usd: Option<f64>,
-    /// The device, if it is another one than at a step nearer to today's prices.
+    /// The device, if it differs from the device at the next step towards today's prices.
     pub changes_to: Option<Choice>,
-    /// Whether there is none any more.
+    /// Whether no device meets all goals any more.
     pub is_none: bool,
 }
 
@@ -270,15 +270,15 @@ pub struct PriceStep {
 pub struct Simulated<'a> {
     /// The candidate.
     pub candidate: &'a Candidate,
-    /// What it came to; none where it failed.
+    /// Its figures; none if the simulation failed.
     pub outcome: Option<Outcome>,
     /// Its row.
     pub row: &'a Row,
-    /// Its row with one request at a time, unless that is the same.
+    /// Its row with one request at a time, unless `row` is that already.
     pub service: Option<&'a Row>,
 }
 
-/// What can be said of devices that were simulated.
+/// Judgement of simulated devices.
 #[derive(Debug)]
 pub struct Judge<'a> {
     goals: &'a [Goal],
@@ -287,7 +287,7 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Of these, as far as they did not fail.
+    /// The judge of those simulations that did not fail.
     pub fn new(goals: &'a [Goal], terms: &'a Terms, simulated: &'a [Simulated<'a>]) -> Self {
         Self { goals, terms, done: simulated.iter().filter_map(|one| Some((one, one.outcome?))).collect() }
     }
@@ -297,7 +297,7 @@ impl<'a> Judge<'a> {
         Choice::new(one.candidate.into(), (one.row, one.service), outcome, self.goals, self.terms)
     }
 
-    /// The cheapest at these prices that meets goals.
+    /// The cheapest device that meets the goals at these prices: its index and cost.
     fn cheapest(&self, goals: &[Goal], cost: impl Fn(&Candidate) -> f64) -> Option<(usize, f64)> {
         let priced = self.done.iter().enumerate().map(|(at, (one, outcome))| {
             let cost = cost(one.candidate);
@@ -311,12 +311,12 @@ impl<'a> Judge<'a> {
         self.cheapest(goals, |candidate| candidate.cost_usd).map(|(at, _)| at)
     }
 
-    /// The cheapest that meets all goals.
+    /// The cheapest device that meets all goals.
     pub fn recommended(&self) -> Option<Choice> {
         self.cheapest_today(self.goals).map(|at| self.choice(at))
     }
 
-    /// Those that miss the goals by the smallest factors; of those that fall behind more and more the fastest.
+    /// The devices that miss the goals by the smallest factors. Overloaded devices are ordered by simulated time.
     pub fn closest(&self) -> Vec<Choice> {
         let excess = |at: usize| self.done[at].1.worst_excess(self.goals);
         let took_s =
@@ -326,7 +326,7 @@ impl<'a> Judge<'a> {
         places.into_iter().take(CLOSEST).map(|at| self.choice(at)).collect()
     }
 
-    /// Every goal on its own, and what it costs.
+    /// For each goal, its effect and its cost.
     pub fn by_goal(&self) -> Vec<ByGoal> {
         let best = self.cheapest_today(self.goals).map(|at| self.done[at].1.of(Measure::Cost));
         let of = |(at, goal): (usize, &Goal)| {
@@ -340,7 +340,7 @@ impl<'a> Judge<'a> {
         self.goals.iter().enumerate().map(of).collect()
     }
 
-    /// The devices that no other beats in price, response and life. The response is that of the first goal of one.
+    /// The devices on the front of price, response and life. The response is the measure of the first response goal.
     pub fn front(&self) -> Vec<Choice> {
         let response = self.response();
         let of = |(_, outcome): &(&Simulated<'_>, Outcome)| {
@@ -353,17 +353,17 @@ impl<'a> Judge<'a> {
         places.into_iter().map(|at| self.choice(at)).collect()
     }
 
-    /// The response that is shown.
+    /// The response measure that is shown.
     fn response(&self) -> Measure {
         response_of(self.goals)
     }
 
-    /// Everything that was simulated.
+    /// All simulated devices.
     pub fn all(&self) -> Vec<Choice> {
         (0..self.done.len()).map(|at| self.choice(at)).collect()
     }
 
-    /// The answer at other prices of each kind of parts.
+    /// The answer at other prices, for each kind of parts.
     pub fn sensitivity(&self) -> Vec<Sensitivity> {
         let kinds: BTreeSet<Kind> =
             self.done.iter().flat_map(|(one, _)| one.candidate.shares.iter().map(|&(kind, _)| kind)).collect();
@@ -378,7 +378,7 @@ impl<'a> Judge<'a> {
         let factor = |step: i32| pow(2.0, f64::from(step) / STEPS_PER_DOUBLING);
         let today = at_factor(1.0).map(|(at, _)| at);
         let mut steps: Vec<PriceStep> = Vec::new();
-        // From today's prices outwards, so that each change is beside where it happens.
+        // From today's prices outwards, so that each change is recorded at the step where it happens.
         for direction in [-1, 1] {
             let mut last = today;
             for step in 1..=PRICE_STEPS {
@@ -406,14 +406,14 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The response that stands beside price and life: that of the first goal of one, or the 99th percentile.
+/// The response measure beside price and life: the measure of the first response goal, or the 99th percentile.
 pub fn response_of(goals: &[Goal]) -> Measure {
     let of_goal = goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Latency);
     of_goal.unwrap_or(Measure::P99)
 }
 
-/// What stands in the way of a cheaper device: the goal that costs most. Where no device meets all goals, the one
-/// without which there is one, or else the one that the closest misses most.
+/// The limit that rules out a cheaper device: the goal that costs most. If no device meets all goals, it is the goal
+/// without which a device exists, or else the goal that the closest device misses most.
 pub fn binds(recommended: Option<&Choice>, closest: &[Choice], by_goal: &[ByGoal]) -> Option<Cause> {
     if recommended.is_some() {
         let costs = |one: &&ByGoal| one.costs_usd.unwrap_or(0.0);

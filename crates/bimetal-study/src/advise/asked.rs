@@ -1,25 +1,25 @@
-//! Which devices are asked for, beyond the usual.
+//! The user's restrictions of the candidate devices.
 
 use bimetal_core::units::ByteSize;
 
-/// What is asked for beyond the usual.
+/// The user's restrictions. The defaults leave all of them open.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// Names of chips; without any those that can be bought in the year of the prices and that no other beats.
+    /// Names of chips. If empty: chips on the market in the year of the prices, without those that another one beats.
     pub chips: Vec<String>,
-    /// Names of schemes; without any those that are usual, `all` for all.
+    /// Names of schemes. If empty: the usual ones; `all` means all.
     pub schemes: Vec<String>,
-    /// What the host sees; without it what the trace touches.
+    /// Logical capacity. If none: the bytes that the trace touches.
     pub capacity: Option<ByteSize>,
-    /// A drive under caches; without it there are none.
+    /// The drive under caches. If none: no caches over disks.
     pub disk: Option<String>,
-    /// Channels of a device; without a number those of [`dies`](super::dies).
+    /// Channels of a device. If none: the numbers of [`dies`](super::dies).
     pub channels: Option<u32>,
-    /// Dies on each channel; without a number those of [`dies`](super::dies).
+    /// Dies on each channel. If none: the numbers of [`dies`](super::dies).
     pub dies_per_channel: Option<u32>,
 }
 
-/// Why there are no candidates, in a line.
+/// Reason why there are no candidates, in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpaceError(pub String);

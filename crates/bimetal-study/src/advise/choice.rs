@@ -1,4 +1,4 @@
-//! A device that was simulated, with what it comes to.
+//! A simulated device with its figures.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::space::Candidate;
 use crate::number::NOTHING;
 use crate::sweep::row::Row;
 
-/// What is shown in place of the responses of a device that falls behind.
+/// Stands for the responses of an overloaded device.
 pub const FALLS_BEHIND: &str = "falls behind";
 
 /// Responses of reads and writes, in microseconds.
@@ -26,7 +26,7 @@ pub struct ResponseTimes {
 }
 
 impl ResponseTimes {
-    /// From a value of each measure; none where one is not finite.
+    /// Made from a value of each measure; none if one is not finite.
     fn new(of: impl Fn(Measure) -> f64) -> Option<Self> {
         let of = |measure| finite(of(measure));
         Some(Self {
@@ -38,7 +38,7 @@ impl ResponseTimes {
         })
     }
 
-    /// One of them; none of what is no response.
+    /// The value of a response measure; none for other measures.
     fn of(&self, measure: Measure) -> Option<f64> {
         match measure {
             Measure::Mean => Some(self.mean),
@@ -51,7 +51,7 @@ impl ResponseTimes {
     }
 }
 
-/// A device with what it comes to.
+/// A device with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Choice {
     /// The device in words.
@@ -66,27 +66,27 @@ pub struct Choice {
     pub dies: u32,
     /// Price, in US dollars.
     pub cost_usd: f64,
-    /// Responses as requests arrive in the answer's `replay`; none of a device that falls behind.
+    /// Responses with the arrivals of the answer's `replay`; none for an overloaded device.
     pub response_us: Option<ResponseTimes>,
-    /// The same with one request at a time, so that none waits; none where `response_us` is of a closed loop.
+    /// Responses with one request at a time, so that none waits; none if `response_us` comes from a closed loop.
     pub service_us: Option<ResponseTimes>,
-    /// Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
+    /// For an overloaded device: the time it took for the requests, relative to the time they took to arrive.
     pub overload: Option<f64>,
-    /// Life in years; none where nothing was erased in what was measured.
+    /// Life in years; none if no block was erased in the measured passes.
     pub life_years: Option<f64>,
-    /// Where nothing was erased: the years that it lasts at least, by what was programmed.
+    /// If no block was erased: a lower bound of the life in years, from the programmed pages.
     pub life_at_least_years: Option<f64>,
-    /// Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    /// Host writes until wear-out, in bytes; none if no block was erased in the measured passes.
     pub lifetime_host_bytes: Option<f64>,
-    /// The same in terabytes of 10^12 bytes; a lower bound if no block was erased.
+    /// Host writes until wear-out in terabytes of 10^12 bytes; a lower bound if no block was erased.
     pub tbw: Option<f64>,
-    /// Drive writes per day: `tbw` by the logical capacity and the days of the warranty.
+    /// Drive writes per day: `tbw` divided by the logical capacity and the days of the warranty.
     pub dwpd: Option<f64>,
-    /// By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    /// For each goal, the factor by which it is missed: at most 1 if the goal is met, none if unknown.
     pub excess: Vec<Option<f64>>,
     /// Whether all goals are met.
     pub meets: bool,
-    /// The command that repeats its figures; none where no command can read the trace.
+    /// The command that repeats its figures; none if no command can read the trace.
     pub command: Option<String>,
 }
 
@@ -94,14 +94,14 @@ fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// What a device is, before it is known what it comes to.
+/// Description of a device, before its figures are known.
 pub(super) struct Made {
     pub device: String,
     pub scheme: String,
     pub flash_bytes: f64,
     pub channels: u32,
     pub dies: u32,
-    /// How many times as large it is as what is simulated.
+    /// Size relative to the simulated device.
     pub scale: f64,
     pub command: Option<String>,
 }
@@ -121,7 +121,7 @@ impl From<&Candidate> for Made {
 }
 
 impl Choice {
-    /// Of a device with its row, and its row with one request at a time, unless that is the same.
+    /// A device with its row, and its row with one request at a time unless the first row is that already.
     pub(super) fn new(
         made: Made,
         (row, service): (&Row, Option<&Row>),
@@ -178,7 +178,7 @@ impl Choice {
         self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
     }
 
-    /// The service time that a response goes with, with its unit.
+    /// The service time that corresponds to a response measure, with its unit.
     pub fn service(&self, response: Measure) -> String {
         let us = self.service_us.and_then(|all| all.of(response));
         us.map_or_else(|| NOTHING.to_owned(), |us| response.shown(us))

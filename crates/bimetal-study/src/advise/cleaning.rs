@@ -1,35 +1,35 @@
-//! What a region does besides the host's work: cleaning, and the stalls that it brings about.
+//! Background work of a region: garbage collection, and the stalls that it causes.
 
 use bimetal_core::chip::Chip;
 use bimetal_core::media::CellMode;
 use bimetal_core::model::write_amplification;
 
-/// On each die a page map keeps one block erased and two open on average half full.
+/// A page map keeps one erased block on each die, and two open ones that are half full on average.
 const BLOCKS_KEPT: f64 = 2.0;
-/// Fuller than this no device is taken to be.
+/// Upper limit of the assumed utilisation.
 const UTILISATION_MAX: f64 = 0.98;
 
-/// Read of a page with its transfer, in microseconds.
+/// Read time of a page with its transfer, in microseconds.
 pub fn read_us(chip: &Chip) -> f64 {
     (chip.times(CellMode::Native).0 + chip.transfer()).as_us()
 }
 
-/// Program of a page with its transfer, in microseconds.
+/// Program time of a page with its transfer, in microseconds.
 pub fn program_us(chip: &Chip) -> f64 {
     (chip.times(CellMode::Native).1 + chip.transfer()).as_us()
 }
 
-/// Erase of a block, in microseconds.
+/// Erase time of a block, in microseconds.
 pub fn erase_us(chip: &Chip) -> f64 {
     chip.times(CellMode::Native).2.as_us()
 }
 
-/// Greedy cleaning of a region.
+/// Greedy garbage collection of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleaning {
-    /// Read of a page, in microseconds.
+    /// Read time of a page, in microseconds.
     pub read_us: f64,
-    /// Program of a page, in microseconds.
+    /// Program time of a page, in microseconds.
     pub program_us: f64,
     /// Pages programmed for each page that the host writes.
     pub amplification: f64,
@@ -38,8 +38,8 @@ pub struct Cleaning {
 }
 
 impl Cleaning {
-    /// Of a region of `bytes` bytes with `logical` visible bytes, of which `written` are ever written: the others are never
-    /// collected.
+    /// Garbage collection of a region with `bytes` raw and `logical` visible bytes. `written` bytes of these are ever
+    /// written; the others hold no data and leave more spare area.
     pub fn of(chip: &Chip, bytes: f64, dies: u32, logical: f64, written: f64) -> Self {
         let block = f64::from(chip.page_bytes) * f64::from(chip.pages_per_block);
         let spare = (bytes - logical - f64::from(dies) * BLOCKS_KEPT * block).max(0.0);
@@ -58,17 +58,17 @@ impl Cleaning {
         }
     }
 
-    /// What a page that is written may have to wait for.
+    /// The stall that a written page may have to wait for.
     pub fn stall(&self) -> Stall {
         Stall { per_page: self.collections_per_page, us: self.collection_us }
     }
 }
 
-/// Work of its own that a device does before it goes on with the host's.
+/// Background work that makes host requests wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Stall {
-    /// How often, for each page that is written.
+    /// Stalls for each written page.
     pub per_page: f64,
-    /// How long, in microseconds.
+    /// Duration, in microseconds.
     pub us: f64,
 }

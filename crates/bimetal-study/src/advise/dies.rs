@@ -1,19 +1,19 @@
-//! Dies and channels that are searched, within the limits of a controller.
+//! Numbers of dies and channels to search, within the limits of a controller.
 //!
-//! They are those of a whole device: a device of two regions shares them out to both. Flash costs the same on however many dies it
-//! is, and channels cost nothing, so that of all ways to have as many dies the one with the most channels is never slower: it
-//! alone is searched. More dies need more blocks at least, which is what they cost.
+//! The numbers apply to the whole device; a device with two regions divides them. The price of flash does not depend on
+//! the number of dies, and channels are free. Hence, for each number of dies, only the layout with the most channels is
+//! searched, which is never slower. The cost of more dies is the larger minimum number of blocks.
 
 use std::collections::BTreeMap;
 
-/// Channels that are searched.
+/// Numbers of channels to search.
 const CHANNELS: [u32; 5] = [1, 2, 4, 8, 16];
-/// Dies on each channel that are searched.
+/// Numbers of dies on each channel to search.
 const DIES_PER_CHANNEL: [u32; 4] = [1, 2, 4, 8];
-/// Most channels, and most dies on one.
+/// Largest number of channels, and of dies on a channel.
 pub const COUNT_MAX: u32 = 64;
 
-/// Dies on channels.
+/// A number of channels and of dies on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dies {
     /// Channels.
@@ -23,12 +23,13 @@ pub struct Dies {
 }
 
 impl Dies {
-    /// How many there are.
+    /// Total number of dies.
     pub fn count(self) -> u32 {
         self.channels * self.per_channel
     }
 
-    /// Those of a fast and of a slow region, half of them each; none where there are too few. Each region has a channel at least.
+    /// The dies of a fast and of a slow region, half of the dies each; none if there are too few. Each region has at
+    /// least one channel.
     pub fn shared(self) -> Option<(Self, Self)> {
         let halves = |count: u32| (count / 2, count - count / 2);
         let (fast, slow) = if self.channels > 1 {
@@ -42,7 +43,7 @@ impl Dies {
     }
 }
 
-/// All that are searched, from few to many; where a number is asked for, only those with it.
+/// All layouts to search, from few to many dies. A given number of channels or dies on each replaces the list.
 pub fn searched(channels: Option<u32>, per_channel: Option<u32>) -> Vec<Dies> {
     let asked = |count: Option<u32>, usual: &[u32]| count.map_or_else(|| usual.to_vec(), |count| vec![count]);
     let mut by_count: BTreeMap<u32, Dies> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is answered of whole drives: what each comes to, beside what is on its data sheet.
+//! The answer about whole drives: the figures of each, beside its data sheet.
 
 use bimetal_core::replay::Arrivals;
 use serde::Serialize;
@@ -10,40 +10,40 @@ use crate::arrivals;
 use crate::listing::{Rows, Sheet};
 use crate::number::{LIVES, NOTHING, SIZES, TIMES, common_unit, dollars, significant, thousands, with_unit};
 
-/// A life is in the largest unit of which the shortest one is so much.
+/// A life is shown in the largest unit in which the shortest life is at least this number.
 const LEAST_OF_UNIT: f64 = 0.05;
-/// Responses are in the smallest unit in which all are below this number: some drives are a thousand times as fast as
-/// others.
+/// Responses are shown in the smallest unit in which all are below this number. Some drives are a thousand times faster
+/// than others.
 const MOST_OF_UNIT: f64 = 99_999.5;
-/// The mark of what meets all goals.
+/// Mark of drives that meet all goals.
 const MEETS: &str = "● ";
 
-/// A drive that can be bought.
+/// A drive on the market.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriveToBuy {
     /// Name on the command line.
     pub name: String,
     /// Maker and model.
     pub title: String,
-    /// Year in which it came out, if that is known.
+    /// Year of its release, if known.
     pub released: Option<u16>,
     /// Logical capacity, in bytes.
     pub capacity_bytes: u64,
-    /// Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
+    /// Host writes that its warranty covers, in terabytes of 10^12 bytes, if known.
     pub rated_tbw: Option<f64>,
     /// MB/s of sequential reads, claimed or measured.
     pub read_mb_per_s: Option<f64>,
     /// MB/s of sequential writes, claimed or measured, into its cache if it has one.
     pub write_mb_per_s: Option<f64>,
-    /// Random 4-KiB reads a second, many at a time, claimed or measured.
+    /// Random 4-KiB reads per second with many outstanding, claimed or measured.
     pub read_iops: Option<f64>,
-    /// Random 4-KiB writes a second, many at a time, claimed or measured.
+    /// Random 4-KiB writes per second with many outstanding, claimed or measured.
     pub write_iops: Option<f64>,
-    /// Whether its price was given, and is not that of its flash.
+    /// Whether the user gave a price for the drive, so that its price is not the price of its flash.
     pub is_quoted: bool,
-    /// Size relative to the simulated device: life and TBW are those that the command prints times this factor.
+    /// Size relative to the simulated device. Life and TBW are the values that the command prints, times this factor.
     pub scale: f64,
-    /// What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
+    /// Its figures. Price, life, TBW and DWPD are those of the whole drive.
     pub choice: Choice,
 }
 
@@ -75,7 +75,7 @@ impl DriveToBuy {
         format!("{} USD", dollars(self.choice.cost_usd))
     }
 
-    /// The goals that it misses, and by how much, in words.
+    /// The goals that the drive misses, and by which factor, in words.
     fn missed(&self, goals: &[Goal]) -> String {
         let of = |(goal, excess): (&Goal, &Option<f64>)| match excess {
             Some(excess) if *excess <= 1.0 => None,
@@ -89,7 +89,7 @@ impl DriveToBuy {
     }
 }
 
-/// A drive as it is made; `scale` is how many times as large it is as what is simulated.
+/// The description of a drive. `scale` is its size relative to the simulated device.
 pub(super) fn made(drive: &OnSale, scale: f64, command: Option<String>) -> Made {
     Made {
         device: drive.product.title.clone(),
@@ -102,14 +102,14 @@ pub(super) fn made(drive: &OnSale, scale: f64, command: Option<String>) -> Made 
     }
 }
 
-/// The drives that can be bought.
+/// The drives on the market.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DrivesToBuy {
-    /// Those that were simulated, the cheapest first, of equally cheap ones the fastest.
+    /// The simulated drives, cheapest first; at equal price, fastest first.
     pub offered: Vec<DriveToBuy>,
-    /// Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
+    /// Bytes that a drive must hold: the bytes that the trace touches, or the requested capacity.
     pub least_bytes: u64,
-    /// Drives that hold less.
+    /// Drives with less capacity.
     pub too_small: Vec<String>,
     /// Drives whose flash has no price in the year of the prices.
     pub unpriced: Vec<String>,
@@ -118,9 +118,9 @@ pub struct DrivesToBuy {
 }
 
 impl DrivesToBuy {
-    /// Of a range, those that were simulated and those that failed.
+    /// The simulated drives of a range, and the failed ones.
     pub(super) fn new(range: &Range, mut offered: Vec<DriveToBuy>, failed: Vec<String>) -> Self {
-        // Drives of as much flash cost the same.
+        // Drives with the same amount of flash have the same price.
         let mean_us = |drive: &DriveToBuy| drive.choice.of(Measure::Mean).unwrap_or(f64::INFINITY);
         let cost_usd = |drive: &DriveToBuy| drive.choice.cost_usd;
         offered.sort_by(|a, b| cost_usd(a).total_cmp(&cost_usd(b)).then(mean_us(a).total_cmp(&mean_us(b))));
@@ -128,22 +128,23 @@ impl DrivesToBuy {
         Self { offered, least_bytes, too_small, unpriced, failed }
     }
 
-    /// The cheapest that meets all goals.
+    /// The cheapest drive that meets all goals.
     pub fn cheapest(&self) -> Option<&DriveToBuy> {
         self.offered.iter().find(|drive| drive.choice.meets)
     }
 
-    /// The one that misses the goals by the smallest factor; of equal ones the cheapest.
+    /// The drive that misses the goals by the smallest factor; among equal ones the cheapest.
     pub fn nearest(&self) -> Option<&DriveToBuy> {
         self.offered.iter().min_by(|a, b| a.worst_excess().total_cmp(&b.worst_excess()))
     }
 
-    /// The cheapest that meets all goals, or else the nearest.
+    /// The cheapest drive that meets all goals, or else the nearest.
     pub fn chosen(&self) -> Option<&DriveToBuy> {
         self.cheapest().or_else(|| self.nearest())
     }
 
-    /// The cheapest drive that meets all goals, or which goals none meets and which drive comes nearest, in words.
+    /// The cheapest drive that meets all goals. If there is none: the goals that no drive meets, and the nearest drive.
+    /// In words.
     pub fn verdict(&self, goals: &[Goal]) -> String {
         if let Some(drive) = self.cheapest() {
             return format!("the cheapest drive that meets all goals: {}, {}", drive.title, drive.price());
@@ -163,7 +164,7 @@ impl DrivesToBuy {
         format!("{what}; the nearest: {}, {}, which misses: {}", drive.title, drive.price(), drive.missed(goals))
     }
 
-    /// What else a reader should know, a thought a line.
+    /// Further notes, one a line.
     pub fn notes(&self, price_year: u16) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(drive) = self.chosen() {
@@ -194,8 +195,8 @@ impl DrivesToBuy {
         notes
     }
 
-    /// What each comes to: price, wear, the mean response, and that of the first goal for another one, or the 99th
-    /// percentile. Requests arrive as `arriving` says.
+    /// The figures of each drive: price, wear, mean response, and another response: the measure of the first goal for
+    /// one, or the 99th percentile. `arriving` is the arrival mode.
     pub fn simulated(&self, arriving: &str, goals: &[Goal]) -> Sheet {
         let is_closed = matches!(arrivals::parse(arriving), Ok(Arrivals::Closed { depth: 1 }));
         let kind = if is_closed { "service" } else { "response" };
@@ -231,7 +232,7 @@ impl DrivesToBuy {
         Sheet { heads, groups: vec![Rows { title: None, rows: self.offered.iter().map(row).collect() }] }
     }
 
-    /// What is on data sheets or was measured.
+    /// Figures from data sheets or measurements.
     pub fn data_sheet(&self) -> Sheet {
         let count = |value: Option<f64>, unit: f64| {
             value.map_or_else(|| NOTHING.to_owned(), |value| thousands((value / unit).round() as u64))
@@ -265,7 +266,7 @@ fn shown(value: Option<f64>, unit: f64) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |value| significant(value / unit))
 }
 
-/// How many drives are so, and which; nothing where none is.
+/// The number of drives with a property, and their names; none if there is no such drive.
 fn counted(titles: &[String], how: &str) -> Option<String> {
     let (first, others) = titles.split_first()?;
     let names = if others.len() > 2 { String::new() } else { format!(": {}", titles.join(", ")) };
@@ -331,7 +332,7 @@ mod tests {
             of(800.0).verdict(&GOALS),
             "the cheapest drive that meets all goals: WD Black SN770 1TB, 251.46 USD"
         );
-        // Of equally cheap ones the faster.
+        // At equal price, the faster drive first.
         let names: Vec<String> = of(950.0).offered.into_iter().map(|drive| drive.name).collect();
         assert_eq!(names, ["samsung-980-1tb", "wd-sn770-1tb", "wd-sn850x-2tb"]);
     }
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(notes(0, 0), ["no drive is known that came out from 2020 to 2026"]);
     }
 
-    /// Two columns are those of the mark, which stands in the margin.
+    /// The mark takes two columns in the margin.
     #[test]
     fn tables_of_every_drive_fit_into_80_columns() {
         let all = products(&[]).unwrap();

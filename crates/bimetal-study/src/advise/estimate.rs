@@ -1,12 +1,12 @@
-//! What a device will be like, without simulating it.
+//! Estimated figures of a device, without a simulation.
 //!
-//! From the trace: pages that requests touch, hit rates of written pages by the size of the fast region. From the
-//! parts: times and cycles. From the models: write amplification under greedy cleaning (`model::write_amplification`),
-//! and the form of HySSD's cost of a write, in which what misses the fast region is moved to the slow one. It is plain
-//! on purpose: writes are taken as uniform over what is written, and a scheme as one of four layouts. A sample of the
-//! trace's requests is led through queues of dies ([`queue`](super::queue)); how long requests wait depends so much on
-//! how busy a device is that estimates are for few to many stalls. How far off they are, by scheme, parts and sizes, is
-//! learned from simulations ([`learn`](super::learn)).
+//! From the trace: the pages that requests touch, and hit rates of written pages by the size of the fast region. From
+//! the parts: times and cycles. From the models: write amplification under greedy cleaning
+//! (`model::write_amplification`), and the form of HySSD's cost of a write, where misses of the fast region move to the
+//! slow one. The estimate is simple on purpose: writes are assumed uniform over the written data, and a scheme is one
+//! of four layouts. A sample of the trace's requests runs through queues of dies ([`queue`](super::queue)). Waiting
+//! times depend strongly on the utilisation of the device, so an open loop is estimated for several amounts of stalls.
+//! The errors of estimates by scheme, parts and sizes are learned from simulations ([`learn`](super::learn)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,40 +21,40 @@ use super::goals::{Measure, Outcome, TB, Whole};
 use super::layout::Layout;
 use super::queue::{Pace, Quantiles, Sample, Service};
 
-/// Factor of the expected stalls with which an open loop is estimated a second time.
+/// Factors on the expected stalls with which an open loop is estimated again.
 const STALLS: [f64; 5] = [0.0, 0.3, 0.6, 1.7, 3.0];
 
-/// What a trace asks of devices.
+/// The load that a trace puts on devices.
 #[derive(Clone, Debug)]
 pub struct Load {
     requests: u64,
-    /// By size of flash pages.
+    /// By page size of the flash.
     by_page: BTreeMap<u32, PageLoad>,
     /// Sizes of caches of written pages in bytes, with the shares of writes and of reads that hit in them.
     hits: Vec<(f64, f64, f64)>,
     write_bytes: f64,
     /// Distinct bytes written.
     written_bytes: f64,
-    /// How requests arrive.
+    /// The sampled requests with their arrivals.
     sample: Sample,
-    /// How many arrive in a second, unless the loop is closed.
+    /// Arrival rate, unless the loop is closed.
     requests_per_s: Option<f64>,
-    /// At which a life is counted.
+    /// Write rate on which lives are based.
     bytes_per_year: Option<f64>,
 }
 
-/// How requests touch pages of one size.
+/// Pages of one size that requests touch.
 #[derive(Clone, Debug, Default)]
 struct PageLoad {
-    /// Requests by whether they write and how many pages they touch.
+    /// Number of requests by `(is_write, pages touched)`.
     requests: BTreeMap<(bool, u64), u64>,
-    /// Pages written, and those of them of which only a part is.
+    /// Pages written, and pages of these that are written only in part.
     written: f64,
     partial: f64,
 }
 
 impl Load {
-    /// Of these requests, on pages of these sizes.
+    /// The load of these requests, for flash pages of these sizes.
     pub fn of(
         requests: &[Request],
         page_bytes: &BTreeSet<u32>,
@@ -80,7 +80,7 @@ impl Load {
         }
     }
 
-    /// Shares of writes and of reads that hit in a cache of written pages of that size.
+    /// Hit rates of writes and of reads in a cache of written pages with `bytes` bytes.
     fn hit_rates(&self, bytes: f64) -> (f64, f64) {
         let above = self.hits.partition_point(|&(size, ..)| size <= bytes);
         let below = above.checked_sub(1).map_or((0.0, 0.0, 0.0), |at| self.hits[at]);
@@ -89,7 +89,7 @@ impl Load {
         (below.1 + share * (above.1 - below.1), below.2 + share * (above.2 - below.2))
     }
 
-    /// What a device of that layout, price and scale will come to, as far as it can be told.
+    /// The estimated figures of a device with this layout, price and scale.
     pub fn estimate(&self, layout: &Layout, whole: Whole, warranty_years: f64) -> Estimate {
         let device = self.device(layout);
         let host_bytes = device.life_bytes * whole.scale;
@@ -120,7 +120,7 @@ impl Load {
             outcome(&self.sample.responses(&service, layout.host_page_bytes(), dies))
         };
         let Some(requests_per_s) = self.requests_per_s else { return Estimate::of(responses(1.0)) };
-        // Work is the same on however many dies it is shared out to.
+        // The total work does not depend on the number of dies that share it.
         let passes_per_us = requests_per_s / 1e6 / self.requests.max(1) as f64 / f64::from(dies);
         let host = device.host_us(pages) * passes_per_us;
         let with_stalls =
@@ -153,7 +153,7 @@ impl Load {
         }
     }
 
-    /// A fast region through which all writes go: what does not hit there moves on.
+    /// A fast region in front of a slow one. All writes go through it, and misses move on to the slow region.
     fn hybrid(&self, layout: &Layout, (fast, fast_bytes): (&Chip, f64), (slow, slow_bytes): (&Chip, f64)) -> Expected {
         let (write_hits, read_hits) = self.hit_rates(fast_bytes);
         let misses = (1.0 - write_hits).max(0.0);
@@ -177,7 +177,7 @@ impl Load {
         }
     }
 
-    /// A cache of flash in front of a disk.
+    /// A flash cache in front of a disk.
     fn cache(&self, layout: &Layout, chip: &Chip, bytes: f64) -> Expected {
         let (write_hits, read_hits) = self.hit_rates(bytes);
         let disk_us = layout.disk.as_ref().map_or(0.0, |disk| disk.read_position_us);
@@ -191,29 +191,29 @@ impl Load {
         }
     }
 
-    /// Bytes of pages written by bytes of requests.
+    /// Bytes of written pages divided by the written bytes of requests.
     fn fill(&self, page_bytes: u32) -> f64 {
         let written = self.by_page.get(&page_bytes).map_or(0.0, |pages| pages.written * f64::from(page_bytes));
         (written / self.write_bytes.max(1.0)).max(1.0)
     }
 }
 
-/// What a device is expected to come to.
+/// The estimated figures of a device.
 #[derive(Clone, Debug)]
 pub struct Estimate {
-    /// With as many stalls as are expected.
+    /// With the expected stalls.
     pub expected: Outcome,
-    /// In an open loop: with few to many stalls, so that it is idle to overloaded.
+    /// In an open loop: outcomes with few to many stalls, from an idle to an overloaded device.
     by_busy: Vec<Outcome>,
 }
 
 impl Estimate {
-    /// In a closed loop, in which nothing queues.
+    /// An estimate of a closed loop, without a dependence on utilisation.
     pub fn of(expected: Outcome) -> Self {
         Self { expected, by_busy: Vec::new() }
     }
 
-    /// What a measure is if the device is as busy as that, as a logarithm.
+    /// The logarithm of a measure if the device has utilisation `busy`.
     pub fn ln_at(&self, measure: Measure, busy: f64) -> f64 {
         let value = |outcome: &Outcome| ln(outcome.of(measure).max(1e-9));
         let above = self.by_busy.partition_point(|outcome| outcome.busy() <= busy);
@@ -248,21 +248,21 @@ impl PageLoad {
     }
 }
 
-/// What a device does for a page.
+/// Estimated work of a device for a page.
 #[derive(Default)]
 struct Expected {
     read_us: f64,
     write_us: f64,
-    /// Beyond a write, for a page of which only a part is written.
+    /// Additional time of a write that covers only a part of the page.
     partial_us: f64,
-    /// What a page that is written may have to wait for.
+    /// Stalls that a written page may have to wait for.
     stalls: Vec<Stall>,
     /// Bytes that the host can write.
     life_bytes: f64,
 }
 
 impl Expected {
-    /// All that the host asks for, without stalls.
+    /// Time of all host work, without stalls.
     fn host_us(&self, pages: &PageLoad) -> f64 {
         let partial_us = pages.partial / pages.written.max(1.0) * self.partial_us;
         let of = |(&(is_write, count), &weight): (&(bool, u64), &u64)| {

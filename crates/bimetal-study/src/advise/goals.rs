@@ -1,4 +1,4 @@
-//! What a device is to achieve, and whether it does.
+//! Goals for a device, and their verdicts.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use super::DAYS_PER_YEAR;
 use crate::number::{LIVES, TIMES, Units, dollars, significant, with_unit};
 use crate::sweep::row::{Figures, RegionRow};
 
-/// What is measured.
+/// A measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     /// Mean response of reads and writes, in microseconds.
     Mean,
-    /// Their median.
+    /// Median response.
     P50,
-    /// Their 95th percentile.
+    /// 95th percentile of the responses.
     P95,
-    /// Their 99th percentile.
+    /// 99th percentile of the responses.
     P99,
-    /// Their 99.9th percentile.
+    /// 99.9th percentile of the responses.
     P999,
-    /// Life at the rate of the trace, in years.
+    /// Life at the write rate of the trace, in years.
     Life,
-    /// Bytes that the host can write until the device is worn out, in terabytes of 10^12 bytes.
+    /// Host writes until wear-out, in terabytes of 10^12 bytes.
     Tbw,
-    /// These bytes by the logical capacity and the days of the warranty: how often a day it can be written over.
+    /// Drive writes per day: host writes until wear-out divided by the logical capacity and the days of the warranty.
     Dwpd,
     /// Price, in US dollars.
     Cost,
@@ -37,7 +37,7 @@ pub const WRITTEN: Units = &[("MB", 1e-6), ("GB", 1e-3), ("TB", 1.0), ("PB", 1e3
 /// Bytes of a terabyte.
 pub const TB: f64 = 1e12;
 
-/// What can stand in the way of a goal.
+/// Limit that can make a device miss a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -50,7 +50,7 @@ pub enum Cause {
 }
 
 impl Measure {
-    /// All, in the order in which they are shown.
+    /// All measures, in display order.
     pub const ALL: [Self; 9] =
         [Self::Mean, Self::P50, Self::P95, Self::P99, Self::P999, Self::Life, Self::Tbw, Self::Dwpd, Self::Cost];
 
@@ -69,7 +69,7 @@ impl Measure {
         }
     }
 
-    /// What it is, in words.
+    /// Its name in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Mean => "mean response",
@@ -84,7 +84,7 @@ impl Measure {
         }
     }
 
-    /// What stands in the way where its goal is missed.
+    /// The limit, if a goal of this measure is missed.
     pub fn cause(self) -> Cause {
         match self {
             Self::Life | Self::Tbw | Self::Dwpd => Cause::Wear,
@@ -93,7 +93,7 @@ impl Measure {
         }
     }
 
-    /// Whether more of it is better.
+    /// Whether larger values are better.
     pub fn is_more_better(self) -> bool {
         self.cause() == Cause::Wear
     }
@@ -117,10 +117,10 @@ impl Serialize for Measure {
     }
 }
 
-/// A bound on something measured: the least life, the most of everything else.
+/// A bound on a measure: the least life, or the most of any other measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Goal {
-    /// What is bounded, by the name of the option.
+    /// The measure, written as the name of its option.
     #[schemars(with = "String")]
     pub measure: Measure,
     /// The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
@@ -128,10 +128,10 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// A bound as it is written: `2ms`, `5y`, `600TB`, `20`.
+    /// Parses a bound: `2ms`, `5y`, `600TB`, `20`.
     ///
     /// # Errors
-    /// What can be written instead.
+    /// The text is not a bound. The message gives valid examples.
     pub fn parse(measure: Measure, text: &str) -> Result<Self, String> {
         let (units, such): (&[(&str, f64)], _) = match measure {
             Measure::Life => (&[("y", 1.0), ("d", 1.0 / 365.25), ("h", 1.0 / 8766.0)], "a life such as 5y, 90d or 12h"),
@@ -149,13 +149,13 @@ impl Goal {
         Ok(Self { measure, limit })
     }
 
-    /// By which factor it is missed, or met where that is at most 1.
+    /// The factor by which the goal is missed, or at most 1 if it is met.
     pub fn excess(&self, outcome: &Outcome) -> f64 {
         let value = outcome.of(self.measure);
         if self.measure.is_more_better() { self.limit / value } else { value / self.limit }
     }
 
-    /// Whether it is met.
+    /// Whether the goal is met.
     pub fn is_met(&self, outcome: &Outcome) -> bool {
         self.excess(outcome) <= 1.0
     }
@@ -168,32 +168,32 @@ impl fmt::Display for Goal {
     }
 }
 
-/// What a device came to: what goals are held against.
+/// The figures of a device to which goals apply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// By [`Measure::ALL`]; responses of a device that falls behind are infinite.
+    /// By [`Measure::ALL`]. Responses of an overloaded device are infinite.
     values: [f64; Measure::ALL.len()],
-    /// How busy its busiest part is in an open loop: above 1 it falls behind. 0 in a closed loop.
+    /// Utilisation of the busiest part in an open loop; above 1 the device is overloaded. 0 in a closed loop.
     busy: f64,
 }
 
-/// At what rate lives are counted, in bytes written a day.
+/// The write rate on which lives are based, in bytes per day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Bytes a day that are asked for, or those of a trace that is replayed at another speed than its own.
+    /// The rate given by the user, or the rate of a trace that is replayed at another speed than its own.
     pub asked: Option<f64>,
-    /// Those of the trace at its own times, if it has a duration.
+    /// The rate of the trace at its own times, if it has a duration.
     pub of_trace: Option<f64>,
 }
 
 impl Rate {
-    /// The one that counts.
+    /// The rate that applies.
     pub fn bytes_per_day(self) -> Option<f64> {
         self.asked.or(self.of_trace)
     }
 }
 
-/// How the requests of an open loop arrive.
+/// Arrival times of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arriving {
     /// Duration of a pass through the trace, in seconds.
@@ -202,40 +202,40 @@ pub struct Arriving {
     pub measured_s: f64,
 }
 
-/// More work than this share of a pass at the end of a replay ...
+/// A device is overloaded if the backlog at the end of a replay exceeds this share of a pass ...
 const BEHIND_SHARE: f64 = 0.01;
-/// ... and more than these seconds: the device falls behind.
+/// ... and also this number of seconds.
 const BEHIND_S: f64 = 1.0;
 
 impl Arriving {
-    /// Whether a device that ends a replay this number of seconds after the last arrival has fallen behind.
+    /// Whether a device is overloaded that ends a replay this number of seconds after the last arrival.
     pub fn falls_behind(self, backlog_s: f64) -> bool {
         backlog_s > BEHIND_SHARE * self.pass_s && backlog_s > BEHIND_S
     }
 }
 
-/// What figures are judged by, the same for all devices.
+/// Assumptions for judging figures, identical for all devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// At what rate lives are counted.
+    /// The write rate on which lives are based.
     pub rate: Rate,
-    /// How requests arrive; none in a closed loop.
+    /// Arrival times; none in a closed loop.
     pub arriving: Option<Arriving>,
-    /// Years for which drive writes per day are counted.
+    /// Years on which drive writes per day are based.
     pub warranty_years: f64,
 }
 
-/// What figures do not say of a device that is simulated at a fraction of its size.
+/// Properties of a device that are not in the figures, if it is simulated at a fraction of its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Whole {
     /// Price, in US dollars.
     pub cost_usd: f64,
-    /// How many times as large the device is as the simulated one.
+    /// Size relative to the simulated device.
     pub scale: f64,
 }
 
-/// Host bytes in writes at least until wear-out where nothing was erased in the measured passes: as if everything that
-/// was programmed, for whatever cause, had been programmed into the region that lasts shortest.
+/// A lower bound of host writes until wear-out, in bytes, if no block was erased in the measured passes. It assumes
+/// that all programmed pages, whatever their cause, went into the region that wears out first.
 fn host_bytes_at_least(figures: &Figures) -> f64 {
     let of = |region: &RegionRow| {
         let chip = chip::find(&region.chip)?;
@@ -250,10 +250,10 @@ fn host_bytes_at_least(figures: &Figures) -> f64 {
 }
 
 impl Outcome {
-    /// What the figures of a replay amount to.
+    /// The outcome for the figures of a replay.
     pub fn of_figures(figures: &Figures, whole: Whole, terms: &Terms) -> Self {
         let response = &figures.response_us;
-        // Nothing written is nothing worn.
+        // Without writes there is no wear.
         let host_bytes = match figures.key_figures.lifetime_host_bytes {
             Some(bytes) => bytes * whole.scale,
             None if figures.write_us.count == 0 => f64::INFINITY,
@@ -261,7 +261,7 @@ impl Outcome {
         };
         let life = match (figures.key_figures.lifetime_years, terms.rate.asked, terms.rate.bytes_per_day()) {
             _ if host_bytes.is_infinite() => f64::INFINITY,
-            // As a replay says it, to the bit.
+            // The value of the replay, bit for bit.
             (Some(years), None, _) => years * whole.scale,
             (_, _, bytes) => bytes.map_or(0.0, |bytes| host_bytes / bytes / DAYS_PER_YEAR),
         };
@@ -285,28 +285,28 @@ impl Outcome {
         Self { busy, ..Self::new(value) }
     }
 
-    /// From a value of each measure.
+    /// Made from a value of each measure.
     pub fn new(value: impl Fn(Measure) -> f64) -> Self {
         Self { values: Measure::ALL.map(value), busy: 0.0 }
     }
 
-    /// So busy.
+    /// The same outcome with this utilisation.
     pub fn at_busy(mut self, busy: f64) -> Self {
         self.busy = busy;
         self
     }
 
-    /// How busy its busiest part is in an open loop: above 1 it falls behind. 0 in a closed loop.
+    /// Utilisation of the busiest part in an open loop; above 1 the device is overloaded. 0 in a closed loop.
     pub fn busy(&self) -> f64 {
         self.busy
     }
 
-    /// What was measured, in the unit of [`Goal::limit`].
+    /// The value of a measure, in the unit of [`Goal::limit`].
     pub fn of(&self, measure: Measure) -> f64 {
         self.values[measure as usize]
     }
 
-    /// At another price.
+    /// The same outcome at another price.
     pub fn at_cost(mut self, cost_usd: f64) -> Self {
         self.values[Measure::Cost as usize] = cost_usd;
         self

@@ -1,4 +1,4 @@
-//! How a device is laid out, as estimates and people need it.
+//! The layout of a device, for estimates and descriptions.
 
 use bimetal_core::chip::{Cell, Chip};
 use bimetal_core::drive::Drive;
@@ -8,15 +8,15 @@ use bimetal_core::scheme::Regions;
 use super::dies::Dies;
 use crate::number::{SIZES, percent, significant, with_unit};
 
-/// Raw capacity, relative to the logical one, from which on spare area is no longer shown as a share.
+/// Ratio of raw to logical capacity from which on spare area is no longer shown as a percentage.
 const MANY: f64 = 10.0;
 
-/// How a device is laid out.
+/// The layout of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Which regions its scheme needs.
+    /// The regions that its scheme needs.
     pub regions: Regions,
-    /// The fast region, or what cells of the slow one can hold with one bit: the part and its bytes.
+    /// The fast region, or the cells of the slow region in SLC mode: the part and its bytes.
     pub fast: Option<(Chip, u64)>,
     /// The slow region with its spare area.
     pub slow: Option<(Chip, u64)>,
@@ -26,14 +26,14 @@ pub struct Layout {
     pub fast_dies: Option<Dies>,
     /// Dies of the slow region.
     pub slow_dies: Option<Dies>,
-    /// All flash, in native mode.
+    /// All flash in native mode, in bytes.
     pub flash_bytes: u64,
-    /// What the host sees.
+    /// Logical capacity in bytes.
     pub logical_bytes: u64,
 }
 
 impl Layout {
-    /// Of regions with their bytes and dies.
+    /// The layout of regions with their bytes and dies.
     pub fn of(
         regions: Regions,
         fast: Option<(Chip, u64, Dies)>,
@@ -56,7 +56,8 @@ impl Layout {
         }
     }
 
-    /// The same with a budget for blocks in SLC mode, in bytes of the slow region; `None` if its chip has no such mode.
+    /// The same layout with a budget for blocks in SLC mode, in bytes of the slow region; `None` if its chip has no SLC
+    /// mode.
     pub fn in_slc_mode(self, given_up: u64) -> Option<Self> {
         let (chip, bytes) = self.slow?;
         let mode = chip.slc_mode?;
@@ -75,7 +76,7 @@ impl Layout {
         Some(Self { fast: Some((fast, fast_bytes)), slow: Some((chip, bytes - given_up.min(bytes))), ..self })
     }
 
-    /// Page size of what the host's writes go to.
+    /// Page size of the region that takes host writes.
     pub fn host_page_bytes(&self) -> u32 {
         let first = match self.regions {
             Regions::One => self.slow.as_ref(),
@@ -84,17 +85,17 @@ impl Layout {
         first.map_or(SECTOR_BYTES as u32, |(chip, _)| chip.page_bytes)
     }
 
-    /// Dies that the host's writes go to.
+    /// Dies of the region that takes host writes.
     pub fn host_dies(&self) -> u32 {
         self.fast_dies.or(self.slow_dies).map_or(1, Dies::count)
     }
 
-    /// Dies of the slow region, or of all flash where there is one region.
+    /// Dies of the slow region, or of all flash if there is only one region.
     pub fn slow_die_count(&self) -> u32 {
         self.slow_dies.or(self.fast_dies).map_or(1, Dies::count)
     }
 
-    /// All dies.
+    /// Number of all dies.
     pub fn dies(&self) -> u32 {
         [self.fast_dies, self.slow_dies].into_iter().flatten().map(Dies::count).sum()
     }

@@ -1,25 +1,25 @@
-//! Errors of estimates, learned from simulations: Gaussian-process regression over the logarithm of measured by
-//! estimated.
+//! Errors of estimates, learned from simulations: Gaussian-process regression over the logarithm of the ratio of
+//! measured to estimated value.
 //!
-//! Estimation errors of similar devices are correlated: those of one layout, one scheme, the same parts, the more the
-//! closer their sizes. Where nothing near was simulated, what is learned shrinks to nothing and its spread to what it
-//! was before (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1).
+//! Estimation errors of similar devices are correlated: devices with the same layout, scheme or parts, and the more the
+//! closer their sizes are. Far from all simulated devices, the learned error shrinks to 0 and its spread to the prior
+//! (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1).
 //!
-//! What is supposed before the first simulation are the priors below. They were set by hand on the spaces of
-//! `tests.rs`, 820 devices that were all simulated, in a closed and in an open loop. With them the search finds the
-//! optimum for 566 of 587 sets of goals; with one of them halved or doubled and the others as they are:
+//! The priors below apply before the first simulation. They were set by hand on the spaces of `tests.rs`: 820 devices,
+//! all simulated, in a closed and in an open loop. With them the search finds the optimum for 566 of 587 sets of goals.
+//! The table shows the result with one prior halved or doubled and the others unchanged:
 //!
 //! | prior | half | double | why this value |
 //! |---|---|---|---|
 //! | `SPREAD`, 1 | 569 | 560 | errors of these devices, as logarithms, have a root mean square of 0.8 for mean responses, 1.1 and 2.0 for their 95th and 99th percentiles and 0.9 for lives in a closed loop |
-//! | `BUSY_SPREAD`, 0.3 | 567 | 565 | how busy devices are is estimated better than how long requests take: 0.6 in the open loop, where it is 2.1 for mean responses and 2.6 for their 99th percentiles |
-//! | `NOISE`, 0.05 | 560 | 565 | a simulation repeats to the bit, so that it is small; it is what sizes, parts and scheme do not explain |
-//! | `SHARED`, 0.1 each | 565 | 565 | estimated mean responses of a whole workload differ from the simulated by a factor of 1.7 in one space and 0.9 in another: a simulation tells a little of every device |
-//! | `REACH`, 1.5 to 1.6 | 569 | 568 | neighbours in the series of sizes are a factor of 2 apart: each tells of those two or three steps away |
-//! | `OTHER`, 0.5 | 561 | 555 | what one chip or scheme teaches holds for another by half; doubled, all would err alike, but the means of four schemes are off by factors from 0.6 to 2.5 |
-//! | `TRUST`, 4 | 566 | 561 | a spread is known within a third from four or five values; a goal takes some 30 simulations |
+//! | `BUSY_SPREAD`, 0.3 | 567 | 565 | utilisation is estimated more accurately than responses: 0.6 in the open loop, compared with 2.1 for mean responses and 2.6 for their 99th percentiles |
+//! | `NOISE`, 0.05 | 560 | 565 | small, because simulations are exactly repeatable; it covers differences that sizes, parts and scheme do not explain |
+//! | `SHARED`, 0.1 each | 565 | 565 | estimated mean responses of a whole workload differ from the simulated by a factor of 1.7 in one space and 0.9 in another: a simulation gives a little information on every device |
+//! | `REACH`, 1.5 to 1.6 | 569 | 568 | neighbours in the series of sizes are a factor of 2 apart: each gives information on those two or three steps away |
+//! | `OTHER`, 0.5 | 561 | 555 | half of the error of one chip or scheme applies to another; doubled, all would have the same error, but the means of four schemes are off by factors from 0.6 to 2.5 |
+//! | `TRUST`, 4 | 566 | 561 | four or five values determine a spread within a third; a goal takes some 30 simulations |
 //!
-//! None moves the result by more than 11 of 587 sets, so that there is nothing to be won by fitting them to a workload.
+//! No prior changes the result by more than 11 of 587 sets, so fitting them to a workload would gain nothing.
 
 use bimetal_core::part::real::{exp, ln};
 
@@ -27,7 +27,7 @@ use super::estimate::Estimate;
 use super::goals::{Cause, Measure, Outcome};
 use super::space::Candidate;
 
-/// What is estimated: everything but the cost, which is known.
+/// The estimated measures: all but the cost, which is known.
 pub const ESTIMATED: [Measure; 8] = [
     Measure::Mean,
     Measure::P50,
@@ -38,42 +38,44 @@ pub const ESTIMATED: [Measure; 8] = [
     Measure::Tbw,
     Measure::Dwpd,
 ];
-/// Spread of the logarithm of measured by estimated before anything was simulated: a factor of e either way.
+/// Prior spread of the logarithm of measured to estimated value: a factor of e in either direction.
 const SPREAD: f64 = 1.0;
-/// The same of how busy a device is.
+/// Prior spread of the logarithm of utilisation.
 const BUSY_SPREAD: f64 = 0.3;
-/// Spread of what sizes, parts and scheme do not explain.
+/// Spread that sizes, parts and scheme do not explain.
 const NOISE: f64 = 0.05;
-/// Share of that variance which all devices have in common, and as much again those of a layout, and those of a scheme.
+/// Share of that variance that is common to all devices. Devices of one layout share as much again, and so do devices
+/// of one scheme.
 const SHARED: f64 = 0.1;
-/// The rest falls with the distance of sizes: by e^(1/2) at so large a logarithm of their ratio, for the fast region,
-/// for the spare area and for dies, and by half for each difference in scheme, fast and slow part.
+/// The rest of the variance falls with distance. It falls by a factor of e^(1/2) at this logarithm of the ratio of
+/// sizes, for the fast region, for the spare area and for dies. It halves for each difference in scheme, fast part and
+/// slow part.
 const REACH: [f64; 3] = [1.5, 1.6, 1.5];
 const OTHER: f64 = 0.5;
-/// Weight of the expected spread, as a number of simulations.
+/// Weight of the prior spread, as a number of simulations.
 const TRUST: f64 = 4.0;
-/// Place of how busy a device is, behind what is estimated.
+/// Index of utilisation, after the estimated measures.
 const BUSY: usize = ESTIMATED.len();
-/// Logarithms of measured by estimated: of what is estimated, and of how busy the device was.
+/// Logarithms of measured to estimated values, for each estimated measure and for utilisation.
 type Errors = [f64; BUSY + 1];
 
-/// What makes candidates relatives of each other.
+/// Properties that correlate the errors of candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traits {
     layout: u8,
     scheme: String,
     fast: String,
     slow: String,
-    /// Logarithms of the fast region's bytes, of the spare area's share and of the dies.
+    /// Logarithms of the fast region's bytes, of the spare area's share and of the number of dies.
     sizes: [f64; 3],
 }
 
-/// A candidate as the search sees it.
+/// A candidate in the search.
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// What makes it a relative of others.
+    /// Properties that correlate its error with the errors of others.
     pub traits: Traits,
-    /// What it was estimated to come to.
+    /// Its estimated figures.
     pub estimate: Estimate,
 }
 
@@ -114,16 +116,16 @@ fn covariance(a: &Traits, b: &Traits) -> f64 {
     SPREAD * SPREAD * (shared + (1.0 - 3.0 * SHARED) * near)
 }
 
-/// What has been learned.
+/// The learned errors.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
     seen: Vec<Traits>,
     /// Lower triangle of the covariance's Cholesky factor, by rows.
     factor: Vec<Vec<f64>>,
     errors: Vec<Errors>,
-    /// The sum of squares of errors in units of what was expected of each after the others.
+    /// The sum of squared errors, each in units of its expected spread given the earlier ones.
     surprise: Errors,
-    /// A number of simulations.
+    /// Number of simulations.
     measured: f64,
 }
 
@@ -136,17 +138,17 @@ pub struct Belief {
     pub spread: f64,
 }
 
-/// What is believed of a candidate, as logarithms.
+/// Beliefs about a candidate, as logarithms.
 #[derive(Clone, Copy, Debug)]
 pub struct Beliefs {
     /// By [`ESTIMATED`].
     pub measures: [Belief; ESTIMATED.len()],
-    /// How busy it is: above 1, a logarithm above 0, it falls behind.
+    /// Utilisation. Above 1, a logarithm above 0, the device is overloaded.
     pub busy: Belief,
 }
 
 impl Learned {
-    /// Takes in what a simulation of a candidate came to.
+    /// Adds the result of a candidate's simulation.
     pub fn add(&mut self, candidate: &Predicted, outcome: &Outcome) {
         let (weights, spread) = self.weights(&candidate.traits);
         let errors = std::array::from_fn(|at| {
@@ -155,9 +157,9 @@ impl Learned {
             let is_response = measure.is_some_and(|measure| measure.cause() == Cause::Latency);
             let ratio = value(outcome) / value(&candidate.estimate.expected);
             match ratio {
-                // A device that falls behind says nothing about responses, but how busy it is.
+                // The responses of an overloaded device carry no information, but its utilisation does.
                 _ if is_response && value(outcome) == f64::INFINITY => self.mean(&weights, at),
-                // Nothing was worn in what was measured, or nothing was written: nothing is learned.
+                // Without wear in the measured passes, or without writes, there is nothing to learn.
                 _ if !(ratio.is_finite() && ratio > 0.0) => 0.0,
                 _ if is_response => {
                     let expected = |measure| candidate.estimate.ln_at(measure, outcome.busy());
@@ -174,7 +176,7 @@ impl Learned {
         self.push(&candidate.traits, errors);
     }
 
-    /// Takes in a candidate as if it had come out as believed: what is not yet known of those that run already.
+    /// Adds a candidate as if its result equalled the belief. This stands for simulations that are still running.
     pub fn suppose(&mut self, candidate: &Predicted) {
         let weights = self.weights(&candidate.traits);
         let errors = std::array::from_fn(|at| self.mean(&weights.0, at));
@@ -193,7 +195,7 @@ impl Learned {
         self.seen.iter().map(|seen| covariance(seen, traits)).collect()
     }
 
-    /// Solves with the factor.
+    /// Solves with the Cholesky factor by forward substitution.
     fn forward(&self, right: &[f64]) -> Vec<f64> {
         let mut solved: Vec<f64> = Vec::with_capacity(right.len());
         for (row, right) in self.factor.iter().zip(right) {
@@ -203,11 +205,11 @@ impl Learned {
         solved
     }
 
-    /// Weights of what was seen for a candidate, and the spread that is left.
+    /// Weights of the learned errors for a candidate, and the remaining spread.
     fn weights(&self, traits: &Traits) -> (Vec<f64>, f64) {
         let half = self.forward(&self.covariances(traits));
         let left = covariance(traits, traits) - half.iter().map(|value| value * value).sum::<f64>();
-        // Backward through the factor's transpose.
+        // Backward substitution with the factor's transpose.
         let mut weights = half;
         for at in (0..weights.len()).rev() {
             weights[at] /= self.factor[at][at];
@@ -223,14 +225,14 @@ impl Learned {
         weights.iter().zip(&self.errors).map(|(weight, errors)| weight * errors[at]).sum()
     }
 
-    /// What is believed of what a candidate will come to.
+    /// The belief about the figures of a candidate.
     pub fn beliefs(&self, candidate: &Predicted) -> Beliefs {
         let (weights, spread) = self.weights(&candidate.traits);
         let believed = |at: usize, estimate: f64| {
-            // Without a rate nothing wears; without a write nothing is estimated.
+            // Without a write rate nothing wears out, and without writes nothing is estimated.
             let estimate = if estimate.is_finite() { ln(estimate.max(1e-9)) } else { f64::INFINITY };
-            // How far off estimates are differs by what is estimated: the spread is that of what was seen, shrunk to
-            // what was expected of it.
+            // Estimation errors differ between measures. The spread is that of the observed errors, shrunk towards the
+            // prior.
             let before = if at == BUSY { BUSY_SPREAD / SPREAD } else { 1.0 };
             let scale = (TRUST * before * before + self.surprise[at]) / (TRUST + self.measured);
             Belief { mean: estimate + self.mean(&weights, at), spread: spread * scale.sqrt() }
@@ -242,7 +244,7 @@ impl Learned {
             if measure.cause() != Cause::Latency {
                 return believed(at, estimate.expected.of(measure));
             }
-            // Of itself, and by how busy the device is.
+            // The spread of the measure itself, combined with the effect of the spread of utilisation.
             let own = believed(at, 1.0);
             let at_busy = |deviations: f64| estimate.ln_at(measure, exp(busy.mean + deviations * busy.spread));
             let by_busy = (at_busy(1.0) - at_busy(-1.0)) / 2.0;
@@ -274,7 +276,7 @@ mod tests {
         let (near, far) = (belief(&learned, &near), belief(&learned, &far));
         assert!((near.mean - ln(30.0)).abs() < 0.1 && near.spread < 0.3, "{near:?}");
         assert!(far.mean > ln(10.0) && far.mean < ln(20.0) && far.spread > 0.7, "{far:?}");
-        // What was seen is known but for the noise.
+        // Observed values are known except for the noise.
         let seen = belief(&learned, &candidate("a", 32.0, 0.1));
         assert!((seen.mean - ln(30.0)).abs() < 0.01 && seen.spread < 2.0 * NOISE, "{seen:?}");
     }

@@ -1,11 +1,11 @@
-//! Advice: the cheapest devices that meet goals under a trace, the best of all prices, and how that moves with prices.
+//! Advice: the cheapest devices that meet goals under a trace, the Pareto front, and the sensitivity to prices.
 //!
-//! [`offered`] says when requests arrive. [`space`] lists the candidate devices that are [`asked`] for, of which
-//! [`parts`] and on how many [`dies`], with what they cost by a price list ([`prices`]). [`estimate`] says what each
-//! will be like without simulating it, by which [`prune`] drops most. [`learn`] tells how far off estimates are, by
-//! what was simulated, and [`search`] which device to simulate next. [`goals`] are what devices are held against, and
-//! [`answer`] is made from what was simulated alone. Beside these composed devices, [`on_sale`] lists whole drives that
-//! can be bought; all of them are simulated, and [`drives_to_buy`] says what they come to.
+//! [`offered`] determines the arrivals of requests. [`space`] lists the candidate devices with their costs, within the
+//! user's restrictions ([`asked`]), from [`parts`], numbers of [`dies`] and a price list ([`prices`]). [`estimate`]
+//! estimates each candidate without a simulation, and [`prune`] drops most of them by these estimates. [`learn`] learns
+//! the errors of estimates from simulations, and [`search`] chooses the next device to simulate. [`goals`] judge
+//! devices, and [`answer`] is made from simulated devices alone. Besides composed devices, [`on_sale`] lists whole
+//! drives on the market. All of these are simulated, and [`drives_to_buy`] reports their figures.
 
 pub mod answer;
 pub mod asked;
@@ -54,45 +54,46 @@ use prune::Estimated;
 use queue::Pace;
 use space::{Candidate, Space, Wanted};
 
-/// Simulations, if their number is not given: one per this number of candidates ...
+/// By default one simulation for this number of candidates ...
 const SIMULATED: usize = 5;
-/// ... within these.
+/// ... within these limits.
 const SIMULATIONS: std::ops::RangeInclusive<usize> = 20..=80;
-/// Most requests of a simulation, if passes are not given.
+/// Most requests of a simulation, if the number of passes is not given.
 const REQUESTS_MAX: u64 = 1_000_000;
-/// Days of a year.
+/// Days in a year.
 pub const DAYS_PER_YEAR: f64 = 365.25;
-/// Years for which drive writes per day are counted, unless a life is asked for.
+/// Years on which drive writes per day are based, without a lifetime goal.
 const WARRANTY_YEARS: f64 = 5.0;
 
-/// What is asked.
+/// A question for advice.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What devices are to achieve.
+    /// Goals for devices.
     pub goals: Vec<Goal>,
-    /// The candidate devices.
+    /// The user's restrictions of the candidate devices.
     pub asked: Asked,
-    /// Names of candidate whole drives, `all` or `none`; by default those that can be bought (see [`on_sale`]).
+    /// Names of candidate whole drives, `all` or `none`; by default the drives on the market (see [`on_sale`]).
     pub drives: Vec<String>,
-    /// What they cost.
+    /// Prices of parts and drives.
     pub prices: PriceList,
-    /// Bytes a day at which a life is counted; without them those of the trace, or of the load that is offered.
+    /// Host writes per day on which lives are based, in bytes; by default the rate of the trace, or of the offered
+    /// load.
     pub write_bytes_per_day: Option<f64>,
-    /// How the trace is replayed.
+    /// The replay of the trace.
     pub replay: Replay,
-    /// Most simulations; without a number a fifth of the candidates, within limits.
+    /// Most simulations; by default a fifth of the candidates, within limits.
     pub simulations: Option<usize>,
-    /// How many run at once; 0 is as many as there are processors.
+    /// Number of parallel simulations; 0 means one for each processor.
     pub jobs: usize,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdviceError {
-    /// What is asked cannot be answered, in a line.
+    /// The question cannot be answered; the reason in a line.
     #[error("{0}")]
     Refused(String),
-    /// The caller stopped it through the progress callback.
+    /// The progress callback stopped it.
     #[error("advice was stopped")]
     Stopped,
 }
@@ -103,12 +104,12 @@ impl From<asked::SpaceError> for AdviceError {
     }
 }
 
-/// What is being done.
+/// The current phase of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Devices are listed and estimated.
     Estimating,
-    /// It is found out which devices schemes take.
+    /// Devices are checked against their schemes.
     Preparing,
     /// Devices are simulated.
     Simulating,
@@ -125,15 +126,15 @@ impl Phase {
     }
 }
 
-/// Is told over and over, from several threads, how much of a phase is done, and of how much at most, and may stop it.
+/// Called repeatedly from several threads with the phase, the completed work and its upper limit. It may stop the work.
 pub type Progress<'a> = dyn Fn(Phase, usize, usize) -> ControlFlow<()> + Sync + 'a;
 
-/// How a trace is replayed in every simulation, from what is given of it. Requests arrive as [`offered::arriving`]
-/// says. By default its passes turn a device over once before it is measured, and once while it is: as many as write
-/// its logical capacity, as long as there are not too many requests.
+/// The replay of the trace in every simulation, from the given options. [`offered::arriving`] determines the arrivals.
+/// By default, the passes write the logical capacity once before the measurement and once during it, unless that takes
+/// too many requests.
 ///
 /// # Errors
-/// More passes measured than there are, and loads that the trace cannot be scaled to.
+/// More measured passes than passes, or a load to which the trace cannot be scaled.
 pub fn replay(
     workload: &Workload,
     capacity: Option<ByteSize>,
@@ -173,7 +174,7 @@ fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {
 /// Answers a question about a trace.
 ///
 /// # Errors
-/// Goals that cannot be judged, no candidate device, and a stop by the caller.
+/// Goals that cannot be judged, no candidate device, or a stop by the caller.
 pub fn advise(
     workload: Workload,
     source: &TraceSource,
@@ -201,12 +202,12 @@ fn tell(progress: &Progress<'_>, phase: Phase, done: usize, of: usize) -> Result
     if progress(phase, done, of).is_break() { Err(AdviceError::Stopped) } else { Ok(()) }
 }
 
-/// What figures are judged by.
+/// The assumptions for judging figures.
 fn terms(facts: &TraceFacts, question: &Question) -> Terms {
     let of_trace = facts.write_bytes as f64 / facts.duration_s * 86_400.0;
     let of_trace = (of_trace.is_finite() && of_trace > 0.0).then_some(of_trace);
     let speed = speed(&question.replay);
-    // Offered twice the load, a device is worn out in half the time.
+    // At twice the load, a device wears out in half the time.
     let of_load = speed.filter(|&speed| speed != 1.0).and_then(|speed| Some(of_trace? * speed));
     let life = question.goals.iter().find(|goal| goal.measure == Measure::Life);
     Terms {
@@ -281,14 +282,14 @@ fn candidates(
     Ok(kept.into_iter().map(predict).unzip())
 }
 
-/// One for each device; devices of one layout have the same.
+/// One estimate for each device. Devices with the same layout share theirs.
 fn estimates(
     drafts: &[Candidate],
     load: &Load,
     terms: &Terms,
     progress: &Progress<'_>,
 ) -> Result<Vec<estimate::Estimate>, AdviceError> {
-    // Schemes over the same regions are estimated alike.
+    // Schemes over the same regions have the same estimate.
     let key = |draft: &Candidate| (draft.layout.regions as u8, draft.point.set.clone());
     let mut places: BTreeMap<(u8, BTreeMap<String, String>), usize> = BTreeMap::new();
     let mut firsts: Vec<&Candidate> = Vec::new();
@@ -312,7 +313,7 @@ fn estimates(
     Ok(of_draft.into_iter().map(|at| estimates[at].clone()).collect())
 }
 
-/// How far capacities are worth to go, by the goals.
+/// Limits for capacities beyond the usual ones, by the goals.
 fn wanted(goals: &[Goal], terms: &Terms, capacity_bytes: f64) -> Wanted {
     let bytes = |goal: &Goal| match goal.measure {
         Measure::Life => terms.rate.bytes_per_day().unwrap_or(0.0) * DAYS_PER_YEAR * goal.limit,
@@ -340,7 +341,7 @@ fn load(trace: &Loaded, space: &Space<'_>, question: &Question, terms: &Terms) -
     Load::of(&trace.workload.requests, &pages, pace, requests_per_s, per_year)
 }
 
-/// How many times as fast as in the trace requests arrive; none of a closed loop.
+/// Speed-up of the arrivals over the trace; none in a closed loop.
 fn speed(replay: &Replay) -> Option<f64> {
     match arrivals::parse(&replay.arrivals) {
         Ok(Arrivals::Trace { speed }) => Some(speed),

@@ -1,4 +1,4 @@
-//! When requests arrive while devices are judged: at the trace's own times, at those times scaled to an offered load,
+//! Arrivals of requests while devices are judged: at the trace's own times, at those times scaled to an offered load,
 //! or in a closed loop.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use bimetal_core::report::TraceFacts;
 use super::AdviceError;
 use crate::arrivals;
 
-/// A load that devices are offered: the trace's times scaled.
+/// An offered load: the trace's times are scaled to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferedLoad {
     /// Arrivals faster than in the trace by this factor.
@@ -42,10 +42,10 @@ impl fmt::Display for OfferedLoad {
     }
 }
 
-/// How requests arrive: as asked, or at the trace's own times, or one at a time where the trace has no times.
+/// The arrivals: as given, or at the trace's own times, or one request at a time if the trace has no times.
 ///
 /// # Errors
-/// Arrivals and a load at once, a load for a trace without times, and one that is too far from the trace's.
+/// Arrivals together with a load, a load for a trace without times, or a load too far from the trace's.
 pub fn arriving(
     trace: &TraceFacts,
     asked: Option<Arrivals>,

@@ -1,7 +1,8 @@
-//! Candidate whole drives, next to composed devices, and their prices.
+//! Candidate whole drives, besides composed devices, and their prices.
 //!
-//! A drive can be bought in the year in which it came out and for [`SOLD_YEARS`] years after it, which is about as long
-//! as a model stays in price lists. A drive of which no source says when it came out is taken only by its name.
+//! A drive counts as on the market in the year of its release and for [`SOLD_YEARS`] years after it, which is about as
+//! long as a model stays in price lists. A drive without a published year of release is only a candidate if it is
+//! named.
 
 use bimetal_core::device::{Device, DeviceError, preset};
 
@@ -11,19 +12,19 @@ use crate::drives::{Product, products};
 use crate::sweep::point::{DeviceSource, Point, Replay};
 use crate::sweep::source::TraceSource;
 
-/// Years for which a drive can be bought after the one in which it came out.
+/// Years on the market after the year of release.
 pub const SOLD_YEARS: u16 = 6;
-/// Every drive, in place of names.
+/// Stands for every drive.
 const ALL: &str = "all";
-/// No drive, in place of names.
+/// Stands for no drive.
 const NONE: &str = "none";
-/// The setting by which a drive is scaled down to what a trace touches.
+/// The setting that scales a drive down to the bytes that a trace touches.
 const FIT_TO_TRACE: &str = "fit_to_trace";
 
-/// A drive that is large enough.
+/// A drive with enough capacity.
 #[derive(Clone, Debug)]
 pub struct OnSale {
-    /// What is known of it as a product.
+    /// Its data as a product.
     pub product: Product,
     /// Price, in US dollars.
     pub cost_usd: f64,
@@ -42,22 +43,22 @@ pub struct OnSale {
 /// The candidate drives.
 #[derive(Clone, Debug, Default)]
 pub struct Range {
-    /// Those that are large enough, the cheapest first.
+    /// The drives with enough capacity, cheapest first.
     pub drives: Vec<OnSale>,
-    /// Titles of those that are not.
+    /// Titles of the drives with too little capacity.
     pub too_small: Vec<String>,
-    /// Titles of those that have no price in the year of the prices.
+    /// Titles of the drives without a price in the year of the prices.
     pub unpriced: Vec<String>,
-    /// What a drive must hold, in bytes.
+    /// Capacity that a drive must have, in bytes.
     pub least_bytes: u64,
 }
 
 impl Range {
-    /// The drives of these names, which are those of `bimetal drives` or contained in one, `all` or `none`; without any
-    /// those that can be bought in the year of the prices. None where none are asked for.
+    /// The drives with these names. A name is as in `bimetal drives` or a part of such a name, or `all` or `none`.
+    /// Without names: the drives on the market in the year of the prices. None if no drives are wanted.
     ///
     /// # Errors
-    /// A name that no drive has, and a drive that is named and has no price.
+    /// An unknown name, or a named drive without a price.
     pub fn new(names: &[String], prices: &PriceList, least_bytes: u64) -> Result<Option<Self>, AdviceError> {
         if names.iter().any(|name| name == NONE) {
             return match names {
@@ -95,11 +96,11 @@ impl Range {
 }
 
 impl OnSale {
-    /// With its price; or its name, if it has none.
+    /// The drive with its price; if it has no price, its name.
     fn new(product: Product, prices: &PriceList) -> Result<Result<Self, String>, DeviceError> {
         let device: Device = preset(&product.name)?;
         let regions = device.resolve()?.regions;
-        // As it is described, before it is rounded to whole blocks: drives of as much flash cost the same.
+        // Capacity before rounding to whole blocks, so that drives with the same amount of flash have the same price.
         let flash = || {
             let bytes = device.regions.iter().map(|region| region.capacity.bytes(device.logical));
             regions.iter().map(|region| &region.chip).zip(bytes)
@@ -116,7 +117,7 @@ impl OnSale {
         }))
     }
 
-    /// What is simulated: the drive full and scaled down to what the trace touches.
+    /// The point to simulate: the filled drive, scaled down to the bytes that the trace touches.
     pub fn point(&self, trace: &TraceSource, replay: &Replay) -> Point {
         Point {
             trace: trace.clone(),
@@ -150,7 +151,7 @@ mod tests {
             usual.drives.iter().all(|drive| drive.product.released.is_some_and(|year| (2020..=2026).contains(&year)))
         );
         assert!(usual.drives.is_sorted_by(|a, b| a.cost_usd <= b.cost_usd) && usual.too_small.is_empty());
-        // Neither what is too old, nor what is not there yet.
+        // Neither drives that are too old, nor drives before their release.
         assert!(range(&[], Some(2040), 1).unwrap().unwrap().drives.is_empty());
         assert!(range(&[], Some(2011), 1).unwrap().unwrap().drives.is_empty());
         assert!(range(&["all"], Some(2026), 1).unwrap().unwrap().drives.len() > usual.drives.len());

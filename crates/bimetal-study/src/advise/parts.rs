@@ -1,5 +1,4 @@
-//! Candidate parts and schemes: those that are named, or else chips that can be bought and schemes of each way to use
-//! cells.
+//! Candidate parts and schemes: the named ones, or else chips on the market, and schemes for each way to use cells.
 
 use bimetal_core::chip::{self, Cell, Chip};
 use bimetal_core::drive::{self, Drive};
@@ -8,17 +7,17 @@ use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 use super::asked::{Asked, SpaceError};
 use super::prices::PriceList;
 
-/// Schemes that are tried if none are named: of each way of using cells one or two that have done well. A cache only
-/// over a disk.
+/// Schemes that are tried if none are named: one or two successful ones for each way to use cells. Caches are only
+/// tried over a disk.
 const USUAL_SCHEMES: [&str; 8] =
     ["pagemap", "wlaftl", "cftl", "hyssd", "pslc-static", "pslc-dynamic", "opfcl", "fpfcl"];
 
-/// The chips that are named, or those that can be bought in the year of the prices: of each kind of cells the ones of
-/// data sheets, without those that another one beats in all times and cycles. A year that no chip is priced in has the
-/// chips of the last one before it.
+/// The named chips, or the chips on the market in the year of the prices: for each kind of cells those with data
+/// sheets, without those that another one beats in all times and cycles. If no chip has a price in that year, the
+/// latest earlier year with prices applies.
 ///
 /// # Errors
-/// Names that do not exist, and chips without a price.
+/// Unknown names, or chips without a price.
 pub fn chips(asked: &Asked, prices: &PriceList) -> Result<Vec<Chip>, SpaceError> {
     if !asked.chips.is_empty() {
         return named(asked, prices);
@@ -36,7 +35,7 @@ pub fn chips(asked: &Asked, prices: &PriceList) -> Result<Vec<Chip>, SpaceError>
     Ok(chips)
 }
 
-/// Whether another chip is as good in everything; of equal ones the last is kept.
+/// Whether another chip is at least as good in everything; of equal ones the last is kept.
 fn is_beaten(chips: &[&Chip], at: usize) -> bool {
     let figures = |chip: &Chip| {
         [chip.read_us, chip.program_us, chip.erase_us, chip.transfer().as_us(), -f64::from(chip.endurance)]
@@ -69,10 +68,10 @@ fn named(asked: &Asked, prices: &PriceList) -> Result<Vec<Chip>, SpaceError> {
     Ok(chips)
 }
 
-/// The drive of that name.
+/// The drive with this name.
 ///
 /// # Errors
-/// A name that does not exist.
+/// An unknown name.
 pub fn disk(name: &str) -> Result<Drive, SpaceError> {
     drive::find(name).ok_or_else(|| {
         let known: Vec<String> = drive::catalogue().into_iter().map(|drive| drive.name).collect();
@@ -80,10 +79,10 @@ pub fn disk(name: &str) -> Result<Drive, SpaceError> {
     })
 }
 
-/// The schemes that are named, or the usual ones.
+/// The named schemes, or the usual ones.
 ///
 /// # Errors
-/// Names that do not exist, and caches without a disk to be over.
+/// Unknown names, or caches without a disk.
 pub fn schemes(asked: &Asked) -> Result<Vec<&'static SchemeSpec>, SpaceError> {
     if asked.schemes.iter().any(|name| name == "all") {
         return Ok(SCHEMES.to_vec());
@@ -105,8 +104,8 @@ pub fn schemes(asked: &Asked) -> Result<Vec<&'static SchemeSpec>, SpaceError> {
     Ok(specs)
 }
 
-/// Whether one makes sense in front of the other: it has fewer bits in a cell, or only one, programs faster and lasts
-/// longer.
+/// Whether a fast region of one chip in front of a slow region of the other makes sense: only the fast chip stores one
+/// bit per cell, and it programs faster and lasts longer.
 pub fn is_pair(fast: &Chip, slow: &Chip) -> bool {
     let is_one_bit = |chip: &Chip| matches!(chip.cell, Cell::Slc | Cell::Pslc);
     is_one_bit(fast) && !is_one_bit(slow) && fast.program_us < slow.program_us && fast.endurance > slow.endurance
@@ -135,7 +134,7 @@ mod tests {
         for chip in usual(Some(2011)) {
             assert_eq!(chip::priced_in(&chip.name), Some(2011), "{}", chip.name);
         }
-        // No chip is priced in 2012.
+        // No chip has a price in 2012.
         assert_eq!(usual(Some(2012)), usual(Some(2011)));
     }
 

@@ -1,5 +1,5 @@
-//! What flash and disks cost: the list of the core by year, a file, single prices. A device is priced from what it is made of, so
-//! that any row can be priced again without simulating it.
+//! Prices of flash and disks: the core's list by year, a file, and single prices. A device is priced from its parts, so
+//! that any row can be priced again without a simulation.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::sweep::row::Figures;
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What prices move together: the same kind of cells, or disks.
+/// A kind of parts whose prices change together: flash with the same kind of cells, or disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Flash of such cells.
+    /// Flash with these cells.
     Flash(Cell),
     /// Disks.
     Disk,
@@ -37,15 +37,15 @@ impl Kind {
 pub struct PriceList {
     /// Its year.
     pub year: u16,
-    /// By year and kind of cells, in US dollars per GiB.
+    /// Prices by year and kind of cells, in US dollars per GiB.
     by_year: BTreeMap<(u16, Cell), f64>,
-    /// Of single parts and of kinds, which win over the year's.
+    /// Prices of single parts and of kinds, in US dollars per GiB. They take precedence over the year's.
     given: BTreeMap<String, f64>,
-    /// Of whole drives, in US dollars.
+    /// Prices of whole drives, in US dollars.
     quoted: BTreeMap<String, f64>,
 }
 
-/// What is wrong with a price, in a line.
+/// An error in a price, in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PriceError(String);
@@ -64,7 +64,7 @@ struct FilePrice {
     usd_per_gib: f64,
 }
 
-/// A price as it is printed.
+/// A price as printed.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Name of the chip or drive.
@@ -76,12 +76,12 @@ pub struct Listed {
 }
 
 impl PriceList {
-    /// The list of a year, by default the latest one. `file` has the text of a file of prices, which are put in place of those
-    /// of the same year and cells; `given` are prices of parts or of kinds, such as `tlc=0.10`, and of whole drives, such as
-    /// `samsung-980-1tb=75`, which are called as in `bimetal drives`.
+    /// The price list of a year, by default the latest one. `file` is the text of a file of prices, which replace those
+    /// of the same year and cells. `given` are prices of parts or kinds, such as `tlc=0.10`, and of whole drives, such
+    /// as `samsung-980-1tb=75`, with the names of `bimetal drives`.
     ///
     /// # Errors
-    /// A file or a price that cannot be, or a year before all prices.
+    /// An invalid file or price, or a year before all prices.
     pub fn new(year: Option<u16>, file: Option<&str>, given: &[(String, f64)]) -> Result<Self, PriceError> {
         let mut by_year: BTreeMap<(u16, Cell), f64> =
             prices::PRICES.iter().map(|price| ((price.year, price.cell), price.usd_per_gib)).collect();
@@ -114,7 +114,7 @@ impl PriceList {
         Ok(list)
     }
 
-    /// Takes the price of a whole drive.
+    /// Adds the price of a whole drive.
     fn quote(&mut self, name: &str, usd: f64) -> Result<(), PriceError> {
         let found = products(&[name.to_owned()]).map_err(|_| {
             PriceError(format!(
@@ -138,40 +138,41 @@ impl PriceList {
         Ok(())
     }
 
-    /// What a whole drive costs, in US dollars: its own price, or else that of its flash, given as chips and bytes of them. `None`
-    /// where a chip has no price.
+    /// Price of a whole drive in US dollars: its own, or else the price of its flash, given as chips and their bytes.
+    /// `None` if a chip has no price.
     pub fn of_product<'a>(&self, name: &str, flash: impl Iterator<Item = (&'a Chip, u64)>) -> Option<f64> {
         let of_flash = || flash.map(|(chip, bytes)| Some(bytes as f64 / GIB * self.of_chip(chip)?)).sum();
         self.quoted.get(name).copied().or_else(of_flash)
     }
 
-    /// Whether a whole drive has a price of its own.
+    /// Whether a whole drive has its own price.
     pub fn is_quoted(&self, name: &str) -> bool {
         self.quoted.contains_key(name)
     }
 
-    /// Price per GiB of a chip: its own, that of its cells, that of the year, or of the last year before that had one.
+    /// Price per GiB of a chip: its own, or that of its kind, or that of its cells in the year or the latest earlier
+    /// year with a price.
     pub fn of_chip(&self, chip: &Chip) -> Option<f64> {
         let given = self.given.get(&chip.name).or_else(|| self.given.get(chip.cell.name()));
         let listed = || self.by_year.iter().rev().find(|((year, cell), _)| *year <= self.year && *cell == chip.cell);
         given.copied().or_else(|| listed().map(|(_, &usd)| usd))
     }
 
-    /// Price per GiB of a drive: its own, that of disks, that of the catalogue.
+    /// Price per GiB of a drive: its own, or that of disks, or that of the catalogue.
     pub fn of_drive(&self, drive: &Drive) -> f64 {
         let given = self.given.get(&drive.name).or_else(|| self.given.get(Kind::Disk.name()));
         given.copied().unwrap_or(drive.usd_per_gib)
     }
 
-    /// What a device costs by kinds, in US dollars, as the report counts it: all flash, and as much of the disks as data are on.
-    /// `None` where a part has no price.
+    /// Cost of a device by kinds of parts in US dollars, as in reports: all flash, and the part of the disks that holds
+    /// data. `None` if a part has no price.
     pub fn shares(&self, figures: &Figures) -> Option<Vec<(Kind, f64)>> {
         let regions = figures.regions.iter().map(|region| (region.chip.as_str(), region.capacity_bytes));
         let disks = figures.disks.iter().map(|disk| (disk.drive.as_str(), disk.capacity_bytes));
         self.shares_of(regions, disks)
     }
 
-    /// The same of chips and drives by their names, and bytes of them.
+    /// The same for names of chips and drives and their bytes.
     pub fn shares_of<'a>(
         &self,
         regions: impl Iterator<Item = (&'a str, u64)>,
@@ -186,18 +187,18 @@ impl PriceList {
         flash.chain(disks).collect()
     }
 
-    /// What a device costs, in US dollars.
+    /// Cost of a device, in US dollars.
     pub fn cost_usd(&self, figures: &Figures) -> Option<f64> {
         self.shares(figures).map(|shares| total(&shares, |_| 1.0))
     }
 
-    /// A chip as it is printed.
+    /// The price of a chip as printed.
     pub fn listed(&self, chip: &Chip) -> Option<Listed> {
         Some(Listed { part: chip.name.clone(), kind: chip.cell.name(), usd_per_gib: self.of_chip(chip)? })
     }
 }
 
-/// The sum of shares whose prices have changed by factors.
+/// The sum of shares after their prices have changed by factors.
 pub fn total(shares: &[(Kind, f64)], factor: impl Fn(Kind) -> f64) -> f64 {
     shares.iter().map(|&(kind, usd)| usd * factor(kind)).sum()
 }
@@ -268,7 +269,7 @@ mod tests {
             list.of_chip(&chip::find(name).unwrap())
         };
         assert_eq!(of(None, &[], "tlc-3d-2021"), Some(0.5));
-        // What has no price in 2027 has that of the last year before.
+        // A kind without a price in 2027 has the price of the latest earlier year.
         assert_eq!(of(None, &[], "qlc-3d-2020"), prices::of(Cell::Qlc, 2026));
         assert_eq!(of(Some(2026), &[], "tlc-3d-2021"), prices::of(Cell::Tlc, 2026));
         assert_eq!(of(Some(2009), &[], "tlc-3d-2021"), None);

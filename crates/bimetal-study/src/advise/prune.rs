@@ -1,9 +1,8 @@
-//! Which of very many devices are worth a closer look, by estimates alone.
+//! Selection of promising devices among very many, by estimates alone.
 //!
-//! Estimates of one scheme's devices err alike, so that their order can be trusted more than their values: of each
-//! scheme those are kept that none of its others is better than in price, responses and wear at once, then those that
-//! are the best without these, and so on. Every scheme keeps as many, for how schemes compare is what simulations are
-//! to tell.
+//! The devices of one scheme have similar estimation errors, so their order is more reliable than their values. Of each
+//! scheme, the Pareto front of price, responses and wear is kept, then the front of the rest, and so on. Every scheme
+//! keeps the same number of devices, because only simulations can compare schemes.
 
 use super::answer::response_of;
 use super::estimate::Estimate;
@@ -11,13 +10,13 @@ use super::goals::{Goal, Measure};
 use super::space::Candidate;
 use crate::sweep::pareto;
 
-/// Devices that are kept at most, of all schemes together.
+/// Largest number of kept devices, over all schemes.
 const KEPT_MAX: usize = 1000;
 
-/// A device with what it is expected to come to.
+/// A device with its estimated figures.
 pub type Estimated = (Candidate, Estimate);
 
-/// The devices that are worth a closer look, in the order in which they are given.
+/// The promising devices, in their given order.
 pub fn promising(drafts: Vec<Estimated>, goals: &[Goal]) -> Vec<Estimated> {
     if drafts.len() <= KEPT_MAX {
         return drafts;
@@ -35,7 +34,7 @@ pub fn promising(drafts: Vec<Estimated>, goals: &[Goal]) -> Vec<Estimated> {
     drafts.into_iter().zip(is_kept).filter_map(|(draft, is_kept)| is_kept.then_some(draft)).collect()
 }
 
-/// Indices of the best candidates, at most `most`; among equals those closest to the goals.
+/// Indexes of the best candidates, at most `most`; among equals, the closest to the goals.
 fn best(drafts: &[Estimated], mut left: Vec<usize>, goals: &[Goal], most: usize) -> Vec<usize> {
     let response = response_of(goals);
     let values = |at: usize| {
@@ -73,7 +72,7 @@ mod tests {
         let prices = PriceList::new(None, None, &[]).unwrap();
         let space = Space::new(&Asked::default(), 1 << 30, &prices).unwrap();
         let drafts = space.drafts(&Wanted::default(), &TraceSource::in_memory("m"), &Replay::default());
-        // More flash lasts longer, more dies are faster.
+        // More flash gives a longer life, and more dies give shorter responses.
         let estimate = |draft: &Candidate| {
             Estimate::of(Outcome::new(|measure| match measure {
                 Measure::Cost => draft.cost_usd,
@@ -84,7 +83,7 @@ mod tests {
         let all: Vec<Estimated> = drafts.into_iter().map(|draft| (draft.clone(), estimate(&draft))).collect();
         let kept = promising(all.clone(), &[]);
         assert!(all.len() > KEPT_MAX && kept.len() <= KEPT_MAX, "{} {}", all.len(), kept.len());
-        // Of pagemap the devices that no other one of its own beats are fewer than it may keep.
+        // The front of pagemap's devices has fewer members than it may keep.
         let own = |estimated: &&Estimated| estimated.0.point.scheme == "pagemap";
         for (candidate, _) in all.iter().filter(own) {
             let (layout, usd) = (&candidate.layout, candidate.cost_usd);

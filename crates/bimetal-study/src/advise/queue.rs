@@ -1,9 +1,9 @@
-//! Responses without a simulation: a sample of the trace's requests through queues of dies.
+//! Estimated responses: a sample of the trace's requests runs through queues of dies.
 //!
-//! In an open loop bursts decide the percentiles of real traces, so that arrivals are taken from the trace instead of
-//! from a distribution. Each die serves pages in the order in which they arrive. Pages of a write go to the dies in
-//! turn, those of a read where their address says. Collections and migrations stop a die for a while, at regular
-//! distances of pages written.
+//! In an open loop, bursts determine the percentiles of real traces. So arrivals come from the trace instead of a
+//! distribution. Each die serves pages in the order of arrival. Pages of a write go to the dies in round-robin order,
+//! pages of a read to the dies given by their addresses. Garbage collection and migration stall a die after each fixed
+//! number of written pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,38 +11,38 @@ use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 
 use super::cleaning::Stall;
 
-/// Most requests of a sample, and the runs of consecutive requests that a larger trace is sampled by.
+/// Largest number of requests in a sample, and the number of runs of consecutive requests that sample a larger trace.
 const REQUESTS_MAX: usize = 12_288;
 const RUNS: usize = 8;
-/// Deeper queues of a closed loop are taken to be as deep as this.
+/// Upper limit of the simulated depth of a closed loop.
 const DEPTH_MAX: u32 = 1024;
-/// Steps of a histogram within each doubling, as a power of two.
+/// Steps of the histogram within each doubling, as a power of two.
 const STEPS_LOG2: u32 = 4;
-/// Bits of a float below those steps.
+/// Bits of a float below these steps.
 const SHIFT: u32 = 52 - STEPS_LOG2;
-/// Steps from a sixteenth of a microsecond on, over fifty doublings.
+/// Steps from 1/16 µs on, over 50 doublings.
 const FIRST_STEP: u64 = (1023 - 4) << STEPS_LOG2;
 const STEPS: usize = 50 << STEPS_LOG2;
 
-/// Requests of a trace, by the size of flash pages.
+/// Sampled requests of a trace, by page size of the flash.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pace: Pace,
     by_page: BTreeMap<u32, Vec<Visit>>,
 }
 
-/// A request as dies see it.
+/// A request in the queues of dies.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     at_us: f64,
     first_page: u64,
     pages: u32,
     is_write: bool,
-    /// Whether it is the first of its run, before which nothing is known.
+    /// Whether it is the first of its run, so that the queues are empty.
     is_first: bool,
 }
 
-/// When requests arrive.
+/// The arrival mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Arrivals faster than in the trace by this factor.
@@ -51,19 +51,19 @@ pub enum Pace {
     Closed(u32),
 }
 
-/// How dies serve pages.
+/// Service times of dies.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Read of a page, in microseconds.
     pub read_us: f64,
     /// Write of a page, in microseconds.
     pub write_us: f64,
-    /// What stops a die.
+    /// Stalls of a die.
     pub stalls: Vec<Stall>,
 }
 
 impl Sample {
-    /// Of requests that arrive at that pace.
+    /// A sample of requests with these arrivals.
     pub fn of(requests: &[Request], page_bytes: &BTreeSet<u32>, pace: Pace) -> Self {
         let speed = if let Pace::Open(speed) = pace { speed } else { 1.0 };
         let runs: Vec<&[Request]> = if requests.len() <= REQUESTS_MAX {
@@ -94,12 +94,12 @@ impl Sample {
         Self { pace, by_page: page_bytes.iter().map(|&bytes| (bytes, visits(bytes))).collect() }
     }
 
-    /// Responses on a number of dies.
+    /// Responses with `dies` dies.
     pub fn responses(&self, service: &Service, page_bytes: u32, dies: u32) -> Quantiles {
         let mut queues = Queues::new(service, dies);
         let mut histogram = Histogram::default();
         let depth = if let Pace::Closed(depth) = self.pace { depth.clamp(1, DEPTH_MAX) as usize } else { 0 };
-        // In a closed loop of depth `n` a request is sent when the `n`th one before it is served.
+        // In a closed loop of depth `n`, a request is sent when the `n`th request before it has been served.
         let mut done = vec![0.0; depth];
         for (nth, &visit) in self.by_page.get(&page_bytes).into_iter().flatten().enumerate() {
             let mut visit = visit;
@@ -121,7 +121,7 @@ impl Sample {
 struct Queues<'a> {
     service: &'a Service,
     free_at_us: Vec<f64>,
-    /// For each kind of stalls and each die: how much of the distance to the next one is behind it.
+    /// For each kind of stall and each die: the elapsed share of the distance to the next stall.
     due: Vec<Vec<f64>>,
     next_die: usize,
 }
@@ -129,13 +129,13 @@ struct Queues<'a> {
 impl<'a> Queues<'a> {
     fn new(service: &'a Service, dies: u32) -> Self {
         let dies = dies.max(1) as usize;
-        // Dies are not stopped all at once.
+        // The stalls of the dies are spread over time.
         let apart = || (0..dies).map(|die| (die as f64 + 0.5) / dies as f64).collect();
         let due = service.stalls.iter().map(|_| apart()).collect();
         Self { service, free_at_us: vec![0.0; dies], due, next_die: 0 }
     }
 
-    /// For each die that takes part in a request from a die on: the die and its pages.
+    /// The dies that take part in a request, starting from a die, each with its number of pages.
     fn shared(first: usize, dies: usize, pages: u32) -> impl Iterator<Item = (usize, f64)> {
         let (each, more) = (pages as usize / dies, pages as usize % dies);
         let of = move |nth: usize| ((first + nth) % dies, (each + usize::from(nth < more)) as f64);
@@ -175,7 +175,7 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// Responses with their weights, from short to long.
+/// Responses with their weights, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Quantiles {
     responses: Vec<(f64, f64)>,
@@ -183,7 +183,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of responses in microseconds with their weights.
+    /// Made from responses in microseconds with their weights.
     pub fn of(mut responses: Vec<(f64, f64)>) -> Self {
         responses.sort_by(|a, b| a.0.total_cmp(&b.0));
         let total = responses.iter().map(|&(_, weight)| weight).sum();
@@ -195,7 +195,7 @@ impl Quantiles {
         self.responses.iter().map(|&(us, weight)| us * weight).sum::<f64>() / self.total.max(1.0)
     }
 
-    /// What that share of the responses does not exceed, in microseconds.
+    /// The response that this share of the responses does not exceed, in microseconds.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut left = share * self.total;
         let reached = self.responses.iter().find(|&&(_, weight)| {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn requests_wait_for_those_before_them_and_dies_share_them() {
-        // One page each 50 us on a die that takes 100 us: the n-th waits for n times 50 us.
+        // A page arrives every 50 µs at a die that takes 100 µs: the n-th waits for n times 50 µs.
         let one = writes(50, 101).responses(&service(Vec::new()), 4096, 1);
         assert!((one.mean() - (100.0 + 50.0 * 50.0)).abs() < 1e-6, "{}", one.mean());
         let two = writes(50, 101).responses(&service(Vec::new()), 4096, 2);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn who_comes_during_a_stall_waits() {
-        // A stall of 10 ms each 100 pages, which come each millisecond.
+        // A stall of 10 ms after every 100 pages, which arrive every millisecond.
         let stalls = vec![Stall { per_page: 0.01, us: 10_000.0 }];
         let found = writes(1000, 10_000).responses(&service(stalls), 4096, 1);
         // The first waits for 10 ms, the next for 9.1, and so on.

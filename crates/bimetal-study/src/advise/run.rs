@@ -1,4 +1,4 @@
-//! Simulations of candidates, and the answer that is made of them.
+//! Simulations of candidates, and the answer made from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ use crate::sweep::source::{Loaded, TraceSource};
 use bimetal_core::replay::Arrivals;
 use bimetal_core::report::TraceFacts;
 
-/// Prices of a kind of parts at which devices are looked for, too, so that it is seen how the answer moves.
+/// Prices at which the search also runs, for each kind of parts, so that the answer shows its sensitivity.
 const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
 
 /// A question with all its candidates.
@@ -39,11 +39,11 @@ pub(super) struct Study<'a> {
     pub candidates: &'a [Candidate],
     pub predicted: &'a [Predicted],
     pub source: &'a TraceSource,
-    /// Whole drives; none where none are asked for.
+    /// Whole drives; none if no drives are wanted.
     pub range: Option<Range>,
 }
 
-/// What came of a candidate: as the question has it, and where requests arrive by themselves with one at a time, too.
+/// Result of a candidate: its row, and in an open loop also its row with one request at a time.
 struct Ran {
     row: Row,
     service: Option<Row>,
@@ -106,7 +106,7 @@ impl Study<'_> {
         Ok(self.judged(&simulated, found.is_settled, drives))
     }
 
-    /// What the drives of a range come to, as wear spreads over all of a drive.
+    /// The figures of the drives in a range, if wear spreads over the whole drive.
     fn drives(&self, range: &Range, ran: &[Ran]) -> DrivesToBuy {
         let (mut offered, mut failed) = (Vec::new(), Vec::new());
         for (drive, ran) in range.drives.iter().zip(ran) {
@@ -130,7 +130,7 @@ impl Study<'_> {
         Ok(DriveToBuy::new(drive, self.question.prices.is_quoted(&drive.product.name), scale, choice))
     }
 
-    /// What came of each of a batch.
+    /// The results of a batch of simulations.
     fn simulated(
         &self,
         batch: &[&Point],
@@ -156,7 +156,7 @@ impl Study<'_> {
         Some(Outcome::of_figures(ran.row.figures.as_ref()?, whole, &self.terms))
     }
 
-    /// What can be said of what was simulated.
+    /// The judgement of all simulations.
     fn judged(self, simulated: &[Simulated<'_>], is_settled: bool, drives: Option<DrivesToBuy>) -> Answer {
         let goals = self.question.goals.as_slice();
         let judge = Judge::new(goals, &self.terms, simulated);
@@ -191,7 +191,7 @@ impl Study<'_> {
         }
     }
 
-    /// What a reader should know before trusting the answer.
+    /// Caveats that a user should know before trusting the answer.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.terms.arriving.is_none() && self.facts.duration_s <= 0.0 {
@@ -227,7 +227,7 @@ fn was_stopped(ran: &Ran) -> bool {
     is_stop(&ran.row) || ran.service.as_ref().is_some_and(is_stop)
 }
 
-/// All goals, then all but one, then each alone; and as far as there are simulations left, all goals at other prices.
+/// The sets of goals: all goals, all but one, and each alone. If simulations remain, also all goals at other prices.
 fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
     let but = |at: usize| goals.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, goal)| *goal).collect();
     let alone = |at: usize| vec![goals[at]];

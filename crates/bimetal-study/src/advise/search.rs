@@ -1,24 +1,24 @@
 //! The search for the cheapest device that meets goals, with few simulations.
 //!
-//! What a device costs is known; whether it meets the goals is believed with a probability, which every simulation
-//! sharpens. Next comes the candidate that promises most: probability times what it would save. An aim is settled when
-//! nothing cheaper than the best found has more than a small probability left; beliefs are often too sure of
-//! themselves, so that simulations that are left are spent on what is unlikely, too.
+//! The cost of a device is known. Whether it meets the goals is only known with a probability, which every simulation
+//! refines. The next candidate is the one with the largest probability times saving. An aim is settled when no
+//! candidate cheaper than the best one has more than a small probability. Beliefs are often too confident, so remaining
+//! simulations are spent on unlikely candidates, too.
 //!
-//! Successive halving, which drops candidates after replays of a part of the requests, finds the optimum less often for
-//! as much work. On the spaces of `tests.rs`, each way with the work of replaying a fifth of the candidates in full,
-//! some 54, at most:
+//! Successive halving, which drops candidates after replays of a part of the requests, finds the optimum less often
+//! with the same work. The table compares both on the spaces of `tests.rs`. Each method has at most the work of
+//! replaying a fifth of the candidates in full, some 54:
 //!
 //! | | of 300 sets of goals in a closed loop | of 287 in an open loop | mean work |
 //! |---|---|---|---|
 //! | this search | 290 | 276 | 28 and 36 |
-//! | halving: all on a 16th of the requests, what is left on a quarter, then in full | 263 | 222 | 44 and 48 |
-//! | all on a 27th, then in full those that met the goals there, the cheapest first | 275 | 246 | 31 and 39 |
-//! | all on a 48th, then likewise, what the 48th is off by corrected by the median so far | 267 | 250 | 28 and 39 |
+//! | halving: all on a 16th of the requests, the remaining ones on a quarter, then in full | 263 | 222 | 44 and 48 |
+//! | all on a 27th, then those that met the goals there in full, cheapest first | 275 | 246 | 31 and 39 |
+//! | all on a 48th, then likewise, with the error of the 48th corrected by the median so far | 267 | 250 | 28 and 39 |
 //!
-//! These are the best of 12 ladders by 10 rules of what is kept, chosen by hindsight. The first part of a trace says
-//! too little of collection and of queues, which begin late. Halving would not do without estimates either: they choose
-//! among thousands of devices those that are looked at ([`prune`](super::prune)).
+//! These are the best of 12 ladders by 10 rules for keeping candidates, chosen in hindsight. The first part of a trace
+//! shows too little of garbage collection and of queues, which begin late. Halving would also need estimates to choose
+//! its candidates among thousands of devices ([`prune`](super::prune)).
 
 use std::ops::ControlFlow;
 
@@ -28,16 +28,15 @@ use rayon::prelude::*;
 use super::goals::{Cause, Goal, Measure, Outcome};
 use super::learn::{Beliefs, ESTIMATED, Learned, Predicted};
 
-/// Candidates that are simulated at once, whatever the number of threads: results do not depend on it.
+/// Number of candidates in a batch. It does not depend on the number of threads, so that results do not either.
 pub const BATCH: usize = 2;
-/// Less likely than this, a candidate is taken not to meet its goals. Half or twice as much makes no difference to what
-/// is found.
+/// A candidate less likely than this is assumed to miss its goals. Half or twice the value does not change the result.
 const UNLIKELY: f64 = 0.005;
 
-/// Farther from a goal for responses, as a logarithm, than any device that keeps up.
+/// Logarithmic distance from a response goal that exceeds that of any device that keeps up.
 const BEHIND: f64 = 15.0;
 
-/// What is looked for: the cheapest candidate that meets goals.
+/// A search target: the cheapest candidate that meets goals.
 #[derive(Clone, Debug)]
 pub struct Aim {
     /// The goals.
@@ -51,28 +50,28 @@ impl Aim {
         outcome.at_cost(self.costs[at]).meets(&self.goals)
     }
 
-    /// The cheapest of what was tried that meets the goals; of equally cheap ones the first.
+    /// The cheapest tried candidate that meets the goals; of equally cheap ones the first.
     pub fn cheapest(&self, tried: &[(usize, Option<Outcome>)]) -> Option<usize> {
         let meeting = tried.iter().filter(|(at, outcome)| outcome.is_some_and(|outcome| self.is_met(*at, &outcome)));
         meeting.map(|&(at, _)| at).min_by(|&a, &b| self.costs[a].total_cmp(&self.costs[b]).then(a.cmp(&b)))
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What was simulated, in this order; none where it failed.
+    /// The simulated candidates, in order; the outcome is none if the simulation failed.
     pub tried: Vec<(usize, Option<Outcome>)>,
-    /// Whether nothing is likely to be cheaper than the best that was found for the first aim.
+    /// Whether a candidate cheaper than the best one for the first aim is unlikely to meet the goals.
     pub is_settled: bool,
 }
 
-/// Simulates candidates: what each came to, none where it failed; or ends the search.
+/// Simulates candidates and returns their outcomes, none for failures; or ends the search.
 pub type Run<'a> = dyn FnMut(&[usize]) -> ControlFlow<(), Vec<Option<Outcome>>> + 'a;
 
-/// Looks for the cheapest candidate of each aim within a number of simulations: of the first aim as long as there is a
-/// cheaper candidate, since it is what is asked, however unlikely that one is; of the others until they are settled.
-/// `run` simulates candidates and returns what they came to, in their order, or ends it.
+/// Searches the cheapest candidate of each aim within a number of simulations. The first aim is the user's question:
+/// its search continues as long as there is a cheaper candidate, however unlikely. The other aims are searched until
+/// they are settled. `run` simulates candidates and returns their outcomes in order, or ends the search.
 pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &mut Run<'_>) -> ControlFlow<(), Found> {
     let mut learned = Learned::default();
     let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
@@ -109,25 +108,25 @@ pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &
     ControlFlow::Continue(Found { tried, is_settled })
 }
 
-/// A candidate that was not simulated, with what is believed of it.
+/// An unsimulated candidate with the belief about it.
 struct Open {
     at: usize,
     beliefs: Beliefs,
 }
 
-/// What a candidate promises for an aim.
+/// The prospect of a candidate for an aim.
 struct Promise {
     at: usize,
-    /// Of meeting its goals.
+    /// Probability that the candidate meets the goals.
     probability: f64,
-    /// The share of the price of the best found that it would save, by its probability.
+    /// Saving as a share of the best candidate's price, weighted by the probability.
     saving: f64,
 }
 
-/// What those candidates promise that are cheaper than the best found for an aim.
+/// The prospects of the candidates that are cheaper than the best one for an aim.
 fn promises(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Vec<Promise> {
     let dearest = aim.costs.iter().copied().fold(0.0, f64::max);
-    // Until something is found, even the dearest device is worth its simulation.
+    // As long as no candidate meets the goals, even the most expensive device is worth a simulation.
     let limit = aim.cheapest(tried).map_or(2.0 * dearest, |at| aim.costs[at]);
     let promise = |&Open { at, ref beliefs }: &Open| {
         let probability = probability(beliefs, aim.costs[at], &aim.goals);
@@ -136,7 +135,7 @@ fn promises(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Vec
     open.iter().filter(|one| aim.costs[one.at] < limit).map(promise).collect()
 }
 
-/// The candidate that promises most for the first aim that is not settled.
+/// The candidate with the best prospect for the first aim that is not settled.
 fn next(aims: &[Aim], tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Option<usize> {
     // Of equal ones the first.
     let best = |promises: &[Promise]| {
@@ -150,7 +149,7 @@ fn next(aims: &[Aim], tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
         let mut promises = promises(aim, tried, open);
         let is_first = nth == 0;
         if is_first && promises.iter().all(|promise| promise.probability <= UNLIKELY) {
-            // Where nothing is likely to meet the goals, what comes near them says more.
+            // If no candidate is likely to meet the goals, one that comes close to them is more informative.
             if let Some(nearest) = nearest(aim, tried, open) {
                 return Some(nearest);
             }
@@ -163,7 +162,7 @@ fn next(aims: &[Aim], tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
     None
 }
 
-/// Where nothing that was tried meets an aim: the candidate that may come closer to it than what was tried, if there is
+/// If no tried candidate meets an aim: the candidate that may come closer to the goals than all tried ones, if there is
 /// one.
 fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Option<usize> {
     let excess = |(at, outcome): &(usize, Option<Outcome>)| {
@@ -180,7 +179,7 @@ fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
                 let belief = beliefs.measures[of];
                 let over = belief.mean - ln(goal.limit);
                 let over = if goal.measure.is_more_better() { -over } else { over };
-                // Responses of devices that fall behind say nothing, but by how much they do.
+                // Responses of overloaded devices carry no information except the degree of the overload.
                 let behind = beliefs.busy.mean - beliefs.busy.spread;
                 if goal.measure.cause() == Cause::Latency && behind > 0.0 {
                     BEHIND + behind
@@ -195,8 +194,8 @@ fn nearest(aim: &Aim, tried: &[(usize, Option<Outcome>)], open: &[Open]) -> Opti
     best.filter(|&(_, excess)| exp(excess) < closest).map(|(at, _)| at)
 }
 
-/// How likely a candidate is to meet all goals. Responses come and go together, so that the least likely of them
-/// counts; life is on its own.
+/// The probability that a candidate meets all goals. Responses are strongly correlated, so only the least likely
+/// response goal counts. Life is independent.
 fn probability(beliefs: &Beliefs, cost_usd: f64, goals: &[Goal]) -> f64 {
     let of = |goal: &Goal| {
         if goal.measure == Measure::Cost {
@@ -213,8 +212,8 @@ fn probability(beliefs: &Beliefs, cost_usd: f64, goals: &[Goal]) -> f64 {
     keeps_up.min(least(Cause::Latency)) * least(Cause::Wear) * least(Cause::Money)
 }
 
-/// Share of a normal distribution below a number of standard deviations, within 0.0002 (Bowling et al., Journal of
-/// Industrial Engineering and Management 2(1), 2009).
+/// Normal distribution function, within 0.0002 (Bowling et al., Journal of Industrial Engineering and Management 2(1),
+/// 2009).
 fn normal(deviations: f64) -> f64 {
     let z = deviations.clamp(-8.0, 8.0);
     1.0 / (1.0 + exp(-(1.5976 * z + 0.07056 * z * z * z)))

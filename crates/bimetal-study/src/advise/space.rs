@@ -1,11 +1,11 @@
-//! Candidate devices: schemes, chips that make sense together, dies, sizes of the fast region and spare areas.
+//! Candidate devices: schemes, sensible pairs of chips, numbers of dies, sizes of the fast region and spare areas.
 //!
-//! Sizes and spare areas are geometric series, each at least a few blocks of every die, since a device of few large
-//! blocks needs some of them to turn over. Where a goal for wear or responses is given, raw capacities go on far beyond
-//! the logical one, as long as they may be of use and the budget allows it. Every candidate is a [`Point`] whose
-//! settings name all capacities, so that its device does not depend on prices. What a candidate costs follows from its
-//! settings; whether its scheme takes it is found out only for those that are worth it ([`Space::confirmed`]), because
-//! it takes time.
+//! Sizes and spare areas are geometric series, and each has at least a few blocks on every die, because a device with
+//! few large blocks needs some of them for garbage collection. With a goal for wear or responses, raw capacities
+//! continue far beyond the logical one, as long as they can help and fit the budget. Every candidate is a [`Point`]
+//! whose settings name all capacities, so that its device does not depend on prices. The cost of a candidate follows
+//! from its settings. Whether its scheme accepts the device takes time to find out, so [`Space::confirmed`] does it
+//! only for promising candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,40 +24,40 @@ use crate::prepare;
 use crate::sweep::point::{DeviceSource, Point, Replay};
 use crate::sweep::source::TraceSource;
 
-/// Fast regions: shares of the logical capacity, and their least blocks on a die.
+/// Fast regions: shares of the logical capacity, and minimum blocks on a die.
 const FAST: [(f64, u64); 5] = [(0.015, 8), (0.03, 11), (0.06, 14), (0.12, 18), (0.24, 24)];
-/// Spare areas: shares of the logical capacity, and their least blocks on a die.
+/// Spare areas: shares of the logical capacity, and minimum blocks on a die.
 const SPARE: [(f64, u64); 6] = [(0.07, 3), (0.13, 4), (0.25, 6), (0.5, 8), (0.9, 11), (1.8, 16)];
-/// Spare areas beyond these are each twice the one before, and at most so large where only responses are asked for:
-/// with more, cleaning costs next to nothing.
+/// Larger spare areas are each twice the previous one. This is the largest share if only responses are limited: beyond
+/// it, garbage collection costs almost nothing.
 const SPARE_FOR_RESPONSES: f64 = 7.2;
-/// Raw capacities grow until, without write amplification, they would endure this multiple of the writes asked for:
-/// small writes and cleaning take several times what the host writes.
+/// Raw capacities grow until, without write amplification, they would endure this multiple of the required host writes.
+/// Small writes and garbage collection take several times the host writes.
 const WEAR_ROOM: f64 = 4.0;
-/// Largest spare area beyond the usual, in pages, so that it can be simulated.
+/// Largest extended raw capacity in pages, so that it can be simulated.
 const PAGES_MAX: u64 = 1 << 24;
 /// Larger devices are simulated at this size, in bytes.
 const SIMULATED_MAX: u64 = 64 << 30;
 
-/// How far it is worth to go beyond the usual capacities.
+/// Limits for capacities beyond the usual ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// Bytes that the host is to write until wear-out.
+    /// Required host writes until wear-out, in bytes.
     pub host_bytes: f64,
-    /// Whether responses are bounded.
+    /// Whether there is a response goal.
     pub is_timed: bool,
-    /// Most that is paid, in US dollars.
+    /// Budget in US dollars.
     pub budget_usd: Option<f64>,
 }
 
 /// A candidate device.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What is simulated.
+    /// The point to simulate.
     pub point: Point,
-    /// What that is made of.
+    /// The layout of that point.
     pub layout: Layout,
-    /// How many times as large the device is as what is simulated.
+    /// Size relative to the simulated device.
     pub scale: f64,
     /// Price of the device by kinds of parts.
     pub shares: Vec<(Kind, f64)>,
@@ -65,7 +65,7 @@ pub struct Candidate {
     pub cost_usd: f64,
 }
 
-/// What devices are made from.
+/// The space of candidate devices.
 #[derive(Debug)]
 pub struct Space<'a> {
     chips: Vec<Chip>,
@@ -73,13 +73,14 @@ pub struct Space<'a> {
     disk: Option<Drive>,
     dies: Vec<Dies>,
     template: Template,
-    /// What is simulated of the capacity that is asked for.
+    /// The simulated logical capacity, if a capacity is given.
     capacity: Option<ByteSize>,
     scale: f64,
     prices: &'a PriceList,
 }
 
-/// At which logical capacity a device is simulated that the host sees so much of, for a trace that touches so much.
+/// The simulated logical capacity of a device with logical capacity `capacity`, for a trace that touches
+/// `touched_bytes`.
 pub fn simulated_bytes(capacity: u64, touched_bytes: u64) -> u64 {
     capacity.min(SIMULATED_MAX.max(touched_bytes))
 }
@@ -88,17 +89,17 @@ fn block_bytes(chip: &Chip) -> u64 {
     u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)
 }
 
-/// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks.
+/// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks of every die.
 fn in_rows(chip: &Chip, dies: Dies, bytes: f64, least: u64) -> u64 {
     let row_bytes = block_bytes(chip) * u64::from(dies.count());
     ((bytes / row_bytes as f64).ceil() as u64).max(least) * row_bytes
 }
 
 impl<'a> Space<'a> {
-    /// For a trace that touches a number of bytes.
+    /// The space for a trace that touches `touched_bytes`.
     ///
     /// # Errors
-    /// Names that do not exist, chips without a price, or numbers of dies that cannot be.
+    /// Unknown names, chips without a price, or invalid numbers of dies.
     pub fn new(asked: &Asked, touched_bytes: u64, prices: &'a PriceList) -> Result<Self, SpaceError> {
         for (option, count) in [("channels", asked.channels), ("dies-per-channel", asked.dies_per_channel)] {
             if let Some(count) = count.filter(|count| !(1..=COUNT_MAX).contains(count)) {
@@ -121,22 +122,22 @@ impl<'a> Space<'a> {
         })
     }
 
-    /// Sizes of pages of its chips.
+    /// Page sizes of its chips.
     pub fn page_bytes(&self) -> impl Iterator<Item = u32> {
         self.chips.iter().map(|chip| chip.page_bytes)
     }
 
-    /// How many times as large devices are as what is simulated of them.
+    /// Size of devices relative to the simulated ones.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// What the host sees of a device, in bytes.
+    /// Logical capacity of a device, in bytes.
     pub fn capacity_bytes(&self) -> f64 {
         self.logical() as f64 * self.scale
     }
 
-    /// Numbers of dies that are searched.
+    /// The searched numbers of dies.
     pub fn die_counts(&self) -> Vec<u32> {
         self.dies.iter().map(|dies| dies.count()).collect()
     }
@@ -145,7 +146,7 @@ impl<'a> Space<'a> {
         self.template.device().logical.0
     }
 
-    /// All devices, the cheapest first; whether their schemes take them is not known.
+    /// All devices, cheapest first. Whether their schemes accept them is unknown.
     pub fn drafts(&self, wanted: &Wanted, trace: &TraceSource, replay: &Replay) -> Vec<Candidate> {
         let mut drafts = Vec::new();
         for &spec in &self.schemes {
@@ -159,7 +160,7 @@ impl<'a> Space<'a> {
             };
             drafts.extend(of_scheme.into_iter().filter_map(|set| self.draft(spec, point(set))));
         }
-        // In the order of prices, and by name where they are the same.
+        // By price, and by name at equal price.
         drafts.sort_by(|a, b| {
             let name = |candidate: &Candidate| (candidate.point.scheme.clone(), candidate.point.set.clone());
             a.cost_usd.total_cmp(&b.cost_usd).then_with(|| name(a).cmp(&name(b)))
@@ -167,10 +168,10 @@ impl<'a> Space<'a> {
         drafts
     }
 
-    /// Finds out whether a scheme takes a device, and whether it is as large as was thought.
+    /// Tests whether a scheme accepts a device, and whether its size is as expected.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason of the refusal.
     pub fn confirmed(&self, draft: &Candidate) -> Result<(), String> {
         let spec = scheme::find(&draft.point.scheme).map_err(|error| error.to_string())?;
         let resolved = prepare::device(self.template.clone(), spec, &draft.point.settings());
@@ -182,7 +183,7 @@ impl<'a> Space<'a> {
         Err(format!("{} bytes of flash would be {flash_bytes}", draft.layout.flash_bytes))
     }
 
-    /// Raw capacities of a slow region.
+    /// Raw capacities of a slow region, in bytes.
     fn spares(&self, slow: &Chip, dies: Dies, wanted: &Wanted) -> Vec<u64> {
         let logical = self.logical();
         let rows = logical.div_ceil(block_bytes(slow) * u64::from(dies.count()));
@@ -283,8 +284,7 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// Settings of regions; the prices are among them where the catalogue has others, so that a replay has the same
-    /// cost.
+    /// Settings of regions. They include prices that differ from the catalogue, so that a replay gives the same cost.
     fn set(&self, regions: &[(&str, &Chip, u64, Dies)]) -> BTreeMap<String, String> {
         let mut set = BTreeMap::new();
         let usual = &self.template.device().regions;
@@ -309,7 +309,7 @@ impl<'a> Space<'a> {
         set
     }
 
-    /// A device of these settings; none where a part has no price.
+    /// A device with these settings; none if a part has no price.
     fn draft(&self, spec: &SchemeSpec, point: Point) -> Option<Candidate> {
         let bytes = |key: &str| Some(point.set.get(key)?.parse::<ByteSize>().ok()?.0);
         let usual = &self.template.device().regions;
@@ -333,7 +333,7 @@ impl<'a> Space<'a> {
             self.prices.shares_of(parts.map(|(chip, bytes, _)| (chip.name.as_str(), *bytes)), disks.into_iter())?;
         shares.iter_mut().for_each(|(_, usd)| *usd *= self.scale);
         let layout = Layout::of(spec.regions, fast, slow, disk.cloned(), self.logical());
-        // What may be given up in native mode, or, where it is not said, what there is beyond the least spare area.
+        // The bytes that may be in SLC mode: the budget, or by default everything beyond the least spare area.
         let layout = if spec.regions == Regions::DualMode {
             let least = (self.logical() as f64 * (1.0 + SPARE[0].0)) as u64;
             let given_up = bytes("budget").unwrap_or_else(|| layout.flash_bytes.saturating_sub(least));
@@ -347,7 +347,7 @@ impl<'a> Space<'a> {
 }
 
 impl Candidate {
-    /// Chips that it is made of.
+    /// The chips of the device.
     pub fn chips(&self) -> impl Iterator<Item = &Chip> {
         let layout = &self.layout;
         let parts = [layout.fast.as_ref(), layout.slow.as_ref()].into_iter().flatten();
@@ -394,7 +394,7 @@ mod tests {
         let usual = most_flash(&drafts(&asked, &Wanted::default()));
         let timed = most_flash(&drafts(&asked, &Wanted { is_timed: true, ..Wanted::default() }));
         assert!(timed > 2 * usual, "{timed} {usual}");
-        // 8 TB of writes need 8 GB of QLC of 1,000 cycles at least.
+        // 8 TB of writes need at least 8 GB of QLC with 1,000 cycles.
         let worn = Wanted { host_bytes: 8e12, ..Wanted::default() };
         let enough = most_flash(&drafts(&asked, &worn));
         assert!((32e9..80e9).contains(&(enough as f64)), "{enough}");

@@ -1,4 +1,5 @@
-//! The search on spaces that are small enough to be enumerated: how often it finds the true optimum, with simulations of a fifth of it.
+//! The search on spaces that are small enough to be enumerated: how often it finds the true optimum with simulations of
+//! a fifth of the space.
 
 use super::goals::Outcome;
 use super::search::Aim;
@@ -10,11 +11,11 @@ use bimetal_core::part::random;
 use bimetal_core::replay::to_the_end;
 
 const SCHEMES: [&str; 4] = ["pagemap", "wlaftl", "hyssd", "pslc-dynamic"];
-/// Dies of a device, so that those of two regions have one each.
+/// Dies of a device, so that two regions have one die each.
 const DIES: u32 = 2;
 const CHIPS: [&str; 5] = ["slc-2011", "mlc-2008", "tlc-3d-2018", "mlc-mqsim", "mlc-l95b"];
 
-/// Every candidate of a small space, simulated.
+/// A small space with every candidate simulated.
 struct Enumerated {
     name: String,
     predicted: Vec<Predicted>,
@@ -61,7 +62,7 @@ impl Enumerated {
         enumerated(workload, Workload::of(trace, None), arrivals)
     }
 
-    /// Goals that some of the devices meet, or nearly: bounds are those of a device drawn at random, each loosened or tightened.
+    /// Goals that some devices meet or almost meet: bounds from a random device, each loosened or tightened.
     fn goals(&self, random: &mut u64) -> Vec<Goal> {
         let measures = [Measure::P99, Measure::Life, Measure::Mean, Measure::P95];
         let done: Vec<&Outcome> = self.outcomes.iter().flatten().collect();
@@ -76,7 +77,8 @@ impl Enumerated {
         (0..count).map(&mut goal).filter(|goal| goal.limit.is_finite() && goal.limit > 0.0).collect()
     }
 
-    /// Whether the search finds the cheapest device that meets goals, or that there is none; with how many simulations.
+    /// Whether the search finds the cheapest device that meets the goals, or that there is none; and the number of
+    /// simulations.
     fn is_found(&self, goals: &[Goal]) -> (bool, usize) {
         let all: Vec<_> = self.outcomes.iter().copied().enumerate().collect();
         let aim = Aim { goals: goals.to_vec(), costs: self.costs.clone() };
@@ -94,7 +96,7 @@ impl Enumerated {
 /// Sets of goals for each space.
 const GOALS: usize = 100;
 
-/// Of how many percent of the goals the true optimum is found; prints that of every space, with `--nocapture`.
+/// Percentage of goals for which the true optimum is found. With `--nocapture` it prints the result of every space.
 fn found_percent(arrivals: &str) -> f64 {
     let sample = Workload::of(sample::open().unwrap(), Some(6000));
     let spaces = [
@@ -131,8 +133,8 @@ fn the_true_optimum_is_found_in_a_closed_loop() {
     assert!(found >= 95.0, "{found:.1} %");
 }
 
-/// At half the speed of the trace's times responses are those of queues: some devices fall behind, and many more wait for
-/// collections.
+/// At half the speed of the trace, queues dominate the responses: some devices are overloaded, and many more wait for
+/// garbage collection.
 #[test]
 fn the_true_optimum_is_found_in_an_open_loop() {
     let found = found_percent("trace:0.5");

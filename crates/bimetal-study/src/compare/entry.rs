@@ -1,4 +1,4 @@
-//! What is said of one scheme.
+//! The result of one scheme.
 
 use bimetal_core::device::Device;
 use bimetal_core::report::{self, Overload, Report, ResponseFigures};
@@ -7,71 +7,72 @@ use serde::{Deserialize, Serialize};
 use super::parts::{DiskFacts, RegionFacts};
 use crate::arrivals;
 
-/// One scheme.
+/// The result of one scheme.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Entry {
     /// All figures.
     #[serde(flatten)]
     pub report: Report,
-    /// When requests arrived in the replay of these figures: `closed:DEPTH` or `trace:SPEED`.
+    /// Arrival mode of the replay of these figures: `closed:DEPTH` or `trace:SPEED`.
     pub arrivals: String,
-    /// How much longer the device took than the trace, in seconds; 0 in a closed loop.
+    /// Time by which the device took longer than the trace, in seconds; 0 in a closed loop.
     pub backlog_s: f64,
-    /// Service times of reads and writes: a closed loop of one request. None where there was no such replay.
+    /// Service times of reads and writes, measured in a closed loop with one request. None without such a replay.
     pub service_us: Option<ResponseFigures>,
     /// Service times of reads.
     pub service_read_us: Option<ResponseFigures>,
     /// Service times of writes.
     pub service_write_us: Option<ResponseFigures>,
-    /// How many times the host wrote the logical capacity in the measured passes: what lifetimes are extrapolated from.
+    /// How many times the host wrote the logical capacity in the measured passes. Lifetimes are extrapolated from it.
     pub lifetime_overwrites: f64,
-    /// The device in full, as configured: a device file of its own.
+    /// The complete device as configured: a device file.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub device: Device,
-    /// What the regions amount to.
+    /// Facts about the regions.
     pub regions: Vec<RegionFacts>,
-    /// What the home disks amount to; none where all data are in flash.
+    /// Facts about the home disks; none if all data are in flash.
     pub disks: Vec<DiskFacts>,
     /// Capacity of the slow region beyond the logical capacity, as a share of the logical capacity.
     pub spare: f64,
-    /// Wear of the fast region by that of the slow one: Chang's BW.
+    /// Wear of the fast region divided by wear of the slow one: Chang's BW.
     pub block_wearing: Option<f64>,
-    /// Share of life used of the more worn region by that of the other: WLAFTL's Φ.
+    /// Share of life used of the more worn region divided by the share of the other: WLAFTL's Φ.
     pub phi: Option<f64>,
-    /// Beside the first scheme of the comparison; none for that one itself.
+    /// Comparison with the first scheme; none for the first scheme itself.
     pub relative: Option<Relative>,
-    /// What was rounded or adapted.
+    /// Notes on rounding and adaptation.
     pub notes: Vec<String>,
-    /// How fast the simulation was.
+    /// Speed of the simulation.
     pub speed: Speed,
-    /// How the mean response differs from seed to seed, where more than one was run.
+    /// Range of the mean response over the seeds, if there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
 }
 
 impl Entry {
-    /// The mean response, over all seeds that were run; none where responses only say how long the trace is.
+    /// The mean response over all seeds. None for an overloaded device, whose responses only reflect the length of the
+    /// trace.
     pub fn mean_us(&self) -> Option<f64> {
         let mean_us = self.spread.map_or(self.report.response_us.mean, |spread| spread.mean_us);
         (!self.falls_behind()).then_some(mean_us)
     }
 
-    /// Whether the device falls behind the trace more and more.
+    /// Whether the backlog of the device grows without end.
     pub fn falls_behind(&self) -> bool {
         self.report.load.overload == Overload::Growing
     }
 
-    /// Whether a lifetime is known, and extrapolated from less than one overwrite of the device.
+    /// Whether the lifetime is known and extrapolated from less than one overwrite of the device.
     pub fn is_extrapolated(&self) -> bool {
         self.report.key_figures.lifetime_host_bytes.is_some() && self.lifetime_overwrites < 1.0
     }
 
-    /// Service times that stand beside responses of another replay.
+    /// Service times, if the responses come from another replay.
     pub fn service_beside(&self) -> Option<&ResponseFigures> {
         self.service_us.as_ref().filter(|_| self.arrivals != arrivals::SERVICE)
     }
 
-    /// Takes service times from a replay of one request at a time.
+    /// Adds the service times of a replay with one request at a time.
     pub(super) fn with_service_of(self, report: &Report) -> Self {
         Self {
             service_us: Some(report.response_us),
@@ -81,16 +82,16 @@ impl Entry {
         }
     }
 
-    /// Whether a row of the report's operations is one of a disk.
+    /// Whether an operations row of the report belongs to a disk.
     pub fn is_disk(&self, region: &str) -> bool {
         self.disks.iter().any(|disk| disk.name == region)
     }
 }
 
-/// The mean response over several seeds: those of the device, the next one, and so on.
+/// The mean response over several consecutive seeds, starting with the seed of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Spread {
-    /// How many seeds were run.
+    /// Number of seeds.
     pub seeds: u32,
     /// Lowest mean response.
     pub min_us: f64,
@@ -116,17 +117,17 @@ impl Spread {
     }
 }
 
-/// A scheme beside the first one of a comparison.
+/// A scheme relative to the first one of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Relative {
     /// The first scheme.
     pub to: String,
-    /// Its total response by this one's: Chang's RS. None where responses of one of the two
-    /// grow with the trace.
+    /// Total response of the first scheme divided by that of this one: Chang's RS. None if one of the two is
+    /// overloaded.
     pub response_speedup: Option<f64>,
-    /// This one's energy by its: Chang's ES.
+    /// Energy of this scheme divided by that of the first: Chang's ES.
     pub energy: Option<f64>,
-    /// The price of this one's flash by that of its: Chang's EC.
+    /// Price of this scheme's flash divided by that of the first: Chang's EC.
     pub cost: Option<f64>,
 }
 
@@ -142,18 +143,19 @@ impl Relative {
     }
 }
 
-/// How fast the simulation was. The only figures that differ from run to run.
+/// Speed of the simulation. No other figures differ between runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Speed {
     /// Duration of all passes on this machine, without filling the device.
     pub wall_s: f64,
-    /// Requests by that.
+    /// Requests per second of that time.
     pub requests_per_s: f64,
-    /// Flash page reads and programs by that; those of unmeasured passes are taken to be as many as of measured ones.
+    /// Flash page reads and programs per second of that time. Unmeasured passes are assumed to have as many as measured
+    /// ones.
     pub page_ops_per_s: f64,
 }
 
-/// Each scheme but the first is put beside the first.
+/// Adds the comparison with the first scheme to every other scheme.
 pub(super) fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
     if let Some((first, others)) = results.split_first_mut() {
         for other in others {

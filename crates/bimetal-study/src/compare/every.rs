@@ -1,4 +1,4 @@
-//! All devices of a comparison, several at once.
+//! All devices of a comparison, in parallel.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use crate::prepare::{Prepared, Workload};
 use crate::replays::{Progress, Replays, Tally};
 use crate::{StudyError, memory};
 
-/// Both replays of a device are jobs of their own, so that they run at the same time.
+/// Replays all devices. Both replays of a device are separate jobs, so that they run in parallel.
 pub(super) fn replayed(
     prepared: &Prepared,
     replays: &Replays,
@@ -39,7 +39,7 @@ pub(super) fn replayed(
     let every = || tasks.par_iter().with_max_len(1).map(one).collect::<Result<Vec<Entry>, _>>();
     let entries = match rayon::ThreadPoolBuilder::new().num_threads(jobs.min(tasks.len())).build() {
         Ok(pool) => pool.install(every),
-        // No thread is to be had: one replay after the other.
+        // No threads can be started, so the replays run one after the other.
         Err(_) => tasks.iter().map(one).collect(),
     }?;
     let (mut entries, mut results) = (entries.into_iter(), Vec::with_capacity(prepared.runs.len()));
@@ -53,7 +53,7 @@ pub(super) fn replayed(
     Ok(results)
 }
 
-/// Runs one device with its own seed, and with those that follow for how its mean response spreads.
+/// Runs one device with its own seed, and with the following seeds for the spread of its mean response.
 fn with_seeds(
     resolved: &Resolved,
     workload: &Workload,

@@ -1,11 +1,11 @@
 //! Schemes side by side on the same requests.
 //!
-//! Each scheme runs on its own simulated device, several at once on threads of their own. Results are in the order in
-//! which the schemes were given, and everything in them but `speed` is the same for any number of threads.
+//! Each scheme runs on its own simulated device, several in parallel on threads. Results are in the order of the given
+//! schemes. Everything in them but `speed` is independent of the number of threads.
 
 //!
-//! An [`entry`] is what is said of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`]
-//! all devices of a comparison side by side; [`warnings`] say what a user should know before trusting a figure.
+//! An [`entry`] is the result of one scheme, with the [`parts`] of its device. [`one`] replays a device, [`every`]
+//! replays all devices of a comparison, and [`warnings`] lists caveats for the user.
 
 mod entry;
 mod every;
@@ -28,51 +28,51 @@ use crate::prepare::{Addresses, Prepared};
 use crate::replays::Replays;
 use crate::{StudyError, arrivals};
 
-/// Version of the form of results.
+/// Version of the results schema.
 pub const RESULTS_SCHEMA: u32 = 1;
 
-/// What `compare` and `replay` write as JSON.
+/// The JSON output of `compare` and `replay`.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Version of this program.
     pub bimetal: &'static str,
-    /// Version of the form of these results: a field that is removed, renamed or means something else raises it.
+    /// Version of the results schema. It increases if a field is removed, renamed or changes its meaning.
     pub schema: u32,
     /// The trace.
     pub trace: TraceFacts,
-    /// Digest of the trace's requests, as 16 hexadecimal digits: the same for the same requests on every machine.
+    /// Digest of the trace's requests as 16 hexadecimal digits, identical on every machine.
     pub trace_digest: String,
-    /// Where its addresses lie on the devices.
+    /// Addresses of the trace on the devices.
     pub addresses: Addresses,
     /// How it was replayed.
     pub replay: ReplayFacts,
-    /// What a user should know before trusting a figure.
+    /// Caveats that a user should know before trusting a figure.
     pub warnings: Vec<String>,
     /// One entry for each scheme.
     pub results: Vec<Entry>,
 }
 
-/// How a trace was replayed.
+/// The replay of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ReplayFacts {
     /// `closed:DEPTH` or `trace:SPEED`.
     pub arrivals: String,
-    /// Whether each scheme was also replayed one request at a time, for service times.
+    /// Whether each scheme was also replayed with one request at a time for service times.
     pub service: bool,
-    /// How often the trace was replayed.
+    /// Number of passes over the trace.
     pub passes: u32,
-    /// How many of the last passes were measured.
+    /// Number of last passes that were measured.
     pub measured_passes: u32,
-    /// Whether the devices were filled before.
+    /// Whether the devices were filled first.
     pub filled: bool,
 }
 
-/// Runs every prepared device, at most `jobs` replays at once; 0 is as many as there are processors. The main replay is
-/// run with a number of seeds: figures are those of the device's own seed; more seeds than one add how the mean
-/// response spreads.
+/// Runs every prepared device, at most `jobs` replays at once; 0 means one for each processor. The main replay runs
+/// with `seeds` seeds. The figures are those of the device's own seed, and further seeds add the spread of the mean
+/// response.
 ///
 /// # Errors
-/// A device that does not suit its scheme, too little memory, or that `progress` stopped it.
+/// A device does not suit its scheme, memory is insufficient, or `progress` stopped it.
 pub fn run(
     prepared: &Prepared,
     replays: &Replays,

@@ -1,4 +1,4 @@
-//! One device: its replay, and what came of it.
+//! The replay of one device, and its result.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::{StudyError, arrivals};
 /// Runs one device.
 ///
 /// # Errors
-/// A device that does not suit its scheme, or that `served` stopped it.
+/// The device does not suit its scheme, or `served` stopped it.
 pub fn entry(
     resolved: &Resolved,
     requests: &[Request],
@@ -27,7 +27,7 @@ pub fn entry(
     let mut media = resolved.media();
     let mut scheme = resolved.build().map_err(bimetal_core::device::DeviceError::from)?;
     if plan.fill {
-        // Apart from the passes, so that they alone are timed.
+        // The fill runs separately, so that only the passes are timed.
         replay::run(&mut media, scheme.as_mut(), &[], &Plan { intervals: 0, ..plan.clone() }, &mut replay::to_the_end);
     }
     let start = Instant::now();

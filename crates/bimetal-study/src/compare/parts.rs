@@ -1,4 +1,4 @@
-//! What the regions and disks of a device amount to.
+//! Facts about the regions and disks of a device.
 
 use bimetal_core::chip::{self, Cell};
 use bimetal_core::drive::Model;
@@ -8,7 +8,7 @@ use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::units::Nanos;
 use serde::Serialize;
 
-/// What a region amounts to.
+/// Facts about a region.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RegionFacts {
     /// Name.
@@ -27,11 +27,11 @@ pub struct RegionFacts {
     pub channels: u32,
     /// Bits per cell.
     pub cell: Cell,
-    /// Year of the part; none if the catalogue does not have it.
+    /// Year of the part; none if the catalogue does not state it.
     pub year: Option<u16>,
-    /// Year of the catalogue's price; none if the price is another.
+    /// Year of the catalogue's price; none if the price is not the catalogue's.
     pub price_year: Option<u16>,
-    /// Share of the simulated time in which its dies worked.
+    /// Share of the simulated time in which its dies were busy.
     pub busy: f64,
 }
 
@@ -55,20 +55,20 @@ impl RegionFacts {
     }
 }
 
-/// What a home disk amounts to.
+/// Facts about a home disk.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DiskFacts {
     /// Name.
     pub name: String,
     /// Name of the drive.
     pub drive: String,
-    /// How the time of its accesses was found.
+    /// Model of its access times.
     pub model: Model,
-    /// How much of the logical capacity is on it.
+    /// Logical capacity on it.
     pub capacity_bytes: u64,
-    /// Share of the simulated time in which it worked.
+    /// Share of the simulated time in which it was busy.
     pub busy: f64,
-    /// What it took, in joules, while it span and waited: not in the energy of operations.
+    /// Energy while it was spinning and idle, in joules, which is not part of the energy of operations.
     pub idle_j: f64,
 }
 
@@ -80,7 +80,7 @@ impl DiskFacts {
             drive: volume.drive.name.clone(),
             model: volume.drive.model,
             capacity_bytes: volume.sectors * SECTOR_BYTES,
-            // What waits in the queue at the end is written after it.
+            // Requests still queued at the end are written after it.
             busy: (busy.as_s() / simulated.as_s().max(1e-9)).min(1.0),
             idle_j: volume.drive.idle_w * idle_s.max(0.0),
         }

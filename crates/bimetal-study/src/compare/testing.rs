@@ -1,4 +1,4 @@
-//! Results that were not replayed, for the tests of what shows them.
+//! Made-up results, for tests of the code that shows results.
 
 use super::{Entry, Quiet, Relative, run};
 use crate::prepare::{Schemes, Workload, prepare};
@@ -18,7 +18,7 @@ pub fn both() -> Replays {
     Replays { main, service: Some(Plan::default()) }
 }
 
-/// What a result is to say.
+/// The figures that a result should have.
 #[derive(Clone, Copy, Debug)]
 pub struct Sketch {
     pub scheme: &'static str,
@@ -29,7 +29,7 @@ pub struct Sketch {
     pub growing: bool,
 }
 
-/// Results that say so: those of small devices with other figures.
+/// Results with these figures, made from replays of small devices.
 pub fn entries(sketches: &[Sketch]) -> Vec<Entry> {
     let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
     let schemes = Schemes::named(&["pagemap".to_owned(), "opfcl".to_owned()]).unwrap();

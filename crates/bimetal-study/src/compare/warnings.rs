@@ -1,10 +1,10 @@
-//! What a user should know before trusting a figure.
+//! Caveats that a user should know before trusting a figure.
 
 use bimetal_core::report::Overload;
 
 use super::entry::Entry;
 
-/// Of these results: failures without a replacement, then overload.
+/// The warnings for these results: failures without a replacement, then overload.
 pub(super) fn of(entries: &[Entry]) -> Vec<String> {
     let overloaded = [Overload::Growing, Overload::Bursts].into_iter().filter_map(|kind| overload(entries, kind));
     entries.iter().flat_map(worn_out).chain(overloaded).collect()
@@ -23,10 +23,10 @@ fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
     })
 }
 
-/// Which schemes are so overloaded, and how the worst of them shows it.
+/// The schemes with this kind of overload, and the figures of the worst one.
 fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     let so: Vec<&Entry> = entries.iter().filter(|entry| entry.report.load.overload == overload).collect();
-    // Where service times stand beside the responses, these are marked, and nobody asked for them alone.
+    // Responses beside service times are marked, and nobody requested them alone.
     if so.iter().any(|entry| entry.service_beside().is_some()) {
         return None;
     }
@@ -60,7 +60,7 @@ fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     ))
 }
 
-/// `a`, `b` are; or all schemes, if the list has all of them.
+/// The subject and verb of a sentence: names of the schemes, or "all schemes" if the list is complete.
 fn are(entries: &[&Entry], all: usize) -> String {
     match entries {
         [entry] => format!("`{}` is", entry.report.scheme),

@@ -1,7 +1,7 @@
-//! What a reviewer does to a drive, done to a device.
+//! The tests of reviewers, run on a simulated drive.
 //!
-//! The drive is scaled down: as many dies and channels, smaller blocks ([`Device::scaled`]). Amounts of data are given
-//! for the whole drive.
+//! The drive is scaled down: the same numbers of dies and channels, smaller blocks ([`Device::scaled`]). Amounts of
+//! data are given for the whole drive.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,40 +19,40 @@ use bimetal_core::workload::{Permutation, Zipf};
 
 use super::review::{Figure, Review};
 
-/// Capacity to which a drive is scaled where it is filled once.
+/// Scaled capacity of a drive that is filled once.
 const FILLED: ByteSize = ByteSize(16 << 30);
-/// The same where it is written several times over.
+/// Scaled capacity of a drive that is overwritten several times.
 const OVERWRITTEN: ByteSize = ByteSize(4 << 30);
-/// Points of the curve of a fill.
+/// Points on the curve of a fill.
 const POINTS: u32 = 800;
 const MIB_SECTORS: u32 = 2048;
 const RUN_SECTORS: u32 = 256;
 const PAGE_SECTORS: u32 = 8;
-/// Requests of a random test, one at a time and many at a time.
+/// Number of requests in a random test: one outstanding, and many outstanding.
 const FEW: u64 = 4_000;
 const MANY: u64 = 15_000;
-/// Share of the drive that short tests use: it fits into the smallest caches.
+/// Divisor of the capacity that short tests use. Their part fits into the smallest caches.
 const SPAN_SHARE: u64 = 128;
-/// Overwrites of the drive, of which the last one is measured: for its speed, and for its write amplification as SSD-iq
-/// did.
+/// Overwrites of the drive, of which the last one is measured: for the write speed, and for write amplification as in
+/// SSD-iq.
 const OVERWRITES: u64 = 3;
 const AMPLIFIED_OVERWRITES: u64 = 4;
-/// Exponent of the popularity of pages where it differs.
+/// Exponent of page popularity in skewed tests.
 const ZIPF_THETA: f64 = 0.8;
 
-/// Speed over a fill: GB written and MB/s from the point before.
+/// Write speed over a fill: points of GB written and MB/s since the previous point.
 pub type Curve = Vec<(f64, f64)>;
 
-/// What came of it.
+/// Results of the tests.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// By figure, those that were asked for and can be told.
+    /// The requested figures that could be determined.
     pub figures: BTreeMap<Figure, f64>,
-    /// The fill, if it was made.
+    /// The curve of the fill, if it was run.
     pub curve: Curve,
 }
 
-/// A device at work.
+/// A device under test.
 struct Bench {
     resolved: Resolved,
     media: SimMedia,
@@ -71,7 +71,7 @@ impl Bench {
         self.resolved.shape.logical_sectors
     }
 
-    /// Serves requests, `depth` at a time.
+    /// Serves requests in a closed loop of `depth`.
     fn run(&mut self, requests: &[Request], depth: u32, intervals: u32) -> Outcome {
         let arrivals = Arrivals::Closed { depth };
         let controller = self.resolved.controller.clone();
@@ -79,25 +79,25 @@ impl Bench {
         replay::run(&mut self.media, self.scheme.as_mut(), requests, &plan, &mut replay::to_the_end)
     }
 
-    /// Requests that follow each other, over the first `sectors` sectors.
+    /// Sequential requests over the first `sectors` sectors.
     fn sequence(op: Op, sectors: u64, size: u32) -> Vec<Request> {
         let starts = (0..sectors / u64::from(size)).map(|number| number * u64::from(size));
         starts.map(|sector| Request { arrival_ns: 0, sector, sectors: size, op, handle: 0 }).collect()
     }
 
-    /// 4-KiB requests anywhere in the first `sectors` sectors.
+    /// Uniformly distributed 4-KiB requests in the first `sectors` sectors.
     fn anywhere(&mut self, op: Op, sectors: u64, count: u64) -> Vec<Request> {
         self.scattered(op, sectors, count, &Pages::Uniform)
     }
 
-    /// 4-KiB requests to pages of the first `sectors` sectors.
+    /// 4-KiB requests to pages of the first `sectors` sectors, distributed as `pages`.
     fn scattered(&mut self, op: Op, sectors: u64, count: u64, pages: &Pages) -> Vec<Request> {
         let all = sectors / u64::from(PAGE_SECTORS);
         let mut sector = || pages.draw(&mut self.seed, all) * u64::from(PAGE_SECTORS);
         (0..count).map(|_| Request { arrival_ns: 0, sector: sector(), sectors: PAGE_SECTORS, op, handle: 0 }).collect()
     }
 
-    /// Writes over the drive `times` times and returns the figure of the last time.
+    /// Overwrites the drive `times` times and returns the outcome of the last time.
     fn overwrite(&mut self, times: u64, depth: u32, pages: &Pages) -> Outcome {
         let count = self.sectors() / u64::from(PAGE_SECTORS);
         for _ in 1..times {
@@ -108,7 +108,7 @@ impl Bench {
         self.run(&requests, depth, 0)
     }
 
-    /// Bytes programmed for each byte written.
+    /// Bytes programmed for each byte written by the host.
     fn amplification(&self, outcome: &Outcome) -> f64 {
         let programs = |row: &Row| {
             let page_bytes = self.resolved.regions[row.region].geometry.page_bytes;
@@ -119,13 +119,13 @@ impl Bench {
     }
 }
 
-/// Which pages random writes take.
+/// Distribution of random writes over pages.
 enum Pages {
-    /// Any.
+    /// Uniform.
     Uniform,
-    /// Few take most, and they are scattered.
+    /// Zipf, with the popular pages scattered.
     Scattered(Zipf, Permutation),
-    /// Few take most, the most popular ones first.
+    /// Zipf, with the most popular pages first.
     InOrder(Zipf),
 }
 
@@ -147,10 +147,10 @@ fn bytes_of(requests: &[Request]) -> u64 {
     requests.iter().map(Request::bytes).sum()
 }
 
-/// Measures the figures of a review on its device. `step` is called after each test and may stop it.
+/// Measures the figures of a review on its device. `step` is called after each test and may stop the measurement.
 ///
 /// # Errors
-/// A device that cannot be.
+/// An invalid device.
 pub fn measure(review: &Review, step: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Measured, DeviceError> {
     let device = review.made()?;
     let wants = |figures: &[Figure]| figures.iter().any(|figure| review.figures.contains_key(figure));
@@ -204,16 +204,16 @@ fn fill(device: &Device, measured: &mut Measured) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// A drop is a speed below this share of the phase so far.
+/// A drop is a speed below this share of the level so far.
 const DROP: f64 = 0.85;
-/// Points that it lasts for at least: 1 % of the drive.
+/// Least duration of a drop in points: 1 % of the drive.
 const LASTING: usize = 8;
-/// Points at the beginning, in which the write buffer fills.
+/// First points, during which the write buffer fills.
 const FILLING: usize = 2;
 /// Points after a drop that belong to neither level.
 const SETTLING: usize = 16;
 
-/// The levels of a curve, as a reader of it sees them.
+/// The levels of a curve, as a person would read them.
 fn phases(curve: &Curve) -> Vec<(Figure, f64)> {
     let start = FILLING.min(curve.len());
     let first = drop_after(curve, start);
@@ -230,15 +230,15 @@ fn phases(curve: &Curve) -> Vec<(Figure, f64)> {
     figures
 }
 
-/// Mean speed from one point to another: data over time.
+/// Mean speed between two points: data divided by time.
 fn level(curve: &Curve, from: usize, to: usize) -> f64 {
     let points = &curve[from..to];
     points.len() as f64 / points.iter().map(|(_, speed)| 1.0 / speed).sum::<f64>()
 }
 
-/// The point at which the level that begins at `from` ends.
+/// The point where the level that begins at `from` ends.
 fn drop_after(curve: &Curve, from: usize) -> usize {
-    // The first points after a drop may still belong to it.
+    // The first points after a drop may still belong to the drop.
     for at in from + 2..curve.len() {
         let limit = DROP * level(curve, from, at);
         let ahead = &curve[at..(at + LASTING).min(curve.len())];
@@ -249,11 +249,11 @@ fn drop_after(curve: &Curve, from: usize) -> usize {
     curve.len()
 }
 
-/// Tests over a part of the drive, in its cache if it has one.
+/// Tests over a part of the drive, which its cache can hold if it has one.
 fn short_tests(device: &Device, depth: u32, measured: &mut Measured) -> Result<(), DeviceError> {
     let mut bench = Bench::new(device, FILLED)?;
     let span = (bench.sectors() / SPAN_SHARE) / u64::from(MIB_SECTORS) * u64::from(MIB_SECTORS);
-    // Without a cache a short write only shows the buffer.
+    // Without a cache, a short write would only show the write buffer.
     let has_cache = scheme::find(&device.scheme).is_ok_and(|spec| spec.regions == Regions::DualMode);
     let written = if has_cache { span } else { bench.sectors() / 2 };
     let mut speed = |bench: &mut Bench, figure, op| {
@@ -290,7 +290,7 @@ fn steady_state(device: &Device, depth: u32, measured: &mut Measured) -> Result<
 fn amplification(device: &Device, review: &Review, figure: Figure, measured: &mut Measured) -> Result<(), DeviceError> {
     let mut device = device.clone();
     if let Some(controller) = &mut device.controller {
-        // As it is, it would keep a larger share of the popular pages than that of the drive does.
+        // Unscaled, the buffer would hold a larger share of the popular pages than in the real drive.
         let share = OVERWRITTEN.0 as f64 / device.logical.0 as f64;
         controller.buffer.0 = whole(controller.buffer.0 as f64 * share.min(1.0));
     }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(phases(&curve).len(), 1);
     }
 
-    /// Figures of a small drive with so much parity and metadata.
+    /// Figures of a small drive with this overhead of parity and metadata.
     fn amplified(overhead: f64, figure: Figure) -> [f64; 2] {
         let preset = bimetal_core::device::preset("solidigm-d7-p5520-1920gb").unwrap();
         let mut device = preset.scaled(ByteSize(1 << 30)).unwrap();

@@ -1,9 +1,9 @@
-//! Real drives, predicted from their construction and held against what reviewers measured and makers claim.
+//! Real drives, predicted from their construction and compared with measurements of reviewers and claims of makers.
 //!
-//! A drive is a device file (a preset: dies, channels, planes, link, cache policy) and a review (`reviews.toml`: figures with
-//! sources). The constants of firmware were fitted on some of the drives, which say so; the others have the same constants and show
-//! what a prediction is worth. A figure that the construction was taken from, such as the size of a cache that nobody publishes, is
-//! shown and not counted.
+//! A drive is a device file (a preset: dies, channels, planes, link, cache policy) and a review (`reviews.toml`:
+//! figures with sources). The constants of firmware were fitted to some of the drives, which are marked. The other
+//! drives use the same constants and show the accuracy of predictions. Some figures served as input of the
+//! construction, such as an unpublished cache size. They are shown but not counted.
 
 mod measure;
 mod predict;

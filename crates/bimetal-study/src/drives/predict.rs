@@ -1,4 +1,4 @@
-//! Many drives side by side: what `bimetal drives` shows and writes.
+//! Predictions of many drives side by side, for `bimetal drives`.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,20 +13,20 @@ use super::verdict::{Assessment, Compared, compare};
 use crate::number::plain;
 use crate::{StudyError, memory};
 
-/// What `bimetal drives` writes as JSON.
+/// The JSON output of `bimetal drives`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predictions {
     /// Version of this program.
     pub bimetal: &'static str,
-    /// Every drive, in the order of the list; devices of the user in the order in which they were given.
+    /// Every drive, in the order of the list. Devices of the user are in the given order.
     pub drives: Vec<Drive>,
-    /// The drives that constants were fitted to.
+    /// Accuracy for the drives to which constants were fitted.
     pub fitted: Assessment,
-    /// Those that have the constants of the others.
+    /// Accuracy for the drives that use the constants of the others.
     pub predicted: Assessment,
 }
 
-/// A drive, predicted.
+/// A predicted drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Drive {
     /// Name on the command line.
@@ -35,33 +35,33 @@ pub struct Drive {
     pub title: String,
     /// Its construction, in a line.
     pub device: String,
-    /// What it is there for.
+    /// Its role in the list.
     pub role: Role,
-    /// Predicted beside measured.
+    /// Predicted figures beside measured ones.
     pub figures: Vec<Compared>,
-    /// Speed of writes over an empty drive: GB written, and MB/s from the point before. Empty where no figure needs it.
+    /// Speed of writes over an empty drive: GB written, and MB/s since the previous point. Empty if no figure needs it.
     pub curve: Curve,
-    /// Where its figures were published.
+    /// Sources of its figures.
     pub sources: Vec<String>,
-    /// What a reader must know.
+    /// Caveats for the reader.
     pub note: String,
 }
 
-/// A name that no drive has.
+/// An unknown drive name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no drive `{name}`; there are: {known}")]
 pub struct ChoiceError {
-    /// The name that was given.
+    /// The given name.
     pub name: String,
-    /// The names there are.
+    /// The valid names.
     pub known: String,
 }
 
-/// The drives of these names, of devices of these names, or whose names contain one of them; all if none is given. Each
-/// is there once, in the order of the list.
+/// The drives chosen by names; all if none is given. A name is a drive, its device, or a part of a drive's name. Each
+/// drive occurs once, in the order of the list.
 ///
 /// # Errors
-/// The first name that no drive has.
+/// The first unknown name.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Review>, ChoiceError> {
     let mut chosen = Vec::new();
     for name in names {
@@ -76,7 +76,7 @@ pub fn choose(names: &[String]) -> Result<Vec<&'static Review>, ChoiceError> {
     Ok(reviews().iter().filter(is_chosen).collect())
 }
 
-/// The drives of this name or of this device, or else those whose names contain it.
+/// The drives with this name or device. If there are none, drives whose names contain it.
 fn called(name: &str) -> Vec<&'static Review> {
     let of = |suits: &dyn Fn(&Review) -> bool| reviews().iter().filter(|review| suits(review)).collect::<Vec<_>>();
     let exact = of(&|review| review.name == name || review.device == name);
@@ -85,23 +85,24 @@ fn called(name: &str) -> Vec<&'static Review> {
 
 /// Called from several threads.
 pub trait Progress: Sync {
-    /// A number of drives, of all, are done.
+    /// The number of finished drives, and the number of all.
     fn drives(&self, done: usize, of: usize);
 
-    /// After each test of a drive: whether to go on. Once it says no, it must say so for every drive.
+    /// Called after each test of a drive. Returns whether to continue. After it has returned a break, it must do so for
+    /// every drive.
     fn go_on(&self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// Memory that measuring a drive takes, at most: it is scaled down to a capacity that all share.
+/// Upper limit of the memory for a drive, in bytes. All drives are scaled down to the same capacity.
 const DRIVE_BYTES: u64 = 256 << 20;
 
-/// Measures the devices of drives, at most `jobs` at a time (0: one for each processor); the result is the same for any
-/// number.
+/// Measures the devices of drives, at most `jobs` at once; 0 means one for each processor. The result does not depend
+/// on `jobs`.
 ///
 /// # Errors
-/// A device that cannot be, too little memory, or that `progress` put an end to it.
+/// An invalid device, insufficient memory, or a stop by `progress`.
 pub fn predict(drives: &[&Review], jobs: usize, progress: &dyn Progress) -> Result<Predictions, StudyError> {
     let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
     let jobs = jobs.min(drives.len()).max(1);
@@ -116,7 +117,7 @@ pub fn predict(drives: &[&Review], jobs: usize, progress: &dyn Progress) -> Resu
     let every = || drives.par_iter().with_max_len(1).map(one).collect::<Result<Vec<Drive>, StudyError>>();
     let drives = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
         Ok(pool) => pool.install(every),
-        // No thread is to be had: one drive after the other.
+        // No threads can be started, so the drives run one after the other.
         Err(_) => drives.iter().map(one).collect(),
     }?;
     let of = |role| Assessment::of(drives.iter().filter(|drive| drive.role == role).flat_map(|drive| &drive.figures));
@@ -148,7 +149,7 @@ fn drive(review: &Review, progress: &dyn Progress) -> Result<Drive, StudyError> 
     })
 }
 
-/// What a device is made of, in a line.
+/// The construction of a device, in a line.
 fn construction(device: &Device) -> Result<String, DeviceError> {
     let resolved = device.resolve()?;
     let mut parts = vec![format!("{} GB", plain(device.logical.0 as f64 / 1e9))];

@@ -1,34 +1,33 @@
-//! Drives as products: what is on the data sheet, or was measured, of those that can be bought.
+//! Drives as products: data-sheet values and measurements of drives on the market.
 
 use super::predict::{ChoiceError, choose};
 use super::review::{Figure, Review};
 
-/// A drive as it is sold.
+/// A drive as a product.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
-    /// Name on the command line: that of its device.
+    /// Name on the command line, which is the name of its device.
     pub name: String,
     /// Maker and model.
     pub title: String,
-    /// Year in which it came out, if that is known.
+    /// Year of its release, if known.
     pub released: Option<u16>,
-    /// TB of 10^12 bytes of host writes that its warranty covers, if that is known.
+    /// Host writes that its warranty covers, in TB of 10^12 bytes, if known.
     pub rated_tbw: Option<f64>,
     /// MB/s of sequential reads.
     pub read_mb_per_s: Option<f64>,
     /// MB/s of sequential writes, into the cache if it has one.
     pub write_mb_per_s: Option<f64>,
-    /// Random 4-KiB reads a second, many at a time.
+    /// Random 4-KiB reads per second with many outstanding.
     pub read_iops: Option<f64>,
-    /// Random 4-KiB writes a second, many at a time: into the cache, or steady where only that is known.
+    /// Random 4-KiB writes per second with many outstanding: into the cache, or steady if only that is known.
     pub write_iops: Option<f64>,
 }
 
-/// The drives of these names, as [`choose`] finds them; all if none is given. A drive of which several parts were measured is there
-/// once.
+/// The drives chosen by [`choose`]; all if no name is given. A drive with reviews of several parts occurs once.
 ///
 /// # Errors
-/// The first name that no drive has.
+/// The first unknown name.
 pub fn products(names: &[String]) -> Result<Vec<Product>, ChoiceError> {
     let mut products: Vec<Product> = Vec::new();
     for review in choose(names)? {
@@ -43,7 +42,7 @@ impl Product {
     fn of(review: &Review) -> Self {
         let figure = |figure: &Figure| review.figures.get(figure).copied().flatten().map(|(value, _)| value);
         let first = |figures: &[Figure]| figures.iter().find_map(figure);
-        // The title of a part of a drive goes on with what is used of it.
+        // The title of a part of a drive continues with the part's description.
         let title = review.title.split(", ").next().unwrap_or(&review.title);
         Self {
             name: review.device.clone(),
@@ -74,7 +73,7 @@ mod tests {
         assert_eq!((drive.released, drive.rated_tbw), (Some(2021), Some(600.0)));
         assert_eq!((drive.read_mb_per_s, drive.write_mb_per_s), (Some(3500.0), Some(3000.0)));
         assert_eq!((drive.read_iops, drive.write_iops), (Some(500e3), Some(480e3)));
-        // Only the speed of its cache was measured, and of another one only steady writes.
+        // Some reviews measured only the cache, others only steady writes.
         assert_eq!(product("p41-plus").write_mb_per_s, Some(3000.0));
         assert_eq!(product("samsung-pm983-960gb").write_iops, Some(40e3));
         assert_eq!(product("kc3000").rated_tbw, None);

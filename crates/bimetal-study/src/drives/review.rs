@@ -1,4 +1,4 @@
-//! What was measured and claimed: `reviews.toml`.
+//! Measured and claimed figures: `reviews.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,44 +11,44 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// One stream of 1-MiB writes over an empty drive: MB/s while the cache takes them.
+    /// One stream of 1-MiB writes over an empty drive: MB/s while the cache absorbs them.
     CacheMbPerS,
     /// GB written until the first drop.
     CacheGb,
-    /// MB/s after it.
+    /// MB/s after the first drop.
     AfterMbPerS,
     /// GB written until the second drop.
     SecondGb,
-    /// MB/s after that.
+    /// MB/s after the second drop.
     LastMbPerS,
     /// MB/s over the whole drive.
     FillMbPerS,
-    /// MB/s of reads of 128 KiB, 32 at a time.
+    /// MB/s of 128-KiB reads with 32 outstanding.
     ReadMbPerS,
-    /// MB/s of writes of 128 KiB, 32 at a time, into the cache.
+    /// MB/s of 128-KiB writes with 32 outstanding, into the cache.
     WriteMbPerS,
-    /// Random 4-KiB reads a second, one at a time.
+    /// Random 4-KiB reads per second with one outstanding.
     #[serde(rename = "read_qd1_iops")]
     ReadQd1,
-    /// Random 4-KiB writes a second, one at a time.
+    /// Random 4-KiB writes per second with one outstanding.
     #[serde(rename = "write_qd1_iops")]
     WriteQd1,
-    /// Random 4-KiB reads a second, many at a time.
+    /// Random 4-KiB reads per second with many outstanding.
     #[serde(rename = "read_deep_iops")]
     ReadDeep,
-    /// Random 4-KiB writes a second, many at a time, into the cache.
+    /// Random 4-KiB writes per second with many outstanding, into the cache.
     #[serde(rename = "write_deep_iops")]
     WriteDeep,
-    /// Random 4-KiB writes a second over a full drive, after its size was written twice over.
+    /// Random 4-KiB writes per second over a full drive, after two overwrites.
     #[serde(rename = "write_steady_iops")]
     WriteSteady,
     /// Bytes programmed for each byte of sequential writes over an empty drive.
     WriteAmplificationSequential,
-    /// The same of random 4-KiB writes over a full drive, after its size was written three times over.
+    /// The same for random 4-KiB writes over a full drive, after three overwrites.
     WriteAmplification,
-    /// The same where the popularity of pages follows Zipf's law with exponent 0.8, the popular ones scattered.
+    /// The same for Zipf-distributed writes with exponent 0.8 and scattered popular pages.
     WriteAmplificationZipf,
-    /// The same with the popular ones beside each other.
+    /// The same with adjacent popular pages.
     WriteAmplificationZipfInOrder,
 }
 
@@ -74,7 +74,7 @@ impl Figure {
         Self::WriteAmplificationZipfInOrder,
     ];
 
-    /// What it is, in a few words.
+    /// A short title.
     pub fn title(self) -> &'static str {
         match self {
             Self::CacheMbPerS => "write, in the cache (MB/s)",
@@ -98,19 +98,19 @@ impl Figure {
     }
 }
 
-/// Who says so.
+/// Kind of source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mark {
-    /// A reviewer measured it.
+    /// Measured by a reviewer.
     #[serde(rename = "M")]
     Measured,
-    /// The maker claims it.
+    /// Claimed by the maker.
     #[serde(rename = "C")]
     Claimed,
 }
 
 impl Mark {
-    /// As it is written.
+    /// The letter in tables and files.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Measured => "M",
@@ -119,7 +119,7 @@ impl Mark {
     }
 }
 
-/// What a drive is there for.
+/// Role of a drive in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -127,13 +127,13 @@ pub enum Role {
     Fitted,
     /// Predicted with the constants of the others.
     Predicted,
-    /// A device of the user's, which nobody reviewed.
+    /// A device of the user, without a review.
     #[serde(skip_deserializing)]
     Unreviewed,
 }
 
 impl Role {
-    /// As it is written.
+    /// The name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fitted => "fitted",
@@ -143,55 +143,55 @@ impl Role {
     }
 }
 
-/// A fact of a drive as a product, and the page that says so.
+/// A fact about a product, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
-    /// The fact.
+    /// The value.
     pub value: T,
-    /// Where it is written.
+    /// The page that states it.
     pub source: String,
 }
 
-/// A drive and what is known of its speed.
+/// A drive and its published performance.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Review {
-    /// Name on the command line: that of its device, or one of its own where only a part of it is used.
+    /// Name on the command line: the name of its device, or another one for a part of a drive.
     pub name: String,
     /// The preset.
     pub device: String,
     /// Maker and model.
     pub title: String,
-    /// Year in which it came out, if a page says so.
+    /// Year of its release, if a page states it.
     #[serde(default)]
     pub released: Option<Sourced<u16>>,
-    /// TB of 10^12 bytes of host writes that its warranty covers, if a page says so.
+    /// Host writes that its warranty covers, in TB of 10^12 bytes, if a page states it.
     #[serde(default)]
     pub rated_tbw: Option<Sourced<f64>>,
     /// Fitted or predicted.
     pub role: Role,
-    /// Capacity that is used, where that is a part of the drive.
+    /// Used capacity, if it is only a part of the drive.
     #[serde(default)]
     pub partition: Option<ByteSize>,
-    /// Requests at a time in the deep figures.
+    /// Outstanding requests in the deep figures.
     #[serde(default = "deep")]
     pub depth: u32,
-    /// Bytes that it programs for each byte of data before it collects anything: parity and metadata, which the device has not.
-    /// Every copy of data takes them, too.
+    /// Bytes programmed for each byte of data before any garbage collection: parity and metadata, which the simulated
+    /// device lacks. They also apply to every copy of data.
     #[serde(default = "one")]
     pub overhead: f64,
-    /// Figures that its construction was taken from: they prove nothing.
+    /// Figures that served as input of the construction. They prove nothing.
     #[serde(default)]
     pub inputs: Vec<Figure>,
-    /// The figures to be predicted, each with its value and who says so, if anybody does.
+    /// The figures to predict, each with its published value and kind of source, if there is one.
     pub figures: BTreeMap<Figure, Option<(f64, Mark)>>,
-    /// Where that is written.
+    /// The pages that state the figures.
     pub sources: Vec<String>,
-    /// What a reader must know.
+    /// Caveats for the reader.
     #[serde(default)]
     pub note: String,
-    /// The device itself, if it is none of the presets.
+    /// The device itself, if it is not a preset.
     #[serde(skip)]
     own: Option<Device>,
 }
@@ -219,14 +219,14 @@ pub fn reviews() -> &'static [Review] {
     &REVIEWS
 }
 
-/// Short tests use a small part of a drive, which must have room for them.
+/// Least logical capacity: short tests use a small part of a drive, which must have room for them.
 const LOGICAL_MIN: ByteSize = ByteSize(1 << 30);
 
 impl Review {
-    /// A review of a device that has none: every figure is to be predicted, and nothing is known.
+    /// A review of an unreviewed device: every figure is to be predicted, and none is known.
     ///
     /// # Errors
-    /// A device that is too small to be measured as reviewers do.
+    /// The device is too small for the tests.
     pub fn of_device(device: Device) -> Result<Self, DeviceError> {
         if device.logical < LOGICAL_MIN {
             let what = format!("{} is too small to be measured as a drive; it takes {LOGICAL_MIN}", device.logical);
@@ -250,10 +250,10 @@ impl Review {
         })
     }
 
-    /// The device, with the capacity that is used.
+    /// The device, limited to the used capacity.
     ///
     /// # Errors
-    /// A preset that cannot be.
+    /// An invalid preset.
     pub fn made(&self) -> Result<Device, DeviceError> {
         let mut device = self.own.clone().map_or_else(|| preset(&self.device), Ok)?;
         if let Some(partition) = self.partition {

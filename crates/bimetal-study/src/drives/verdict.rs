@@ -1,4 +1,4 @@
-//! Predicted beside measured.
+//! Comparison of predicted and measured figures.
 
 use serde::Serialize;
 
@@ -6,25 +6,25 @@ use super::measure::Measured;
 use super::review::{Figure, Mark, Review};
 use crate::number::NOTHING;
 
-/// A prediction this close is right: what reviewers' own sentences scatter by.
+/// A prediction within this relative error counts as correct. Measurements of different reviewers scatter by as much.
 const WITHIN: f64 = 0.2;
 
-/// What a figure says about the predictions.
+/// The verdict on a predicted figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// Within 20 %.
     #[serde(rename = "within 20 %")]
     Within,
-    /// Beyond.
+    /// Beyond 20 %.
     #[serde(rename = "beyond 20 %")]
     Beyond,
-    /// The construction was taken from it.
+    /// The figure was an input of the construction.
     #[serde(rename = "input")]
     Input,
 }
 
 impl Verdict {
-    /// As it is written.
+    /// The text in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Within => "within 20 %",
@@ -37,17 +37,17 @@ impl Verdict {
 /// A figure of a drive, predicted and measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// What the device did; none if it showed no such thing, as a second drop.
+    /// Figure of the simulated device; none if it did not occur, such as a second drop.
     pub predicted: Option<f64>,
-    /// What the drive did; none if nobody says so.
+    /// Published figure of the drive; none if there is no source.
     pub measured: Option<f64>,
-    /// Who says so.
+    /// Kind of source.
     pub mark: Option<Mark>,
-    /// By how much the prediction is off, as a share of what was measured.
+    /// Relative error of the prediction.
     pub error: Option<f64>,
-    /// Whether they agree; none where nothing is known of the drive.
+    /// Whether they agree; none without a published figure.
     pub verdict: Option<Verdict>,
 }
 
@@ -76,21 +76,21 @@ pub fn compare(review: &Review, measured: &Measured) -> Vec<Compared> {
     review.figures.iter().map(|(figure, &known)| Compared::of(review, *figure, known, predicted(figure))).collect()
 }
 
-/// What the figures of several drives come to.
+/// Accuracy over the figures of several drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Assessment {
-    /// Figures that count: those with a verdict that are no inputs.
+    /// Counted figures: those with a verdict that are not inputs.
     pub figures: usize,
-    /// Those within 20 %.
+    /// Figures within 20 %.
     pub within: usize,
-    /// The same as a share; none where no figure counts.
+    /// Share of figures within 20 %; none if no figure counts.
     pub share: Option<f64>,
-    /// Median of the errors without their signs, as a share; none where no figure counts.
+    /// Median of the absolute relative errors; none if no figure counts.
     pub median_error: Option<f64>,
 }
 
 impl Assessment {
-    /// Assesses figures; a figure that the device does not show is off by all of it.
+    /// Assesses figures. A figure that the device does not show has an error of 100 %.
     pub fn of<'a>(figures: impl IntoIterator<Item = &'a Compared>) -> Self {
         let counts = |figure: &&Compared| matches!(figure.verdict, Some(Verdict::Within | Verdict::Beyond));
         let counted: Vec<&Compared> = figures.into_iter().filter(counts).collect();
@@ -105,7 +105,7 @@ impl Assessment {
         }
     }
 
-    /// The same in words; none where no figure counts.
+    /// The assessment in words; none if no figure counts.
     pub fn sentence(&self) -> Option<String> {
         let [share, error] = [self.share?, self.median_error?].map(|share| (share * 100.0).round());
         let Self { figures, within, .. } = self;
@@ -113,7 +113,7 @@ impl Assessment {
     }
 }
 
-/// The value in the middle of a sorted list, or the mean of both.
+/// The median of a sorted list.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.get(sorted.len() / 2)?;
     Some(if sorted.len() % 2 == 1 { *middle } else { (sorted[sorted.len() / 2 - 1] + middle) / 2.0 })
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::drives::reviews;
 
-    /// The figures of a drive of which one is an input, with these predictions in place of the others.
+    /// The figures of a drive, one of which is an input, with these predictions for the others.
     fn compared(predicted: &[(Figure, f64)]) -> Vec<Compared> {
         let mut review = reviews()[0].clone();
         review.inputs = vec![Figure::CacheGb];

@@ -1,4 +1,4 @@
-//! Advice to look at: the answer, what it was chosen from with the goals drawn as lines, and how it moves with prices.
+//! Advice as a page: the answer, the simulated devices with the goals drawn as lines, and price sensitivity.
 
 use super::page::Page;
 use super::table::Table;
@@ -7,17 +7,17 @@ use crate::advise::goals::{Cause, Measure, WRITTEN};
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, dollars, significant};
 
-/// Name of the line that joins the best.
+/// Name of the line that joins the points of the front.
 const FRONT: &str = "the best";
-/// Pixels of a mark, and of that of the answer.
+/// Width of a mark in pixels, and of the answer's mark.
 const MARKS: (usize, usize) = (8, 15);
-/// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+/// A logarithmic axis is used if the ratio of the largest to the smallest value exceeds this.
 const WIDE: f64 = 12.0;
 
-/// A budget beyond this multiple of the dearest device is not drawn.
+/// A budget beyond this multiple of the most expensive device is not drawn.
 const COST_BEYOND: f64 = 1.5;
 
-/// A page of an answer; `command` makes it again.
+/// A page of an answer. `command` is the command that reproduces it.
 pub fn advice(answer: &Answer, command: &str) -> String {
     let mut schemes: Vec<String> = Vec::new();
     for choice in &answer.simulated {
@@ -91,7 +91,7 @@ fn head(page: &mut Page, answer: &Answer, command: &str) {
     page.code(command);
 }
 
-/// Whole drives in place of a composed device.
+/// Whole drives instead of a composed device.
 fn drives_to_buy(page: &mut Page, answer: &Answer, drives: &DrivesToBuy) {
     page.section("Drives to buy");
     page.paragraph(&format!("Whole drives, the cheapest first; {}.", drives.verdict(&answer.goals)));
@@ -107,15 +107,15 @@ fn drives_to_buy(page: &mut Page, answer: &Answer, drives: &DrivesToBuy) {
     }
 }
 
-/// What the first of the chosen devices comes to beside each goal.
+/// The figures of the first chosen device beside each goal.
 fn met(answer: &Answer, chosen: &[Choice]) -> Table {
     let heads = ["goal", "measured", "verdict"].map(str::to_owned).to_vec();
     let rows = chosen.first().map(|choice| answer.verdicts(choice)).unwrap_or_default();
     Table { text_columns: 3, ..Table::new(heads, rows) }
 }
 
-/// What is drawn of wear: what the first goal for it is about, or the life, or TBW where nothing says how much is
-/// written a day.
+/// The wear measure of the diagrams: the measure of the first wear goal. Without such a goal it is the life, or TBW if
+/// the daily write volume is unknown.
 fn wear_of(answer: &Answer) -> Measure {
     let of_goal = answer.goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Wear);
     let usual = if answer.write_bytes_per_day.is_some() { Measure::Life } else { Measure::Tbw };
@@ -143,7 +143,7 @@ fn words(answer: &Answer, measure: Measure) -> String {
     if measure.cause() == Cause::Latency { answer.response_head() } else { measure.words().to_owned() }
 }
 
-/// Every device by its cost and something measured, with the goals of both.
+/// Every device by its cost and another measure, with the goals of both.
 fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
     let values = || answer.simulated.iter().filter_map(|choice| choice.of(measure));
     let costs = || answer.simulated.iter().map(|choice| choice.cost_usd);
@@ -203,7 +203,7 @@ fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
     }
 }
 
-/// What the answer costs as prices change.
+/// Cost of the answer as prices change.
 fn prices(answer: &Answer) -> Plot {
     let series = answer.sensitivity.iter().map(|one| {
         let points = one.steps.iter().filter_map(|step| Some((step.factor, step.cost_usd?)));
@@ -218,7 +218,7 @@ fn prices(answer: &Answer) -> Plot {
     }
 }
 
-/// At which prices the answer is another device.
+/// The prices at which the answer becomes another device.
 fn changes(answer: &Answer) -> Table {
     let heads = ["prices of", "times today's price", "cost (USD)", "device"].map(str::to_owned).to_vec();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Axes: of numbers, with round ticks on logarithmic ones too, and of names.
+//! Axes: numeric ones with round ticks, also on logarithmic scales, and axes of names.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn axis() -> Value {
     json!({ "automargin": true, "gridcolor": GRID, "linecolor": INK, "showline": true, "zeroline": false })
 }
 
-/// An axis of numbers over these values, and from 0 if it is linear and that is wanted.
+/// A numeric axis over these values. If `zero` is set, a linear axis starts at 0.
 pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) -> Value {
     let mut axis = axis();
     if described.logarithmic {
@@ -32,7 +32,7 @@ pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) 
     axis
 }
 
-/// An axis of names; where they stand below each other the first one is on top.
+/// An axis of names. If the names are listed vertically, the first one is at the top.
 pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Value {
     let end = names.len() as f64 - 0.5;
     let mut axis = axis();
@@ -46,7 +46,7 @@ pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Value {
     axis
 }
 
-/// Powers of ten within reach of the values; where there are few, their doubles and fivefolds too.
+/// Powers of ten around the values; if there are few, also 2 and 5 times these.
 fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
     let positive = || values.iter().copied().filter(|&value| value > 0.0 && value.is_finite());
     let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
@@ -68,7 +68,7 @@ fn tick_label(tick: f64) -> String {
     }
 }
 
-/// Text in lines of at most `width` characters, unless a word is longer, as the library takes it.
+/// HTML text in lines of at most `width` characters, unless a word is longer.
 pub(super) fn with_breaks(text: &str, most: usize) -> String {
     broken(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
 }

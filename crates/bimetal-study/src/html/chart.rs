@@ -1,7 +1,7 @@
-//! Diagrams: from [`Plot`] to the traces and the layout of plotly.js, whose names for them are used as they are.
+//! Diagrams: converts a [`Plot`] to plotly.js traces and layout. Fields have plotly's names.
 //!
-//! Names stand on the left, below each other, so that they can be read on a phone; only where lines join them do they
-//! stand side by side. The legend is above the diagram and takes no room from it.
+//! Names are listed on the left, so that they are readable on a phone. If lines join the points, the names stand side
+//! by side instead. The legend is above the diagram and takes no space from it.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,26 +13,26 @@ use super::table::series_name;
 use crate::figure::{Origin, Plot, PlotKind, Points, Series};
 use crate::listing::broken;
 
-/// Pixels of a diagram on a phone, without the margins.
+/// Width of a diagram on a phone in pixels, without the margins.
 const PHONE: usize = 355;
-/// Pixels of a character, at most on average.
+/// Upper limit of the mean width of a character, in pixels.
 const CHARACTER: usize = 7;
-/// Pixels of a line of text.
+/// Height of a line of text, in pixels.
 const TEXT_LINE: usize = 16;
-/// Pixels of a line of the legend, and of what stands in front of a name in it.
+/// Height of a line of the legend, and width of the symbol in front of a name in it, in pixels.
 const LEGEND_LINE: usize = 20;
 const LEGEND_SYMBOL: usize = 48;
-/// Pixels between axes where numbers are on the left.
+/// Distance between the horizontal axes if numbers are on the left, in pixels.
 const AREA: usize = 300;
-/// Pixels of the axis below with its label, and of the numbers on the left.
+/// Height of the lower axis with its label, and width of the numbers on the left, in pixels.
 const AXIS_BELOW: usize = 64;
 const AXIS_LEFT: usize = 45;
-/// Pixels of a name on the left, at least, and of a bar among others of a name.
+/// Least height of a name on the left, and height of each bar of a name, in pixels.
 const NAME: usize = 23;
 const BAR: usize = 11;
-/// Characters of a name on the left before it is broken.
+/// Characters of a name on the left before a line break.
 const NAME_CHARACTERS: usize = 18;
-/// Lines of more points than this have no marks.
+/// Lines with more points than this have no marks.
 const MARKED_POINTS: usize = 25;
 
 /// The library's script, as an element of the page.
@@ -45,13 +45,13 @@ fn is_lying(plot: &Plot) -> bool {
     plot.kind != PlotKind::Lines && !plot.names().is_empty()
 }
 
-/// The label of the axis on the left, which stands above the diagram.
+/// The label of the left axis, which is above the diagram.
 pub(super) fn upright_label(plot: &Plot) -> &str {
     let axis = if is_lying(plot) { &plot.x } else { &plot.y };
     &axis.label
 }
 
-/// The diagram, and how many pixels high it should be. Series of the names that are `known` look the same in all diagrams.
+/// The diagram and its height in pixels. Series with names in `known` look the same in all diagrams.
 pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (Value, usize) {
     let chart = Chart::of(plot);
     let drawn = plot.series.iter().zip(looks(plot, known)).filter(|(series, _)| !series.is_empty());
@@ -60,7 +60,8 @@ pub(super) fn of_plot(plot: &Plot, known: &[String]) -> (Value, usize) {
     (json!({ "data": traces, "layout": chart.layout(), "config": config }), chart.height())
 }
 
-/// The looks of all series: those of a name share theirs, and names that the page knows look the same everywhere.
+/// The looks of all series. Series with the same name share their look, and names known to the page look the same in
+/// all diagrams.
 fn looks(plot: &Plot, known: &[String]) -> Vec<Look> {
     let mut names: Vec<&str> = known.iter().map(String::as_str).collect();
     if !plot.series.iter().any(|series| names.contains(&series.name.as_str())) {
@@ -76,14 +77,14 @@ fn looks(plot: &Plot, known: &[String]) -> Vec<Look> {
     plot.series.iter().map(|series| Look { index: index(series), origin: series.origin, beside_paper }).collect()
 }
 
-/// What is known of a diagram before it is drawn.
+/// Properties of a diagram that are needed to draw it.
 struct Chart<'a> {
     plot: &'a Plot,
-    /// On its axis of names, if it has one.
+    /// The names on its axis; empty for a numeric axis.
     names: Vec<&'a str>,
-    /// Whether they are on the left.
+    /// Whether the names are on the left.
     lying: bool,
-    /// Characters of a name before it is broken.
+    /// Characters of a name before a line break.
     name_characters: usize,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Chart<'a> {
         Self { plot, names, lying, name_characters }
     }
 
-    /// Lines of each name.
+    /// The lines of each name.
     fn lines(&self) -> impl Iterator<Item = Vec<String>> {
         self.names.iter().map(|name| broken(name, self.name_characters))
     }
@@ -105,12 +106,12 @@ impl<'a> Chart<'a> {
         self.lines().flatten().map(|line| line.chars().count()).max().unwrap_or(0)
     }
 
-    /// Whether names that stand side by side have to be turned.
+    /// Whether names that stand side by side have to be rotated.
     fn turns_names(&self) -> bool {
         !self.lying && self.longest() > self.name_characters
     }
 
-    /// A name on its axis.
+    /// The text of a name on its axis.
     fn place(&self, name: &str) -> String {
         with_breaks(name, self.name_characters)
     }
@@ -151,7 +152,7 @@ impl<'a> Chart<'a> {
             PlotKind::Bars => return self.bars(xs, ys, &name, look),
             PlotKind::StackedBars => {
                 let mut bars = self.bars(xs, ys, &name, look);
-                // The paper's stack stands beside what was measured.
+                // The paper's stack stands beside the measured one.
                 bars["offsetgroup"] = match series.origin {
                     Origin::Measured => json!("measured"),
                     Origin::Paper => json!("paper"),
@@ -180,7 +181,7 @@ impl<'a> Chart<'a> {
 
     fn layout(&self) -> Value {
         let Self { plot, names, lying, .. } = self;
-        // Points of a front are compared with each other, not with nothing.
+        // The points of a front are compared with each other, so the axis need not start at 0.
         let zero = plot.kind != PlotKind::Front;
         let values = number_axis(&plot.y, &plot.values().collect::<Vec<_>>(), zero);
         let places = || {
@@ -221,12 +222,12 @@ impl<'a> Chart<'a> {
         })
     }
 
-    /// Pixels of the axis on the left.
+    /// Width of the left axis, in pixels.
     fn left(&self) -> usize {
         if self.lying { self.longest() * CHARACTER } else { AXIS_LEFT }
     }
 
-    /// Pixels: as many as names and the legend need on a phone.
+    /// Height that names and legend need on a phone, in pixels.
     fn height(&self) -> usize {
         let series = &self.plot.series;
         let widest = series.iter().map(|series| series_name(series).chars().count()).max().unwrap_or(0);

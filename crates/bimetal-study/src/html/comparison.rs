@@ -1,4 +1,4 @@
-//! What came out of a trace on one or several schemes.
+//! The results of a trace on one or several schemes.
 
 use bimetal_core::media::Cause;
 use bimetal_core::profile::Profile;
@@ -16,12 +16,12 @@ use crate::scale::Scale;
 use crate::verdict::Verdict;
 use crate::{describe, headline, scale};
 
-/// Diagrams of times that are shown at once; the others are details.
+/// Number of time diagrams that are visible at once; the others are details.
 const TIMES_SHOWN: usize = 2;
-/// Pixels of a mark.
+/// Width of a mark in pixels.
 const MARK: usize = 10;
 
-/// A page of a comparison, or of one scheme; `profile` is that of its trace, and `command` makes the page again.
+/// A page of a comparison, or of one scheme. `profile` is the profile of its trace, and `command` reproduces the page.
 pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, command: &str) -> String {
     let ranking = Ranking::of(&comparison.results, sort);
     let arranged = ranking.arranged(&comparison.results);
@@ -76,7 +76,7 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
     page.code(command);
 }
 
-/// Lives and mean times of all schemes. Those on the front have a series each, all others share one.
+/// Lives and mean times of all schemes. Each scheme on the front has its own series, and all others share one.
 fn front(entries: &[Entry], ranking: &Ranking) -> Plot {
     let scale = Scale::of(entries);
     let time = main_time(entries);
@@ -96,7 +96,7 @@ fn front(entries: &[Entry], ranking: &Ranking) -> Plot {
         on_front.iter().map(|&place| series(&entries[place].report.scheme, &[place])).collect();
     shown.push(series(if on_front.is_empty() { "all" } else { "others" }, &others));
     shown.retain(|series| !series.is_empty());
-    // One point is compared with nothing.
+    // A single point has nothing to be compared with.
     if entries.len() < 2 {
         shown.clear();
     }
@@ -109,13 +109,13 @@ fn front(entries: &[Entry], ranking: &Ranking) -> Plot {
     }
 }
 
-/// A value of each scheme that has it.
+/// A value of each scheme that has one.
 fn of_schemes(name: impl Into<String>, entries: &[Entry], value: impl Fn(&Entry) -> Option<f64>) -> Series {
     let point = |entry: &Entry| value(entry).map(|value| (entry.report.scheme.clone(), value));
     Series::measured_by_name(name, entries.iter().filter_map(point).collect())
 }
 
-/// Which schemes have no responses in the diagrams.
+/// Names the schemes whose responses are not in the diagrams.
 fn left_out(page: &mut Page, entries: &[Entry]) {
     let late = entries.iter().filter(|entry| entry.falls_behind());
     let late: Vec<String> =
@@ -131,7 +131,7 @@ fn left_out(page: &mut Page, entries: &[Entry]) {
 /// Counts and times of operations by cause.
 fn operations(entries: &[Entry]) -> Vec<Plot> {
     let rows = || entries.iter().flat_map(|entry| &entry.report.ops);
-    // The same in all diagrams, so that a cause looks the same.
+    // The same causes in all diagrams, so that each cause keeps its colour.
     let causes: Vec<Cause> =
         Cause::ALL.into_iter().filter(|cause| rows().any(|row| row.cause == cause.name())).collect();
     let stacked = |title: &str, label: &str, figure: &dyn Fn(&Entry, &OpFigures) -> Option<f64>| {
@@ -167,10 +167,10 @@ fn operations(entries: &[Entry]) -> Vec<Plot> {
     ]
 }
 
-/// Names of all regions whose wear is counted, the fast ones first.
+/// Names of all regions with wear counts, fast ones first.
 fn worn_regions(entries: &[Entry]) -> Vec<&str> {
     let mut ordered: Vec<&Entry> = entries.iter().collect();
-    // A device of more regions says in which order they come.
+    // Devices with more regions come first, because they determine the order.
     ordered.sort_by_key(|entry| std::cmp::Reverse(entry.report.wear.len()));
     let mut names: Vec<&str> = Vec::new();
     for name in ordered.iter().flat_map(|entry| entry.report.wear.iter().map(|wear| wear.region.as_str())) {
@@ -222,7 +222,7 @@ fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
     plots
 }
 
-/// How erases are distributed over the blocks of each region: bars for one scheme, for several the share of blocks up to
+/// Distribution of erases over the blocks of each region. For one scheme: bars. For several: the share of blocks up to
 /// each count.
 fn erase_counts(entries: &[Entry]) -> Vec<Plot> {
     let count = Axis::linear("erases since the device was filled");
@@ -245,7 +245,7 @@ fn middle(from: u32, to: u32) -> f64 {
     (f64::from(from) + f64::from(to)) / 2.0
 }
 
-/// Share of the blocks, in percent, that were erased at most so often.
+/// By erase count: the share of blocks, in percent, with at most that count.
 fn cumulative(wear: &WearFigures) -> Vec<(f64, f64)> {
     let all = f64::from(wear.blocks.max(1));
     let mut blocks = 0;

@@ -1,4 +1,4 @@
-//! Each scheme in full: its device as a file that can be used again, its own figures, all of its operations, its wear.
+//! Each scheme in full: its device as a reusable file, its own figures, all its operations, and its wear.
 
 use bimetal_core::report::MetricFigures;
 
@@ -17,7 +17,7 @@ pub(super) fn section(page: &mut Page, entries: &[Entry]) {
     for entry in entries {
         let summary = format!("{}: {}", entry.report.scheme, describe::device(entry));
         page.push(&format!("<details{open}>\n<summary>{}</summary>\n", escape(&summary)));
-        // A device that was read or made has only numbers that can be written.
+        // A device that was parsed or constructed contains only numbers that TOML can represent.
         page.code(&entry.device.to_toml().unwrap_or_default());
         page.table(&Table::of(listing::operations(&entry.report)));
         page.table(&Table::of(listing::wear(&entry.report)));

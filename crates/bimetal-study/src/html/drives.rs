@@ -1,4 +1,4 @@
-//! Real drives: the speed of each over a fill, and every figure beside what reviewers measured.
+//! Real drives: write speed of each over a fill, and every figure beside the measurements of reviewers.
 
 use super::page::Page;
 use super::table::Table;
@@ -6,10 +6,10 @@ use crate::drives::{Assessment, Compared, Drive, Figure, Mark, Predictions, Role
 use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::number::{NOTHING, plain};
 
-/// Points of a curve that is drawn: a pixel or two each on a phone.
+/// Points of a drawn curve: one or two pixels each on a phone.
 const POINTS: usize = 200;
 
-/// A page of drives; `command` makes it again.
+/// A page of drives. `command` reproduces it.
 pub fn drives(predictions: &Predictions, command: &str) -> String {
     let mut page = Page::new("Real drives", Vec::new());
     page.paragraph(
@@ -68,7 +68,7 @@ fn section(page: &mut Page, drive: &Drive) {
     }
 }
 
-/// Speed over a fill of the drive, with the levels that are known.
+/// Write speed over a fill of the drive, with the published levels.
 fn plot(drive: &Drive) -> Plot {
     let mut series = Vec::new();
     if !drive.curve.is_empty() {
@@ -84,7 +84,8 @@ fn plot(drive: &Drive) -> Plot {
     }
 }
 
-/// A curve of fewer points: each stands for several, data over time. The first may stand for fewer.
+/// A curve with fewer points. Each point stands for several of the original, and its speed is their data by their time.
+/// The first point may stand for fewer.
 fn thinned(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let from = std::iter::once(0.0).chain(curve.iter().map(|&(gb, _)| gb));
     let points: Vec<_> =
@@ -98,7 +99,8 @@ fn thinned(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     thin
 }
 
-/// The levels that are known of a fill, each from the drop before it to its end; over the whole drive where these are not known.
+/// The published levels of a fill, each from the previous drop to the next. A level spans the whole drive if the drops
+/// are not published.
 fn levels(drive: &Drive) -> Vec<Series> {
     use Figure::{AfterMbPerS, CacheGb, CacheMbPerS, LastMbPerS, SecondGb};
     let of = |figure| drive.figures.iter().find(|compared| compared.figure == figure);
@@ -127,7 +129,7 @@ mod tests {
     use crate::drives::{Measured, compare, reviews};
     use crate::figure::Points;
 
-    /// A drive of the list with three levels and two drops, of which the second one is not known.
+    /// The first listed drive with three levels and two drops, of which the second is not published.
     fn drive() -> Drive {
         let mut review = reviews()[0].clone();
         let measured = |value| Some((value, Mark::Measured));

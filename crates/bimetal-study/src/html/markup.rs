@@ -1,6 +1,6 @@
-//! Text as HTML: nothing in it becomes markup.
+//! Text as HTML, escaped so that it cannot become markup.
 
-/// Text in HTML.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -16,7 +16,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Sentences in HTML; what stands between backticks is code.
+/// Sentences as HTML. Text between backticks becomes code.
 pub(super) fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {

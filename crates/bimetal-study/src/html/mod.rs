@@ -1,7 +1,7 @@
-//! Reports to look at: one HTML file that opens offline, with plots and the numbers under them.
+//! Reports as web pages: one HTML file that opens offline, with plots and their numbers.
 //!
-//! Everything that is drawn is a [`Plot`](crate::figure::Plot): [`chart`] draws it with plotly, whose script is inside the
-//! page, and [`table`] lists the same points. A page loads nothing, and two pages of the same results are equal.
+//! Every diagram is a [`Plot`](crate::figure::Plot): [`chart`] draws it with plotly, whose script is inside the page,
+//! and [`table`] lists the same points. A page loads nothing, and equal results give identical pages.
 
 mod advice;
 mod axis;
@@ -23,5 +23,5 @@ pub use comparison::comparison;
 pub use drives::drives;
 pub use sweep::sweep;
 
-/// A name and the figure that it is of.
+/// A name and a function that returns the figure.
 type Named<T, V> = (&'static str, fn(&T) -> V);

@@ -11,7 +11,7 @@ use super::times::{Time, main_time};
 use crate::compare::Entry;
 use crate::figure::{Axis, Plot, PlotKind, Points, Series};
 
-/// The sections; none where nothing was measured over time.
+/// Adds the sections; none without measurements over time.
 pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
     let reports: Vec<&Report> =
         entries.iter().map(|entry| &entry.report).filter(|report| report.intervals.len() > 1).collect();
@@ -31,7 +31,7 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
     }
 }
 
-/// The figures by which schemes adapt, at the end of each interval: what each means, and its plot if it changed.
+/// The figures by which schemes adapt, at the end of each interval: an explanation of each, and its plot if it changed.
 fn adaptation(page: &mut Page, reports: &[&Report]) {
     let (mut sentences, mut plots) = (Vec::new(), Vec::new());
     for adaptation in adaptations(reports) {
@@ -42,7 +42,7 @@ fn adaptation(page: &mut Page, reports: &[&Report]) {
             .map(|report| Series::measured(&report.scheme, metric_over(report, metric)))
             .filter(|series| !series.is_empty())
             .collect();
-        // A parameter can switch off what a scheme adapts.
+        // A parameter can switch off an adaptation.
         if series.is_empty() {
             continue;
         }
@@ -60,7 +60,7 @@ fn adaptation(page: &mut Page, reports: &[&Report]) {
     page.plots(&plots);
 }
 
-/// The other figures of a single scheme that change.
+/// The other figures of a single scheme that change over time.
 fn counts(page: &mut Page, report: &Report) {
     let adaptations = adaptations(slice::from_ref(&report));
     let names = report.metrics.0.iter().map(|(name, _)| *name);
@@ -76,7 +76,7 @@ fn counts(page: &mut Page, report: &Report) {
     }
 }
 
-/// The figures by which any of the schemes adapts, each once.
+/// The figures by which the schemes adapt, without duplicates.
 fn adaptations(reports: &[&Report]) -> Vec<&'static Adaptation> {
     let mut found = Vec::new();
     for adaptation in reports.iter().flat_map(|report| adapts(report)) {
@@ -91,7 +91,7 @@ fn adapts(report: &Report) -> &'static [Adaptation] {
     scheme::find(&report.scheme).map_or(&[], |spec| spec.adapts)
 }
 
-/// A figure of the scheme at the end of each interval; nothing if it does not report that.
+/// A figure of the scheme at the end of each interval; empty if the scheme does not report it.
 fn metric_over(report: &Report, name: &str) -> Vec<(f64, f64)> {
     let index = report.metrics.0.iter().position(|(known, _)| *known == name);
     index.map_or_else(Vec::new, |index| over(report, |interval| interval.metrics.get(index).copied().flatten()))
@@ -110,7 +110,7 @@ fn over(report: &Report, value: impl Fn(&IntervalFigures) -> Option<f64>) -> Vec
     report.intervals.iter().filter_map(|interval| Some((interval.requests as f64, value(interval)?))).collect()
 }
 
-/// Mean responses; of one scheme the longest too.
+/// Mean responses; for a single scheme also the longest ones.
 fn responses(reports: &[&Report], time: Time) -> Vec<Plot> {
     let axis = || Axis::logarithmic(format!("{} (ms)", time.name));
     let positive = |us: f64| (us > 0.0).then_some(us / 1e3);
@@ -129,7 +129,7 @@ fn responses(reports: &[&Report], time: Time) -> Vec<Plot> {
     ]
 }
 
-/// What a region or a disk did within each interval.
+/// Operations of each region or disk within each interval.
 fn operations(report: &Report) -> Vec<Plot> {
     let Some(first) = report.intervals.first() else { return Vec::new() };
     let mut plots = Vec::new();

@@ -1,35 +1,35 @@
-//! A page: its head, contents, sections, and the script that draws.
+//! A page: head, contents, sections, and the script that draws the diagrams.
 
 use super::chart;
 use super::markup::{escape, prose};
 use super::table::{self, Table};
 use crate::figure::Plot;
 
-/// Pages of more sections than this begin with their contents.
+/// Pages with at least this number of sections begin with a table of contents.
 const CONTENTS_MIN: usize = 4;
 
-/// What a browser may do with the page: run and show what is in it, and load nothing.
+/// Content security policy: the page may run and show its own content, and load nothing.
 const LOADS_NOTHING: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
-/// A page that is being put together.
+/// A page under construction.
 pub struct Page {
     title: String,
-    /// What stands above the contents.
+    /// HTML above the contents.
     head: String,
-    /// Title of each section; its place is `section-N`.
+    /// Title of each section; its anchor is `section-N`.
     sections: Vec<String>,
     body: String,
-    /// Whether the section that is being written is folded away.
+    /// Whether the current section is folded.
     is_folded: bool,
     plots: usize,
-    /// Whether it has a table to be sorted and filtered.
+    /// Whether the page has a table that can be sorted and filtered.
     sifts: bool,
     /// Names of series that look the same in all diagrams.
     names: Vec<String>,
 }
 
 impl Page {
-    /// An empty page; series of these names look the same in all of its diagrams.
+    /// An empty page. Series with these names look the same in all of its diagrams.
     pub fn new(title: &str, names: Vec<String>) -> Self {
         Self {
             title: title.into(),
@@ -50,7 +50,7 @@ impl Page {
         self.push(&format!("<h2 id=\"{}\">{}</h2>\n", section_id(self.sections.len()), escape(title)));
     }
 
-    /// Begins a section of details, which is opened by a click on its title.
+    /// Begins a folded section of details, which a click on its title opens.
     pub fn folded_section(&mut self, title: &str) {
         self.unfold();
         self.sections.push(title.into());
@@ -59,14 +59,14 @@ impl Page {
         self.is_folded = true;
     }
 
-    /// Ends a folded section.
+    /// Ends the folded section, if there is one.
     fn unfold(&mut self) {
         if std::mem::take(&mut self.is_folded) {
             self.push("</details>\n");
         }
     }
 
-    /// The answer of the page, in large letters.
+    /// The main result of the page, in large letters.
     pub fn verdict(&mut self, text: &str) {
         if !text.is_empty() {
             self.push(&format!("<p class=\"answer\">{}</p>\n", prose(text)));
@@ -85,17 +85,17 @@ impl Page {
         self.push("</div>\n");
     }
 
-    /// The place of the section that comes next but `ahead`.
+    /// The anchor of a later section: 0 is the next one.
     pub fn section_ahead(&self, ahead: usize) -> String {
         section_id(self.sections.len() + 1 + ahead)
     }
 
-    /// HTML as it is, above the contents as long as no section has begun.
+    /// Appends raw HTML, above the contents as long as no section has begun.
     pub fn push(&mut self, html: &str) {
         if self.sections.is_empty() { self.head.push_str(html) } else { self.body.push_str(html) }
     }
 
-    /// A paragraph; what stands between backticks is code.
+    /// A paragraph. Text between backticks becomes code.
     pub fn paragraph(&mut self, text: &str) {
         if !text.is_empty() {
             self.push(&format!("<p>{}</p>\n", prose(text)));
@@ -110,7 +110,7 @@ impl Page {
         }
     }
 
-    /// Text as on a terminal or in a file.
+    /// Preformatted text, as on a terminal or in a file.
     pub fn code(&mut self, text: &str) {
         self.push(&format!("<pre tabindex=\"0\"><code>{}</code></pre>\n", escape(text.trim_end())));
     }
@@ -121,7 +121,7 @@ impl Page {
         self.push(&html);
     }
 
-    /// A table that is sorted by a click on a head, and of which only the rows with certain words are shown.
+    /// A table that a click on a head sorts and that can be filtered by words.
     pub fn sifted_table(&mut self, table: &Table) {
         self.sifts = true;
         let rows = table.rows.len();
@@ -132,8 +132,8 @@ impl Page {
         ));
     }
 
-    /// Diagrams beside or below each other, each with its table. Those without a point are left out, and a diagram with one
-    /// bar a series is a row of a table.
+    /// Diagrams beside or below each other, each with its table. Empty diagrams are left out. Diagrams with one bar for
+    /// each series become rows of a table.
     pub fn plots(&mut self, plots: &[Plot]) {
         let mut figures = String::new();
         let (single, drawn): (Vec<&Plot>, Vec<&Plot>) =
@@ -150,7 +150,7 @@ impl Page {
         }
     }
 
-    /// The whole file.
+    /// The complete file.
     pub fn finish(mut self) -> String {
         self.unfold();
         let contents = if self.sections.len() < CONTENTS_MIN { String::new() } else { contents(&self.sections) };
@@ -190,7 +190,7 @@ fn contents(sections: &[String]) -> String {
     format!("<nav aria-label=\"Contents\"><ol>\n{items}</ol></nav>\n")
 }
 
-/// A diagram over its table, which is folded away.
+/// A diagram above its folded table.
 fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let table = table::of_plot(plot);
     let (drawn, height) = chart::of_plot(plot, names);
@@ -207,7 +207,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
          <details><summary>Table</summary>\n{}</details>\n</figure>\n",
         escape(&plot.title),
         escape(&plot.title),
-        // Nothing in it may look like the end of the script.
+        // Escaped, so that no text can end the script element.
         drawn.to_string().replace('<', "\\u003c"),
         table.html(),
     )

@@ -1,4 +1,4 @@
-//! How series look: told apart without colour as well as with it, and what a paper has from what was measured.
+//! The look of series. They differ in colour and also without colour, and paper series differ from measured ones.
 
 use serde_json::{Value, json};
 
@@ -15,17 +15,17 @@ const PATTERNS: [&str; 8] = ["", "/", ".", "\\", "|", "x", "-", "+"];
 pub(super) const INK: &str = "#1b1b1b";
 /// Grid lines.
 pub(super) const GRID: &str = "#dddddd";
-/// Behind everything.
+/// Background.
 pub(super) const PAPER: &str = "#ffffff";
 
 /// The look of a series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// Place of its name among the names of the diagram: what was measured and what a paper has of the same share it.
+    /// Index of its name in the diagram. A measured and a published series of the same name share it.
     pub index: usize,
-    /// Who measured it.
+    /// Source of the series.
     pub origin: Origin,
-    /// Whether the diagram has points of a paper: dashes are theirs then.
+    /// Whether the diagram also has points of a paper. Then measured lines are solid.
     pub beside_paper: bool,
 }
 
@@ -34,7 +34,7 @@ impl Look {
         COLORS[self.index % COLORS.len()]
     }
 
-    /// How its points are joined.
+    /// Style of the line that joins its points.
     pub fn line(self) -> Value {
         let dash = match self.origin {
             Origin::Paper => "dot",
@@ -44,7 +44,7 @@ impl Look {
         json!({ "color": self.color(), "dash": dash, "width": 2 })
     }
 
-    /// Its points: full, those of a paper hollow.
+    /// Style of its points: filled if measured, hollow if from a paper.
     pub fn mark(self) -> Value {
         let symbol = SYMBOLS[self.index % SYMBOLS.len()];
         match self.origin {
@@ -56,7 +56,7 @@ impl Look {
         }
     }
 
-    /// Its bars: full, those of a paper hollow.
+    /// Style of its bars: filled if measured, hollow if from a paper.
     pub fn bar(self) -> Value {
         let color = self.color();
         match self.origin {

@@ -1,4 +1,4 @@
-//! What came out of a sweep: the best devices, what each choice does, and every point.
+//! The results of a sweep: the best devices, the effect of each setting, and every point.
 
 use bimetal_core::report::{Figure, KeyFigures, Overload, Shown};
 
@@ -13,14 +13,15 @@ use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
 use crate::sweep::row::{Figures, Row};
 
-/// Name of the line that joins the best.
+/// Name of the line that joins the points of the front.
 const FRONT: &str = "the best";
-/// Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+/// A logarithmic axis is used if the ratio of the largest to the smallest value exceeds this.
 const WIDE: f64 = 12.0;
-/// Pixels of marks of the shortest and of the longest life.
+/// Width of the marks for the shortest and the longest life, in pixels.
 const MARKS: (f64, f64) = (6.0, 17.0);
 
-/// A page of a study's rows; `left_out` points were not allowed by their devices, and `command` makes the page again.
+/// A page of a study's rows. `left_out` is the number of points that their devices did not allow, and `command`
+/// reproduces the page.
 pub fn sweep(title: &str, rows: &[Row], left_out: usize, command: &str) -> String {
     let mut schemes: Vec<String> = Vec::new();
     for row in rows {
@@ -59,7 +60,7 @@ fn head(page: &mut Page, rows: &[Row], left_out: usize, command: &str) {
     page.code(command);
 }
 
-/// Rows of one trace, replayed in one way.
+/// Rows with the same trace and replay.
 struct Group<'a> {
     rows: &'a [Row],
     at: &'a [usize],
@@ -67,7 +68,7 @@ struct Group<'a> {
     schemes: &'a [String],
 }
 
-/// A figure that is drawn.
+/// A figure in a diagram.
 #[derive(Clone, Copy)]
 enum Drawn {
     Mean,
@@ -77,7 +78,7 @@ enum Drawn {
 }
 
 impl Drawn {
-    /// Its value in microseconds, years or dollars; responses of a device that falls behind more and more are none.
+    /// Its value in microseconds, years or dollars. An overloaded device has no responses.
     fn of(self, figures: &Figures) -> Option<f64> {
         match self {
             Self::Mean => figures.is_judged().then_some(figures.response_us.mean),
@@ -143,7 +144,7 @@ impl Group<'_> {
         }
     }
 
-    /// Unit and scale in which all values of a figure stand side by side.
+    /// A common unit for all values of a figure, and its size.
     fn unit(&self, drawn: Drawn) -> (&'static str, f64) {
         common_unit(drawn.units(), self.done().filter_map(|(_, _, figures)| drawn.of(figures)), 1.0)
     }
@@ -156,7 +157,7 @@ impl Group<'_> {
         if most > least * WIDE { Axis::logarithmic(label) } else { Axis::linear(label) }
     }
 
-    /// The best by cost, mean response and life, the cheapest first.
+    /// The rows on the front of cost, mean response and life, cheapest first.
     fn best(&self) -> Vec<usize> {
         let mut best = pareto::of_group(self.rows, self.at, &pareto::USUAL);
         let cost = |at: usize| self.rows[at].figures.as_ref().map_or(0.0, |figures| figures.key_figures.cost_usd);
@@ -176,7 +177,7 @@ impl Group<'_> {
         Table::new(heads.collect(), best.iter().filter_map(row).collect())
     }
 
-    /// What is not on the diagrams, and why.
+    /// Notes on points that the diagrams lack.
     fn remarks(&self) -> Vec<String> {
         let count = |overload| self.done().filter(|(_, _, figures)| figures.overload == overload).count();
         let (growing, bursts) = (count(Overload::Growing), count(Overload::Bursts));
@@ -198,7 +199,7 @@ impl Group<'_> {
         remarks
     }
 
-    /// Every point by its cost and a figure, and the best.
+    /// Every point by its cost and a figure, and the front.
     fn front(&self, drawn: Drawn, goal: Goal, (shortest, longest): (f64, f64)) -> Plot {
         let scale = self.unit(drawn).1;
         let size = |figures: &Figures| {
@@ -246,7 +247,7 @@ impl Group<'_> {
         Plot { title: format!("Cost and {}", drawn.name()), kind: PlotKind::Front, x, y, series }
     }
 
-    /// What each value of each dimension does to response, life and cost.
+    /// Effect of each value of each dimension on response, life and cost.
     fn marginals(&self) -> Vec<Plot> {
         let mut dimensions: Vec<(String, Vec<String>)> = Vec::new();
         let distinct = |value: &dyn Fn(&Row) -> Option<String>| {
@@ -302,13 +303,13 @@ impl Group<'_> {
     }
 }
 
-/// The middle one, or the mean of both in the middle.
+/// The middle value, or the mean of the two middle ones.
 fn median(sorted: &[f64]) -> Option<f64> {
     let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
     Some((low + high) / 2.0)
 }
 
-/// A figure in a cell.
+/// A figure as the text of a cell.
 fn shown(drawn: Drawn, figures: &Figures, scale: f64) -> String {
     let is_response = matches!(drawn, Drawn::Mean | Drawn::P99);
     let mark = if is_response && figures.overload == Overload::Bursts { IN_BURSTS } else { "" };

@@ -1,4 +1,4 @@
-//! Tables: heads, then rows. That of a diagram has all of its points.
+//! Tables of heads and rows. The table of a diagram lists all of its points.
 
 use super::markup::escape;
 use crate::figure::{Described, Origin, Plot, PlotKind, Points, Series};
@@ -10,33 +10,33 @@ use crate::number::{NOTHING, plain};
 pub struct Table {
     /// One for each column.
     pub heads: Vec<String>,
-    /// Values of each row, its label first; a row of a label alone is the title of those that follow.
+    /// Values of each row, the label first. A row with a label alone is the title of the following rows.
     pub rows: Vec<Vec<String>>,
-    /// Number of leading columns that are text and left-aligned; the others are figures.
+    /// Number of leading columns with text, left-aligned. The others are figures.
     pub text_columns: usize,
-    /// Whether cells are sentences, which are broken into lines.
+    /// Whether cells are sentences, which may break into several lines.
     pub is_prose: bool,
-    /// Whether an empty cell belongs to the one before it.
+    /// Whether an empty cell belongs to the cell before it.
     pub joins_cells: bool,
 }
 
 impl Table {
-    /// A table whose rows have one label each, and figures.
+    /// A table whose rows have one label each, followed by figures.
     pub fn new(heads: Vec<String>, rows: Vec<Vec<String>>) -> Self {
         Self { heads, rows, text_columns: 1, is_prose: false, joins_cells: false }
     }
 
-    /// The table of what is listed.
+    /// The table of a listing.
     pub fn of(Listing { heads, rows, text_columns }: Listing) -> Self {
         Self { text_columns, ..Self::new(heads, rows) }
     }
 
-    /// The table of groups of rows.
+    /// The table of a sheet, with its groups.
     pub fn of_sheet(sheet: &Sheet) -> Self {
         Self { joins_cells: true, ..Self::new(sheet.flat_heads(), sheet.flat_rows()) }
     }
 
-    /// The table in a box of its own that scrolls where it is too narrow.
+    /// The table in its own box, which scrolls if the screen is too narrow.
     pub fn html(&self) -> String {
         let side = |column: usize| if column < self.text_columns { " class=\"text\"" } else { "" };
         let head =
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// The name of a series with its origin.
+/// The name of a series with its source.
 pub(super) fn series_name(series: &Series) -> String {
     match series.origin {
         Origin::Measured => series.name.clone(),
@@ -78,7 +78,7 @@ pub(super) fn series_name(series: &Series) -> String {
     }
 }
 
-/// All points of a diagram: a row for each place, a column for each series.
+/// All points of a diagram: a row for each position, a column for each series.
 pub(super) fn of_plot(plot: &Plot) -> Table {
     if plot.kind == PlotKind::Front {
         return described(plot);
@@ -89,11 +89,11 @@ pub(super) fn of_plot(plot: &Plot) -> Table {
     Table { text_columns: usize::from(!names.is_empty()), ..Table::new(heads, rows) }
 }
 
-/// Diagrams that have one name each: a row for each number.
+/// Diagrams with one name each: a row for each number.
 pub(super) fn of_single(plots: &[&Plot]) -> Table {
     let row = |plot: &Plot, series: &Series| {
         let of = if plot.series.len() == 1 { String::new() } else { format!(", {}", series_name(series)) };
-        // A title says less than the label, which has the unit.
+        // The label is more precise than the title, because it has the unit.
         let name = if plot.series.len() == 1 { plot.y.label.clone() } else { plot.title.clone() };
         let unit = if plot.series.len() == 1 { String::new() } else { format!(" ({})", plot.y.label) };
         series.points.values().into_iter().map(move |value| vec![format!("{name}{of}{unit}"), shown(Some(value))])
@@ -102,7 +102,7 @@ pub(super) fn of_single(plots: &[&Plot]) -> Table {
     Table::new(vec!["figure".into(), "value".into()], rows.collect())
 }
 
-/// The points that say what they are, a row for each.
+/// The labelled points, a row for each.
 fn described(plot: &Plot) -> Table {
     let row = |point: &Described| vec![point.label.clone(), shown(Some(point.x)), shown(Some(point.y))];
     let rows = plot.series.iter().flat_map(|series| match &series.points {
@@ -135,7 +135,7 @@ fn numbered(plot: &Plot) -> Vec<Vec<String>> {
     places.iter().flat_map(|&place| rows(plot, &plain(place), |series| values(series, place))).collect()
 }
 
-/// The rows of a place: one, or more where a series has more points there.
+/// The rows of a position: one, or more if a series has several points there.
 fn rows(plot: &Plot, label: &str, values: impl Fn(&Series) -> Vec<f64>) -> Vec<Vec<String>> {
     let columns: Vec<Vec<f64>> = plot.series.iter().map(values).collect();
     let most = columns.iter().map(Vec::len).max().unwrap_or(0);

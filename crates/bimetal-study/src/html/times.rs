@@ -7,19 +7,19 @@ use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::headline::time_name;
 use crate::number::IN_BURSTS;
 
-/// What times are called.
+/// Terms for a kind of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Time {
-    /// As a title.
+    /// In titles.
     pub title: &'static str,
-    /// In a sentence, and on an axis.
+    /// In sentences and on axes.
     pub name: &'static str,
 }
 
 const SERVICE: Time = Time { title: "Service time", name: "service time" };
 const RESPONSE: Time = Time { title: "Response", name: "response" };
 
-/// What the times of the main replay are.
+/// The kind of time that the main replay measures.
 pub(super) fn main_time(entries: &[Entry]) -> Time {
     let name = entries.first().map(|entry| time_name(&entry.arrivals));
     if name == Some("service") { SERVICE } else { RESPONSE }
@@ -28,25 +28,25 @@ pub(super) fn main_time(entries: &[Entry]) -> Time {
 /// Figures of all requests, reads and writes.
 type Kinds<'a> = [(&'static str, &'a ResponseFigures); 3];
 
-/// Every percentile: mean and longest are none.
+/// Every percentile, without mean and maximum.
 fn percentile_figures() -> impl Iterator<Item = &'static Figure<ResponseFigures>> {
     ResponseFigures::ALL.iter().filter(|figure| figure.name.starts_with('p'))
 }
 
-/// Times of the main replay; none of a device that falls behind.
+/// Times of the main replay; none for an overloaded device.
 fn responses(entry: &Entry) -> Option<Kinds<'_>> {
     let report = &entry.report;
     let kinds = [("all requests", &report.response_us), ("reads", &report.read_us), ("writes", &report.write_us)];
     (!entry.falls_behind()).then_some(kinds)
 }
 
-/// Service times beside them.
+/// Service times of the second replay.
 fn service(entry: &Entry) -> Option<Kinds<'_>> {
     let (reads, writes) = (entry.service_read_us.as_ref()?, entry.service_write_us.as_ref()?);
     Some([("all requests", entry.service_beside()?), ("reads", reads), ("writes", writes)])
 }
 
-/// Of several schemes both means in one diagram, then the percentiles.
+/// For several schemes: means of both kinds in one diagram, then the percentiles.
 pub(super) fn plots(entries: &[Entry]) -> Vec<Plot> {
     let of_service: Vec<_> =
         entries.iter().filter_map(|entry| Some((entry.report.scheme.clone(), service(entry)?))).collect();
@@ -60,7 +60,7 @@ pub(super) fn plots(entries: &[Entry]) -> Vec<Plot> {
     plots
 }
 
-/// The name of a scheme, marked where its responses are waiting in bursts for the most part.
+/// The name of a scheme, marked if the device is overloaded in bursts.
 fn marked(entry: &Entry) -> String {
     let mark = if entry.report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
     format!("{mark}{}", entry.report.scheme)
@@ -79,7 +79,7 @@ fn means(entries: &[Entry]) -> Plot {
     Plot::by_name("Mean service time and mean response", PlotKind::Marks, "scheme", axis, series)
 }
 
-/// Percentiles of all requests, reads and writes: a diagram for each, and of one scheme all in one.
+/// Percentiles of all requests, of reads and of writes: a diagram for each, or a single one for one scheme.
 fn percentiles(schemes: usize, time: Time, rows: &[(String, Kinds<'_>)]) -> Vec<Plot> {
     let title = format!("Percentiles of the {}", time.name);
     match rows {
@@ -132,7 +132,7 @@ mod tests {
         assert!(both[1..4].iter().all(|(_, axis)| axis == "service time (ms)"));
         assert!(both[4..].iter().all(|(title, axis)| title.contains("response") && axis == "response (ms)"));
         let drawn = plots(&some);
-        // One that falls behind has a service time and no response.
+        // The overloaded device has a service time and no response.
         assert_eq!(drawn[0].series.iter().map(|series| series.points.values().len()).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(titles(&some[..1]).len(), 2);
     }

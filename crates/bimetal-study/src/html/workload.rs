@@ -1,4 +1,4 @@
-//! What the trace is like.
+//! The characteristics of the trace.
 
 use bimetal_core::hit_rates::HitRatePoint;
 use bimetal_core::profile::{HitClass, HotShare, OpProfile, Profile};
@@ -69,7 +69,7 @@ fn bars(title: &str, names: &str, values: &str, series: Vec<Series>) -> Plot {
     Plot { title: title.into(), kind: PlotKind::Bars, x: Axis::linear(names), y: Axis::linear(values), series }
 }
 
-/// The smallest size of a class.
+/// The name of a size class: its smallest size.
 fn class_name(sectors: u32) -> String {
     let bytes = (u64::from(sectors) * SECTOR_BYTES) as f64;
     let (unit, scale) = common_unit(SIZES, std::iter::once(bytes), 1.0);

@@ -1,4 +1,4 @@
-//! The cells of a column, some rows at a time.
+//! The cells of a column, in batches of rows.
 
 use std::io::Write;
 
@@ -9,27 +9,27 @@ use parquet::data_type::{
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::Result;
 
-/// The Julian day on which Unix time starts: old timestamps have one.
+/// The Julian day on which Unix time starts. Int96 timestamps contain a Julian day.
 const EPOCH_DAY: i128 = 2_440_588;
 const DAY_NS: i128 = 86_400_000_000_000;
 
-/// Whether whole numbers have a sign.
+/// Whether whole numbers are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     Signed,
     Unsigned,
 }
 
-/// A column with the cells that were read last.
+/// A column with its latest batch of cells.
 pub struct Cells {
     values: Values,
     numbers: Numbers,
-    /// Of each row whether it has a value, in columns that may have none.
+    /// Definition level of each row, in nullable columns.
     levels: Vec<i16>,
     level_of_value: i16,
 }
 
-/// A reader of each type, with its values.
+/// A reader of each physical type, with its values.
 enum Values {
     Truth(Typed<BoolType>),
     Int32(Typed<Int32Type>),
@@ -60,7 +60,7 @@ impl<T: DataType> Typed<T> {
 }
 
 impl Cells {
-    /// A column of which no row was read yet.
+    /// A column before its first row.
     pub fn new(reader: ColumnReader, level_of_value: i16, numbers: Numbers) -> Self {
         let values = match reader {
             ColumnReader::BoolColumnReader(reader) => Values::Truth(Typed::new(reader)),
@@ -75,10 +75,10 @@ impl Cells {
         Self { values, numbers, levels: Vec::new(), level_of_value }
     }
 
-    /// Reads the next rows, and returns how many there were: fewer than `rows` at the end.
+    /// Reads the next rows and returns their number, which is less than `rows` only at the end.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// Errors of the reader.
     pub fn fill(&mut self, rows: usize) -> Result<usize> {
         let levels = &mut self.levels;
         match &mut self.values {
@@ -93,12 +93,12 @@ impl Cells {
         }
     }
 
-    /// The first of these rows that has no value.
+    /// The first row of the batch without a value.
     pub fn first_null(&self) -> Option<usize> {
         self.levels.iter().position(|level| *level < self.level_of_value)
     }
 
-    /// Appends the text of a cell. All rows have a value.
+    /// Appends the text of a cell. All rows must have a value.
     pub fn write(&self, row: usize, text: &mut Vec<u8>) {
         let is_unsigned = self.numbers == Numbers::Unsigned;
         // Writing to memory does not fail.
@@ -117,7 +117,7 @@ impl Cells {
     }
 }
 
-/// Nanoseconds since the start of Unix time, of a day and the nanoseconds of that day.
+/// Nanoseconds since the start of Unix time, from a Julian day and the nanoseconds of that day.
 fn nanoseconds(time: &Int96) -> i128 {
     let [low, high, day] = [0, 1, 2].map(|word| time.data().get(word).copied().unwrap_or(0));
     (i128::from(day) - EPOCH_DAY) * DAY_NS + (i128::from(high) << 32 | i128::from(low))
@@ -127,7 +127,7 @@ fn trimmed(bytes: &ByteArray) -> &[u8] {
     bytes.data().trim_ascii()
 }
 
-/// Without the zeros and blanks that fill up shorter texts.
+/// The bytes without the zeros and blanks that pad shorter texts.
 fn trimmed_fixed(bytes: &FixedLenByteArray) -> &[u8] {
     let bytes = bytes.data();
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);

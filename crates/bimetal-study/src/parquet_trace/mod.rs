@@ -1,7 +1,8 @@
-//! Traces from Parquet files: the columns of a table, by name as in delimited text with a header.
+//! Traces from Parquet files: columns are recognised by name, as in delimited text with a header.
 //!
-//! A file is held in memory as it is stored, and of each column that is needed one page and some rows. Types that have a unit, such as
-//! a timestamp in milliseconds, decide the unit of times. Cells become text, and so mean what they mean in delimited text.
+//! The file is held in memory as stored. Of each required column one page and one batch of rows are decoded at a time.
+//! A column type with a unit, such as a timestamp in milliseconds, determines the unit of times. Cells are converted to
+//! text, and so have the same meaning as in delimited text.
 
 mod cells;
 mod vet;
@@ -22,15 +23,16 @@ use parquet::schema::types::ColumnDescriptor;
 
 use cells::{Cells, Numbers};
 
-/// Rows that are read at once.
+/// Rows in a batch.
 const BATCH: usize = 8192;
-/// Rows for each byte of a file, at most. Columns of constants take next to no bytes, but no trace is of these alone.
+/// Upper limit of rows for each byte of a file. Constant columns take almost no bytes, but no trace consists of them
+/// alone.
 const ROWS_PER_BYTE: u64 = 1000;
 
 /// Decodes a Parquet file; `name` appears in errors.
 ///
 /// # Errors
-/// What [`trace::decode`] gives, columns of types that hold no such values, cells without one, and damaged files.
+/// Errors of [`trace::decode`], columns with unsuitable types, missing values, and damaged files.
 pub fn decode(name: &str, bytes: Vec<u8>, options: &Options) -> Result<Trace, TraceError> {
     let input = Input { name, bytes: &[], options, format: trace::format("parquet")? };
     // The Parquet reader panics on some damaged files.
@@ -38,9 +40,9 @@ pub fn decode(name: &str, bytes: Vec<u8>, options: &Options) -> Result<Trace, Tr
     read.unwrap_or_else(|_| Err(damaged(&input, "its pages contradict one another")))
 }
 
-/// The error of a file that is not as the format has it.
+/// The error of a file that violates the format.
 fn damaged(input: &Input<'_>, what: impl std::fmt::Display) -> TraceError {
-    // Messages of the reader may have several lines.
+    // The reader's messages may have several lines.
     let what = what.to_string().replace(['\n', '\r'], " ");
     let what = format!("the Parquet file is damaged or cut off: {}", what.trim());
     input.error(ErrorKind::Truncated, what).with_hint("write or fetch the file again")
@@ -59,7 +61,7 @@ fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
     let columns = schema.columns().iter().zip(&names);
     let columns: Vec<TableColumn<'_>> =
         columns.map(|(column, name)| TableColumn { name, time_unit: time_unit(column) }).collect();
-    // As many as would fit the file: a count alone makes no room for more.
+    // The row count of a damaged file may be too large, so the reserved space is limited by the file size.
     let expected = usize::try_from(rows).unwrap_or(usize::MAX).min(bytes.len());
     let mut table = Table::of(input, &columns, expected)?;
     let needed: Vec<Needed<'_>> = table
@@ -77,7 +79,7 @@ fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
     table.finish()
 }
 
-/// A column that is needed.
+/// A required column.
 struct Needed<'a> {
     column: usize,
     name: &'a str,
@@ -85,7 +87,7 @@ struct Needed<'a> {
     numbers: Numbers,
 }
 
-/// Adds the rows of a group of rows.
+/// Adds the rows of a row group.
 fn read_group(
     input: &Input<'_>,
     bytes: &Bytes,
@@ -116,7 +118,7 @@ fn read_group(
     Ok(())
 }
 
-/// The cells of a column in a group of rows.
+/// The cells of a column in a row group.
 fn cells(input: &Input<'_>, bytes: &Bytes, group: &RowGroupMetaData, needed: &Needed<'_>) -> Result<Cells, TraceError> {
     let column = group.column(needed.column);
     let codec = column.compression();
@@ -143,7 +145,7 @@ fn is_undone(codec: Compression) -> bool {
     matches!(codec, UNCOMPRESSED | SNAPPY | GZIP(_) | ZSTD(_) | LZ4_RAW)
 }
 
-/// The unit of the times that a column holds by its type.
+/// The unit of times, from the type of the column.
 fn time_unit(column: &ColumnDescriptor) -> Option<TimeUnit> {
     let unit = match column.logical_type_ref() {
         Some(LogicalType::Timestamp(timestamp)) => timestamp.unit,
@@ -157,7 +159,7 @@ fn time_unit(column: &ColumnDescriptor) -> Option<TimeUnit> {
     })
 }
 
-/// The same of types by which older programs say it.
+/// The same for the converted types of older writers.
 fn of_old_type(column: &ColumnDescriptor) -> Option<TimeUnit> {
     match (column.converted_type(), column.physical_type()) {
         (ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIME_MILLIS, _) => Some(TimeUnit::Milliseconds),
@@ -167,7 +169,7 @@ fn of_old_type(column: &ColumnDescriptor) -> Option<TimeUnit> {
     }
 }
 
-/// How the values of a column are to be understood, or why they are none.
+/// The signedness of a column's values, or the reason why the column is unsuitable.
 fn numbers(column: &ColumnDescriptor, name: &str, field: &str) -> Result<Numbers, String> {
     let refuse = |kind: &str| Err(format!("the column `{}` is {kind}, which is no {field}", name.escape_debug()));
     if column.max_rep_level() > 0 {
@@ -199,7 +201,7 @@ fn numbers(column: &ColumnDescriptor, name: &str, field: &str) -> Result<Numbers
     }
 }
 
-/// A file in memory, whose pages are checked before they are read.
+/// A file in memory, whose pages are checked before the reader sees them.
 struct Source {
     bytes: Bytes,
     codec: Compression,
@@ -223,7 +225,7 @@ impl Length for Source {
 impl ChunkReader for Source {
     type T = bytes::buf::Reader<Bytes>;
 
-    /// Where a header of a page begins.
+    /// A reader from `start`, where a page header begins.
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         let bytes = self.from(start)?;
         let is_gzip = matches!(self.codec, Compression::GZIP(_));

@@ -14,7 +14,7 @@ use proptest::test_runner::RngSeed;
 
 use super::*;
 
-/// The values of a column in a file that is written.
+/// The values of a column in a generated file.
 #[derive(Clone)]
 enum Column {
     Truth(Vec<bool>),
@@ -27,7 +27,7 @@ enum Column {
     Fixed(Vec<&'static str>),
 }
 
-/// A file of this schema, in groups of rows that each hold the same columns again. A row has no value where `present` says so.
+/// A file with this schema. Each row group repeats the same columns. A row is null where `present` is false.
 fn file(
     schema: &str,
     columns: &[Column],
@@ -198,7 +198,7 @@ fn types_say_units_and_numbers_are_of_many_types() {
         Column::Double(vec![512.0, 1024.0]),
     ];
     assert_eq!(expected(file(schema, &columns, None, 1, plain()), ""), (250_000_000, 5_500_000_000));
-    // A day and nanoseconds, as Spark wrote them; the unit of old types.
+    // Int96 with a day and nanoseconds, as Spark wrote it, and units of converted types.
     let mut day = [Int96::new(), Int96::new()];
     day[0].set_data(1_000, 0, 2_440_589);
     day[1].set_data(1_250, 0, 2_440_589);
@@ -278,7 +278,7 @@ fn a_file_cut_anywhere_is_an_error() {
     assert!(message.contains("it does not begin with `PAR1`"), "{message}");
 }
 
-/// A file whose footer is this struct.
+/// A file with this footer struct.
 fn footer(structure: &[u8]) -> Vec<u8> {
     let length = u32::try_from(structure.len()).unwrap().to_le_bytes();
     [b"PAR1", structure, &length, b"PAR1"].concat()
@@ -297,7 +297,7 @@ fn what_a_file_asks_for_is_held_against_its_bytes() {
         let message = error(footer(structure), "");
         assert!(message.contains(what), "{what}: {message}");
     }
-    // A schema whose every group has one group.
+    // A schema in which every group contains one group.
     let element = [0x48, 1, b'g', 0x15, 2, 0];
     let elements = 100_000u32;
     let count =
@@ -306,7 +306,7 @@ fn what_a_file_asks_for_is_held_against_its_bytes() {
     let message = error(footer(&schema), "");
     assert!(message.contains("its schema is nested too deep"), "{message}");
     assert!(vet::file(&footer(&[0])).is_ok());
-    // A page of 2^31 bytes, and a dictionary of more values than bytes.
+    // A page of 2^31 bytes, and a dictionary with more values than bytes.
     for (header, what) in [
         (&[0x25, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 8, 0][..], "a page is larger than 1 GiB"),
         (&[0x25, 20, 0x15, 8, 0x4c, 0x15, 200, 1, 0, 0], "a dictionary counts more values than it has bytes"),

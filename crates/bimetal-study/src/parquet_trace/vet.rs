@@ -1,34 +1,35 @@
-//! What a Parquet file says of itself, checked before the Parquet reader believes it.
+//! Checks of a Parquet file's metadata before the Parquet reader uses it.
 //!
-//! That reader makes room for as many values, and goes as deep into a schema, as a file asks for. So counts, lengths and depths are held
-//! against the bytes that are there. Headers of files and pages are structs in Thrift's compact protocol: a walk through them needs no
-//! knowledge of their fields.
+//! The reader allocates as many values and recurses as deep into a schema as a file demands. So counts, lengths and
+//! depths are checked against the bytes that exist. File and page headers are structs in Thrift's compact protocol,
+//! which can be traversed without knowledge of their fields.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
 
-/// Structs, lists and maps within one another, at most: Parquet has about ten.
+/// Largest nesting of structs, lists and maps. Parquet has about ten levels.
 const NESTED_MAX: usize = 32;
-/// Groups within one another in a schema, at most.
+/// Largest nesting of groups in a schema.
 const DEPTH_MAX: usize = 64;
-/// Bytes of a page of values, at most, and of a dictionary, whose values take several times its bytes in memory.
+/// Largest page of values and largest dictionary, in bytes. The values of a dictionary take several times its bytes in
+/// memory.
 const PAGE_BYTES_MAX: i64 = 1 << 30;
 const DICTIONARY_BYTES_MAX: i64 = 1 << 27;
 
-/// The bytes that begin and end a file.
+/// The first and last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
-/// What is wrong, or nothing.
+/// A result whose error is the reason of the rejection.
 pub type Vetted<T> = Result<T, &'static str>;
 
-/// Something found by a walk, with the numbers of the fields that lead to it.
+/// An item that a walk finds. The callback also gets the numbers of the fields that lead to it.
 enum Found {
     Struct,
     Number(i64),
 }
 
-/// A walk through a struct.
+/// A traversal of a struct.
 struct Walk<'a> {
     rest: &'a [u8],
     path: Vec<i64>,
@@ -67,7 +68,7 @@ impl Walk<'_> {
         Ok((whole >> 1).cast_signed() ^ -(whole & 1).cast_signed())
     }
 
-    /// A count of things that take at least a byte each.
+    /// Checks a count of items that take at least one byte each.
     fn count(&mut self, count: u64) -> Vetted<u64> {
         if count > self.rest.len() as u64 { Err("a header counts more than it holds") } else { Ok(count) }
     }
@@ -94,7 +95,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A value. Truths are bytes: in a field they are in its head.
+    /// Skips a value. Booleans are one byte; in a field, they are part of the field header.
     fn value(&mut self, kind: u8) -> Vetted<()> {
         if self.path.len() > NESTED_MAX {
             return Err("a header is nested too deep");
@@ -130,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An element of a list or a map.
+    /// Skips an element of a list or a map.
     fn nested(&mut self, kind: u8) -> Vetted<()> {
         self.path.push(0);
         self.value(kind)?;
@@ -139,14 +140,14 @@ impl Walk<'_> {
     }
 }
 
-/// Walks through the struct at the start of `bytes`, and returns its length.
+/// Traverses the struct at the start of `bytes`, and returns its length.
 fn walk(bytes: &[u8], found: &mut dyn FnMut(&[i64], Found)) -> Vetted<usize> {
     let mut walk = Walk { rest: bytes, path: Vec::new(), found };
     walk.structure()?;
     Ok(bytes.len() - walk.rest.len())
 }
 
-/// Checks that a file is whole, and that its footer and its schema are sound.
+/// Checks that a file is complete, and that its footer and schema are valid.
 pub fn file(bytes: &[u8]) -> Vetted<()> {
     if !bytes.starts_with(MAGIC) {
         return Err("it does not begin with `PAR1`");
@@ -156,7 +157,7 @@ pub fn file(bytes: &[u8]) -> Vetted<()> {
     let length = u32::from_le_bytes(*length) as usize;
     let footer =
         body.len().checked_sub(length).map(|start| &body[start..]).ok_or("its footer is longer than the file")?;
-    // Of each element of the schema the number of its children. The first element is the root.
+    // Number of children of each schema element. The first element is the root.
     let mut children: Vec<i64> = Vec::new();
     walk(footer, &mut |path, found| match (path, found) {
         ([2, 0], Found::Struct) => children.push(0),
@@ -183,20 +184,21 @@ pub fn file(bytes: &[u8]) -> Vetted<()> {
     Ok(())
 }
 
-/// What the header of a page says.
+/// The checked fields of a page header.
 #[derive(Debug, Default)]
 struct PageHeader {
-    /// Bytes of the page without compression, and as they are in the file.
+    /// Bytes of the page uncompressed and as stored.
     bytes: i64,
     stored: i64,
-    /// Values of a dictionary.
+    /// Number of values in a dictionary.
     dictionary_values: i64,
-    /// Bytes of levels in front of the compressed ones.
+    /// Bytes of the uncompressed levels in front of the compressed data.
     levels: i64,
     is_plain: bool,
 }
 
-/// Checks the page whose header is at the start of `bytes`, in a column that is compressed by gzip, or not at all.
+/// Checks the page whose header is at the start of `bytes`. The flags tell whether the column is compressed with gzip
+/// or uncompressed.
 pub fn page(bytes: &Bytes, is_gzip: bool, is_plain: bool) -> Vetted<()> {
     let mut header = PageHeader { is_plain, ..PageHeader::default() };
     let length = walk(bytes, &mut |path, found| {
@@ -210,7 +212,7 @@ pub fn page(bytes: &Bytes, is_gzip: bool, is_plain: bool) -> Vetted<()> {
             _ => {}
         }
     })?;
-    // Nothing else says how long a page is that is not compressed.
+    // For an uncompressed page, only this field states its length.
     let size = if header.is_plain { header.stored } else { header.bytes };
     if size > PAGE_BYTES_MAX || header.bytes > PAGE_BYTES_MAX {
         return Err("a page is larger than 1 GiB");
@@ -226,7 +228,7 @@ pub fn page(bytes: &Bytes, is_gzip: bool, is_plain: bool) -> Vetted<()> {
         let levels = usize::try_from(header.levels).ok();
         let compressed = stored.zip(levels).and_then(|(stored, levels)| stored.get(levels..)).ok_or(CUT)?;
         let expected = u64::try_from(header.bytes - header.levels).map_err(|_| CUT)?;
-        // The reader would undo all of it before it looks at the length.
+        // The reader would decompress everything before it checks the length.
         let mut undone = flate2::read::MultiGzDecoder::new(compressed).take(expected.saturating_add(1));
         match io::copy(&mut undone, &mut io::sink()) {
             Ok(held) if held > expected => return Err("a page in gzip is longer than its header says"),

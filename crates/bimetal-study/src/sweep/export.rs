@@ -1,7 +1,7 @@
 //! Rows as a table: CSV, JSON, and with the feature `parquet` [Parquet](super::parquet_file).
 //!
-//! A column has one type and is null where a row has nothing in it; which columns there are and in what order depends on the
-//! rows alone.
+//! A column has one type, and null cells for rows without a value. The set and the order of columns depend on the rows
+//! alone.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,12 +16,12 @@ use super::row::{Figures, Row};
 use super::study::Planned;
 use crate::compare::Speed;
 
-/// Columns of one length.
+/// Columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The columns, from left to right.
     pub columns: Vec<Column>,
-    /// How many rows each has.
+    /// Number of rows.
     pub rows: usize,
 }
 
@@ -48,19 +48,19 @@ pub enum Cells {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Cell<'a> {
-    /// The row has no such figure.
+    /// The row has no value for the column.
     Nothing,
-    /// A name, or a failure.
+    /// A name or an error message.
     Text(&'a str),
     /// A count.
     Whole(i64),
-    /// A measure.
+    /// A measured value.
     Number(f64),
     /// Yes or no.
     Truth(bool),
 }
 
-/// Tells rows from those of points that a device does not allow and that nobody asked for by name.
+/// Splits off the rows of optional points that the device or scheme refused. Returns the kept rows and those left out.
 pub fn without_left_out(points: &[Planned], rows: Vec<Row>) -> (Vec<Row>, Vec<Row>) {
     let is_refused = |row: &Row| row.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Refused);
     let (left_out, kept): (Vec<_>, Vec<_>) =
@@ -96,10 +96,10 @@ impl Table {
         self.columns.iter().map(move |column| (column.name.as_str(), column.cells.at(at)))
     }
 
-    /// Writes CSV (RFC 4180): a line of names, then the rows. Nothing is an empty field.
+    /// Writes CSV (RFC 4180): a line of names, then the rows. A null cell is an empty field.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write_csv(&self, to: impl Write) -> io::Result<()> {
         let mut csv = csv::Writer::from_writer(to);
         csv.write_record(self.columns.iter().map(|column| &column.name))?;
@@ -109,10 +109,10 @@ impl Table {
         csv.flush()
     }
 
-    /// Writes JSON: an array with an object for each row, on a line of its own.
+    /// Writes JSON: an array with an object for each row, one on each line.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write_json(&self, mut to: impl Write) -> io::Result<()> {
         to.write_all(b"[")?;
         for at in 0..self.rows {
@@ -189,7 +189,7 @@ impl Builder<'_> {
         self.number(name, |row| row.figures.as_ref().and_then(&figure));
     }
 
-    /// What is different from point to point.
+    /// The columns that identify a point.
     fn dimensions(&mut self) {
         self.text("trace", |row| Some(row.point.trace.name.clone()));
         self.text("device", |row| Some(row.point.device.name.clone()));
@@ -205,7 +205,7 @@ impl Builder<'_> {
         self.push("fill", Cells::Truth(fill));
     }
 
-    /// A setting: a number if it is one in all rows that have it.
+    /// A setting. Its column is numeric if it is a number in all rows that have it.
     fn setting(&mut self, key: &str) {
         let name = format!("set.{key}");
         let texts: Vec<Option<&String>> = self.rows.iter().map(|row| row.point.set.get(key)).collect();
@@ -250,7 +250,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Regions and disks by their names.
+    /// Columns of regions and disks, by name.
     fn parts(&mut self) {
         for name in self.names(|figures| figures.regions.iter().map(|region| &region.name).collect()) {
             let of = |row: &Row| row.figures.as_ref()?.regions.iter().find(|region| region.name == name).cloned();
@@ -278,7 +278,7 @@ impl Builder<'_> {
         }
     }
 
-    /// All names of a kind, in order of the alphabet.
+    /// All names of a kind, in alphabetical order.
     fn names(&self, names: impl Fn(&Figures) -> Vec<&String>) -> Vec<String> {
         let all: BTreeSet<&String> = self.rows.iter().filter_map(|row| row.figures.as_ref()).flat_map(names).collect();
         all.into_iter().cloned().collect()

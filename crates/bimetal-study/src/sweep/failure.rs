@@ -1,4 +1,4 @@
-//! Why a point has no figures.
+//! Failures of points.
 
 use std::any::Any;
 use std::fmt;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::StudyError;
 
-/// Why a point has no figures.
+/// Reason why a point has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failure {
-    /// Of what kind it is.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// What is wrong, in a line.
+    /// The error, in a line.
     pub what: String,
 }
 
@@ -21,17 +21,17 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The device cannot be, or the scheme cannot run on it.
+    /// The device is invalid, or the scheme cannot run on it.
     Refused,
     /// The trace cannot be read or generated.
     Trace,
-    /// It does not fit into memory.
+    /// The simulation does not fit into memory.
     Memory,
-    /// The program has an error.
+    /// The program panicked.
     Panic,
-    /// The worker that it was sent to was lost again and again, or is of another version.
+    /// The point's worker was lost repeatedly, or has a different version.
     Worker,
-    /// It was ended by who ran it.
+    /// The caller stopped it.
     Stopped,
 }
 
@@ -49,19 +49,19 @@ impl fmt::Display for FailureKind {
 }
 
 impl Failure {
-    /// Of a trace.
+    /// A failure of a trace.
     pub(super) fn trace(what: impl fmt::Display) -> Self {
         Self { kind: FailureKind::Trace, what: what.to_string() }
     }
 
-    /// Of the program itself.
+    /// A panic of the program.
     pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         Self { kind: FailureKind::Panic, what: format!("an error in this program: {said}") }
     }
 
-    /// Whether the same point can come out otherwise next time.
+    /// Whether a repeated run of the same point can succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self.kind, FailureKind::Trace | FailureKind::Memory | FailureKind::Worker | FailureKind::Stopped)
     }

@@ -1,4 +1,5 @@
-//! The rows of a study as they come, wherever its points run: those that the results file has, and new ones added to it.
+//! The rows of a running study, wherever its points run: rows of the results file, and new rows, which are appended to
+//! it.
 
 use std::path::Path;
 
@@ -8,19 +9,19 @@ use super::row::Row;
 use super::source::TraceSource;
 use super::study::Planned;
 
-/// The rows that there are, and the points that are left.
+/// The rows so far, and the remaining points.
 #[derive(Debug)]
 pub struct Kept {
     rows: Vec<Option<Row>>,
     results: Option<Results>,
-    /// Of each trace, in the order of their first points: what its content is known by, as soon as that is known.
+    /// Fingerprint of each trace, in the order of first use. None as long as it is unknown.
     fingerprints: Vec<Option<String>>,
     /// The trace of each point.
     traces: Vec<usize>,
 }
 
 impl Kept {
-    /// Takes what the results file has.
+    /// Takes over the rows of the results file.
     pub fn new(points: &[Planned], folder: &Path, mut results: Option<Results>) -> Self {
         let mut known: Vec<&TraceSource> = Vec::new();
         let mut fingerprints: Vec<Option<String>> = Vec::new();
@@ -29,7 +30,7 @@ impl Kept {
         for Planned { point, .. } in points {
             let trace = known.iter().position(|&source| *source == point.trace).unwrap_or_else(|| {
                 known.push(&point.trace);
-                // Without results there is nothing to be found by it.
+                // Only rows of a results file are looked up by fingerprint.
                 fingerprints.push(results.as_ref().and_then(|_| point.trace.fingerprint(folder).ok()));
                 known.len() - 1
             });
@@ -40,7 +41,7 @@ impl Kept {
         Self { rows, results, fingerprints, traces }
     }
 
-    /// The points without a row, those of a trace one after the other: the number of the trace and the place of the point.
+    /// The points without a row, grouped by trace: index of the trace and index of the point.
     pub fn left(&self) -> Vec<(usize, usize)> {
         let places = self.traces.iter().copied().zip(0..);
         let mut left: Vec<(usize, usize)> = places.filter(|&(_, at)| self.rows[at].is_none()).collect();
@@ -48,12 +49,12 @@ impl Kept {
         left
     }
 
-    /// Keeps the row of a point.
+    /// Stores the row of a point.
     ///
     /// # Errors
-    /// The results file cannot be written; the row is kept nevertheless.
+    /// The results file cannot be written. The row is stored nevertheless.
     pub fn keep(&mut self, at: usize, row: Row) -> Result<(), ResultsError> {
-        // What cannot be read has no fingerprint to be found by: it is tried again each time.
+        // An unreadable trace has no fingerprint, so that its row cannot be looked up. Its points run again each time.
         let is_found_again = !row.trace_fingerprint.is_empty();
         let results = self.results.as_mut().filter(|_| is_found_again);
         let written = results.map_or(Ok(()), |results| results.append(&row));
@@ -61,8 +62,8 @@ impl Kept {
         written
     }
 
-    /// Keeps what a worker elsewhere wrote for a point. If the worker is of another version, or its trace is not the one that
-    /// others have, the point failed.
+    /// Stores the row that a remote worker wrote for a point. The point fails if the worker has a different version, or
+    /// if its trace differs from the trace of other workers.
     ///
     /// # Errors
     /// The results file cannot be written.
@@ -74,7 +75,7 @@ impl Kept {
         self.keep(at, row)
     }
 
-    /// Keeps that the workers that ran a point were lost.
+    /// Stores a failure of a point whose workers were lost.
     ///
     /// # Errors
     /// The results file cannot be written.
@@ -107,7 +108,7 @@ impl Kept {
         Ok(row)
     }
 
-    /// The rows in the order of the points; those that have not come are missing.
+    /// The rows in the order of the points, without points that have no row.
     pub fn into_rows(self) -> Vec<Row> {
         self.rows.into_iter().flatten().collect()
     }
@@ -146,10 +147,10 @@ mod tests {
             kept.into_rows().into_iter().map(|row| row.failure.map(|failure| failure.kind)).collect();
         let worker = Some(FailureKind::Worker);
         assert_eq!(failures, [None, worker, worker, Some(FailureKind::Trace), worker]);
-        // All but the first are tried again.
+        // All points but the first run again.
         std::fs::write(&path, "0,0,4096,w,0.0\n").unwrap();
         assert_eq!(Kept::new(&study.points, folder.path(), open()).left(), [(0, 1), (0, 2), (0, 3), (0, 4)]);
-        // Without a file the first row says which trace it is.
+        // Without a results file the first row determines the fingerprint of the trace.
         let mut kept = Kept::new(&study.points, folder.path(), None);
         kept.keep_foreign(0, &study.points[0], &run(0)).unwrap();
         std::fs::write(&path, "0,8,4096,w,0.0\n").unwrap();

@@ -1,4 +1,4 @@
-//! What points are called.
+//! Labels of points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::point::Point;
 use super::row::Row;
 use bimetal_core::device::AUTO;
 
-/// Everything about a point that is not as usual.
+/// Scheme, trace, and every setting of a point that differs from the default.
 pub fn full(point: &Point) -> String {
     let mut words = vec![format!("`{}` on {}", point.scheme, point.trace.name)];
     if point.device.name != AUTO {
@@ -16,16 +16,16 @@ pub fn full(point: &Point) -> String {
     words.join(", ")
 }
 
-/// The settings that are not the same in all rows.
+/// The settings that differ between rows.
 #[derive(Clone, Debug)]
 pub struct Varying {
-    /// Keys with all of their values, in the order of their first rows.
+    /// Keys with all of their values, in the order of first use.
     keys: BTreeMap<String, Vec<String>>,
     devices: bool,
 }
 
 impl Varying {
-    /// Those of these rows. A scheme that does not know a setting does not make it vary.
+    /// The varying settings of these rows. A setting that a scheme does not have does not vary because of that.
     pub fn of(rows: &[Row]) -> Self {
         let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in rows.iter().flat_map(|row| &row.point.set) {
@@ -52,18 +52,18 @@ impl Varying {
         self.keys.iter().map(|(key, values)| (key.as_str(), values.as_slice()))
     }
 
-    /// Whether devices differ.
+    /// Whether the rows have different devices.
     pub fn devices(&self) -> bool {
         self.devices
     }
 
-    /// Those of a point.
+    /// The varying settings of a point.
     pub fn settings(&self, point: &Point) -> String {
         let own = self.keys.keys().filter_map(|key| Some(format!("{key}={}", point.set.get(key)?)));
         own.collect::<Vec<_>>().join(" ")
     }
 
-    /// Scheme, device if they differ, and the settings of a point.
+    /// Scheme, device if devices differ, and varying settings of a point.
     pub fn short(&self, point: &Point) -> String {
         let mut words = vec![point.scheme.clone()];
         if self.devices {

@@ -1,10 +1,10 @@
-//! Sweeps: many devices under many traces, from a study file to rows that can be repeated.
+//! Sweeps: many devices under many traces, from a study file to reproducible rows.
 //!
-//! [`study`] reads the file, finds what is wrong in it and lists its points. A [`point`] is plain data: it is what an engine
-//! hands to a worker, whether that is a thread here or a process elsewhere, and [`run`] makes a [`row`] of it.
-//! [`schedule`] runs points on threads, with each trace decoded once; a [`worker`] those that it is sent. [`kept`] has the rows
-//! as they come, [`results`] keeps them in a file, so that a study that was interrupted goes on. [`export`] writes rows as
-//! tables, [`pareto`] finds the best of them.
+//! [`study`] reads the file, reports its errors and lists its points. A [`point`] is plain data, which an engine hands
+//! to a worker: a local thread or a remote process. [`run`] turns a point into a [`row`]. [`schedule`] runs points on
+//! threads and decodes each trace once. A [`worker`] runs the points that it receives. [`kept`] holds the rows of a
+//! running study, and [`results`] writes them to a file, so that an interrupted study can continue. [`export`] writes
+//! rows as tables, and [`pareto`] finds the best ones.
 
 pub mod export;
 pub mod failure;

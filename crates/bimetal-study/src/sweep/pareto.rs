@@ -1,4 +1,4 @@
-//! Pareto fronts: the points that no other is better than in every respect.
+//! Pareto fronts: the points that no other point dominates.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use super::point::Replay;
 use super::row::{Figures, Row};
 use super::source::TraceSource;
 
-/// What is to be small. A larger lifetime is better, so that its negative is; what is not defined is infinitely large.
+/// Values to minimise. A long lifetime is better, so its negative is used. Undefined values are NaN.
 pub type Goals = Vec<f64>;
 
-/// Whether a point is at least as good as another in every respect, and better in one.
+/// Whether point `a` is at least as good as `b` in every goal, and better in one.
 pub fn dominates(a: &[f64], b: &[f64]) -> bool {
     a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
 }
 
-/// The places of the points that none dominates, in their order. Equal ones are all among them; points with a goal that is not
-/// a number are not.
+/// The indexes of the points that no other dominates, in ascending order. Equal points on the front are all included.
+/// Points with a NaN goal are not.
 pub fn front(points: &[Goals]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).filter(|&at| !points[at].iter().any(|goal| goal.is_nan())).collect();
-    // What dominates a point comes before it in this order, and what a dominated point dominates the dominating one does too:
-    // those that are kept are enough to compare with.
+    // In this order a point comes after all points that dominate it. If one of those is itself dominated, its dominator
+    // also dominates the point. Thus a comparison with the kept points is enough.
     order.sort_by(|&a, &b| compare(&points[a], &points[b]));
     let mut kept: Vec<usize> = Vec::new();
     for at in order {
@@ -32,7 +32,7 @@ pub fn front(points: &[Goals]) -> Vec<usize> {
     kept
 }
 
-/// What devices are chosen by.
+/// A goal by which devices are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// A low price.
@@ -45,10 +45,10 @@ pub enum Goal {
     Life,
 }
 
-/// What the best are best in, unless something else is asked for.
+/// The default goals.
 pub const USUAL: [Goal; 3] = [Goal::Cost, Goal::Mean, Goal::Life];
 
-/// What goals are called.
+/// Names of the goals.
 const NAMES: [(&str, Goal); 4] = [("cost", Goal::Cost), ("mean", Goal::Mean), ("p99", Goal::P99), ("life", Goal::Life)];
 
 impl FromStr for Goal {
@@ -62,8 +62,8 @@ impl FromStr for Goal {
     }
 }
 
-/// The figures that goals are about, in units of one's own that are the same for all that is compared. Responses of a device
-/// that falls behind more and more are none.
+/// The figures that goals use, in any unit that is the same for all compared points. Overloaded devices have no
+/// responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Aims {
     /// Price.
@@ -72,7 +72,7 @@ pub struct Aims {
     pub mean: Option<f64>,
     /// 99th percentile of the responses.
     pub p99: Option<f64>,
-    /// Life: for one trace bytes are the same as years.
+    /// Life. For one trace, bytes and years are equivalent.
     pub life: Option<f64>,
 }
 
@@ -89,7 +89,7 @@ impl Aims {
 }
 
 impl Goal {
-    /// What is to be small: no number where there is no response. What is never worn out lives for ever.
+    /// The value to minimise. NaN without responses; minus infinity for a device that never wears out.
     pub fn of(self, aims: &Aims) -> f64 {
         match self {
             Self::Cost => aims.cost_usd,
@@ -100,7 +100,7 @@ impl Goal {
     }
 }
 
-/// What is compared with each other: the same trace, replayed in the same way.
+/// Rows that are comparable: the same trace and the same replay.
 pub fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
     let mut places: BTreeMap<(&TraceSource, &Replay), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -114,14 +114,14 @@ pub fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The places of the rows that are on the front of their group.
+/// The indexes of the rows on the front of their group.
 pub fn of_rows(rows: &[Row], goals: &[Goal]) -> Vec<usize> {
     let mut best: Vec<usize> = groups(rows).iter().flat_map(|group| of_group(rows, group, goals)).collect();
     best.sort_unstable();
     best
 }
 
-/// Those of a group.
+/// The indexes of a group's rows on its front.
 pub fn of_group(rows: &[Row], group: &[usize], goals: &[Goal]) -> Vec<usize> {
     let of = |&at: &usize| {
         let aims = Aims::of_figures(rows[at].figures.as_ref()?);
@@ -132,7 +132,7 @@ pub fn of_group(rows: &[Row], group: &[usize], goals: &[Goal]) -> Vec<usize> {
 }
 
 fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
-    // Not `total_cmp`, to which the two zeros are different.
+    // Not `total_cmp`, which distinguishes the two zeros.
     let order = |(a, b): (&f64, &f64)| a.partial_cmp(b).filter(|order| order.is_ne());
     a.iter().zip(b).find_map(order).unwrap_or(std::cmp::Ordering::Equal)
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// The front is what the definition says, however many goals there are.
+        /// The front agrees with the definition for any number of goals.
         #[test]
         fn a_front_is_what_nothing_dominates(
             goals in 1usize..5,

@@ -12,10 +12,10 @@ use parquet::schema::types::Type;
 
 use super::export::{Cells, Column, Table};
 
-/// Writes a table as one row group, compressed by zstd.
+/// Writes a table as one row group, compressed with zstd.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write(table: &Table, to: impl Write + Send) -> io::Result<()> {
     written(table, to).map_err(io::Error::other)
 }
@@ -55,7 +55,7 @@ fn field(column: &Column) -> Result<Type> {
     field.build()
 }
 
-/// The values there are, and for each row whether it has one.
+/// Writes the non-null values, and the definition level of each row.
 fn fill<T: DataType, C>(
     writer: &mut SerializedColumnWriter<'_>,
     cells: &[Option<C>],

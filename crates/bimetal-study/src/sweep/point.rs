@@ -1,5 +1,5 @@
-//! A point of a study: one trace on one device under one scheme. It is plain data that can be written as JSON and sent to any
-//! worker, who makes a [`Row`](super::row::Row) of it.
+//! A point of a study: one trace on one device under one scheme. It is plain data, which can be written as JSON and
+//! sent to any worker. The worker makes a [`Row`](super::row::Row) of it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Point {
     pub device: DeviceSource,
     /// Registry name of the scheme.
     pub scheme: String,
-    /// Settings of the device and of the scheme, which has all of the latter.
+    /// Settings of the device and of the scheme. The scheme has every parameter among them.
     pub set: BTreeMap<String, String>,
     /// How the requests are replayed.
     pub replay: Replay,
@@ -32,7 +32,7 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSource {
-    /// The name of a preset, or the path of a device file beside the study file.
+    /// The name of a preset, or the path of a device file relative to the study file.
     pub name: String,
     /// The text of the device file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ impl DeviceSource {
     /// The description.
     ///
     /// # Errors
-    /// An unknown preset, or a file that is none of a device.
+    /// An unknown preset, or an invalid device file.
     pub fn device(&self) -> Result<Device, device::DeviceError> {
         match &self.file {
             Some(text) => Device::from_toml(text),
@@ -58,26 +58,26 @@ impl DeviceSource {
 pub struct Replay {
     /// `closed:DEPTH` or `trace:SPEED`.
     pub arrivals: String,
-    /// How often the trace is replayed.
+    /// Number of passes over the trace.
     pub repeat: u32,
-    /// How many of the last times are measured.
+    /// Number of last passes that are measured.
     pub measure: u32,
-    /// Whether the device is filled before.
+    /// Whether the device is filled first.
     pub fill: bool,
 }
 
 impl Default for Replay {
-    /// As `compare` does without options.
+    /// The defaults of `compare`.
     fn default() -> Self {
         Self { arrivals: arrivals::name(Plan::default().arrivals), repeat: 1, measure: 1, fill: true }
     }
 }
 
 impl Replay {
-    /// What the driver takes.
+    /// The plan for the replay driver.
     ///
     /// # Errors
-    /// Arrivals that cannot be, more measured passes than there are.
+    /// Invalid arrivals, or more measured passes than passes.
     pub fn plan(&self) -> Result<Plan, String> {
         if self.measure == 0 || self.measure > self.repeat {
             return Err(format!(
@@ -95,20 +95,21 @@ impl Replay {
     }
 }
 
-/// Whether a setting chooses a part, with all of its figures.
+/// Whether a setting chooses a part, which sets all figures of the part.
 pub(super) fn is_part(key: &str) -> bool {
     key.ends_with(".chip") || key.ends_with(".drive")
 }
 
 impl Point {
-    /// Settings in the order in which they are made: a part first, since it brings its own figures.
+    /// Settings in the order in which they are applied: parts first, since a part sets its own figures.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings: Vec<_> = self.set.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         settings.sort_by_key(|(key, _)| !is_part(key));
         settings
     }
 
-    /// What it is known by: a fingerprint of everything that its figures follow from. `trace` is that of the trace's content.
+    /// The key of a point in results: a fingerprint of everything that determines its figures. `trace` is the
+    /// fingerprint of the trace.
     pub fn key(&self, trace: &str) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
         let version = scheme::find(&self.scheme).map_or(0, |spec| spec.version);
@@ -116,7 +117,8 @@ impl Point {
         hex(&sum[..16])
     }
 
-    /// The command that repeats it, in the folder of the study file; none where no command can read the trace.
+    /// The command that repeats the point, to run in the folder of the study file. None if no command can read the
+    /// trace.
     pub fn command(&self) -> Option<String> {
         let mut words: Vec<String> = vec!["bimetal".into(), "replay".into()];
         words.extend(self.trace.words()?);

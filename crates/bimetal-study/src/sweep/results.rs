@@ -1,7 +1,7 @@
-//! The results file: a line for each row, appended as it comes, so that a study that was interrupted goes on.
+//! The results file: a line for each row, appended at once, so that an interrupted study can continue.
 //!
-//! The first line says what the file is. A line that does not end was being written when the program was killed, and is
-//! dropped. The file is locked as long as it is open.
+//! The first line is a header. A last line without a line break was cut off when the program was killed, and is
+//! dropped. The file is locked while it is open.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::row::Row;
 
-/// Version of the form of the file.
+/// Version of the file format.
 const FORMAT: u32 = 1;
-/// How every results file of whatever version begins.
+/// Start of every results file, in all versions.
 const START: &str = "{\"bimetal-sweep\":";
 
 /// The first line.
@@ -25,7 +25,7 @@ struct Header {
     bimetal: String,
 }
 
-/// Why results cannot be kept. Displays as one line.
+/// Error of a results file. Displays as one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultsError {
@@ -34,18 +34,18 @@ pub enum ResultsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The attempted action.
         action: &'static str,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file is not a results file.
     #[error("{}: this is no results file of a sweep; hint: name another one with `--results`", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// Another program wrote it.
+    /// Another version of the program wrote it.
     #[error(
         "{}: these results are of version {found}, and this is {}; hint: `--restart` forgets them, `--results` names another \
          file", path.display(), env!("CARGO_PKG_VERSION")
@@ -53,7 +53,7 @@ pub enum ResultsError {
     Version {
         /// The file.
         path: PathBuf,
-        /// Who wrote it.
+        /// The program version that wrote it.
         found: String,
     },
     /// A line in the middle is damaged.
@@ -63,10 +63,10 @@ pub enum ResultsError {
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// Another sweep has it open.
+    /// Another sweep has the file open.
     #[error("{}: another sweep is writing these results; hint: wait for it, or name another file with `--results`", path.display())]
     Locked {
         /// The file.
@@ -79,15 +79,15 @@ pub enum ResultsError {
 pub struct Results {
     path: PathBuf,
     file: File,
-    /// Rows that it had when it was opened, by what they are known by; the last of each.
+    /// Rows of the file when it was opened, by key; the last row of each key.
     rows: BTreeMap<String, Row>,
 }
 
 impl Results {
-    /// Opens a results file, or makes one. `restart` forgets what is in it.
+    /// Opens or creates a results file. `restart` discards its rows.
     ///
     /// # Errors
-    /// A file that is something else, is damaged or is in use.
+    /// The file is not a results file, is damaged, or is in use.
     pub fn open(path: &Path, restart: bool) -> Result<Self, ResultsError> {
         let failed = |action| move |source| ResultsError::Io { path: path.to_owned(), action, source };
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
@@ -108,7 +108,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Reads whole lines; returns how many bytes they have.
+    /// Reads all complete lines; returns their length in bytes.
     fn read(&mut self, restart: bool) -> Result<u64, ResultsError> {
         let path = || self.path.clone();
         let failed = |source| ResultsError::Io { path: path(), action: "read", source };
@@ -141,13 +141,14 @@ impl Results {
         }
     }
 
-    /// Takes the row of that key, if the file had one when it was opened that need not be made again.
+    /// Removes and returns the file's row for a key. None for a row whose failure may pass, so that its point runs
+    /// again.
     pub fn take(&mut self, key: &str) -> Option<Row> {
         let row = self.rows.remove(key)?;
         (!row.failure.as_ref().is_some_and(super::failure::Failure::may_pass)).then_some(row)
     }
 
-    /// Adds a row, at once and whole.
+    /// Appends a complete row and writes it to the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -204,7 +205,7 @@ mod tests {
             let complete = ends.iter().filter(|&&end| end <= cut as u64).count();
             let expected = &rows[..complete.saturating_sub(1)];
             assert_eq!(results.rows.len(), expected.len(), "cut at {cut}");
-            // A file of no whole header has a new one.
+            // A file without a complete header gets a new one.
             let left = ends[complete.max(1) - 1];
             assert_eq!(std::fs::metadata(&path).unwrap().len(), left, "cut at {cut}");
             for row in expected {

@@ -1,4 +1,4 @@
-//! What came out of a point: its figures, and all that is needed to repeat it.
+//! The result of a point: its figures, and everything needed to repeat it.
 
 use bimetal_core::report::{KeyFigures, Overload, ResponseFigures, TraceFacts};
 use bimetal_core::scheme;
@@ -8,46 +8,46 @@ use super::failure::Failure;
 use super::point::Point;
 use crate::compare::{Entry, Speed};
 
-/// What came out of a point.
+/// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Row {
-    /// What the point is found again by.
+    /// Key of the point in results.
     pub key: String,
     /// The point itself.
     pub point: Point,
-    /// What the content of the trace is known by; empty if the trace cannot be read.
+    /// Fingerprint of the trace; empty if the trace cannot be read.
     pub trace_fingerprint: String,
     /// Version of the scheme.
     pub scheme_version: u32,
     /// Version of this program.
     pub bimetal: String,
-    /// The command that repeats it, in the folder of the study file.
+    /// The command that repeats the point, in the folder of the study file.
     pub command: String,
-    /// Why there are no figures.
+    /// Reason why there are no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The figures, unless it failed.
+    /// The figures, unless the point failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
-    /// How fast the simulation was: all that may differ when it is repeated.
+    /// Speed of the simulation: the only fields that may differ when the point is repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
 }
 
-/// The figures of a point. Times are in microseconds where it is not said.
+/// The figures of a point. Times are in microseconds unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
     /// Requests of the trace.
     pub requests: u64,
-    /// Capacity that the host sees.
+    /// Logical capacity.
     pub logical_bytes: u64,
-    /// What the slow region has beyond that, as a share of it.
+    /// Spare area of the slow region, as a share of the logical capacity.
     pub spare: f64,
     /// Whether responses measure the queue more than the device.
     pub overload: Overload,
-    /// What was busiest.
+    /// The busiest part.
     pub bottleneck: String,
-    /// Share of the simulated time for which that worked.
+    /// Share of the simulated time for which that part was busy.
     pub utilisation: f64,
     /// Responses of reads and writes.
     pub response_us: ResponseFigures,
@@ -57,25 +57,25 @@ pub struct Figures {
     pub write_us: ResponseFigures,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
-    /// Open loop: how much longer the device took than the trace, in seconds. Not kept in rows that are written.
+    /// Open loop: how much longer the device took than the trace, in seconds. Not written to files.
     #[serde(skip)]
     pub backlog_s: f64,
-    /// Requests by that; of a closed loop what the device can do.
+    /// Requests divided by the simulated time. For a closed loop it is the device's throughput.
     pub throughput_per_s: Option<f64>,
-    /// What the device comes to.
+    /// Cost, life and other key figures.
     #[serde(flatten)]
     pub key_figures: KeyFigures,
     /// The regions.
     pub regions: Vec<RegionRow>,
-    /// Their wear; blocks that stay in SLC mode for good are on their own.
+    /// Wear of the regions. Blocks that always stay in SLC mode have their own entry.
     pub wear: Vec<WearRow>,
     /// The disks.
     pub disks: Vec<DiskRow>,
     /// The scheme's own figures, such as hit rates.
     pub metrics: Vec<(String, Option<f64>)>,
-    /// What was rounded or adapted.
+    /// Notes on rounding and adaptation.
     pub notes: Vec<String>,
-    /// The device in full, as a device file.
+    /// The complete device, as the text of a device file.
     pub device: String,
 }
 
@@ -95,11 +95,11 @@ pub struct RegionRow {
 /// Wear of blocks of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WearRow {
-    /// Region; with `:slc` behind its name where blocks stay in SLC mode.
+    /// Name of the region, with suffix `:slc` for blocks that stay in SLC mode.
     pub name: String,
-    /// Mean of their erase counts.
+    /// Mean erase count.
     pub erases_mean: f64,
-    /// Share of their life that is used up.
+    /// Used share of their life.
     pub used: f64,
 }
 
@@ -110,14 +110,14 @@ pub struct DiskRow {
     pub name: String,
     /// Name of the drive.
     pub drive: String,
-    /// How much of the logical capacity is on it.
+    /// Logical capacity on this disk.
     pub capacity_bytes: u64,
 }
 
 impl Figures {
-    /// The figures of a replay of that trace.
+    /// The figures of a replay of the trace.
     pub(super) fn of(entry: Entry, trace: &TraceFacts) -> Self {
-        // A device that was read or made has only numbers that can be written.
+        // A device that was parsed or constructed contains only numbers that TOML can represent.
         let device = entry.device.to_toml().unwrap_or_default();
         let report = entry.report;
         let throughput = report.response_us.count as f64 / report.simulated_s;
@@ -155,7 +155,7 @@ impl Figures {
         }
     }
 
-    /// Whether responses say something about the device.
+    /// Whether the responses reflect the device, and not mainly the queue.
     pub fn is_judged(&self) -> bool {
         self.overload != Overload::Growing
     }
@@ -184,7 +184,7 @@ impl Row {
         Self { failure: Some(failure), ..Self::of(point, trace) }
     }
 
-    /// What is the same whenever and wherever it is run.
+    /// The row without the fields that depend on the machine.
     pub fn without_speed(&self) -> Self {
         Self { speed: None, ..self.clone() }
     }

@@ -14,8 +14,8 @@ use super::source::Loaded;
 use crate::compare::Speed;
 use crate::{StudyError, compare, memory, prepare};
 
-/// Runs a point on its own: `folder` is that of the study file. Whatever goes wrong is in the row, also that `served`
-/// ended it.
+/// Runs a point on its own. `folder` is the folder of the study file. The row contains any error, including a stop by
+/// `served`.
 pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
     match point.trace.load(folder) {
         Ok(trace) => run_on(point, &trace, &|bytes| memory::check_bytes(bytes), served),
@@ -23,15 +23,15 @@ pub fn run(point: &Point, folder: &Path, served: Progress<'_>) -> Row {
     }
 }
 
-/// Runs a point on its trace. `admit` is asked before a number of bytes of memory is taken, and its result is kept as
-/// long as they are in use; `served` is told how many requests have been served, and may end it.
+/// Runs a point on its trace. `admit` is called before memory is allocated, with the number of bytes. Its result is
+/// held while the memory is in use. `served` gets the number of requests served so far, and may stop the run.
 pub(crate) fn run_on<P>(
     point: &Point,
     trace: &Loaded,
     admit: &dyn Fn(u64) -> Result<P, StudyError>,
     served: Progress<'_>,
 ) -> Row {
-    // What was being built when a scheme panicked is dropped with it; the trace is only read.
+    // A panic drops the scheme that was being built, and the trace is only read. Nothing inconsistent survives.
     let result = catch_unwind(AssertUnwindSafe(|| figures(point, trace, admit, served)));
     let result = result.unwrap_or_else(|panic| Err(Failure::panic(panic.as_ref())));
     match result {

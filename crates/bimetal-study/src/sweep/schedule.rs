@@ -1,4 +1,4 @@
-//! Runs the points of a study on threads, each trace decoded once and kept only as long as it is needed.
+//! Runs the points of a study on threads. Each trace is decoded once and dropped after its last point.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::{StudyError, memory};
 
 /// Called from several threads while points run.
 pub trait Progress: Sync {
-    /// A number of points were in the results file.
+    /// This number of points was in the results file.
     fn resumed(&self, _points: usize) {}
     /// A trace is being decoded.
     fn loading(&self, _trace: &TraceSource) {}
-    /// A point has come on by that share of it; all shares of a point make 1. Says whether to go on: else what runs is
-    /// ended and nothing is begun.
+    /// A point has progressed by this share; all shares of a point add up to 1. Returns whether to continue. Otherwise
+    /// running points stop and no others start.
     fn advanced(&self, _share: f64) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -29,17 +29,17 @@ pub trait Progress: Sync {
     fn done(&self, _row: &Row) {}
 }
 
-/// No progress is shown.
+/// Shows no progress.
 #[derive(Debug)]
 pub struct Quiet;
 
 impl Progress for Quiet {}
 
-/// Runs what is not in the results file, `jobs` points at once; 0 is as many as there are processors. Rows are in the
-/// order of the points; those that `progress` ended have none.
+/// Runs the points that the results file lacks, `jobs` at once; 0 means one for each processor. Rows are in the order
+/// of the points. Points that `progress` stopped have no row.
 ///
 /// # Errors
-/// The results file cannot be written. Whatever is wrong with a point is in its row.
+/// The results file cannot be written. Errors of a point are in its row.
 pub fn run(
     points: &[Planned],
     folder: &Path,
@@ -51,7 +51,7 @@ pub fn run(
     let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
     std::thread::scope(|scope| {
         for _ in 1..jobs.min(schedule.order.len()) {
-            // If no thread is to be had, this one does it all.
+            // If no thread can be started, this thread does all the work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, || schedule.work());
         }
         schedule.work();
@@ -67,24 +67,24 @@ struct Schedule<'a> {
     points: &'a [Planned],
     folder: &'a Path,
     progress: &'a dyn Progress,
-    /// Places of the points to be run, those of a trace one after the other, each with the place of its trace.
+    /// Points to run, grouped by trace: index in `traces` and index of the point.
     order: Vec<(usize, usize)>,
-    /// The next of these.
+    /// Index of the next one in `order`.
     next: AtomicUsize,
     traces: Vec<Slot<'a>>,
     memory: Gate,
     stop: AtomicBool,
     kept: Mutex<Kept>,
-    /// Why a row could not be written.
+    /// The first error of writing a row.
     error: Mutex<Option<ResultsError>>,
 }
 
-/// A trace, from its first point to its last.
+/// A trace, in memory from its first point to its last.
 struct Slot<'a> {
     source: &'a TraceSource,
-    /// Whether all devices are fitted to it.
+    /// Whether all devices are fitted to the trace.
     is_fitted: bool,
-    /// Points that have not been run.
+    /// Number of points that have not run.
     left: AtomicUsize,
     loaded: Mutex<Option<Result<Arc<Loaded>, Failure>>>,
 }
@@ -92,7 +92,7 @@ struct Slot<'a> {
 impl<'a> Schedule<'a> {
     fn new(points: &'a [Planned], folder: &'a Path, results: Option<Results>, progress: &'a dyn Progress) -> Self {
         let kept = Kept::new(points, folder, results);
-        // One trace after the other, in the order of their first points.
+        // Trace by trace, in the order of their first points.
         let mut order = kept.left();
         let mut traces: Vec<Slot<'a>> = Vec::new();
         let mut before: Option<usize> = None;
@@ -121,7 +121,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Runs points until there are none.
+    /// Runs points until none are left.
     fn work(&self) {
         while let Some(&(trace, at)) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             if self.stop.load(Ordering::Relaxed) {
@@ -160,7 +160,7 @@ impl<'a> Schedule<'a> {
         self.keep(at, row);
     }
 
-    /// The trace of a point: the first worker that needs it decodes it, the others wait.
+    /// The trace of a point. The first worker that needs it decodes it, and the others wait.
     fn load(&self, slot: &Slot<'_>) -> Result<Arc<Loaded>, Failure> {
         let mut loaded = lock(&slot.loaded);
         let load = || {
@@ -180,15 +180,15 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Lets simulations in as long as there is memory for them; the others wait until one has ended.
+/// Admits simulations while memory is available. The others wait until one has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// What those inside need.
+    /// Bytes that the admitted simulations need.
     taken: Mutex<u64>,
     left: Condvar,
 }
 
-/// Memory that is in use until this is dropped.
+/// A reservation of memory until it is dropped.
 pub(crate) struct Permit<'a> {
     gate: &'a Gate,
     bytes: u64,
@@ -196,10 +196,11 @@ pub(crate) struct Permit<'a> {
 
 impl Gate {
     /// # Errors
-    /// Too little memory even alone.
+    /// The memory is insufficient even for this simulation alone.
     pub(crate) fn enter(&self, bytes: u64) -> Result<Permit<'_>, StudyError> {
         let mut taken = lock(&self.taken);
-        // What others have taken but not yet touched still counts as available: both are asked for.
+        // Memory that others reserved but have not touched still counts as available. Hence the check adds the
+        // reservations.
         while *taken > 0 && memory::check_bytes(taken.saturating_add(bytes)).is_err() {
             taken = self.left.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
@@ -216,7 +217,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Nothing that is guarded here is ever half done.
+/// Locks a mutex even if it is poisoned. No guarded value here is ever inconsistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -228,7 +229,7 @@ mod tests {
     use crate::sweep::failure::FailureKind;
     use crate::sweep::study::Study;
 
-    /// Counts what it is told.
+    /// Counts the calls.
     #[derive(Default)]
     struct Counts {
         loaded: AtomicUsize,
@@ -269,7 +270,7 @@ mod tests {
         rows.iter().map(Row::without_speed).collect()
     }
 
-    /// Ends everything at the first news of a second point.
+    /// Stops everything at the second report of progress.
     struct Impatient(AtomicUsize);
 
     impl Progress for Impatient {
@@ -296,7 +297,7 @@ mod tests {
         let gone = folder.path().join("gone.csv");
         std::fs::write(&gone, "0,0,4096,w,0.0\n").unwrap();
         let study = Study::parse(STUDY, folder.path()).unwrap();
-        // It disappears after the study was read.
+        // The file disappears after the study was parsed.
         std::fs::remove_file(&gone).unwrap();
         let run = |jobs| {
             let counts = Counts::default();
@@ -332,7 +333,7 @@ mod tests {
             assert_eq!(counts.done.into_inner() + counts.resumed.into_inner(), points.len());
             (rows, counts.loaded.into_inner())
         };
-        // The last trace and a part of the first, then all: rows of other studies are no hindrance.
+        // First the last trace and a part of the first, then all points. Rows of other studies do not interfere.
         let (_, loaded) = run(&study.points[13..]);
         assert_eq!(loaded, 1);
         let (_, loaded) = run(&study.points[..4]);
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!((rows.len(), loaded), (18, 3));
         let (again, loaded) = run(&study.points);
         assert_eq!((again, loaded), (rows.clone(), 0));
-        // A trace whose content has changed is another one.
+        // A trace with changed content counts as a different trace.
         std::fs::write(folder.path().join("gone.csv"), "0,8,4096,w,0.0\n").unwrap();
         let (changed, loaded) = run(&study.points);
         assert_eq!((&changed[..12], loaded), (&rows[..12], 1));
@@ -366,7 +367,7 @@ mod tests {
         let written = std::fs::read(&path).unwrap();
         let ends: Vec<usize> = (1..=written.len()).filter(|&at| written[at - 1] == b'\n').collect();
         assert_eq!(ends.len(), 4);
-        // Every byte of the header and of the last two rows, in which a failed one is.
+        // Every byte of the header and of the last two rows, one of which is a failure.
         for cut in (0..=ends[0]).chain(ends[1]..=written.len()) {
             std::fs::write(&path, &written[..cut]).unwrap();
             assert!(export() == whole, "cut at {cut}");

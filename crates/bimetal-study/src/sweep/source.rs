@@ -1,4 +1,4 @@
-//! Where the requests of a point come from: files, a generated workload, or the trace inside the program.
+//! Sources of a point's requests: files, a generated workload, or the built-in trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,22 +20,22 @@ use crate::{generate, input, sample};
 pub struct TraceSource {
     /// Name in results.
     pub name: String,
-    /// Where its requests are.
+    /// Source of its requests.
     pub from: Origin,
-    /// Only this number of requests, from the first on.
+    /// Use only this number of first requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// Where requests are.
+/// Source of requests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Origin {
-    /// In the program.
+    /// The built-in trace.
     Sample,
-    /// In files, which are put together; the options are those of the command line.
+    /// Files, which are concatenated. The options have the meaning of the command-line options.
     Files {
-        /// Paths, beside the study file unless they are absolute.
+        /// Paths relative to the study file, or absolute.
         paths: Vec<String>,
         /// Name of the format; detected if not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,31 +46,32 @@ pub enum Origin {
         /// The columns of delimited text, JSON lines or Parquet files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         columns: Option<String>,
-        /// How the objects of a cache's trace become addresses.
+        /// Placement of a cache trace's objects in the address space.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         objects: Option<String>,
-        /// Which record of a request counts.
+        /// The event of a request that counts as its record.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<String>,
-        /// Only these volumes.
+        /// Use only these volumes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         volumes: Option<Vec<u64>>,
     },
-    /// Nowhere: they are generated.
+    /// A generated workload.
     Generated {
         /// Name of the workload.
         workload: String,
-        /// Its parameters; the others have their defaults.
+        /// Its parameters. Missing ones have their defaults.
         set: BTreeMap<String, String>,
-        /// Seed of everything pseudo-random.
+        /// Seed of all pseudo-random choices.
         seed: u64,
     },
-    /// Nowhere that a command could name: they were given, or came from the standard input. No study has such a trace.
+    /// Requests that no command can name, because a caller passed them or they came from the standard input. No study
+    /// file has such a trace.
     #[serde(skip_deserializing)]
     Memory,
 }
 
-/// A decoded trace, as workers share it.
+/// A decoded trace that workers share.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The requests.
@@ -80,7 +81,7 @@ pub struct Loaded {
 }
 
 impl TraceSource {
-    /// That of a trace that was read from files, or, without any, of the one inside the program.
+    /// The source of a trace that was read from files; without paths, of the built-in trace.
     pub fn opened(name: &str, paths: &[PathBuf], options: &Options, limit: Option<u64>) -> Self {
         let named = |path: &PathBuf| path.to_str().filter(|_| !input::is_standard_input(path)).map(str::to_owned);
         let volumes = match &options.devices {
@@ -104,16 +105,17 @@ impl TraceSource {
         Self { name: name.to_owned(), from, limit }
     }
 
-    /// That of requests that are nowhere else.
+    /// The source of requests that exist only in memory.
     pub fn in_memory(name: &str) -> Self {
         Self { name: name.to_owned(), from: Origin::Memory, limit: None }
     }
 
-    /// What its content is known by, without decoding it: of one file the SHA-256 of its bytes, of several that of the
-    /// lines that `sha256sum` would write of each without a name. `folder` is that of the study file.
+    /// A digest of the content that needs no decoding. For one file it is the SHA-256 of its bytes. For several files
+    /// it is the SHA-256 of the lines that `sha256sum` would write for each, without names. `folder` is the folder of
+    /// the study file.
     ///
     /// # Errors
-    /// A file that cannot be read, a workload that is not known.
+    /// An unreadable file or an unknown workload.
     pub fn fingerprint(&self, folder: &Path) -> Result<String, Failure> {
         match &self.from {
             Origin::Sample => Ok(hex(&Sha256::digest(sample::BYTES))),
@@ -135,10 +137,10 @@ impl TraceSource {
         }
     }
 
-    /// Decodes or generates the requests. `folder` is that of the study file.
+    /// Decodes or generates the requests. `folder` is the folder of the study file.
     ///
     /// # Errors
-    /// What cannot be read or generated.
+    /// The trace cannot be read or generated.
     pub fn load(&self, folder: &Path) -> Result<Loaded, Failure> {
         let fingerprint = self.fingerprint(folder)?;
         let trace = match &self.from {
@@ -160,10 +162,10 @@ impl TraceSource {
         Failure::trace(format!("the requests of `{}` are only in memory", self.name))
     }
 
-    /// How its files are read.
+    /// The options for reading its files.
     ///
     /// # Errors
-    /// A name that does not exist.
+    /// An unknown format, unit or other name.
     pub fn options(&self) -> Result<Options, Failure> {
         let Origin::Files { format, time_unit, columns, objects, action, volumes, .. } = &self.from else {
             return Ok(Options::default());
@@ -178,7 +180,7 @@ impl TraceSource {
         })
     }
 
-    /// The words of a command line that generates it into a pipe; none where there is nothing to generate.
+    /// The words of a command line that generates the workload into a pipe. None for other sources.
     pub(super) fn generator(&self) -> Option<Vec<String>> {
         let Origin::Generated { workload, set, seed } = &self.from else { return None };
         let mut words: Vec<String> =
@@ -190,7 +192,7 @@ impl TraceSource {
         Some(words)
     }
 
-    /// The words of a command line that name it, if it can.
+    /// The words of a command line that name the trace, if possible.
     pub(super) fn words(&self) -> Option<Vec<String>> {
         let mut words = Vec::new();
         match &self.from {

@@ -1,4 +1,4 @@
-//! Study files: which points are to be run.
+//! Study files: the points to run.
 //!
 //! ```toml
 //! title = "How much SLC?"
@@ -17,7 +17,7 @@
 //! "slow.spare" = { from = "5%", to = "20%", count = 4 }
 //! ```
 //!
-//! What can be wrong without looking into a trace is found before the first point is run.
+//! All errors that do not depend on the content of traces are found before the first point runs.
 
 mod planner;
 
@@ -35,27 +35,27 @@ use super::values::{Scalar, Texts, Values};
 use crate::arrivals;
 use planner::Planner;
 
-/// Most points of a study.
+/// Largest number of points in a study.
 pub const POINTS_MAX: usize = 1_000_000;
-/// Name of the trace inside the program.
+/// Name of the built-in trace.
 const SAMPLE: &str = "sample";
 
-/// A study file that cannot be. Displays as one line.
+/// Error in a study file. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct StudyFileError {
     /// Line in the file, from 1.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// The error and the remedy.
     pub what: String,
 }
 
 /// A study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// What is to be run, in the order of results; no point comes twice.
+    /// The points to run, in the order of results, without duplicates.
     pub points: Vec<Planned>,
 }
 
@@ -64,7 +64,7 @@ pub struct Study {
 pub struct Planned {
     /// The point.
     pub point: Point,
-    /// Whether it is left out if the device does not allow it: its scheme is one of `all`.
+    /// Whether the point is left out if the device does not allow it, because its scheme comes from `all`.
     pub optional: bool,
 }
 
@@ -118,14 +118,14 @@ struct GridTable {
     set: BTreeMap<String, Spanned<Values>>,
 }
 
-/// Something wrong with a part of the file.
+/// An error and its range of bytes in the file.
 struct Wrong(Range<usize>, String);
 
 impl Study {
-    /// Reads a study file; `folder` is where it is, and where what it names is.
+    /// Parses a study file. `folder` is its folder, to which the paths in it are relative.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first error, with its line.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, StudyFileError> {
         let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count();
         let table: StudyTable = toml::from_str(text).map_err(|error| StudyFileError {
@@ -135,10 +135,10 @@ impl Study {
         Self::of(table, folder).map_err(|Wrong(span, what)| StudyFileError { line: line(span.start), what })
     }
 
-    /// Takes a study of the same shape as JSON.
+    /// Parses a study with the same fields as JSON.
     ///
     /// # Errors
-    /// The first thing that is wrong, with the field as a study file has it.
+    /// The first error, with the field in the syntax of a study file.
     pub fn from_json(json: &str, folder: &Path) -> Result<Self, String> {
         let table: toml::Table = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let text = toml::to_string(&table).map_err(|error| error.to_string())?;
@@ -252,7 +252,7 @@ fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// One for each of the arrivals.
+/// One replay for each arrival mode.
 fn replays(table: &ReplayTable) -> Result<Vec<Replay>, Wrong> {
     let usual = Replay::default();
     let repeat = table.repeat.as_ref().map_or(usual.repeat, |repeat| *repeat.get_ref());

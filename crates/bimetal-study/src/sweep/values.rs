@@ -1,4 +1,4 @@
-//! Values as a study file has them: one, a list, or a number of them between two bounds.
+//! Values in a study file: one value, a list, or a range with a number of steps.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A value as a setting has it: text, a number, true or false.
+/// A setting's value: text, number or boolean.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Scalar(pub String);
 
@@ -40,14 +40,14 @@ struct Range {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Scale {
-    /// Equal differences.
+    /// Equal differences between neighbours.
     #[default]
     Linear,
-    /// Equal ratios.
+    /// Equal ratios between neighbours.
     Log,
 }
 
-/// More values than this are a mistake.
+/// Largest number of values in a range; more are a mistake.
 const COUNT_MAX: u32 = 10_000;
 
 impl Range {
@@ -81,7 +81,7 @@ impl Range {
     }
 }
 
-/// A number with what it counts.
+/// A number with its unit.
 struct Quantity {
     number: f64,
     unit: Unit,
@@ -92,7 +92,7 @@ enum Unit {
     Whole,
     Number,
     Percent,
-    /// Bytes, in whole multiples of these.
+    /// Bytes, in whole multiples of this number.
     Size(u64),
 }
 
@@ -132,13 +132,13 @@ impl Unit {
     }
 }
 
-/// A number of six significant digits.
+/// A number with six significant digits.
 fn six_digits(number: f64) -> String {
     let rounded: f64 = format!("{number:.5e}").parse().unwrap_or(number);
     rounded.to_string()
 }
 
-/// Makes a `T` of a single value.
+/// Visitor methods that make a `T` of a single value.
 macro_rules! visit_scalars {
     () => {
         fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -154,7 +154,7 @@ macro_rules! visit_scalars {
             Ok(Scalar(value.to_string()).into())
         }
         fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-            // Not as a whole number, even if it is one.
+            // `{:?}` keeps the decimal point of a whole number.
             Ok(Scalar(format!("{value:?}")).into())
         }
     };

@@ -1,4 +1,4 @@
-//! A process that is sent points: between them it keeps the last traces, and knows how much memory is in use.
+//! A process that receives points. Between points it keeps the latest traces, and it tracks the memory in use.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::run::run_on;
 use super::schedule::{Gate, lock};
 use super::source::{Loaded, Origin, TraceSource};
 
-/// How many traces are kept: where several threads run points, some have begun with the next one.
+/// Number of traces kept: with several threads, some points already use the next trace.
 const TRACES_KEPT: usize = 2;
 
-/// What a process keeps.
+/// State that a process keeps between points.
 #[derive(Debug, Default)]
 pub struct Worker {
     /// The last traces, the latest first.
@@ -25,15 +25,15 @@ pub struct Worker {
     memory: Gate,
 }
 
-/// A trace as soon as the first worker that needs it has decoded it.
+/// A trace, filled in by the first thread that needs and decodes it.
 type Slot = Arc<Mutex<Option<Arc<Loaded>>>>;
 
-/// What is decoded again if it has changed.
+/// Identity of a trace. It is decoded again if this changes.
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
     source: TraceSource,
     folder: PathBuf,
-    /// Length and time of change of its files.
+    /// Length and modification time of its files.
     files: Vec<Option<(u64, SystemTime)>>,
 }
 
@@ -49,8 +49,8 @@ impl Content {
 }
 
 impl Worker {
-    /// Runs a point, from several threads at once as well: `folder` is that of the study file. Whatever goes wrong is
-    /// in the row, also that `served` ended it.
+    /// Runs a point; several threads may call it. `folder` is the folder of the study file. The row contains any error,
+    /// including a stop by `served`.
     pub fn run(&self, point: &Point, folder: &Path, served: Progress<'_>) -> Row {
         let load = catch_unwind(AssertUnwindSafe(|| self.load(&point.trace, folder)));
         match load.unwrap_or_else(|panic| Err(Failure::panic(panic.as_ref()))) {

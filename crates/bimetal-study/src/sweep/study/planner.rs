@@ -1,4 +1,4 @@
-//! From the grids of a study to its points.
+//! Expansion of a study's grids to points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,42 +13,42 @@ use crate::sweep::point::{DeviceSource, Point, Replay, is_part};
 use crate::sweep::source::TraceSource;
 use crate::sweep::values::{Texts, Values};
 
-/// Stands for the whole registry.
+/// Name that stands for the whole registry.
 const ALL: &str = "all";
 
-/// Puts grids together.
+/// Collects the points of all grids.
 pub(super) struct Planner<'a> {
     traces: Vec<TraceSource>,
     replays: Vec<Replay>,
     seed: Option<u64>,
     folder: &'a Path,
-    /// Places of the points by what they are.
+    /// Indexes of the points by their content.
     known: BTreeMap<String, usize>,
     points: Vec<Planned>,
 }
 
-/// Whether a value of a setting was taken by any device or scheme, and why it was not.
+/// Whether any device or scheme accepted the value of a setting, and the reason of a refusal.
 #[derive(Default)]
 struct Tried {
     is_taken: bool,
     refusal: Option<String>,
 }
 
-/// A device with its description, whether fitted or fixed.
+/// A device source and its description, fitted to traces or fixed.
 type Described = (DeviceSource, Device);
 
 impl<'a> Planner<'a> {
-    /// No points of these traces, each of them replayed in each of these ways; what is named is in the folder.
+    /// A planner without points. Each trace is replayed in each of `replays`. Relative paths start in `folder`.
     pub fn new(traces: Vec<TraceSource>, replays: Vec<Replay>, seed: Option<u64>, folder: &'a Path) -> Self {
         Self { traces, replays, seed, folder, known: BTreeMap::new(), points: Vec::new() }
     }
 
-    /// All points, each once.
+    /// All points, without duplicates.
     pub fn into_points(self) -> Vec<Planned> {
         self.points
     }
 
-    /// Adds the points of a grid that are not there yet.
+    /// Adds the new points of a grid.
     pub fn add(&mut self, grid: &GridTable) -> Result<(), Wrong> {
         let traces = self.chosen_traces(grid)?;
         let devices = self.devices(grid)?;
@@ -81,7 +81,7 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        // A value that is refused wherever it is tried is a mistake; one that fits some points fails the others.
+        // A value that is refused everywhere is a mistake. A value that fits some points makes the others fail.
         let refused = tried.into_iter().find(|(_, tried)| !tried.is_taken && tried.refusal.is_some());
         match refused {
             Some(((key, _), tried)) => Err(Wrong(span_of(grid.set.get(key)), tried.refusal.unwrap_or_default())),
@@ -151,7 +151,7 @@ impl<'a> Planner<'a> {
             };
             let key = point.key("");
             match self.known.get(&key) {
-                // What one grid names, no other makes optional.
+                // A point that any grid names explicitly is not optional.
                 Some(&at) => self.points[at].optional &= optional,
                 None => {
                     self.known.insert(key, self.points.len());
@@ -169,7 +169,7 @@ fn not_empty<'a>(texts: &'a Spanned<Texts>, what: &str) -> Result<&'a [String], 
     }
 }
 
-/// The schemes, and whether each is one of `all`.
+/// The schemes, and whether each comes from `all`.
 fn schemes(grid: &GridTable) -> Result<Vec<(&'static SchemeSpec, bool)>, Wrong> {
     let all = || SCHEMES.iter().map(|&spec| (spec, true));
     let Some(chosen) = &grid.scheme else { return Ok(all().collect()) };
@@ -201,7 +201,7 @@ fn check_keys(keys: &[(&str, &Spanned<Values>)], schemes: &[(&'static SchemeSpec
     Ok(())
 }
 
-/// The next combination, the last key's values coming in turn first; false after the last one.
+/// Advances to the next combination; the last key varies fastest. Returns false after the last combination.
 fn advance(chosen: &mut [usize], keys: &[(&str, &Spanned<Values>)]) -> bool {
     for (at, (_, values)) in chosen.iter_mut().zip(keys).rev() {
         *at += 1;
@@ -213,14 +213,14 @@ fn advance(chosen: &mut [usize], keys: &[(&str, &Spanned<Values>)]) -> bool {
     false
 }
 
-/// Those of the settings that matter: the device or the scheme has them, and the scheme uses the part that they belong to.
+/// The settings that apply: the device or the scheme has them, and the scheme uses the part to which they belong.
 fn fitting<'k>(
     settings: impl Iterator<Item = (&'k str, &'k str)>,
     (_, device): &Described,
     spec: &SchemeSpec,
     tried: &mut BTreeMap<(&'k str, &'k str), Tried>,
 ) -> BTreeMap<String, String> {
-    // Any size will do to find out what can be set.
+    // The names of settings do not depend on the size, so any size will do.
     let mut device = device.clone();
     let mut settings: Vec<(&str, &str)> = settings.collect();
     settings.sort_by_key(|&(key, _)| !is_part(key));
@@ -252,7 +252,7 @@ fn fitting<'k>(
     set
 }
 
-/// Whether a scheme's device has the part that a setting belongs to; see [`Template`].
+/// Whether a scheme's device has the part to which a setting belongs; see [`Template`].
 fn is_used(spec: &SchemeSpec, device: &Device, key: &str, region: Option<usize>) -> bool {
     let is_of_disk = region.is_none() && key.contains('.');
     let has_one = device.regions.len() == 1;

@@ -35,7 +35,7 @@ fn a_grid_is_the_product_of_its_lists_and_grids_are_added_up() {
         set.hash_probes = [8, 16]
         ";
     let expected = [
-        // What a scheme has not, it is not run twice for.
+        // A scheme runs once for all values of a setting that it does not have.
         "wlaftl fast.capacity=2MiB",
         "wlaftl fast.capacity=4MiB",
         "chang fast.capacity=2MiB hash_probes=4",
@@ -162,7 +162,7 @@ fn what_is_wrong_is_said_with_its_line() {
 
 #[test]
 fn a_value_that_fits_some_points_is_no_mistake() {
-    // A part with a mode of one bit per cell has no such blocks, one without has.
+    // Blocks of 7 pages are invalid for a part that has a mode of one bit per cell, and valid for a part without one.
     let text = "[[grids]]\nscheme = \"wlaftl\"\nset.\"slow.pages_per_block\" = 7\nset.\"slow.chip\" = ";
     assert_eq!(parse(&format!("{text}[\"chang-mlc\", \"chang-slc\"]")).unwrap().points.len(), 2);
     let error = parse(&format!("{text}\"chang-mlc\"")).unwrap_err();
