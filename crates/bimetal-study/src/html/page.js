@@ -1,9 +1,9 @@
 "use strict";
-// The page opens before any plot is drawn. Those in view and near it come first, the others follow while nothing else is to
-// be done, and all before printing. A plot in a folded section waits until the section is opened: it has no width before.
+// The page opens before any plot is drawn. Plots in or near the viewport are drawn first, the others in idle time, and all of
+// them before printing. A plot in a folded section is drawn when the section is opened, since it has no width before.
 (() => {
   const SLICE_MS = 50;
-  // Colours of light plots, and what they are on a dark page.
+  // Colours of light plots, each with its replacement on a dark page.
   const DARK = { "#1b1b1b": "#e6e6e6", "#dddddd": "#3d3d3d", "#ffffff": "#161616", "#000000": "#f5f5f5", "#0072b2": "#3d9bd6" };
   const places = document.querySelectorAll(".plot");
   const waiting = new Set(places);
@@ -40,7 +40,7 @@
   addEventListener("load", () => setTimeout(drawSome));
   addEventListener("toggle", () => setTimeout(drawSome), true);
   dark.addEventListener("change", () => again(dark.matches));
-  // Paper is white.
+  // Plots are printed in light colours, because paper is white.
   addEventListener("beforeprint", () => {
     waiting.forEach(draw);
     if (dark.matches) again(false);

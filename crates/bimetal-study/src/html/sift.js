@@ -1,5 +1,5 @@
 "use strict";
-// Tables that are sorted by a click on a head, or Enter, and filtered by words that a row has all of.
+// Tables: a click on a head or Enter sorts them, and words filter the rows that contain all of them.
 for (const place of document.querySelectorAll(".sift")) {
   const input = place.querySelector("input");
   const output = place.querySelector("output");
@@ -19,7 +19,7 @@ for (const place of document.querySelectorAll(".sift")) {
       const [left, right] = [cell(a, column), cell(b, column)];
       if (isText) return down * left.localeCompare(right, "en", { numeric: true });
       const [x, y] = [number(left), number(right)];
-      // What is no number comes last either way.
+      // Cells without a number come last in both directions.
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
       return down * (x - y);
     };
