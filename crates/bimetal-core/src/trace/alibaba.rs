@@ -3,7 +3,7 @@
 //! `device_id,opcode,offset,length,timestamp`: `R` or `W`, bytes, microseconds of the Unix epoch. (alibaba/block-traces,
 //! README.)
 //!
-//! Traps: the time comes last; each device is an address space of its own.
+//! Traps: the time is the last field; each device is a separate address space.
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};

@@ -1,14 +1,16 @@
-//! Bimetal's own compact form: what `bimetal convert` writes once so that every replay starts at once.
+//! Bimetal's compact binary format. `bimetal convert` writes it once, and replays then start without text parsing.
 //!
-//! All little-endian. Header, 80 bytes: magic `BMTRACE\0`, u32 version (1 or 2), u32 devices, then u64 each: requests, reads,
-//! writes, trims, bytes read, bytes written (exact, from the source), clock at arrival 0 in ns, reserved (0). Then 32
-//! bytes a device: u64 id, base sector, sectors, requests. Then 24 bytes a request: u64 arrival in ns, u64 sector,
-//! u32 sectors, u8 operation (0 read, 1 write, 2 trim), u8 placement handle (0 none), u16 reserved (0).
+//! All fields are little-endian. Header, 80 bytes: magic `BMTRACE\0`, u32 version (1 or 2), u32 devices, then u64 each:
+//! requests, reads, writes, trims, bytes read, bytes written (exact, from the source), clock at arrival 0 in ns,
+//! reserved (0). Then 32 bytes for each device: u64 id, base sector, sectors, requests. Then 24 bytes for each request:
+//! u64 arrival in ns, u64 sector, u32 sectors, u8 operation (0 read, 1 write, 2 trim), u8 placement handle (0 none),
+//! u16 reserved (0).
 //!
-//! In version 1 all handles are 0. A trace without handles is written as version 1, which earlier programs read.
+//! In version 1 all handles are 0. A trace without handles is written as version 1, so that earlier programs can read
+//! it.
 //!
-//! No checksum, but the length must be exact and the records must agree with the header's counts. Requests are in order
-//! of arrival and lie within the devices.
+//! There is no checksum, but the length must be exact and the records must agree with the header's counts. Requests are
+//! in order of arrival and lie within the devices.
 
 use std::io::{self, Read};
 
@@ -40,12 +42,12 @@ const HEADER: usize = 80;
 const DEVICE: usize = 32;
 const RECORD: usize = 24;
 
-/// Records that are checked together, so that the check costs no branch a record.
+/// Records in a block. A block is checked as a whole, so that the check has no branch for each record.
 const BLOCK: usize = 1024;
-/// Blocks that are read at once: few enough to stay in a processor's cache.
+/// Blocks read at once, few enough to stay in a processor's cache.
 const BLOCKS_READ: usize = 16;
 
-/// Writes a trace in the compact form. Its name, source format and warnings are not kept.
+/// Writes a trace in the compact format. Its name, source format and warnings are not kept.
 pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
     out.extend_from_slice(MAGIC);
@@ -75,27 +77,27 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     if sample.bytes.starts_with(MAGIC) { Likeness::Magic } else { Likeness::No }
 }
 
-/// Why the compact form could not be read from a source.
+/// Error of reading the compact format from a source.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The source failed.
+    /// Reading the source failed.
     #[error(transparent)]
     Source(#[from] io::Error),
-    /// What it gave is no sound trace.
+    /// The bytes are not a valid trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
 
-/// Whether a file that starts with these bytes is in the compact form, which [`read_bimetal`] reads in place of
+/// Whether a file that starts with these bytes is in the compact format, which [`read_bimetal`] reads instead of
 /// [`super::decode`].
 pub fn is_bimetal(start: &[u8]) -> bool {
     start.starts_with(MAGIC)
 }
 
-/// Reads the compact form from a source of about `length` bytes, piece by piece, without holding the file in memory.
+/// Reads the compact format from a source of about `length` bytes in pieces, without holding the file in memory.
 ///
 /// # Errors
-/// A failing source, and what [`super::decode`] gives.
+/// A failing source, and the errors of [`super::decode`].
 pub fn read_bimetal(name: &str, source: &mut dyn Read, length: u64, options: &Options) -> Result<Trace, ReadError> {
     options.check(name, &FORMAT, false)?;
     read(&Input { name, bytes: &[], options, format: &FORMAT }, source, length)
@@ -234,7 +236,7 @@ fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError>
     })
 }
 
-/// The devices: contiguous and aligned.
+/// Parses the device table. Devices must be contiguous and aligned.
 fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, TraceError> {
     let mut devices = Vec::with_capacity(table.len() / DEVICE);
     let mut base = 0u64;
@@ -255,7 +257,7 @@ fn device_table(input: &Input<'_>, table: &[u8]) -> Result<Vec<TraceDevice>, Tra
     Ok(devices)
 }
 
-/// A record's arrival, sector, sectors, and operation with handle in the byte above it.
+/// A record's arrival, sector and sectors. The last value is the operation, with the handle in the byte above it.
 #[inline]
 fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
     let (words, _) = record.as_chunks::<8>();
@@ -263,23 +265,23 @@ fn fields(record: &[u8; RECORD]) -> (u64, u64, u32, u32) {
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]), last as u32, (last >> 32) as u32)
 }
 
-/// The requests so far, and what the header must agree with.
+/// The requests so far, and the totals to compare with the header.
 struct Gathered<'a> {
     requests: Vec<Request>,
     span: u64,
     devices: &'a [TraceDevice],
-    /// Index of the device of the last request, the likeliest of the next.
+    /// Index of the device of the last request, which is probably also the device of the next.
     device: usize,
     of_device: Vec<u64>,
     last_arrival: u64,
-    /// Bits of operation and handle that may be set.
+    /// Bits of operation and handle that are valid in this version.
     record_bits: u32,
     counts: [u64; 3],
     sectors: [u64; 2],
 }
 
 impl Gathered<'_> {
-    /// Adds a block of records, which are checked together.
+    /// Adds a block of records and checks them as a whole.
     fn take(&mut self, input: &Input<'_>, block: &[[u8; RECORD]]) -> Result<(), TraceError> {
         let (start, before, span, bits) = (self.requests.len(), self.last_arrival, self.span, self.record_bits);
         let mut last = before;
@@ -317,7 +319,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Counts the requests from `start` on by device; false if one lies on no device or on two.
+    /// Counts the requests from `start` on by device. Returns false if one does not lie within exactly one device.
     fn find_devices(&mut self, start: usize) -> bool {
         let new = &self.requests[start..];
         if self.devices.len() == 1 {
@@ -337,7 +339,7 @@ impl Gathered<'_> {
         })
     }
 
-    /// The fault of the first bad record of a block that starts at request `start` after arrival `last`.
+    /// The error of the first invalid record in a block that starts at request `start`, after arrival `last`.
     #[cold]
     fn first_bad(&self, input: &Input<'_>, start: usize, mut last: u64, block: &[[u8; RECORD]]) -> TraceError {
         let table_end = (HEADER + DEVICE * self.devices.len()) as u64;
@@ -388,8 +390,8 @@ impl Gathered<'_> {
     }
 }
 
-/// Keeps the chosen devices. The byte totals become those of whole sectors, as the exact ones are known for all devices
-/// together only.
+/// Keeps only the chosen devices. The byte totals then count whole sectors, because exact totals are only known for all
+/// devices together.
 fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
     let mut collector = Collector::new(&input.options.devices, 0);
     for (request, number) in trace.requests.iter().zip(1..) {

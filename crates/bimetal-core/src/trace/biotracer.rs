@@ -3,9 +3,10 @@
 //! Eight columns: start sector, sectors, bytes, type (bit 0: write; bit 2: the queue was empty), and the times at which
 //! the request was generated, processed, submitted and finished, in seconds.
 //!
-//! Traps: the clock jumps by years (uptime, then 1970, then network time), also backwards, so record order is kept:
-//! after a jump, time goes on from where it was. Rows slightly out of time order get the arrival of the one before. The
-//! sector count and the byte count of a record agree in sound files only; a record where they do not is an error.
+//! Traps: the clock jumps by years (uptime, then 1970, then network time), also backwards. So the order of records is
+//! kept, and after a jump the time continues from its last value. Rows slightly out of time order get the arrival of
+//! the previous row. The sector count and the byte count of a record agree in sound files only; a record in which they
+//! differ is an error.
 
 use super::collect::{Row, count};
 use super::detect::{self, Likeness, Sample};
@@ -56,14 +57,14 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     detect::probe(sample, "", |line| row(line, TimeUnit::Seconds))
 }
 
-/// A clock that never runs backwards, made from one that does.
+/// A clock that never runs backwards, derived from one that does.
 #[derive(Default)]
 struct SteadyClock {
-    /// Last stamp as it was read.
+    /// Last stamp of the source.
     source: Option<u64>,
-    /// Latest stamp since the last jump, as it was read.
+    /// Latest stamp of the source since the last jump.
     latest: u64,
-    /// What `latest` is on the steady clock.
+    /// The steady time of `latest`.
     steady: u64,
     jumps: u64,
     late: u64,

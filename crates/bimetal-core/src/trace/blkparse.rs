@@ -1,11 +1,11 @@
-//! The text that blkparse prints of a blktrace recording, in its default format.
+//! The text that blkparse prints for a blktrace recording, in its default format.
 //!
 //! `major,minor cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`: 512-byte sectors. RWBS is
 //! letters: `R`ead, `W`rite, `D`iscard, `N`one, after a leading `F` for a flush before, followed by modifiers such as
 //! `S`ync, `M`eta, `A`head. (blkparse(1), "DEFAULT OUTPUT"; kernel, blk_fill_rwbs.)
 //!
-//! Traps: every request has several lines, so one action is taken (see [`super::block_action`]); other actions have other
-//! fields after RWBS; a flush carries no sectors; a summary follows the records.
+//! Traps: every request has several lines, of which one action is used (see [`super::block_action`]). Other actions
+//! have other fields after RWBS. A flush has no sectors. A summary follows the records.
 
 use super::block_action::{self, Seen};
 use super::collect::{Collector, Row};
@@ -32,7 +32,7 @@ pub static FORMAT: Format = Format {
 /// Bits of a Linux device number below the major.
 const MINOR_BITS: u32 = 20;
 
-/// Reads one line; counts it in `seen`, and returns it if it is a request's record of the `wanted` action.
+/// Parses a line and counts it in `seen`. Returns the request if the line is its record of the `wanted` action.
 fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
     let mut fields = Fields::blanks(line);
     let device = device(fields.next("major,minor")?)?;
@@ -53,7 +53,7 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
     let Some(op) = operation(fields.next("RWBS")?)? else {
         return Ok(None);
     };
-    // A flush and a packet command have no sectors: the process or the packet follows.
+    // A flush and a packet command have no sectors. The process or the packet follows instead.
     let Some(text) = fields.optional().filter(|text| text[0].is_ascii_digit()) else {
         return Ok(None);
     };
@@ -67,7 +67,7 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
     Ok((action == wanted).then_some(Row { time_ns, device, offset, bytes, op }))
 }
 
-/// A device number, as blktrace's binary form has it.
+/// A device number in the encoding of blktrace's binary format.
 fn device(text: &[u8]) -> Parsed<u64> {
     let fault = |_| Fault::field(ErrorKind::Field, "major,minor", "is no device number", text);
     let mut parts = Fields::commas(text);
@@ -79,7 +79,7 @@ fn device(text: &[u8]) -> Parsed<u64> {
     Ok(major << MINOR_BITS | minor)
 }
 
-/// The operation of an RWBS word; `None` for those that move no data.
+/// The operation of an RWBS word; `None` if it moves no data.
 fn operation(rwbs: &[u8]) -> Parsed<Option<Op>> {
     if !rwbs.iter().all(u8::is_ascii_uppercase) {
         return Err(Fault::field(ErrorKind::Field, "RWBS", "is not capital letters", rwbs));
@@ -93,7 +93,7 @@ fn operation(rwbs: &[u8]) -> Parsed<Option<Op>> {
     })
 }
 
-/// The records of a file, without the summary after them.
+/// The records of a file, without the summary that follows them.
 fn records(bytes: &[u8]) -> &[u8] {
     [&b"\nCPU"[..], b"\nTotal ("]
         .iter()

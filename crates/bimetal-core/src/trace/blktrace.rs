@@ -1,12 +1,12 @@
-//! blktrace's binary recordings: `x.blktrace.N`, one a processor, or one file merged by `blkparse -d`.
+//! blktrace's binary recordings: `x.blktrace.N`, one for each processor, or one file merged by `blkparse -d`.
 //!
 //! Records in the byte order of the machine: u32 magic `0x65617407`, u32 sequence, u64 time (ns), u64 sector (512 B),
 //! u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len, then pdu_len bytes of payload. Version 8
-//! (`0x65617408`, `struct blk_io_trace2`) has pid before a u64 action and 12 bytes of padding: 64 bytes, not 48. The low
-//! 16 bits of the action say what happened, the bits above them what kind of request. (Linux, blktrace_api.h.)
+//! (`0x65617408`, `struct blk_io_trace2`) has pid before a u64 action and 12 bytes of padding: 64 bytes, not 48. The
+//! low 16 bits of the action encode the step, the bits above them the kind of request. (Linux, blktrace_api.h.)
 //!
-//! Traps: each request has several records, so one action is taken (see [`super::block_action`]); notes carry payload,
-//! not requests; the files of one recording are to be merged by time.
+//! Traps: each request has several records, of which one action is used (see [`super::block_action`]). Notes carry
+//! payload, not requests. The files of one recording have to be merged by time.
 
 use super::block_action::{self, Seen};
 use super::collect::{Collector, Row};
@@ -34,7 +34,7 @@ const CATEGORY_SHIFT: u32 = 16;
 const CATEGORY_WRITE: u64 = 1 << 1;
 const CATEGORY_NOTIFY: u64 = 1 << 10;
 const CATEGORY_DISCARD: u64 = 1 << 13;
-/// Flag in the low half of an action: the payload starts with a control group's id.
+/// Flag in the low half of an action: the payload starts with the id of a control group.
 const ACTION_CGROUP: u64 = 1 << 8;
 
 /// One version's record layout.
@@ -107,7 +107,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 }
 
 fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), TraceError> {
-    // Few records in a recording are the wanted one of their request; the list grows as needed.
+    // Few records of a recording have the wanted action; the list grows as needed.
     let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 512);
     let mut seen = Seen::default();
     let big_endian = byte_order(input.bytes).unwrap_or(false);
@@ -162,7 +162,7 @@ fn request(record: &Record<'_>, layout: &Layout, op: Op) -> Result<Row, Box<Faul
     Ok(Row { time_ns: record.u64(8), device, offset, bytes: u64::from(record.u32(24)), op })
 }
 
-/// The step and operation an action word means, if it is a step of a request we know.
+/// The step and operation of an action word, if it is a known step of a request.
 fn meaning(action: u64) -> Option<(Action, Op)> {
     let category = action >> CATEGORY_SHIFT;
     if category & CATEGORY_NOTIFY != 0 {
@@ -188,7 +188,7 @@ mod tests {
     use super::super::{Options, decode as decode_any};
     use super::*;
 
-    /// A record with a payload of that many bytes.
+    /// A record with a payload of `payload` bytes.
     fn record(
         version: u32,
         big_endian: bool,

@@ -1,16 +1,16 @@
-//! blktrace records several steps of each request: a trace must take exactly one of them, or count requests twice.
+//! blktrace records several steps of each request. A trace must use exactly one of them, or it counts requests twice.
 //!
-//! `Q` (queue) is the arrival and the default. A recording filtered to the driver's side has none; then `D` (issue) or
-//! `C` (complete) stands in, with a warning, unless an action was asked for by name.
+//! `Q` (queue) is the arrival and the default. A recording filtered to the driver's side has no `Q` records. Then `D`
+//! (issue) or `C` (complete) is used, with a warning, unless the user chose an action.
 
 use super::collect::Collector;
 use super::error::{ErrorKind, TraceError};
 use super::{Action, Input, Trace};
 
-/// How many records of each of [`Action::ALL`] a pass saw.
+/// Number of records of each of [`Action::ALL`] in a pass.
 pub(super) type Seen = [u64; 3];
 
-/// Decodes by `pass`, which takes the records of one action, with the action asked for or the first there is.
+/// Decodes with `pass`, which takes the records of one action: the chosen action, or the first one that has records.
 pub(super) fn decode<'a>(
     input: &Input<'a>,
     pass: impl Fn(Action) -> Result<(Collector<'a>, Seen), TraceError>,

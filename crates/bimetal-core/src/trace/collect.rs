@@ -6,24 +6,24 @@ use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::{DeviceChoice, Input, Trace, TraceDevice, plausible};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
-/// End of any address space: no store is larger, and sector arithmetic below it cannot overflow.
+/// Largest end of an address space. No store is larger, and sector arithmetic below it cannot overflow.
 pub(super) const MAX_BYTES: u64 = 1 << 63;
 
-/// Devices start at multiples of this (1 MiB), so that alignment within a device is kept.
+/// Devices start at multiples of this (1 MiB), which keeps the alignment within a device.
 pub(super) const DEVICE_ALIGN_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
-/// One record of a source, in the source's own clock and the device's own addresses.
+/// One record of a source, with the source's clock and the device's addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// In nanoseconds since any moment, the same for the whole file.
+    /// Time in nanoseconds, with any origin that is the same for the whole file.
     pub time_ns: u64,
     /// Number of the device.
     pub device: u64,
-    /// First byte, on that device.
+    /// First byte on the device.
     pub offset: u64,
-    /// Length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// What was done.
+    /// The operation.
     pub op: Op,
 }
 
@@ -34,15 +34,15 @@ struct Device {
     requests: u64,
 }
 
-/// The records gathered so far.
+/// The collected records.
 pub struct Collector<'a> {
     choice: &'a DeviceChoice,
     requests: Vec<Request>,
-    /// For each request its index in `devices`.
+    /// Index in `devices` of each request's device.
     device_of: Vec<u32>,
     devices: Vec<Device>,
     index: BTreeMap<u64, u32>,
-    /// Index of the device of the last record, the likeliest of the next.
+    /// Index of the device of the last record, which is probably also the device of the next.
     last_device: usize,
     last_time: u64,
     first_time: u64,
@@ -55,7 +55,7 @@ pub struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// A collector of the devices of `choice`, with room for about `expected` records.
+    /// A collector for the devices of `choice`, with room for about `expected` records.
     pub fn new(choice: &'a DeviceChoice, expected: usize) -> Self {
         Self {
             choice,
@@ -80,13 +80,13 @@ impl<'a> Collector<'a> {
         self.warnings.push(warning);
     }
 
-    /// Adds a record without a placement handle. Zero-length ones are counted, not kept.
+    /// Adds a record without a placement handle. Records of length 0 are only counted.
     #[inline]
     pub fn push(&mut self, row: &Row) -> Parsed<()> {
         self.push_with_handle(row, 0)
     }
 
-    /// The same with a placement handle.
+    /// Adds a record with a placement handle. Records of length 0 are only counted.
     #[inline]
     pub fn push_with_handle(&mut self, row: &Row, handle: u8) -> Parsed<()> {
         if row.bytes == 0 {
@@ -143,7 +143,7 @@ impl<'a> Collector<'a> {
     /// Lays the devices end to end and puts the requests in order of arrival.
     ///
     /// # Errors
-    /// No request, a chosen device that is not there, or devices that do not fit one address space.
+    /// No request, a chosen device that does not exist, or devices that do not fit into one address space.
     pub fn finish(mut self, input: &Input<'_>) -> Result<Trace, TraceError> {
         self.check_choice(input)?;
         if self.requests.is_empty() {
@@ -195,7 +195,7 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Makes addresses and arrivals those of the trace.
+    /// Converts addresses and arrivals to those of the trace.
     fn lay_out(&mut self, input: &Input<'_>) -> Result<Vec<TraceDevice>, TraceError> {
         let mut bases = vec![0u64; self.devices.len()];
         let mut devices = Vec::new();
@@ -223,7 +223,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// A number of things, for a message.
+/// A number with its noun, for a message.
 pub(super) fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,13 +1,13 @@
-//! Telling apart the formats that are five columns of numbers: DiskSim, SSDsim/MQSim and the replayers' ASCII.
+//! Detection among the formats with five numeric columns: DiskSim, SSDsim/MQSim and the replayers' ASCII.
 //!
-//! They differ in units only, so this looks at the values. Byte-addressed traces have offsets and sizes that are
-//! multiples of 512, which sector numbers and counts all being is next to impossible unless requests are as large and
-//! as aligned as 256 KiB throughout. Milliseconds have decimals; nanoseconds and microseconds have none and large gaps.
+//! These formats differ only in units, so detection uses the values. Byte-addressed traces have offsets and sizes that
+//! are multiples of 512. Sector numbers and counts are almost never all multiples of 512, unless all requests are as
+//! large and as aligned as 256 KiB. Milliseconds have decimals; nanoseconds and microseconds have none and large gaps.
 
 use super::detect::Sample;
 use super::lines::{Fields, Lines, whole};
 
-/// A way to read five columns.
+/// Units of the five columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Decimal milliseconds, 512-byte sectors.
@@ -20,12 +20,12 @@ pub(super) enum Reading {
 
 /// Largest count that is plausible both as bytes and as sectors (1 MiB), if requests are aligned to their size.
 const ROUND_COUNT: u64 = 2048;
-/// Mean count above which sectors are no likelier than bytes: 1 MiB a request.
+/// Mean count above which sectors are no more likely than bytes: 1 MiB for each request.
 const LARGE_MEAN_COUNT: u64 = 2048;
-/// Mean gap of whole stamps below which they may be milliseconds.
+/// Mean gap of whole time stamps below which they may be milliseconds.
 const SMALL_GAP: u64 = 100;
 
-/// Whether the sample's values allow a reading.
+/// Whether the values of the sample allow this reading.
 pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     let (mut rows, mut sum, mut aligned, mut blocks) = (0u64, 0u64, 0u64, 0u64);
     let (mut round, mut decimal) = (true, false);
@@ -52,10 +52,10 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     if rows == 0 {
         return false;
     }
-    // Byte-addressed traces may have a few odd records; sector-addressed ones have few that happen to be aligned.
+    // Byte-addressed traces may have a few odd records; in sector-addressed ones few records are aligned by chance.
     let most = rows - rows / 10;
     let bytes_fit = aligned >= most;
-    // Files' offsets and sizes are aligned to nothing; sectors are so at least to 4 KiB, where requests are large.
+    // Offsets and sizes in files have no alignment. Sectors of large requests are aligned at least to 4 KiB.
     let bytes = bytes_fit || (sum / rows > LARGE_MEAN_COUNT && blocks < most);
     let sectors = !bytes_fit || round;
     let milliseconds = decimal || last.saturating_sub(first) / rows < SMALL_GAP;
@@ -66,18 +66,18 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     }
 }
 
-/// Requests before one that it may continue: several streams run side by side.
+/// Number of preceding requests that a request may continue, because several streams are interleaved.
 const STREAMS: usize = 16;
-/// Lines of a file that are looked at for requests that continue others.
+/// Lines of a file that are searched for requests that continue others.
 const CONTINUED_LINES: usize = 20_000;
-/// Requests that must continue others before that decides anything, and by how much one reading must be ahead.
+/// Least number of continuing requests for a decision, and least ratio between the two readings.
 const CONTINUED_MIN: u64 = 50;
 const CONTINUED_TIMES: u64 = 8;
 /// 512-byte blocks of a page of 4 KiB.
 const PAGE_BLOCKS: u64 = 8;
 
-/// How many requests begin where one of the 16 before them ends, and only in that reading: with sizes in 512-byte blocks, and in
-/// pages of 4 KiB. Addresses are blocks in both.
+/// Number of requests that begin at the end of one of the 16 requests before them in only one of two readings: sizes in
+/// 512-byte blocks, or in 4-KiB pages. Addresses are in blocks in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Continued {
     pub blocks: u64,
@@ -85,7 +85,7 @@ pub(super) struct Continued {
 }
 
 impl Continued {
-    /// Counts over requests: first block, and the size as it is written.
+    /// Counts over requests, given as first block and size in the file's unit.
     pub(super) fn of(requests: impl Iterator<Item = (u64, u64)>) -> Self {
         let (mut found, mut ends, mut next) = (Self::default(), [(u64::MAX, u64::MAX); STREAMS], 0);
         for (block, count) in requests {
@@ -99,18 +99,18 @@ impl Continued {
         found
     }
 
-    /// Whether the sizes are pages beyond doubt.
+    /// Whether the sizes are certainly pages.
     pub(super) fn are_pages(&self) -> bool {
         self.pages >= CONTINUED_MIN && self.pages >= CONTINUED_TIMES * self.blocks
     }
 
-    /// Whether they may well be.
+    /// Whether the sizes may be pages.
     pub(super) fn may_be_pages(&self) -> bool {
         self.pages >= 2 * self.blocks.max(1)
     }
 }
 
-/// Whether a file of five columns gives its sizes in pages of 4 KiB and its addresses in 512-byte blocks, as FlashSim does.
+/// Whether a file of five columns has sizes in 4-KiB pages and addresses in 512-byte blocks, like FlashSim's.
 pub(super) fn counts_pages(sample: &Sample<'_>) -> bool {
     let requests = Lines::new(sample.bytes).take(CONTINUED_LINES).filter_map(|(_, line)| {
         let mut fields = Fields::blanks(line);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn sizes_in_pages_are_known_by_requests_that_continue_others() {
         use std::fmt::Write;
-        // Two streams in turns, each of requests that follow one another, with sizes that differ.
+        // Two interleaved sequential streams with different request sizes.
         let text = |unit: u64| {
             let (mut text, mut streams) = (String::new(), [1000, 900_000]);
             for number in 0..200u64 {

@@ -1,11 +1,11 @@
-//! Several files as one trace.
+//! Concatenation of several files to one trace.
 //!
-//! **Addresses**: each file gets its own range after the one before, with the devices renumbered from 0 in address
-//! order. Only files of a collection whose device ids mean the same everywhere (`systor`, `tencent`, `alibaba`,
-//! `blkparse`, `blktrace`, `srt`) share devices: there, files are hours or processors of one recording.
+//! **Addresses**: each file gets its own range after the previous file, with the devices renumbered from 0 in address
+//! order. In some formats device ids mean the same in all files of a collection (`systor`, `tencent`, `alibaba`,
+//! `blkparse`, `blktrace`, `srt`). There, files are hours or processors of one recording and share devices.
 //!
-//! **Times**: requests are merged by arrival. If all files are of one format with a wall clock, they keep their distance
-//! on it; otherwise every file starts at 0, that is, they run side by side.
+//! **Times**: requests are merged by arrival. If all files have one format with a wall clock, their distance in time is
+//! kept. Otherwise every file starts at time 0, so that they run side by side.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::error::{ErrorKind, TraceError};
 use super::{Shared, Trace, TraceDevice, format};
 use crate::request::SECTOR_BYTES;
 
-/// Merges traces into one; see the module for where they lie and when they start.
+/// Merges traces into one. The module documentation describes addresses and times.
 ///
 /// # Errors
 /// [`ErrorKind::NoRequests`] for no trace at all, [`ErrorKind::Range`] if they do not fit one address space.
@@ -65,12 +65,12 @@ pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
 
 struct Bases {
     devices: Vec<TraceDevice>,
-    /// For each file the new base sectors of its devices.
+    /// For each file, the new base sectors of its devices.
     of_file: Vec<Vec<u64>>,
 }
 
 fn lay_out(traces: &[Trace], shared: bool) -> Result<Bases, TraceError> {
-    // Device of the whole for each device of each file; a shared one is as long as the longest.
+    // The merged device of each device of each file. A shared device is as long as the longest one.
     let mut merged: BTreeMap<u64, TraceDevice> = BTreeMap::new();
     let mut key_of = Vec::with_capacity(traces.len());
     for trace in traces {

@@ -1,7 +1,8 @@
-//! What the author of a trace format writes: a [`Format`], in text with a record on each line mostly a function for one line.
+//! The contract of a trace format: its author writes a [`Format`]. For text with one record on each line that is little
+//! more than a function for one line.
 //!
-//! The readers here are those of the formats in this crate. They know headers, comments, devices and clocks, say which line and which
-//! field cannot be read, and lay the devices out in one address space.
+//! The helpers here also serve the formats of this crate. They handle headers, comments, devices and clocks, report the
+//! line and the field of an error, and lay the devices out in one address space.
 //!
 //! ```
 //! use bimetal_core::request::Op;

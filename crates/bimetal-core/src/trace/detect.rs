@@ -1,27 +1,27 @@
-//! Which format are these bytes? Magic numbers and headers decide at once; otherwise the first lines are read strictly
-//! in every format, and exactly one must read them all. What stays ambiguous is an error, not a guess.
+//! Detection of the format. Magic numbers and headers decide at once. Otherwise the first lines are parsed strictly in
+//! every format, and exactly one format must accept all of them. An ambiguous file is an error, not a guess.
 
 use super::collect::Row;
 use super::error::{ErrorKind, Parsed, TraceError};
 use super::lines::{Lines, is_header};
 use super::{FORMATS, Format};
 
-/// Bytes of a file that text formats look at.
+/// Bytes of a file that text detection reads.
 const SAMPLE_BYTES: usize = 64 << 10;
-/// Lines of a file that text formats look at.
+/// Lines of a file that text detection reads.
 const SAMPLE_LINES: usize = 100;
 
-/// How much a file looks like a format.
+/// Similarity of a file to a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likeness {
-    /// Not at all.
+    /// None.
     No,
-    /// Some of its first lines read.
+    /// Some of the first lines are valid.
     Some {
-        /// Lines that read.
+        /// Number of valid lines.
         good: usize,
     },
-    /// All of its first lines read.
+    /// All of the first lines are valid.
     All,
     /// It starts with the format's header line.
     Header,
@@ -30,7 +30,7 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// Lines that can be read, out of all.
+    /// The similarity for a number of valid lines among `all`.
     pub fn of_lines(good: usize, all: usize) -> Self {
         match good {
             0 => Self::No,
@@ -40,7 +40,7 @@ impl Likeness {
     }
 }
 
-/// What detection sees of a file.
+/// The part of a file that detection uses.
 #[derive(Debug)]
 pub struct Sample<'a> {
     /// The whole file.
@@ -58,12 +58,12 @@ impl<'a> Sample<'a> {
         Self { bytes, text }
     }
 
-    /// All of its first whole lines.
+    /// All complete lines of the sample.
     pub fn all_lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         Lines::new(self.text)
     }
 
-    /// The few of them that every text format reads.
+    /// The first of them, which every text format parses.
     pub fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         Lines::new(self.text).take(SAMPLE_LINES)
     }
@@ -85,7 +85,8 @@ pub fn detect(name: &str, bytes: &[u8]) -> Result<&'static Format, TraceError> {
             _ => return Err(ambiguous(name, &fitting)),
         }
     }
-    // No format reads every line. If most lines read as one, decoding as that names the line that does not.
+    // No format accepts every line. If most lines are valid in one format, decoding in that format reports the invalid
+    // line.
     let good = |likeness: &Likeness| {
         if let Likeness::Some { good } = likeness { *good } else { 0 }
     };
@@ -103,7 +104,8 @@ fn ambiguous(name: &str, fitting: &[&'static Format]) -> TraceError {
         .with_hint("name the right one with `--format`")
 }
 
-/// How many of the sample's lines `row` reads, or that they start with the header.
+/// The similarity to a line format: the number of sampled lines that `row` accepts, or that the sample starts with the
+/// header.
 pub fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>) -> Likeness {
     let mut lines = sample.lines().peekable();
     if lines.next_if(|(_, line)| is_header(line, header)).is_some() {
@@ -135,7 +137,7 @@ fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
     TraceError::new(ErrorKind::Undetected, name, what).with_hint(hint)
 }
 
-/// Format names for a message.
+/// Format names, for a message.
 pub(super) fn names(formats: impl Iterator<Item = &'static Format>) -> String {
     formats.map(|format| format!("`{}`", format.name)).collect::<Vec<_>>().join(", ")
 }

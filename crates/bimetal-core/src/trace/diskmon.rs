@@ -1,10 +1,12 @@
 //! DiskMon: logs of Sysinternals' monitor of a Windows PC's disks, with which *`ComboFTL`* and *WLAFTL* took their traces.
 //!
-//! `number seconds duration disk Read|Write sector sectors`, between tabs, with a line that begins with `#` for a header in some logs.
-//! Seconds are those since the log began, sectors have 512 bytes. (Layout from the logs of `ZhouHeyu/SimulationTrace`.)
+//! `number seconds duration disk Read|Write sector sectors`, separated by tabs. Some logs have a header line that
+//! begins with `#`. Seconds count from the start of the log, and sectors have 512 bytes. (Layout from the logs of
+//! `ZhouHeyu/SimulationTrace`.)
 //!
-//! Traps: several requests have one time stamp, as the clock of old versions ticks every 1 to 16 ms; a log may have sectors beyond any
-//! disk, where the monitor did not know the request: such a line is refused, and has to be deleted.
+//! Traps: several requests share a time stamp, because the clock of old versions ticks every 1 to 16 ms. A log may
+//! contain sectors beyond the end of any disk, where the monitor did not know the request. Such a line is an error and
+//! has to be deleted.
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};

@@ -3,9 +3,9 @@
 //! `time devno blkno bcount flags`, scanned by DiskSim as `"%lf %d %lld %d %x"`: decimal milliseconds, 512-byte blocks,
 //! and **hexadecimal** flags whose bit 0 is set for a read (DiskSim 4.0, disksim_iotrace.c).
 //!
-//! Trap: FlashSim's files look the same but give the size in 4-KiB **pages** while the address stays in 512-byte blocks. What
-//! tells them apart is where requests continue others: in one reading they do, thousands of times, and in the other hardly ever.
-//! Where that does not decide, sizes are taken as blocks, with a warning if they may be pages.
+//! Trap: FlashSim's files look the same but have sizes in 4-KiB **pages**, while addresses are in 512-byte blocks. The
+//! formats differ in the number of requests that continue others: thousands with the right unit, and almost none with
+//! the wrong one. If that is inconclusive, sizes are read as blocks, with a warning if they may be pages.
 
 use super::collect::Row;
 use super::columns::{self, Continued, Reading};
@@ -29,7 +29,7 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
-/// FlashSim's dialect's entry in [`super::FORMATS`].
+/// The entry of FlashSim's dialect in [`super::FORMATS`].
 pub static FLASHSIM: Format = Format {
     name: "flashsim",
     aliases: &[],
@@ -43,9 +43,9 @@ pub static FLASHSIM: Format = Format {
     decode: decode_flashsim,
 };
 
-/// Bytes of a page of FlashSim's.
+/// Bytes of FlashSim's page.
 const PAGE_BYTES: u64 = 4096;
-/// A request of fewer blocks than this on average is hardly one: the sizes are rather pages.
+/// Mean request size below which sizes are probably pages, in bytes if read as blocks.
 const SMALL_MEAN_BYTES: u64 = 4 * SECTOR_BYTES;
 
 #[inline]
@@ -64,7 +64,7 @@ fn row(line: &[u8], unit: TimeUnit, count_bytes: u64) -> Parsed<Option<Row>> {
     Ok(Some(Row { time_ns, device, offset, bytes, op }))
 }
 
-/// Flags as C's `%x` reads them.
+/// Parses flags like C's `%x`.
 #[inline]
 fn hexadecimal(text: &[u8]) -> Parsed<u64> {
     let digits = text.strip_prefix(b"0x").unwrap_or(text);

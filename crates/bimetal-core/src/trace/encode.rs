@@ -1,10 +1,10 @@
-//! What the text encoders share.
+//! Shared code of the text encoders.
 
 use super::error::{ErrorKind, TraceError};
 use super::{Trace, TraceDevice};
 use crate::request::Request;
 
-/// Writes one line a request, by `line`; refuses traces with trims or placement handles.
+/// Writes one line for each request with `line`. Refuses traces with trims or placement handles.
 pub(super) fn text(
     trace: &Trace,
     format: &str,
@@ -14,7 +14,7 @@ pub(super) fn text(
     text_with_trims(trace, format, line)
 }
 
-/// The same for a format that knows trims. No text format of ours knows placement handles.
+/// The same for a format with trims. None of the text formats has placement handles.
 pub(super) fn text_with_trims(
     trace: &Trace,
     format: &str,
@@ -36,7 +36,7 @@ pub(super) fn text_with_trims(
     Ok(bytes)
 }
 
-/// Refuses a trace that has any of what a format cannot express.
+/// Refuses a trace with `count` items that the format cannot express, if there are any.
 fn refuse(trace: &Trace, format: &str, count: u64, what: &str) -> Result<(), TraceError> {
     if count == 0 {
         return Ok(());

@@ -1,29 +1,29 @@
-//! What can be wrong with a trace: what, in which file, at which record and field, and what to do about it.
+//! Errors of traces: the problem, the file, the record and field, and the remedy.
 
 use std::fmt;
 
-/// Longest excerpt of offending text in a message, in bytes of the source.
+/// Longest excerpt of the faulty text in a message, in bytes of the source.
 const EXCERPT: usize = 40;
 
-/// The kind of a [`TraceError`], for callers that act on it.
+/// The kind of a [`TraceError`], for callers that depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The file has no bytes.
     Empty,
-    /// The file is well formed but holds no request.
+    /// The file is well formed but contains no request.
     NoRequests,
-    /// The bytes look like no known format.
+    /// The bytes match no known format.
     Undetected,
-    /// The bytes fit several formats alike.
+    /// The bytes match several formats equally well.
     Ambiguous,
-    /// A binary file ends within a record or before its announced end.
+    /// A binary file ends within a record or before its stated end.
     Truncated,
     /// A record has too few or too many fields.
     FieldCount,
     /// A field cannot be read.
     Field,
-    /// A field can be read but its value is beyond reason.
+    /// A field is valid but its value is out of range.
     Range,
     /// A requested device is not in the trace.
     Device,
@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Inexpressible,
 }
 
-/// Where in a file an error lies.
+/// The place of an error in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The file as a whole.
@@ -51,11 +51,11 @@ pub enum Place {
     },
 }
 
-/// Why a trace could not be read. Displays as one line.
+/// Reason why a trace could not be read. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct TraceError {
-    // Boxed: results of hot parsing loops stay small.
+    // Boxed, so that results of hot parsing loops stay small.
     detail: Box<Detail>,
 }
 
@@ -110,7 +110,7 @@ impl TraceError {
         Self { detail: Box::new(detail) }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint with the remedy.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = hint.into();
         self
@@ -121,36 +121,37 @@ impl TraceError {
         self
     }
 
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.detail.kind
     }
 
-    /// Where in the file it lies.
+    /// The place of the error in the file.
     pub fn place(&self) -> Place {
         self.detail.place
     }
 
-    /// The field it is about; empty if it is about no single field.
+    /// The field in error; empty if it is not about a single field.
     pub fn field(&self) -> &'static str {
         self.detail.field
     }
 }
 
-/// What is wrong with one record, before its place in the file is known.
+/// An error of one record, before its place in the file is known.
 #[derive(Debug)]
 pub struct Fault {
     /// The kind of error.
     pub kind: ErrorKind,
-    /// The field; empty if it is about no single one.
+    /// The field; empty if the error is not about a single field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub what: &'static str,
-    /// What the source has there.
+    /// The text in the source.
     pub text: Option<String>,
 }
 
-/// The result of reading one record or field. Boxed, as faults end a run and hot loops should carry little.
+/// The result of parsing a record or field. The fault is boxed, because faults end a run and hot loops should carry
+/// little.
 pub type Parsed<T> = Result<T, Box<Fault>>;
 
 impl Fault {
@@ -160,13 +161,13 @@ impl Fault {
         Box::new(Self { kind, field, what, text: Some(excerpt(text)) })
     }
 
-    /// A field that is not there.
+    /// A missing field.
     #[cold]
     pub fn missing(field: &'static str) -> Box<Self> {
         Box::new(Self { kind: ErrorKind::FieldCount, field, what: "is missing: too few fields", text: None })
     }
 
-    /// Fields after the last.
+    /// Excess fields.
     #[cold]
     pub fn extra(text: &[u8]) -> Box<Self> {
         let what = "too many fields, from";
@@ -175,7 +176,7 @@ impl Fault {
 }
 
 impl super::Input<'_> {
-    /// A fault of a record, with its file, place and the format's layout.
+    /// The error of a record, with its file, place and the layout of the format.
     #[cold]
     pub fn fault(&self, place: Place, fault: Fault) -> TraceError {
         let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
@@ -195,7 +196,7 @@ impl super::Input<'_> {
     }
 }
 
-/// Text of the source for a message: printable, short.
+/// Text of the source for a message: printable and short.
 fn excerpt(text: &[u8]) -> String {
     let mut shown = text[..text.len().min(EXCERPT)].escape_ascii().to_string();
     if text.len() > EXCERPT {

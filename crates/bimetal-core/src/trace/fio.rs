@@ -1,12 +1,12 @@
 //! fio I/O logs (`--write_iolog`), versions 2 and 3.
 //!
-//! Version 2 starts with `fio version 2 iolog`; then `file add|open|close` or `file read|write|trim offset length` in
-//! bytes, also `sync` and `datasync`, and `file wait microseconds`, which is time passing since the last wait. Version 3
-//! (fio 3.31) puts a time stamp before each line and knows no wait. (fio, HOWTO, "Trace file format".)
+//! Version 2 starts with `fio version 2 iolog`. Its lines are `file add|open|close`, `file read|write|trim offset
+//! length` in bytes, `sync` and `datasync`, and `file wait microseconds`, the time since the last wait. Version 3 (fio
+//! 3.31) has a time stamp before each line and no waits. (fio, HOWTO, "Trace file format".)
 //!
-//! Traps: the manual does not give version 3's unit; fio writes microseconds, other tools nanoseconds (`--time-unit`).
-//! A version 2 log without waits has no times at all. Each file named is an address space of its own, numbered in order
-//! of appearance.
+//! Traps: the manual does not state the unit of version 3; fio writes microseconds, other tools nanoseconds
+//! (`--time-unit`). A version 2 log without waits has no times at all. Each named file is a separate address space,
+//! numbered in order of appearance.
 
 use super::collect::{Row, count};
 use super::detect::{Likeness, Sample};
@@ -31,12 +31,12 @@ pub static FORMAT: Format = Format {
 
 const FIRST_WORDS: &[u8] = b"fio version ";
 
-/// What the lines so far have set.
+/// State from the lines so far.
 struct Log<'a> {
     /// 0 until the first line is read.
     version: u8,
     unit: TimeUnit,
-    /// Time passed by version 2's waits.
+    /// Total time of the waits in version 2.
     waited_ns: u64,
     files: Vec<&'a [u8]>,
     last_file: usize,

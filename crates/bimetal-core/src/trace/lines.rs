@@ -1,11 +1,11 @@
-//! Text traces: lines, fields, and exact numbers, on byte slices and without allocation.
+//! Text traces: lines, fields, and exact numbers on byte slices, without allocation.
 
 use super::collect::{Collector, MAX_BYTES, Row};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
 use super::{Input, TimeUnit};
 use crate::request::{Op, SECTOR_BYTES};
 
-/// The lines of a text that hold something: trimmed, without blank ones and `#` comments, numbered from 1.
+/// The non-empty lines of a text, trimmed and numbered from 1. Blank lines and `#` comments are skipped.
 pub(super) struct Lines<'a> {
     rest: &'a [u8],
     number: u64,
@@ -47,13 +47,13 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Fields between commas; blanks around them do not count.
+    /// Fields separated by commas. Blanks around them are ignored.
     #[inline]
     pub fn commas(line: &'a [u8]) -> Self {
         Self { rest: Some(line), commas: true }
     }
 
-    /// Fields between runs of blanks; the line has none at its ends.
+    /// Fields separated by runs of blanks. The line must be trimmed.
     #[inline]
     pub fn blanks(line: &'a [u8]) -> Self {
         Self { rest: Some(line).filter(|line| !line.is_empty()), commas: false }
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         Some(&rest[..end])
     }
 
-    /// The next field; its absence is a fault.
+    /// The next field; a missing field is a fault.
     #[inline]
     pub fn next(&mut self, field: &'static str) -> Parsed<&'a [u8]> {
         self.optional().ok_or_else(|| Fault::missing(field))
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next field as a read, whose digit is given, or a write, whose digit is the other of 0 and 1.
+    /// The next field as a read if it is the digit `read`, and as a write if it is the other one of 0 and 1.
     #[inline]
     pub fn digit(&mut self, field: &'static str, read: u8) -> Parsed<Op> {
         let text = self.next(field)?;
@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Demands that no field is left.
+    /// Checks that no field is left.
     #[inline]
     pub fn end(&self) -> Parsed<()> {
         self.rest.map_or(Ok(()), |rest| Err(Fault::extra(rest)))
@@ -158,7 +158,7 @@ pub(super) fn whole(text: &[u8], field: &'static str) -> Parsed<u64> {
     whole_slowly(text, field)
 }
 
-/// The value of the leading digits (which wraps beyond 19 of them) and their number.
+/// The value of the leading digits, which wraps beyond 19 digits, and their number.
 #[inline]
 fn leading_digits(text: &[u8]) -> (u64, usize) {
     let mut value = 0u64;
@@ -174,7 +174,7 @@ fn leading_digits(text: &[u8]) -> (u64, usize) {
     (value, digits)
 }
 
-/// Numbers of 20 digits or more, and what is no number.
+/// Slow path: numbers of 20 digits or more, and invalid numbers.
 #[cold]
 fn whole_slowly(text: &[u8], field: &'static str) -> Parsed<u64> {
     if text.is_empty() {
@@ -191,7 +191,7 @@ fn whole_slowly(text: &[u8], field: &'static str) -> Parsed<u64> {
     number.ok_or_else(|| Fault::field(ErrorKind::Range, field, "does not fit 64 bits", text))
 }
 
-/// A time such as `12`, `0.026214` or `1.5e-05`, in nanoseconds; what lies below a nanosecond is cut off.
+/// A time such as `12`, `0.026214` or `1.5e-05` in nanoseconds. Fractions of a nanosecond are cut off.
 #[inline]
 pub(super) fn time(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> {
     let (whole, digits) = leading_digits(text);
@@ -200,7 +200,7 @@ pub(super) fn time(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u
         [b'.', fraction @ ..] => fraction,
         _ => return time_slowly(text, field, unit),
     };
-    // Up to as many digits of the fraction as the unit has decimals above a nanosecond.
+    // At most the digits of the fraction down to a nanosecond.
     let decimals = unit.exponent().max(0) as usize;
     let taken = &fraction[..fraction.len().min(decimals)];
     let (part, taken_digits) = leading_digits(taken);
@@ -232,7 +232,7 @@ pub(super) fn time_of_whole(value: u64, field: &'static str, unit: TimeUnit) -> 
 
 const POWERS: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// Times with an exponent, in picoseconds, with very many digits, and what is no time.
+/// Slow path: times with an exponent, in picoseconds or with very many digits, and invalid times.
 #[cold]
 fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> {
     let fault = |kind, what| Err(Fault::field(kind, field, what, text));
@@ -250,7 +250,7 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
         let what = if text[0] == b'-' { "is negative" } else { "is not a decimal number" };
         return fault(ErrorKind::Field, what);
     };
-    // The digits to the left of the nanosecond point, and zeros if there are too few.
+    // The digits to the left of the nanosecond point, with zeros if there are too few.
     let wanted = point as i64 + i64::from(exponent) + i64::from(unit.exponent());
     let mut ns = 0u64;
     for digit in digits().copied().chain(std::iter::repeat(b'0')).take(usize::try_from(wanted).unwrap_or(0)) {
@@ -262,14 +262,15 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
     Ok(ns)
 }
 
-/// Decodes a file of one record a line. `row` reads a line; `None` from it is a line that is rightly no request.
+/// Decodes a file with one record on each line. `row` parses a line and returns `None` for a valid line without a
+/// request.
 #[inline]
 pub fn decode<'a>(
     input: &Input<'a>,
     header: &str,
     mut row: impl FnMut(&'a [u8]) -> Parsed<Option<Row>>,
 ) -> Result<Collector<'a>, TraceError> {
-    // Records are seldom shorter: growing the list moves it at most once or twice.
+    // Records are rarely shorter, so the list grows at most once or twice.
     let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 32);
     each(input, header, |line| match row(line)? {
         Some(row) => collector.push(&row),
@@ -278,7 +279,7 @@ pub fn decode<'a>(
     Ok(collector)
 }
 
-/// Reads each line but the header.
+/// Parses each line except the header.
 #[inline]
 pub(super) fn each<'a>(
     input: &Input<'a>,
@@ -293,7 +294,7 @@ pub(super) fn each<'a>(
     Ok(())
 }
 
-/// Whether a line is the header: the same names between commas, in any case.
+/// Whether a line is the header: the same comma-separated names, in any case.
 pub(super) fn is_header(line: &[u8], header: &str) -> bool {
     if header.is_empty() || !line[0].is_ascii_alphabetic() {
         return false;

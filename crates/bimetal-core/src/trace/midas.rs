@@ -1,4 +1,4 @@
-//! MiDAS: traces of the FTL of FAST 2024 and its platform FlashDriver, with trims.
+//! MiDAS: traces of the FTL of FAST 2024 and of its platform FlashDriver, with trims.
 //!
 //! `seconds type page bytes`: type 0 read, 1 write, 2 not used, 3 trim; the address in 4-KiB pages, the length in bytes. (MiDAS, README.)
 //!
@@ -27,7 +27,7 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
-/// A line, and whether it is of the type that is not used.
+/// A line, and whether its type is the unused one.
 #[inline]
 fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let mut fields = Fields::blanks(line);
@@ -92,7 +92,7 @@ mod tests {
     use super::super::{Options, decode as decode_any};
     use super::*;
 
-    /// Lines of the example in MiDAS' README, and a trim after its layout.
+    /// Lines of the example in MiDAS' README, and a trim in the same layout.
     const LINES: &str = "0.146559796 1 0 4096 \n0.146609386 1 1 4096 \n0.146637836 0 5 8182 \n0.146643556 0 6 8192 \n\
                          0.2 3 1 12288\n0.3 2 0 4096\n";
 

@@ -1,19 +1,20 @@
 //! Block I/O traces: from the bytes of a file to [`Request`]s, for every format in [`FORMATS`].
 //!
-//! Decoding is strict. A record that cannot be read exactly is an error that names its line (or record) and field;
-//! what is read but looks odd (rows out of time order, zero-length requests, an implausible unit) is a warning in
-//! [`Trace::warnings`]. There is no quiet skip.
+//! Decoding is strict. A record that cannot be parsed exactly is an error that names its line (or record) and field.
+//! Records that are valid but suspicious (rows out of time order, zero-length requests, an implausible unit) cause a
+//! warning in [`Trace::warnings`]. Nothing is skipped silently.
 //!
 //! **Addresses.** The devices of a trace (ASU, disk, volume, LUN, file) are separate address spaces. They are laid end
-//! to end in order of their ids, each rounded up to 1 MiB so that alignment within a device is kept. Requests are exact
-//! to the 512-byte sector; byte-addressed records that are no multiples of it are widened outward, while the byte totals
-//! stay those of the source.
+//! to end in order of their ids, each rounded up to 1 MiB, which keeps the alignment within a device. Requests are
+//! exact to the 512-byte sector. Byte-addressed records that are not multiples of it are widened outward, while the
+//! byte totals stay those of the source.
 //!
-//! **Times** are nanoseconds since the earliest record, parsed from the digits without a detour through floating point.
-//! Rows that are out of time order are sorted by arrival, stably, with a warning.
+//! **Times** are nanoseconds since the earliest record, parsed from the digits without floating point. Rows out of time
+//! order are sorted by arrival, stably, with a warning.
 //!
 //! **A new format** is one file with a `pub static FORMAT`, one `mod` line and one line in [`FORMATS`]; detection, help
-//! texts and tests iterate that list. One in another crate is the same file, and joins by [`add`]: [`contract`] says what it takes.
+//! texts and tests iterate that list. A format in another crate is the same file, and is registered by [`add`].
+//! [`contract`] describes its parts.
 
 mod alibaba;
 mod bimetal;
@@ -104,31 +105,31 @@ static REGISTRY: Registry<Format> = Registry::new(&[
 /// Adds formats to the registry, once, before the first is looked up.
 ///
 /// # Errors
-/// A name is taken, or the registry is in use already.
+/// A name is already taken, or the registry is already in use.
 pub fn add(formats: &[&'static Format]) -> Result<(), RegistryError> {
     FORMATS.add(formats)
 }
 
-/// One trace format: its names, what it looks like, and how to read it.
+/// One trace format: its names, its detection, and its decoder.
 #[derive(Debug)]
 pub struct Format {
     /// Name, as given to `--format`.
     pub name: &'static str,
     /// Other names of the same format.
     pub aliases: &'static [&'static str],
-    /// What it is, in one line.
+    /// One-line description.
     pub summary: &'static str,
-    /// Its records, in one line.
+    /// The layout of its records, in one line.
     pub layout: &'static str,
-    /// Unit of its time stamps unless [`Options::time_unit`] says otherwise; `None` where the unit is fixed.
+    /// Unit of its time stamps unless [`Options::time_unit`] overrides it; `None` if the format fixes the unit.
     pub time_unit: Option<TimeUnit>,
-    /// Whether records come several to a request, so that [`Options::action`] applies.
+    /// Whether a request has several records, so that [`Options::action`] applies.
     pub has_actions: bool,
-    /// Whether it has objects in place of addresses, so that [`Options::objects`] applies.
+    /// Whether it has objects instead of addresses, so that [`Options::objects`] applies.
     pub has_objects: bool,
     /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
     pub shared: Shared,
-    /// How much a sample looks like this format.
+    /// Similarity of a sample to this format.
     pub probe: fn(&Sample<'_>) -> Likeness,
     /// Decodes a whole file.
     pub decode: fn(&Input<'_>) -> Result<Trace, TraceError>,
@@ -150,10 +151,10 @@ impl Named for Format {
     }
 }
 
-/// What the files of a collection in one format have in common.
+/// Common properties of the files of a collection in one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shared {
-    /// Nothing: each file has its own devices and starts its own clock.
+    /// None: each file has its own devices and its own clock.
     Nothing,
     /// One wall clock.
     Clock,
@@ -168,9 +169,9 @@ pub struct Input<'a> {
     pub name: &'a str,
     /// The whole file.
     pub bytes: &'a [u8],
-    /// How to read it where its bytes do not say.
+    /// Options for information that is not in the bytes.
     pub options: &'a Options,
-    /// The format that is read.
+    /// The format of the file.
     pub format: &'static Format,
 }
 
@@ -197,18 +198,18 @@ pub struct Trace {
     pub write_bytes: u64,
     /// The source's clock at arrival 0, in nanoseconds.
     pub origin_ns: u64,
-    /// What a user should know before trusting a result: one line each.
+    /// Caveats that a user should know before trusting a result, one line each.
     pub warnings: Vec<String>,
 }
 
-/// One device of a trace and where it lies in the trace's address space.
+/// One device of a trace and its place in the trace's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceDevice {
     /// Its number in the source.
     pub id: u64,
     /// Its first sector.
     pub base_sector: u64,
-    /// Its length in sectors: up to the highest address used, rounded up to 1 MiB.
+    /// Its length in sectors: the highest address used, rounded up to 1 MiB.
     pub sectors: u64,
     /// Number of requests to it.
     pub requests: u64,
@@ -230,7 +231,8 @@ impl Trace {
         const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
         let pages = |request: &Request| (request.sector / PAGE_SECTORS, (request.end() - 1) / PAGE_SECTORS);
         let touching = || self.requests.iter().filter(|request| request.op != Op::Trim).map(pages);
-        // A bitmap while it is no larger than the sorted list would be; the list for a vast, thin address space.
+        // A bitmap is used while it is no larger than the sorted list would be; the list suits a vast, sparse address
+        // space.
         let words = self.span_sectors() / PAGE_SECTORS / 64 + 1;
         let count = if words <= (1 << 16) + 2 * self.requests.len() as u64 {
             let mut bitmap = vec![0u64; words as usize];
@@ -250,7 +252,7 @@ impl Trace {
         count * 4096
     }
 
-    /// The device that a sector of the trace's address space lies in.
+    /// The device that contains a sector of the trace's address space.
     pub fn device_of(&self, sector: u64) -> Option<&TraceDevice> {
         let after = self.devices.partition_point(|device| device.base_sector <= sector);
         self.devices[..after].last().filter(|device| sector < device.base_sector + device.sectors)
@@ -271,7 +273,7 @@ fn set_bits(bitmap: &mut [u64], first: usize, last: usize) {
     }
 }
 
-/// The format of that name or alias.
+/// The format with this name or alias.
 ///
 /// # Errors
 /// [`ErrorKind::Option`] for an unknown name; the message lists the known ones.
@@ -286,8 +288,8 @@ pub fn format(name: &str) -> Result<&'static Format, TraceError> {
 /// Decodes the bytes of one file; `name` appears in errors.
 ///
 /// # Errors
-/// A [`TraceError`] for the first record that cannot be read exactly, for an undetectable or ambiguous format, for a
-/// trace without requests, and for options that the format does not take.
+/// A [`TraceError`] for the first record that cannot be parsed exactly, for an undetectable or ambiguous format, for a
+/// trace without requests, and for options that do not apply to the format.
 pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
     if bytes.is_empty() {
         return Err(TraceError::new(ErrorKind::Empty, name, "the file is empty"));

@@ -3,9 +3,9 @@
 //! `time device lsn sectors op`: a whole time stamp, 512-byte sectors, 1 for a read and 0 for a write (MQSim, README;
 //! SSDsim, pre_process.c).
 //!
-//! Trap: the unit of the time is not in the file. It is nanoseconds for SSDsim and by default for MQSim, but MQSim takes
-//! picoseconds and microseconds too, and such files circulate: a wrong unit shows as an absurd mean inter-arrival time,
-//! which is warned about. `--time-unit` sets it.
+//! Trap: the file does not state the unit of time. It is nanoseconds for SSDsim and by default for MQSim, but MQSim
+//! also accepts picoseconds and microseconds, and such files circulate. A wrong unit shows as an absurd mean
+//! inter-arrival time, which causes a warning. `--time-unit` sets the unit.
 
 use super::collect::Row;
 use super::columns::{self, Reading};
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_unit_can_be_set_and_a_wrong_one_shows() {
-        // Microseconds, as in Microsoft's production traces made for SSDsim.
+        // Microseconds, as in Microsoft's production traces that were converted for SSDsim.
         let text: String = (0..400).map(|i| format!("{} 0 {} 128 1\n", i * 979, i * 128)).collect();
         let wrong = read_as(&FORMAT, text.as_bytes());
         assert!(

@@ -3,8 +3,8 @@
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: Windows FILETIME (100 ns since 1601) for the stamp and
 //! the response, `Read` or `Write`, bytes. (SNIA IOTTA 387, README.)
 //!
-//! Traps: not strictly in time order; a file with several hosts numbers its disks per host, so the device id is the disk
-//! number plus 65,536 for each host that appeared earlier in the file.
+//! Traps: rows are not strictly in time order. A file with several hosts numbers its disks per host, so the device id
+//! is the disk number plus 65,536 for each host that appeared earlier in the file.
 
 use std::io::Write;
 
@@ -31,10 +31,10 @@ pub static FORMAT: Format = Format {
 
 const HEADER: &str = "timestamp,hostname,disknumber,type,offset,size,responsetime";
 
-/// Disk numbers of one host lie below this.
+/// Upper limit of the disk numbers of one host.
 const HOST_STRIDE: u64 = 1 << 16;
 
-/// The hosts seen so far, in order of appearance.
+/// The hosts so far, in order of appearance.
 #[derive(Default)]
 struct Hosts<'a> {
     names: Vec<&'a [u8]>,
@@ -91,10 +91,10 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     collector.finish(input)
 }
 
-/// Writes a trace as MSR CSV: host `trace`, one disk a device, times cut to 100 ns on the source's clock.
+/// Writes a trace as MSR CSV: host `trace`, one disk for each device, times on the source's clock, cut off to 100 ns.
 ///
 /// # Errors
-/// [`ErrorKind::Inexpressible`] for a trace with trims, which the format does not know.
+/// [`ErrorKind::Inexpressible`] for a trace with trims, which the format lacks.
 pub fn encode_msr(trace: &Trace) -> Result<Vec<u8>, TraceError> {
     super::encode::text(trace, "MSR CSV", |line, device, request| {
         let op = if request.op == Op::Read { "Read" } else { "Write" };

@@ -1,4 +1,4 @@
-//! How objects of a cache's trace become addresses: the option of the formats in [`objects`](super::objects).
+//! Mapping of a cache trace's objects to addresses: the option of the formats in [`objects`](super::objects).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::error::{ErrorKind, TraceError};
 use super::roles::{unit_bytes, unit_name};
 
-/// How the objects of a cache's trace become addresses, and what the first access to one does.
+/// The mapping of a cache trace's objects to addresses, and the effect of the first access to an object.
 ///
 /// ```
 /// use bimetal_core::trace::Objects;
@@ -20,7 +20,7 @@ use super::roles::{unit_bytes, unit_name};
 pub struct Objects {
     /// Bytes of the unit in which ids are addresses; `None` gives each object a slot.
     pub(super) unit_bytes: Option<u64>,
-    /// Whether a read of an object that is not there writes it, as a cache does that was empty at first.
+    /// Whether a read of an absent object writes it, like a cache that was empty at first.
     pub(super) insert: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How to read a trace where its bytes do not say.
+//! Options for reading a trace.
 
 use std::str::FromStr;
 
@@ -8,26 +8,26 @@ use super::roles::Columns;
 use super::time_unit::TimeUnit;
 use super::{Format, Input};
 
-/// How to read a trace. The default detects the format and takes every device.
+/// Options for reading a trace. The default detects the format and takes every device.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The format; `None` detects it.
     pub format: Option<&'static Format>,
-    /// Which devices to take.
+    /// The devices to take.
     pub devices: DeviceChoice,
-    /// Unit of the time stamps; `None` takes the format's own.
+    /// Unit of the time stamps; `None` means the format's default.
     pub time_unit: Option<TimeUnit>,
-    /// Which record of a request's life counts, in formats that have several (blktrace and blkparse); `None` takes the
-    /// queue record and falls back on a later one, with a warning, where there is none.
+    /// The record that counts as a request, in formats with several for each (blktrace and blkparse). `None` takes the
+    /// queue record. Without queue records it falls back to a later one, with a warning.
     pub action: Option<Action>,
-    /// The columns of a table: delimited text, JSON lines or a Parquet file; `None` takes them from its header or keys.
+    /// The columns of a table: delimited text, JSON lines or a Parquet file. `None` takes them from its header or keys.
     pub columns: Option<Columns>,
-    /// How objects become addresses, in traces of caches; `None` gives each a place of its own.
+    /// Mapping of objects to addresses, in traces of caches; `None` gives each object its own place.
     pub objects: Option<Objects>,
 }
 
 impl Options {
-    /// Refuses options that a format does not take. A table is one whose columns can be named.
+    /// Refuses options that do not apply to a format. `is_table` tells whether its columns can be named.
     pub(super) fn check(&self, name: &str, format: &Format, is_table: bool) -> Result<(), TraceError> {
         let refuse = |option: &str, why: &str| {
             let what = format!("`{option}` does not apply to format `{}`, {why}", format.name);
@@ -50,19 +50,19 @@ impl Options {
 }
 
 impl Input<'_> {
-    /// The unit of the time stamps: the one asked for, or the format's.
+    /// The unit of the time stamps: the given one, or the format's.
     pub fn time_unit(&self) -> TimeUnit {
         self.options.time_unit.or(self.format.time_unit).unwrap_or(TimeUnit::Nanoseconds)
     }
 }
 
-/// Which devices of a trace to take.
+/// The devices of a trace to take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// All, laid end to end in order of id.
     #[default]
     All,
-    /// Only those with these ids, laid end to end in order of id.
+    /// Only the devices with these ids, laid end to end in order of id.
     Only(Vec<u64>),
 }
 
@@ -87,7 +87,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// In the order in which they happen.
+    /// All actions in their order in time.
     pub const ALL: [Self; 3] = [Self::Queue, Self::Issue, Self::Complete];
 
     /// The letter blkparse prints.

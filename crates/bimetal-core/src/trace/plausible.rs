@@ -1,20 +1,20 @@
-//! Warnings about traces that can be read but are hardly meant so: above all a wrong unit.
+//! Warnings about implausible traces, mostly because of a wrong unit.
 
 use super::{Format, Trace};
 use crate::request::SECTOR_BYTES;
 
-/// Shortest mean inter-arrival time that is no mistake: a hundred million requests a second.
+/// Shortest plausible mean inter-arrival time, in picoseconds: 100 million requests per second.
 const SHORTEST_GAP_PS: u128 = 10_000;
-/// Longest: a request a day.
+/// Longest plausible mean inter-arrival time, in picoseconds: one request a day.
 const LONGEST_GAP_PS: u128 = 86_400 * 1_000_000_000_000;
-/// Highest mean rate of one device, in bytes a second: what four lanes of PCIe 5 carry.
+/// Highest plausible mean rate of one device, in bytes per second: four lanes of PCIe 5.
 const LARGEST_RATE: u128 = 16_000_000_000;
-/// Requests below which a high rate may be a burst.
+/// Number of requests below which a high rate may be a burst.
 const RATE_REQUESTS: usize = 100;
-/// Largest address space that a traced system has: 1 PiB.
+/// Largest plausible address space of a traced system, in bytes: 1 PiB.
 const LARGEST_SPAN: u128 = 1 << 50;
 
-/// Adds a warning for each figure that no real system has.
+/// Adds a warning for each implausible figure.
 pub(super) fn check(trace: &mut Trace, format: &Format) {
     let hint = if format.time_unit.is_some() { " try `--time-unit`" } else { "" };
     let gaps = trace.requests.len().saturating_sub(1) as u128;
@@ -36,7 +36,7 @@ pub(super) fn check(trace: &mut Trace, format: &Format) {
     }
 }
 
-/// A duration in picoseconds, for people.
+/// A duration in picoseconds as text.
 fn duration(ps: u128) -> String {
     let units = [(86_400_000_000_000_000, "days"), (1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us")];
     let fallback = if ps >= 1000 { (1000, "ns") } else { (1, "ps") };
@@ -44,7 +44,7 @@ fn duration(ps: u128) -> String {
     decimal(ps, unit, name)
 }
 
-/// A size in bytes, for people.
+/// A size in bytes as text.
 fn size(bytes: u128) -> String {
     let (unit, name) = if bytes >= 1_000_000_000_000_000_000 {
         (1_000_000_000_000_000_000, "EB")
@@ -54,7 +54,7 @@ fn size(bytes: u128) -> String {
     decimal(bytes, unit, name)
 }
 
-/// One decimal where there is one.
+/// A number with one decimal, unless that is 0.
 fn decimal(value: u128, unit: u128, name: &str) -> String {
     match (value / unit, value % unit * 10 / unit) {
         (whole, 0) => format!("{whole} {name}"),

@@ -1,8 +1,8 @@
-//! The ASCII format of trace replayers (such as the one that Heimdall and LinnOS use).
+//! The ASCII format of trace replayers, such as those of Heimdall and LinnOS.
 //!
 //! `time device offset size op`: decimal milliseconds, **bytes** for offset and size, 1 for a read and 0 for a write.
 //!
-//! Trap: it has DiskSim's columns but counts bytes, not 512-byte blocks; detection tells them apart by the values.
+//! Trap: it has DiskSim's columns but counts bytes, not 512-byte blocks; detection distinguishes them by the values.
 
 use super::collect::Row;
 use super::columns::{self, Reading};

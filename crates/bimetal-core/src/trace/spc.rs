@@ -5,7 +5,7 @@
 //! `w` in either case, seconds from the start as a decimal. (SPC Trace File Format Specification 1.0.1: blanks around
 //! fields are allowed, and so are further fields.)
 //!
-//! Traps: each ASU is an address space of its own; sizes need not be multiples of 512 bytes.
+//! Traps: each ASU is a separate address space; sizes need not be multiples of 512 bytes.
 
 use std::io::Write;
 
@@ -52,10 +52,10 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     lines::decode(input, HEADER, |line| row(line, unit))?.finish(input)
 }
 
-/// Writes a trace in SPC syntax: one ASU a device, addresses within the device, times to the nanosecond.
+/// Writes a trace in SPC syntax: one ASU for each device, addresses within the device, times to the nanosecond.
 ///
 /// # Errors
-/// [`super::ErrorKind::Inexpressible`] for a trace with trims, which the format does not know.
+/// [`super::ErrorKind::Inexpressible`] for a trace with trims, which the format lacks.
 pub fn encode_spc(trace: &Trace) -> Result<Vec<u8>, TraceError> {
     super::encode::text(trace, "SPC", |line, device, request| {
         let op = if request.op == Op::Read { 'r' } else { 'w' };

@@ -1,14 +1,15 @@
 //! SRT: the binary traces of HP's disks of the 1990s, such as cello, big-endian.
 //!
-//! A text header ends with a form feed; files that tools have put together have none. Then records of 13 words of four bytes: bytes of the
-//! record, version (upper half) and type (lower half), seconds and microseconds at which the request was queued, start and stop
-//! (microseconds after that), bytes of the request, sector (512 B), device, driver, cylinder, flags, origin. Version 4 has the length of the
-//! queue after them, and a suspect request (type 4) its faults. (DiskSim 4.0, `disksim_iotrace.c` and `disksim_hptrace.h`.)
+//! A text header ends with a form feed; files that were merged by tools have none. Then records of 13 words of four
+//! bytes: bytes of the record, version (upper half) and type (lower half), seconds and microseconds at which the
+//! request was queued, start and stop (microseconds after that), bytes of the request, sector (512 B), device, driver,
+//! cylinder, flags, origin. In version 4 the queue length follows them, and in a suspect request (type 4) its faults.
+//! (DiskSim 4.0, `disksim_iotrace.c` and `disksim_hptrace.h`.)
 //!
-//! This reader was built from that layout. It was tried on no original file.
+//! This reader was built from that layout. It has not been tested with an original file.
 //!
-//! Traps: times count from the line `tracedate` of the header. A suspect request is left out, and the disk is the second lowest byte of the
-//! device's number, both as in DiskSim. Flag 1 is a read, and all else is a write.
+//! Traps: times count from the header line `tracedate`. Suspect requests are left out, and the disk is the second
+//! lowest byte of the device number, both as in DiskSim. Flag 1 is a read, all else a write.
 
 use super::collect::{Collector, Row, count};
 use super::detect::{Likeness, Sample};
@@ -31,18 +32,18 @@ pub static FORMAT: Format = Format {
 };
 
 const WORD: usize = 4;
-/// Words of a record that all versions have.
+/// Words of a record in all versions.
 const WORDS: usize = 13;
 const SHORT: u32 = 1;
 const SUSPECT: u32 = 4;
 const FLAG_READ: u32 = 1;
 const FORM_FEED: u8 = 0x0c;
-/// Bytes that a header has at most: a page of text or two.
+/// Largest header in bytes; real ones have a page of text or two.
 const HEADER_MAX: usize = 64 << 10;
-/// Records that detection looks at.
+/// Number of records that detection checks.
 const SAMPLE_RECORDS: usize = 100;
 
-/// The bytes of a record by its version and type, or what is wrong with these.
+/// The length of a record in bytes, by its version and type, or an error for unknown ones.
 fn length(id: u32) -> Parsed<usize> {
     let fault =
         |field, what, number: u32| Err(Fault::field(ErrorKind::Field, field, what, number.to_string().as_bytes()));
@@ -56,13 +57,13 @@ fn length(id: u32) -> Parsed<usize> {
     }
 }
 
-/// A record at the start of some bytes.
+/// A record at the start of a byte slice.
 struct Record<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// `None` if the bytes end within it.
+    /// The first record, or `None` if the bytes end within it.
     fn first(bytes: &'a [u8]) -> Parsed<Option<Self>> {
         let Some(head) = bytes.get(..2 * WORD) else { return Ok(None) };
         let (said, id) = (Record { bytes: head }.word(0), Record { bytes: head }.word(1));
@@ -78,7 +79,7 @@ impl<'a> Record<'a> {
         self.bytes[index * WORD..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
     }
 
-    /// The request; `None` of a suspect one.
+    /// The request; `None` if it is suspect.
     fn row(&self, start_seconds: u64) -> Parsed<Option<Row>> {
         let [id, seconds, microseconds, bytes, sector, device, flags] = [1, 2, 3, 6, 7, 8, 11].map(|at| self.word(at));
         if id & 0xffff == SUSPECT {
@@ -88,7 +89,7 @@ impl<'a> Record<'a> {
             let text = microseconds.to_string();
             return Err(Fault::field(ErrorKind::Range, "microseconds", "are a second or more", text.as_bytes()));
         }
-        // Below 2^33 seconds, which fit.
+        // Below 2^33 seconds, so that nanoseconds fit into 64 bits.
         let time_ns = (start_seconds + u64::from(seconds)) * 1_000_000_000 + u64::from(microseconds) * 1000;
         let op = if flags & FLAG_READ != 0 { Op::Read } else { Op::Write };
         let (device, offset) = (u64::from(device >> 8 & 0xff), u64::from(sector) * SECTOR_BYTES);
@@ -96,7 +97,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Where the records begin: after a header, if there is one.
+/// Offset of the first record, after the header if there is one.
 fn start(bytes: &[u8]) -> usize {
     let header = &bytes[..bytes.len().min(HEADER_MAX)];
     let end = memchr::memchr(FORM_FEED, header);
@@ -104,7 +105,8 @@ fn start(bytes: &[u8]) -> usize {
     end.filter(|&end| header[..end].iter().all(is_text)).map_or(0, |end| end + 1)
 }
 
-/// Seconds from 1970 to the date of a header such as `tracedate = "Sat Apr 18 00:00:00 1992";`, or none.
+/// Seconds from 1970 to the date of a header such as `tracedate = "Sat Apr 18 00:00:00 1992";`. None without such a
+/// date.
 fn start_seconds(header: &[u8]) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let line = header.split(|&byte| byte == b'\n').find_map(|line| line.trim_ascii().strip_prefix(b"tracedate"))?;

@@ -3,7 +3,8 @@
 //! `Timestamp,Response,IOType,LUN,Offset,Size`: seconds of the Unix epoch with a fraction, the response in seconds,
 //! `R` or `W`, the logical unit, bytes. (SNIA IOTTA 4964, README.)
 //!
-//! Traps: a header line; rows in order of completion, not of arrival; the response may be empty; one file an hour and LUN.
+//! Traps: a header line; rows in order of completion, not of arrival; the response may be empty; one file for each hour
+//! and LUN.
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};

@@ -3,8 +3,8 @@
 //! `Timestamp,Offset,Size,IOType,VolumeID`: whole seconds of the Unix epoch, 512-byte sectors, 0 for a read and 1 for a
 //! write. (SNIA IOTTA 27917, README.)
 //!
-//! Traps: the stamps resolve one second only, so bursts within it are lost; thousands of volumes share a file, each an
-//! address space of its own; rows are not quite in time order.
+//! Traps: time stamps have a resolution of one second, so bursts within a second are lost. Thousands of volumes share a
+//! file, each with a separate address space. Rows are not quite in time order.
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};

@@ -1,14 +1,14 @@
-//! What the tests of several formats share.
+//! Shared code of the formats' tests.
 
 use super::error::Place;
 use super::{Format, Options, Trace, decode};
 
-/// Decodes as a format, which must succeed.
+/// Decodes in a format, which must succeed.
 pub(super) fn read_as(format: &'static Format, bytes: &[u8]) -> Trace {
     decode("t", bytes, &Options { format: Some(format), ..Options::default() }).unwrap()
 }
 
-/// Appends a bad line to a good text and demands the fault that it must give.
+/// Appends an invalid line to a valid text and checks the resulting fault.
 pub(super) fn fault_of(format: &'static Format, good: &str, line: &str, field: &str, what: &str) {
     let text = format!("{good}{line}\n");
     let options = Options { format: Some(format), ..Options::default() };

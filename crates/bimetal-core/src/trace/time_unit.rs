@@ -8,7 +8,7 @@ use super::error::{ErrorKind, TraceError};
 /// Unit of a time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// Picoseconds; the part below a nanosecond is cut off.
+    /// Picoseconds; fractions of a nanosecond are cut off.
     Picoseconds,
     /// Nanoseconds.
     Nanoseconds,
@@ -32,7 +32,7 @@ impl TimeUnit {
         ("s", Self::Seconds),
     ];
 
-    /// The power of ten of nanoseconds that one unit is.
+    /// The power of ten of nanoseconds in one unit.
     pub(super) fn exponent(self) -> i32 {
         match self {
             Self::Picoseconds => -3,

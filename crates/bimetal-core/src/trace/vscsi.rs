@@ -4,8 +4,8 @@
 //! u64 time (us). Version 2, 40 bytes: u16 command, u16 version, u32 serial, u32 bytes, u32 entries, u64 block, u64 time,
 //! u64 response time. The high byte of `version` is 1 or 2. (libCacheSim, vscsi.h.)
 //!
-//! Traps: the command is a SCSI operation code, of which reads and writes have four each; others move no data and are
-//! left out; blocks need not be aligned to 4 KiB. Unmap carries its extents in the data, so it cannot be replayed.
+//! Traps: the command is a SCSI operation code, with four codes each for reads and writes. Commands that move no data
+//! are left out. Blocks need not be aligned to 4 KiB. Unmap carries its extents in the data, so it cannot be replayed.
 
 use super::collect::{Collector, Row, count};
 use super::detect::{Likeness, Sample};
@@ -28,10 +28,10 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
-/// Records that detection looks at.
+/// Number of records that detection checks.
 const SAMPLE_RECORDS: usize = 100;
 
-/// Where a version keeps its fields.
+/// Offsets of a version's fields.
 struct Layout {
     length: usize,
     bytes_at: usize,
@@ -86,7 +86,8 @@ pub(super) fn operation(command: u64) -> Option<Op> {
     }
 }
 
-/// The layout whose version and command fit all of the first records, with at least one read or write among them.
+/// The layout whose version and command are valid in all of the first records, with at least one read or write among
+/// them.
 fn layout(bytes: &[u8]) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| {
         let records = || bytes.chunks_exact(layout.length).take(SAMPLE_RECORDS);

@@ -3,7 +3,8 @@
 //! `version,time,op,size,lbn`, with that header: seconds, the SCSI operation code in hexadecimal, bytes, 512-byte blocks.
 //! (libCacheSim, data/cloudPhysicsIO.csv and trace.csv.)
 //!
-//! Traps: seconds, where the binary form has microseconds; operations that move no data are left out, as of [`vscsi`](super::vscsi).
+//! Traps: times are in seconds, not in microseconds as in the binary format. Operations that move no data are left out,
+//! as in [`vscsi`](super::vscsi).
 
 use super::collect::{Row, count};
 use super::detect::{self, Likeness, Sample};
@@ -46,7 +47,7 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 fn probe(sample: &Sample<'_>) -> Likeness {
     match detect::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds)) {
         Likeness::Header => Likeness::Header,
-        // Without it, five numbers between commas may be anything.
+        // Without the header, five comma-separated numbers may be any format.
         _ => Likeness::No,
     }
 }
@@ -70,7 +71,7 @@ mod tests {
     use super::super::{Options, decode as decode_any};
     use super::*;
 
-    /// The first lines of libCacheSim's data/trace.csv, and a read and another command after its layout.
+    /// The first lines of libCacheSim's data/trace.csv, and a read and another command in the same layout.
     const LINES: &str = "version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33898,2a,512,42932746\n1,33898,2a,6656,40409911\n\
                          1,33899,28,4096,6160447\n1,33899,0,0,0\n";
 

@@ -1,12 +1,13 @@
 //! CacheLib: Meta's key-value caches and block storage, published as CSV for CacheBench.
 //!
 //! Key-value traces have a header of `key,op,size,op_count,key_size[,ttl]` (2022, 2023) or
-//! `op_time,key,key_size,op,op_count,size,cache_hits,ttl[,usecase,sub_usecase]` (2022, 2024): seconds, bytes, and `GET`, `GET_LEASE`,
-//! `SET`, `SET_LEASE` or `DELETE`. Those of block storage have `op_time,block_id,block_id_size,io_size,io_offset,…,op_name,op_count,…`,
-//! where a name begins with `getChunkData` or `putChunk`. (CacheLib, KVReplayGenerator.h and its tests.)
+//! `op_time,key,key_size,op,op_count,size,cache_hits,ttl[,usecase,sub_usecase]` (2022, 2024): seconds, bytes, and
+//! `GET`, `GET_LEASE`, `SET`, `SET_LEASE` or `DELETE`. Traces of block storage have
+//! `op_time,block_id,block_id_size,io_size,io_offset,…,op_name,op_count,…`, where a name begins with `getChunkData` or
+//! `putChunk`. (CacheLib, KVReplayGenerator.h and its tests.)
 //!
-//! Traps: a line stands for `op_count` equal operations; the size is that of the value, and 0 of a `GET` that missed; the files of 2022 and
-//! 2023 without `op_time` have no times.
+//! Traps: a line stands for `op_count` equal operations. The size is that of the value, and 0 for a `GET` that missed.
+//! Some files of 2022 and 2023 lack `op_time` and have no times.
 
 use super::super::error::{ErrorKind, Fault, Parsed};
 use super::super::{Format, Shared, TimeUnit};
@@ -58,7 +59,7 @@ mod tests {
     use super::super::super::{self as trace, Options};
     use super::*;
 
-    /// Built from the layouts, with lines that CacheLib's documentation and tests show.
+    /// Built from the layouts, with lines from CacheLib's documentation and tests.
     const WITHOUT_TIMES: &str = "key,op,size,op_count,key_size\n\
                                  1668757755,SET,82,1,40\n1668757755,GET,0,1,40\n1665497896,GET,169,18,78\n1665497896,DELETE,0,1,78\n";
     const WITH_TIMES: &str = "op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase\n\

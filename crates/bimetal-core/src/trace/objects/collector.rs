@@ -1,4 +1,4 @@
-//! Gathers the accesses of an object trace, and lays the objects out when the size of each is known.
+//! Collects the accesses of an object trace, and lays the objects out once all sizes are known.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,35 @@ use super::super::object_places::Objects;
 use super::super::{Input, Trace};
 use crate::request::{Op, SECTOR_BYTES};
 
-/// The largest object, far above any that a cache holds.
+/// Largest object in bytes, far above any in a cache.
 const OBJECT_MAX: u64 = 1 << 40;
 
-/// Ids below this may be addresses in sectors, of disks of up to 1 PiB.
+/// Ids below this may be sector addresses of disks of up to 1 PiB.
 const ADDRESS_END: u64 = (1 << 50) / SECTOR_BYTES;
 
-/// Requests that may stand for an access on average, and beyond that in all: the memory of a file is bounded by its length.
+/// Limits of the requests of a file: their mean number for each access, and an additional total. They bound the memory
+/// by the length of the file.
 const REPEATS_MEAN: u64 = 1024;
 const REPEATS_FREE: u64 = 1 << 20;
 
-/// An access of a source.
+/// An access in a source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access<K> {
-    /// In nanoseconds since any moment, the same for the whole file.
+    /// Time in nanoseconds, with any origin that is the same for the whole file.
     pub time_ns: u64,
-    /// Number of the tenant or volume, whose ids are its own.
+    /// Number of the tenant or volume. Each has separate ids.
     pub tenant: u64,
-    /// What the object is known by.
+    /// The key that identifies the object.
     pub key: K,
-    /// Its id as a number, where it is one.
+    /// Its numeric id, if it has one.
     pub id: Option<u64>,
     /// First byte within the object.
     pub offset: u64,
-    /// Length; 0 of a miss.
+    /// Length in bytes; 0 for a miss.
     pub bytes: u64,
-    /// What was done; [`Op::Trim`] deletes the whole object.
+    /// The operation. [`Op::Trim`] deletes the whole object.
     pub op: Op,
-    /// How often it was done.
+    /// Number of repetitions.
     pub times: u64,
 }
 
@@ -43,11 +44,11 @@ struct Object {
     tenant: u64,
     /// Its id in bytes, if ids are addresses.
     address: u64,
-    /// One past the last byte that is accessed.
+    /// End of the last accessed byte.
     length: u64,
 }
 
-/// An access whose object has a number.
+/// An access with the number of its object.
 struct Numbered {
     time_ns: u64,
     offset: u64,
@@ -57,7 +58,7 @@ struct Numbered {
     op: Op,
 }
 
-/// The accesses gathered so far.
+/// The collected accesses.
 pub(super) struct ObjectCollector<K> {
     how: Objects,
     numbers: BTreeMap<(u64, K), u32>,
@@ -115,7 +116,8 @@ impl<K: Ord + Copy> ObjectCollector<K> {
         Ok(())
     }
 
-    /// Warns where the ids may be addresses and were not taken for such: of formats into which traces of disks are converted.
+    /// Warns if the ids may be addresses but are not used as such. For formats to which disk traces are often
+    /// converted.
     pub(super) fn warn_of_addresses(&self, warnings: &mut Vec<String>) {
         if self.like_addresses && self.how.unit_bytes.is_none() {
             let what = "ids are taken for names, each object has a place of its own; if they are addresses of blocks, say \
@@ -124,7 +126,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
         }
     }
 
-    /// Warns that the source does not say what was done.
+    /// Warns that the source does not record operations.
     pub(super) fn warn_of_reads(&self, warnings: &mut Vec<String>) {
         if !self.how.insert {
             let what = "the format has no operations, all accesses are reads; with `--objects insert` the first to each object \
@@ -133,7 +135,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
         }
     }
 
-    /// Lays out the objects and makes requests of the accesses.
+    /// Lays out the objects and converts the accesses to requests.
     pub(super) fn finish(mut self, input: &Input<'_>, warnings: Vec<String>) -> Result<Trace, TraceError> {
         self.lay_out(input)?;
         let mut collector = Collector::new(&input.options.devices, self.accesses.len());
@@ -163,7 +165,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
         collector.finish(input)
     }
 
-    /// Gives each object its address, unless its id is that.
+    /// Gives each object its address, unless ids are addresses.
     fn lay_out(&mut self, input: &Input<'_>) -> Result<(), TraceError> {
         if self.how.unit_bytes.is_some() {
             return Ok(());

@@ -1,8 +1,9 @@
-//! Text with an access to an object on each line, and a header that names its fields: what CacheLib's and libCacheSim's have in common.
+//! Text with one object access on each line and a header that names the fields, shared by CacheLib's and libCacheSim's
+//! CSV.
 //!
-//! libCacheSim's own: `time,object,size[,next_access_vtime]` behind `#`, as `tracePrint` writes it, or
-//! `clock_time,obj_id,obj_size,next_access_vtime` as `traceConv` does; seconds, a number, bytes. An `op` by libCacheSim's words is read
-//! if there is one, and other columns are left out.
+//! libCacheSim's own format: `time,object,size[,next_access_vtime]` after `#`, as `tracePrint` writes it, or
+//! `clock_time,obj_id,obj_size,next_access_vtime` as `traceConv` writes it; seconds, a number, bytes. A column `op`
+//! with libCacheSim's words is used if there is one, and other columns are ignored.
 
 use super::super::detect::{Likeness, Sample};
 use super::super::error::{ErrorKind, Fault, Parsed, TraceError};
@@ -37,7 +38,7 @@ const NAMES: Names = Names {
     operation,
 };
 
-/// What the columns of a format are called; any of several names, in any case.
+/// Names of the columns of a format; each may have several, in any case.
 pub(super) struct Names {
     pub time: &'static [&'static str],
     pub key: &'static [&'static str],
@@ -45,16 +46,16 @@ pub(super) struct Names {
     pub size: &'static [&'static str],
     /// The first byte within the object.
     pub offset: &'static [&'static str],
-    /// How often it was done.
+    /// Number of repetitions.
     pub times: &'static [&'static str],
-    /// Others that the format must have.
+    /// Other columns that the format must have.
     pub needed: &'static [&'static str],
     pub keys_are_numbers: bool,
-    /// What an operation is; `None` of one that is left out.
+    /// Parses an operation; `None` for one that is left out.
     pub operation: fn(&[u8]) -> Parsed<Option<Op>>,
 }
 
-/// Which field of a line has what.
+/// Index of each field in a line.
 struct Places {
     time: Option<usize>,
     key: usize,
@@ -65,7 +66,7 @@ struct Places {
     fields: usize,
 }
 
-/// The first line, without the `#` before it.
+/// The first line, without a leading `#`.
 fn header(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
@@ -182,7 +183,7 @@ mod tests {
     use super::super::super::{self as trace, Options};
     use super::*;
 
-    /// Built from what tracePrint and traceConv print.
+    /// Built from the output of tracePrint and traceConv.
     const PRINTED: &str = "# time,object,size,next_access_vtime\n0,3345071,4096,3\n0,7,100,-1\n2,3345071,8192,-1\n";
     const CONVERTED: &str =
         "clock_time,obj_id,obj_size,next_access_vtime\n0,3345071,4096,3\n0,7,100,-1\n2,3345071,8192,-1\n";

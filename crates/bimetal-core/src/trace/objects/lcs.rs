@@ -1,11 +1,12 @@
 //! lcs: libCacheSim's own format since 2024, versions 1 to 8.
 //!
-//! A header of 8,192 bytes: u64 magic, u64 version, 8,000 bytes of statistics (of which i64 requests, the second), zeros, u64 magic.
-//! Then records, little-endian. Version 1: u32 seconds, u64 id, u32 bytes, i64 next access. Version 2 has u8 operation and u24 tenant
-//! behind the bytes. Version 3 has i64 bytes, and u32 life behind the tenant; versions 4 to 8 add 1, 2, 4, 8, 16 features of 4 bytes.
-//! (libCacheSim, lcs.h.)
+//! A header of 8,192 bytes: u64 magic, u64 version, 8,000 bytes of statistics (the second i64 is the number of
+//! requests), zeros, u64 magic. Then records, little-endian. Version 1: u32 seconds, u64 id, u32 bytes, i64 next
+//! access. Version 2 has u8 operation and u24 tenant after the bytes. Version 3 has i64 bytes, and u32 life after the
+//! tenant; versions 4 to 8 add 1, 2, 4, 8, 16 features of 4 bytes. (libCacheSim, lcs.h.)
 //!
-//! Traps: as of [`oracle_general`](super::oracle_general); each tenant (of traces of disks each volume) has ids of its own.
+//! Traps: as for [`oracle_general`](super::oracle_general). Each tenant, or each volume in disk traces, has separate
+//! ids.
 
 use super::super::detect::{Likeness, Sample};
 use super::super::error::{ErrorKind, TraceError};
@@ -95,7 +96,8 @@ mod tests {
     use super::*;
     use crate::request::Op;
 
-    /// A file of that version with a read of object 5 and a write of object 6 by tenant 2, as far as the version can say so.
+    /// A file of this version with a read of object 5 and a write of object 6 by tenant 2, as far as the version can
+    /// express it.
     fn file(version: u64) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);

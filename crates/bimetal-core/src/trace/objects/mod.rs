@@ -1,12 +1,13 @@
-//! Traces of caches: what was accessed is an object with an id and a size, and not a range of a disk.
+//! Traces of caches. An access goes to an object with an id and a size, not to a range of a disk.
 //!
-//! [`Objects`](super::Objects) says how they become addresses. Unless it is said otherwise each object has a *slot*: a place of its own, as large as the
-//! object ever is in the trace, in whole sectors; slots follow each other in the order in which their objects appear. So an object stays
-//! where it is, objects that appear together lie together, and no two share a sector.
+//! [`Objects`](super::Objects) is the mapping to addresses. By default each object has a *slot*: its own place, as
+//! large as the object ever is in the trace, in whole sectors. Slots follow each other in the order in which their
+//! objects appear. So an object keeps its address, objects that appear together are adjacent, and no two share a
+//! sector.
 //!
-//! In traces of block devices the ids are addresses. Nothing in a file says so, and so the user does: `--objects sectors`.
+//! In traces of block devices the ids are addresses. No file states that, so the user has to: `--objects sectors`.
 //!
-//! A deleted object is a trim of its slot. An access without a size is a miss, for which nothing was read.
+//! A deletion becomes a trim of the object's slot. An access without a size is a miss, which reads nothing.
 
 mod cachelib;
 mod collector;

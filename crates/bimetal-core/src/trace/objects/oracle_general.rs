@@ -1,11 +1,11 @@
-//! oracleGeneral: the traces of caches that libCacheSim and the collection `cacheMon/cache_dataset` are published in.
+//! oracleGeneral: the format in which libCacheSim and the collection `cacheMon/cache_dataset` publish cache traces.
 //!
-//! 24 bytes a request, little-endian: u32 seconds, u64 id of the object, u32 bytes, i64 number of the next access to the same object,
-//! from 1, or -1 (or the largest) for none. With operations, `oracleGeneralOpNS`, 27: u8 operation and u16 name space behind the bytes.
-//! (libCacheSim, oracleGeneralBin.h.)
+//! 24 bytes for each request, little-endian: u32 seconds, u64 id of the object, u32 bytes, i64 number of the next
+//! access to the same object, from 1, or -1 (or the maximum) for none. With operations, `oracleGeneralOpNS`, 27 bytes:
+//! u8 operation and u16 name space after the bytes. (libCacheSim, oracleGeneralBin.h.)
 //!
-//! Traps: there are no operations in the former; the id is a hash of a key, or of traces of disks the address of a block. There is no magic
-//! number: what tells the format is that accesses name the next one.
+//! Traps: the plain format has no operations. The id is a hash of a key, or the address of a block in disk traces.
+//! There is no magic number: detection checks that accesses name the next access to the same object.
 
 use super::super::detect::{Likeness, Sample};
 use super::super::error::TraceError;
@@ -28,13 +28,14 @@ pub static FORMAT: Format = Format {
 
 const WITH_OPERATIONS: Layout = Layout { length: 27, size_bytes: 4, tenant_bytes: Some(2) };
 
-/// Records that detection looks at.
+/// Number of records that detection checks.
 const SAMPLE_RECORDS: usize = 100;
 
-/// Accesses have numbers below this.
+/// Upper limit of access numbers.
 const ACCESS_END: u64 = 1 << 40;
 
-/// Whether the first records are in order of time, and name as the next one an access to the same object, or one beyond the file.
+/// Whether the first records are in time order, and the next access that each names is to the same object or beyond the
+/// end of the file.
 fn fits(layout: &Layout, bytes: &[u8]) -> bool {
     let record = |at: u64| {
         let start = usize::try_from(at).ok()?.checked_mul(layout.length)?;
@@ -44,7 +45,7 @@ fn fits(layout: &Layout, bytes: &[u8]) -> bool {
         u64::MAX => true,
         next if next == i64::MAX as u64 => true,
         next if next <= at || next >= ACCESS_END => false,
-        // Numbers from 1, and in files of early versions from 0.
+        // Numbered from 1; in files of early versions from 0.
         next => {
             let same = |other: u64| other > at && record(other).is_none_or(|other| layout.id(other) == layout.id(this));
             same(next) || same(next - 1)
@@ -90,7 +91,7 @@ mod tests {
         record
     }
 
-    /// The first three requests of libCacheSim's cloudPhysicsIO as its file has them, and the first again.
+    /// The first three requests of libCacheSim's cloudPhysicsIO as in its file, and the first again.
     fn sample() -> Vec<u8> {
         [
             record(5_633_898, 42_932_745, 512, None, 4),

@@ -1,4 +1,5 @@
-//! libCacheSim's binary records: what `oracleGeneral` and the versions of `lcs` have in common. Little-endian, without padding.
+//! libCacheSim's binary records: the common parts of `oracleGeneral` and all versions of `lcs`. Little-endian, without
+//! padding.
 //!
 //! All begin with u32 seconds and u64 id. (libCacheSim, oracleGeneralBin.h and lcs.h.)
 
@@ -9,14 +10,14 @@ use super::super::{Input, TimeUnit, Trace};
 use super::collector::{Access, ObjectCollector};
 use crate::request::Op;
 
-/// Where a record has what. The size is behind the id, the operation behind the size.
+/// Layout of a record. The size follows the id, and the operation follows the size.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Bytes of a record.
     pub length: usize,
     /// Bytes of a size.
     pub size_bytes: usize,
-    /// Bytes of a tenant, behind an operation of 1 byte; `None` if there is neither.
+    /// Bytes of a tenant, which follows an operation of 1 byte; `None` if the record has neither.
     pub tenant_bytes: Option<usize>,
 }
 
@@ -45,7 +46,7 @@ impl Layout {
         field(record, SIZE_AT, self.size_bytes)
     }
 
-    /// The number of the access to the same object that comes next, in the last 8 bytes of records without features.
+    /// The number of the next access to the same object, in the last 8 bytes of records without features.
     pub(super) fn next(&self, record: &[u8]) -> u64 {
         field(record, self.length - 8, 8)
     }
@@ -88,7 +89,7 @@ impl Layout {
     }
 }
 
-/// An operation by libCacheSim's number (enum.h): those that change an object write it.
+/// An operation by libCacheSim's number (enum.h). Operations that change an object count as writes.
 fn operation(number: u64) -> Parsed<Op> {
     match number {
         0 | 1 | 2 | 12 => Ok(Op::Read),             // none, get, gets, read

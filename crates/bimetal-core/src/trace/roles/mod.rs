@@ -1,4 +1,4 @@
-//! What the columns of a table hold: named by the user, by a header or by keys.
+//! Meaning of a table's columns: given by the user, by a header or by keys.
 //!
 //! ```text
 //! time:ms,op,offset:bytes,size:bytes        by position: fields in this order; `-` is a field that is left out
@@ -22,43 +22,43 @@ pub struct Columns {
     columns: Vec<Column>,
 }
 
-/// One of them.
+/// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Column {
-    /// Its name in the header, or its key; none if it is meant by its position.
+    /// Its name in the header, or its key; none if it is given by position.
     name: Option<String>,
     role: Role,
 }
 
-/// What a column holds.
+/// The field that a column contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// When the request was issued. The unit is that of `--time-unit` if it has none.
+    /// Time of issue. Without a unit, the unit of `--time-unit` applies.
     Time(Option<TimeUnit>),
     Op(OpCode),
-    /// The address of the first byte, or the length, with the bytes of its unit.
+    /// Address of the first byte, or length, with the size of its unit in bytes.
     Offset(u64),
     Size(u64),
     Device,
-    /// Nothing that is needed.
+    /// A column that is ignored.
     Skipped,
 }
 
-/// How an operation is written.
+/// Encoding of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpCode {
     /// As a word: `r`, `read`, `w`, `write`, `t`, `trim`, `discard`, `unmap`, in any case.
     Word,
-    /// As 0 and 1, of which one is a read.
+    /// As 0 and 1. `read` is the digit of a read.
     Digit { read: u8 },
 }
 
-/// Which fields of a record hold what.
+/// The fields of a record by their meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mapping<T> {
     pub(super) time: Option<(T, TimeUnit)>,
     pub(super) op: (T, OpCode),
-    /// With the bytes of a unit.
+    /// With the size of the unit in bytes.
     pub(super) offset: (T, u64),
     pub(super) size: (T, u64),
     pub(super) device: Option<T>,
@@ -130,9 +130,9 @@ impl fmt::Display for Columns {
     }
 }
 
-/// A column as a user writes it: `offset`, `offset:sectors`, `offset=lba:sectors`.
+/// Parses a column: `offset`, `offset:sectors`, `offset=lba:sectors`.
 fn column(text: &str) -> Result<Column, String> {
-    // A name may have no colon in it.
+    // A name must not contain a colon.
     let (role, unit) = text.split_once(':').map_or((text, None), |(role, unit)| (role, Some(unit)));
     let (role, name) = role.split_once('=').map_or((role, None), |(role, name)| (role, Some(name)));
     let bytes = || match unit {
@@ -158,7 +158,7 @@ fn column(text: &str) -> Result<Column, String> {
 }
 
 impl Columns {
-    /// Whether they have names.
+    /// Whether the columns have names.
     pub(super) fn are_named(&self) -> bool {
         self.columns.iter().any(|column| column.name.is_some())
     }
@@ -168,7 +168,7 @@ impl Columns {
         Mapping::of(self.columns.iter().map(|column| column.role).zip(0..), unit)
     }
 
-    /// The mapping of columns by name, to whatever `find` has for a name.
+    /// The mapping of columns by name. `find` looks a name up.
     pub(super) fn by_name<T>(
         &self,
         unit: Option<TimeUnit>,
@@ -177,7 +177,7 @@ impl Columns {
         Mapping::of(self.roles_by_name(&mut find)?, unit)
     }
 
-    /// What each column holds, with its place: by position, or where `find` has its name.
+    /// The role of each column and its index: by position, or as `find` returns it for the name.
     pub(super) fn places(&self, mut find: impl FnMut(&str) -> Option<usize>) -> Result<Vec<(Role, usize)>, String> {
         if self.are_named() {
             self.roles_by_name(&mut find)
@@ -196,7 +196,7 @@ impl Columns {
 }
 
 impl<T> Mapping<T> {
-    /// Of columns with their places.
+    /// The mapping of columns with these roles and places.
     pub(super) fn of(columns: impl IntoIterator<Item = (Role, T)>, unit: Option<TimeUnit>) -> Result<Self, String> {
         let (mut time, mut op, mut offset, mut size, mut device) = (None, None, None, None, None);
         for (role, place) in columns {

@@ -1,9 +1,9 @@
-//! Names of columns that leave nothing open.
+//! Recognition of unambiguous column names.
 
 use super::{OpCode, Role, unit_bytes};
 use crate::trace::time_unit::TimeUnit;
 
-/// What a column of that name holds: [`Role::Skipped`] of a name that is not known.
+/// The role of a column with this name; [`Role::Skipped`] for an unknown name.
 pub fn role(name: &str) -> Role {
     let words = words(name);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -47,7 +47,7 @@ fn time_unit(name: &str) -> Option<TimeUnit> {
     }
 }
 
-/// The words of a name, in lower case: `Time (ms)` and `time_ms` have the same.
+/// The words of a name in lower case, so that `Time (ms)` and `time_ms` are equal.
 fn words(name: &str) -> Vec<String> {
     let words = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect()

@@ -1,6 +1,7 @@
-//! `csv`: text with commas, semicolons, tabs, bars or blanks between the fields of a line.
+//! `csv`: text with fields separated by commas, semicolons, tabs, bars or blanks.
 //!
-//! The first line may be a header. Fields may be in double quotes, within which there is no delimiter. Numbers have a decimal point.
+//! The first line may be a header. Fields may be in double quotes, but must not contain the delimiter. Numbers have a
+//! decimal point.
 
 use super::NO_TIME;
 use crate::trace::detect::{Likeness, Sample};
@@ -24,17 +25,17 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
-/// Fields of a line that are looked at, at most.
+/// Largest number of fields that detection checks in a line.
 const FIELDS_MAX: usize = 64;
 
-/// The delimiter of a line: blanks if it has no other.
+/// The delimiter of a line; blanks if it contains no other.
 fn delimiter(line: &[u8]) -> u8 {
     [b'\t', b';', b',', b'|'].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b' ')
 }
 
-/// The fields of a line, without blanks and quotes around them.
+/// The fields of a line, without surrounding blanks and quotes.
 fn fields(line: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
-    // Several blanks are one delimiter.
+    // Several blanks count as one delimiter.
     let is_field = move |field: &&[u8]| delimiter != b' ' || !field.is_empty();
     line.split(move |&byte| byte == delimiter).filter(is_field).map(|field| {
         let field = field.trim_ascii();
@@ -42,12 +43,12 @@ fn fields(line: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether a line names columns: no field of it begins as a number does.
+/// Whether a line names columns: none of its fields begins like a number.
 fn is_header(line: &[u8], delimiter: u8) -> bool {
     fields(line, delimiter).all(|field| !field.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-'))
 }
 
-/// The mapping that a header gives. `columns` have names.
+/// The mapping from a header. The given `columns` have names.
 fn of_header(
     line: &[u8],
     delimiter: u8,

@@ -27,7 +27,7 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
-/// The values of a line by their keys. Numbers stay text, so that times are exact.
+/// The values of a line by their keys. Numbers remain text, so that times are exact.
 type Object<'a> = BTreeMap<&'a str, &'a RawValue>;
 
 /// A value as text, without quotes.
@@ -36,7 +36,7 @@ fn text(value: &RawValue) -> &[u8] {
     text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text)
 }
 
-/// Where the fields are in objects with those keys.
+/// The keys of the fields in objects with these keys.
 fn mapping(object: &Object<'_>, columns: Option<&Columns>, unit: Option<TimeUnit>) -> Result<Mapping<String>, String> {
     let key = |name: &str| object.contains_key(name).then(|| name.to_owned());
     match columns {

@@ -1,7 +1,9 @@
-//! Tables of one's own: text with delimiters, JSON lines and Parquet files, whose columns are named by a header, by keys, or by the user.
+//! Tables of the user: delimited text, JSON lines and Parquet files. Columns are named by a header, by keys, or by the
+//! user.
 //!
-//! Without a word of the user, names decide that leave nothing open: `timestamp_us`, `lba`, `length`. A name whose unit is not
-//! known is an error that says how to name it, as a wrong unit makes another trace of the same digits.
+//! Without `--columns`, unambiguous names determine the columns: `timestamp_us`, `lba`, `length`. A name with an
+//! unknown unit is an error with a hint how to state it, because a wrong unit turns the same digits into a different
+//! trace.
 
 mod delimited;
 mod json_lines;
@@ -21,7 +23,7 @@ use super::roles::{Mapping, OpCode};
 use crate::request::Op;
 
 impl<T> Mapping<T> {
-    /// The record whose fields `field` has.
+    /// The record; `field` returns its fields.
     fn row<'a>(&self, mut field: impl FnMut(&T) -> Option<&'a [u8]>) -> Parsed<Row> {
         let mut get = |place: &T, name: &'static str| field(place).ok_or_else(|| Fault::missing(name));
         let time_ns = match &self.time {
@@ -64,11 +66,11 @@ fn operation(text: &[u8], code: OpCode) -> Parsed<Op> {
     }
 }
 
-/// The warning about a table in whose names there is no time.
+/// The warning about a table without a recognised time column.
 const NO_TIME: &str =
     "no column is known as a time, so that requests have none: name it with `--columns`, if there is one";
 
-/// What to do about columns by name that do not say enough.
+/// The hint for columns by name that lack information.
 const SYNTAX_HINT: &str =
     "name the columns with `--columns`, such as `time=started:us,op=rw,offset=lba:sectors,size=len`";
 

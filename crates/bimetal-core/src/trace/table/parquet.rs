@@ -1,6 +1,7 @@
-//! `parquet`: the format's entry, and by what its files are known.
+//! `parquet`: the format's entry, and the detection of its files.
 //!
-//! A Parquet file is read by the crate `bimetal-study` if it is built with its feature `parquet`: the core depends on no reader of it.
+//! The crate `bimetal-study` reads Parquet files if it is built with its feature `parquet`. The core depends on no
+//! Parquet reader.
 
 use crate::trace::detect::{Likeness, Sample};
 use crate::trace::error::{ErrorKind, TraceError};

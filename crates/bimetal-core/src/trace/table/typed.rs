@@ -1,6 +1,7 @@
-//! Tables in forms that this crate does not read, such as Parquet files and data frames.
+//! Tables in formats that this crate does not read, such as Parquet files and data frames.
 //!
-//! Their readers name the columns and hand over each cell as text. So a name, a unit and a value mean the same as in delimited text.
+//! Their readers name the columns and pass each cell as text. So names, units and values have the same meaning as in
+//! delimited text.
 
 use super::{NO_TIME, SYNTAX_HINT};
 use crate::trace::collect::Collector;
@@ -9,7 +10,7 @@ use crate::trace::roles::{self, Mapping, Role};
 use crate::trace::time_unit::TimeUnit;
 use crate::trace::{Input, Place, Trace};
 
-/// Names of columns that a message lists, at most.
+/// Largest number of column names in a message.
 const NAMES_SHOWN: usize = 20;
 
 /// A column of a table.
@@ -17,7 +18,7 @@ const NAMES_SHOWN: usize = 20;
 pub struct TableColumn<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The unit of its times, if its type says so.
+    /// The unit of its times, if its type has one.
     pub time_unit: Option<TimeUnit>,
 }
 
@@ -26,11 +27,11 @@ pub struct Table<'a> {
     input: &'a Input<'a>,
     mapping: Mapping<usize>,
     collector: Collector<'a>,
-    /// Each column that is needed, with the field that it holds.
+    /// Each required column, with the field that it contains.
     columns: Vec<(usize, &'static str)>,
-    /// The texts of these columns in one row.
+    /// The texts of these columns in the current row.
     texts: Vec<Vec<u8>>,
-    /// Rows so far.
+    /// Number of rows so far.
     rows: u64,
 }
 
@@ -38,7 +39,7 @@ impl<'a> Table<'a> {
     /// A table with these columns and about `expected` rows.
     ///
     /// # Errors
-    /// Options that do not apply, and columns that do not say what a trace needs.
+    /// Options that do not apply, or columns that lack a field of a request.
     pub fn of(input: &'a Input<'a>, columns: &[TableColumn<'_>], expected: usize) -> Result<Self, TraceError> {
         input.options.check(input.name, input.format, true)?;
         let mapping = mapping(input, columns).map_err(|what| {
@@ -64,15 +65,16 @@ impl<'a> Table<'a> {
         Ok(Self { input, mapping, collector, columns: needed, texts, rows: 0 })
     }
 
-    /// The columns that are needed, each once, with a field that it holds.
+    /// The required columns, each once, with a field that it contains.
     pub fn columns(&self) -> &[(usize, &'static str)] {
         &self.columns
     }
 
-    /// Adds the next `rows` rows. `write` appends the text of a cell, given its place in [`columns`](Self::columns) and its row among these.
+    /// Adds the next `rows` rows. `write` appends the text of a cell, given its index in [`columns`](Self::columns) and
+    /// its row among these.
     ///
     /// # Errors
-    /// The first row that is no request.
+    /// The first row that is not a valid request.
     pub fn push(&mut self, rows: usize, mut write: impl FnMut(usize, usize, &mut Vec<u8>)) -> Result<(), TraceError> {
         for row in 0..rows {
             for (place, text) in self.texts.iter_mut().enumerate() {
@@ -91,7 +93,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The error of a cell without a value, in that row among the next ones.
+    /// The error of a null cell, in row `row` of the next batch.
     pub fn null(&self, row: usize, field: &'static str) -> TraceError {
         let fault = Fault { kind: ErrorKind::Field, field, what: "has no value: it is null", text: None };
         self.input.fault(Place::Row(self.rows + row as u64), fault)
@@ -100,13 +102,13 @@ impl<'a> Table<'a> {
     /// The trace of all rows.
     ///
     /// # Errors
-    /// No request, a chosen device that is not there, or devices that do not fit one address space.
+    /// No request, a chosen device that does not exist, or devices that do not fit into one address space.
     pub fn finish(self) -> Result<Trace, TraceError> {
         self.collector.finish(self.input)
     }
 }
 
-/// What the columns hold. A type that has a unit decides over a name, and nothing may contradict it.
+/// The roles of the columns. A type with a unit takes precedence over a name, and a conflicting unit is an error.
 fn mapping(input: &Input<'_>, columns: &[TableColumn<'_>]) -> Result<Mapping<usize>, String> {
     let options = input.options;
     let find = |name: &str| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
@@ -162,7 +164,7 @@ mod tests {
             ([("timestamp", None), ("rw", None), ("addr", None), ("bytes", None)], "", us),
             ([("t", None), ("o", None), ("a", None), ("s", None)], "time:us,op,offset,size", None),
             ([("t", None), ("o", None), ("a", None), ("s", None)], "op=O,size=s,offset=a,time=t:us", None),
-            // The type has the unit, whatever the name says.
+            // The type's unit takes precedence over the name.
             ([("time_ms", us), ("op", None), ("offset", None), ("size", None)], "", None),
             ([("t", us), ("o", None), ("a", None), ("s", None)], "op=O,size=s,offset=a,time=t", us),
         ] {
@@ -176,7 +178,7 @@ mod tests {
             };
             let table = read(names, &ROWS, columns, unit).unwrap();
             assert_eq!((table.format, table.duration_ns()), ("parquet", 250_000), "{header} {columns}");
-            // Text has no types: there the name would decide.
+            // Text has no types, so there the name determines the unit.
             if names[0].0 != "time_ms" {
                 assert_eq!(table.requests, trace::decode("t", text.as_bytes(), &csv).unwrap().requests);
             }
