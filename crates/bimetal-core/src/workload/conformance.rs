@@ -1,5 +1,5 @@
-//! What every workload is held to, as functions that panic where it is not: for the tests of workloads here and in other crates. They
-//! take the feature `conformance` of this crate. A panic names the workload.
+//! Requirements of every workload, as functions that panic if a workload violates them. They serve the tests of
+//! workloads here and in other crates, and need the feature `conformance` of this crate. A panic names the workload.
 
 use super::{WorkloadSpec, build, settings};
 use crate::profile::{CurvePlan, Profile};
@@ -10,7 +10,8 @@ fn generate(spec: &WorkloadSpec, settings: &[(&str, &str)], seed: u64) -> Vec<Re
     build(spec.name, &settings, seed).unwrap_or_else(|error| panic!("{}: {error}", spec.name)).collect()
 }
 
-/// The same settings and seed give the same requests, which are as many as were asked for, arrive in order and have sectors.
+/// The same settings and seed give the same requests. Their number is the requested one, they arrive in order and have
+/// sectors.
 pub fn repeats_to_the_bit(spec: &WorkloadSpec) {
     let settings = [("requests", "20000")];
     let requests = generate(spec, &settings, 7);
@@ -21,13 +22,13 @@ pub fn repeats_to_the_bit(spec: &WorkloadSpec) {
     assert!(requests.iter().all(|request| request.sectors > 0 && request.op != Op::Trim), "{}", spec.name);
 }
 
-/// A number that its first requests give: that of another workload if it is another one. It is the same on every machine and with
+/// A digest of the workload's first requests, which distinguishes workloads. It is the same on every machine and with
 /// every compiler.
 pub fn digest(spec: &WorkloadSpec) -> u64 {
     request::digest(&generate(spec, &[("requests", "20000")], 7))
 }
 
-/// It stays within its span, and one that is too small or too large is generated or refused.
+/// The workload stays within its span. A span that is too small or too large is either generated or refused.
 pub fn stays_within_its_span(spec: &WorkloadSpec) {
     let keys: Vec<_> = (spec.parameters)().into_iter().map(|parameter| parameter.name).collect();
     assert!(keys.contains(&"requests") && keys.contains(&"span"), "{}", spec.name);
@@ -42,14 +43,14 @@ pub fn stays_within_its_span(spec: &WorkloadSpec) {
     }
 }
 
-/// Its parameters are accepted as they are shown, and it says what it is.
+/// The parameters are accepted in their displayed form, and the workload has a summary and a source.
 pub fn is_shown_as_it_is(spec: &WorkloadSpec) {
     let shown = settings(spec.name, &[]).unwrap_or_else(|error| panic!("{}: {error}", spec.name));
     assert_eq!(settings(spec.name, &shown).as_ref(), Ok(&shown), "{}", spec.name);
     assert!(!spec.summary.is_empty() && !spec.source.is_empty());
 }
 
-/// Its targets are met, in small; says how many there are.
+/// A small version of the workload meets its targets. Returns the number of targets.
 pub fn meets_its_targets(spec: &WorkloadSpec) -> usize {
     let settings: Vec<_> = spec.in_small.iter().map(|&(key, value)| (key.into(), value.into())).collect();
     let targets = (spec.targets)(&settings).unwrap_or_else(|error| panic!("{}: {error}", spec.name));

@@ -1,13 +1,16 @@
-//! `kv-cache`: a cache of objects on flash. Objects are written once and dropped whole, when others are written to their places.
+//! `kv-cache`: a cache of objects on flash. Objects are written once and dropped as a whole, when other objects
+//! overwrite them.
 //!
-//! The device is cut into areas of objects of one size. Each area gets its share of the bytes that are written, and a placement handle, by
-//! which `fdp` keeps areas apart.
+//! The device is divided into areas of objects of one size. Each area gets its share of the written bytes, and a
+//! placement handle, by which `fdp` separates areas.
 //!
-//! - `mix=small-large`: a flash cache engine with two parts, as CacheLib. Small objects are in buckets of 4 KiB, of which one is rewritten
-//!   when an object comes into it: at random places of a small area. Large objects are appended to a log that goes round the rest.
-//! - `mix=llm`: caches of prefixes for language models, as in the evaluation of LMCache's pull request 4016 (2026): nine programs on
-//!   855 GiB in five classes, with objects of 1 to 32 MiB. Sizes and areas are in proportion of the span, down to objects of 4 KiB.
-//!   What is not said there: all programs write equally fast, and which object is dropped is a parameter.
+//! - `mix=small-large`: a flash cache engine with two parts, like CacheLib. Small objects are in buckets of 4 KiB;
+//!   inserting an object rewrites its bucket, at a random place of a small area. Large objects are appended to a
+//!   circular log in the rest of the device.
+//! - `mix=llm`: prefix caches for language models, as in the evaluation of LMCache's pull request 4016 (2026): nine
+//!   programs on 855 GiB in five classes, with objects of 1 to 32 MiB. Sizes and areas scale with the span, down to
+//!   objects of 4 KiB. Two facts are not published there: all programs are assumed to write at the same rate, and the
+//!   choice of the dropped object is a parameter.
 
 use super::sample::Arrivals;
 use super::{Requests, WorkloadSpec, request_sectors, target};
@@ -15,7 +18,7 @@ use crate::part::random;
 use crate::request::{Op, Request};
 use crate::units::ByteSize;
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "kv-cache",
     summary: "caches of objects on flash, with placement handles: small and large objects, or prefixes of language models",
@@ -26,7 +29,7 @@ pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
 };
 
 crate::choices! {
-    /// What is cached.
+    /// The cached data.
     pub enum Mix {
         /// Small objects in buckets, large ones in a log.
         SmallAndLarge = "small-large",
@@ -36,11 +39,11 @@ crate::choices! {
 }
 
 crate::choices! {
-    /// Which object is dropped for a new one.
+    /// The choice of the object that is dropped for a new one.
     pub enum Dropped {
-        /// The one that was written first.
+        /// The object that was written first.
         Oldest = "oldest",
-        /// Any.
+        /// A random object.
         Random = "random",
     }
 }
@@ -57,28 +60,28 @@ crate::parameters! {
         pub mix: Mix = Mix::SmallAndLarge;
         /// Whether writes have placement handles: 1 for small objects and 2 for large ones, or 1 to 5 for the classes of `mix=llm`.
         pub handles: bool = true;
-        /// Share of the span for small objects; of `mix=small-large`, as the next two.
+        /// Share of the span for small objects; only with `mix=small-large`, like the next two parameters.
         pub small_span: f64 = 0.04, in 0.001..=0.9;
-        /// Share of the written bytes that are of small objects.
+        /// Share of the written bytes that belongs to small objects.
         pub small_writes: f64 = 0.5, in 0.001..=0.999;
         /// Bytes of a write to the log of large objects.
         pub large_size: ByteSize = ByteSize(256 << 10);
-        /// Which object of its area is dropped for a new one; of `mix=llm`.
+        /// The object of an area that is dropped for a new one; only with `mix=llm`.
         pub dropped: Dropped = Dropped::Oldest;
-        /// Share of requests that read: an object that is there.
+        /// Share of requests that read; they read a cached object.
         pub read_share: f64 = 0.5, in 0.0..=1.0;
         /// Mean time between arrivals in microseconds.
         pub interval_us: f64 = 1000.0, in 0.0..=1e9;
     }
 }
 
-/// Bytes of a bucket, and of the smallest object.
+/// Bytes of a bucket, which is also the smallest object.
 const BUCKET: u64 = 4 << 10;
 
-/// The programs of `mix=llm`: how many, MiB of an object, GiB of each one's area. Classes are numbered from handle 1 on: chat, long
-/// context, shared prefixes, prompts that hardly repeat, metadata.
+/// The programs of `mix=llm`: number of programs, MiB of an object, GiB of each program's area. Classes are numbered by
+/// handle from 1: chat, long context, shared prefixes, prompts that rarely repeat, metadata.
 const PROGRAMS: [(u64, u64, u64); 5] = [(2, 4, 90), (1, 32, 180), (2, 16, 90), (3, 2, 90), (1, 1, 45)];
-/// GiB of all of them.
+/// Total of all areas, in GiB.
 const PROGRAMS_GIB: u64 = 855;
 
 /// Objects of one size.
@@ -89,25 +92,25 @@ struct Area {
     objects: u64,
     handle: u8,
     dropped: Dropped,
-    /// Its share of the bytes that are written, beside that of others.
+    /// Its share of the written bytes, relative to other areas.
     share: f64,
-    /// Objects that were written to it so far.
+    /// Number of objects written to it so far.
     written: u64,
 }
 
 impl Area {
-    /// What it was given of its share.
+    /// Bytes written relative to its share.
     fn progress(&self) -> f64 {
         self.written as f64 * f64::from(self.object_sectors) / self.share
     }
 
-    /// An object that is there, if any is.
+    /// A random cached object, if there is one.
     fn any(&self, state: &mut u64) -> Option<u64> {
         let there = self.written.min(self.objects);
         (there > 0).then(|| random::below(state, there))
     }
 
-    /// The object that is written next. It was written to all its places in turn before any is dropped.
+    /// The index of the next written object. The area is filled in order before any object is dropped.
     fn next(&mut self, state: &mut u64) -> u64 {
         let turn = self.written;
         self.written += 1;
@@ -124,7 +127,8 @@ impl Area {
     }
 }
 
-/// Areas one behind the other, of bytes of an area, bytes of an object, handle, what is dropped and share of the writes.
+/// Adjacent areas, from bytes of an area, bytes of an object, handle, choice of the dropped object and share of the
+/// writes.
 fn areas(parts: impl IntoIterator<Item = (u64, u64, u8, Dropped, f64)>) -> Result<Vec<Area>, String> {
     let mut first_sector = 0;
     let area = |(bytes, object_bytes, handle, dropped, share): (u64, u64, u8, Dropped, f64)| {
@@ -157,7 +161,7 @@ fn small_and_large(parameters: &Parameters) -> Result<Vec<Area>, String> {
 }
 
 fn programs(span: ByteSize, dropped: Dropped) -> Result<Vec<Area>, String> {
-    // 128 bits: a span of 2^64 bytes times 180 is no matter.
+    // 128 bits, so that a span of 2^64 bytes times 180 does not overflow.
     let part = |bytes: u64| (u128::from(bytes) * u128::from(span.0) / (u128::from(PROGRAMS_GIB) << 30)) as u64;
     let class = |(handle, (count, object_mib, area_gib)): (u8, (u64, u64, u64))| {
         let object = (part(object_mib << 20) / BUCKET * BUCKET).max(BUCKET);
@@ -169,7 +173,7 @@ fn programs(span: ByteSize, dropped: Dropped) -> Result<Vec<Area>, String> {
 /// The requests.
 ///
 /// # Errors
-/// A span that is too small for its areas.
+/// The span is too small for its areas.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let Parameters { requests, span, mix, handles, dropped, read_share, interval_us, .. } = *parameters;
     let mut areas = match mix {
@@ -183,7 +187,7 @@ pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, S
     let mut arrivals = Arrivals::new(interval_us);
     let next = move |_| {
         let arrival_ns = arrivals.next(&mut state);
-        // The area that is furthest behind: of equals the first.
+        // The area with the least progress; among equal ones the first.
         let behind = (1..areas.len())
             .fold(0, |behind, area| if areas[area].progress() < areas[behind].progress() { area } else { behind });
         let area = &mut areas[behind];

@@ -1,8 +1,9 @@
-//! Workloads: seeded generators of requests, which stream and keep nothing of what they gave.
+//! Workloads: seeded generators that stream requests without storing them.
 //!
-//! The same name, settings and seed give the same requests on every machine. Those here are of general use, whatever is replayed; what
-//! stands in for the papers' traces is in `bimetal-papers`. A new workload is one file, one `mod` line and one line of the registry
-//! below; help texts and tests iterate the registry. One in another crate is the same file, and joins by [`add`]:
+//! The same name, settings and seed give the same requests on every machine. The workloads here are of general use;
+//! stand-ins for the papers' traces are in `bimetal-papers`. A new workload is one file, one `mod` line and one line of
+//! the registry below; help texts and tests iterate the registry. A workload in another crate is the same file, and is
+//! registered by [`add`]:
 //!
 //! ```
 //! use bimetal_core::request::{Op, Request};
@@ -68,20 +69,20 @@ use crate::units::ByteSize;
 /// Requests in the order of their arrival.
 pub type Requests = Box<dyn Iterator<Item = Request> + Send>;
 
-/// One line of the registry.
+/// One entry of the registry.
 #[derive(Debug)]
 pub struct WorkloadSpec {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub summary: &'static str,
-    /// The paper, or what else defines it.
+    /// The paper, or another definition.
     pub source: &'static str,
     /// Its parameters.
     pub parameters: fn() -> Vec<ParameterSpec>,
-    /// What was published of what it stands in for, with these parameters set.
+    /// Published characteristics of the original workload, for given parameters.
     pub targets: Targets,
-    /// Parameters with which it is as in full and quick to generate; none where it is quick in full.
+    /// Parameters of a quick version with the same characteristics; none if the full workload is quick.
     pub in_small: &'static [(&'static str, &'static str)],
 }
 
@@ -96,30 +97,30 @@ impl Named for WorkloadSpec {
 /// A workload that cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// No such workload.
+    /// An unknown workload.
     #[error("there is no workload `{name}`; there are: {known}")]
     Unknown {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The valid names.
         known: String,
     },
     /// A parameter was refused.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// Parameters that do not fit together.
+    /// Parameters that contradict each other.
     #[error("`{workload}` cannot be generated: {reason}")]
     Settings {
         /// The workload.
         workload: &'static str,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
 }
 
-/// What makes requests of settings and a seed.
+/// Makes requests from settings and a seed.
 type Generator = dyn Fn(&[(String, String)], u64) -> Result<Requests, WorkloadError> + Send + Sync;
-/// What fills settings up with the defaults.
+/// Completes settings with the defaults.
 type Completion = fn(&[(String, String)]) -> Result<Vec<(String, String)>, ParameterError>;
 
 /// A workload that a program adds to the registry.
@@ -130,7 +131,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A workload: its line of the registry, and what generates it from its parameters and a seed.
+    /// A workload: its registry entry, and the function that generates it from its parameters and a seed.
     pub fn of<P: ParameterSet>(spec: &'static WorkloadSpec, generate: fn(&P, u64) -> Result<Requests, String>) -> Self {
         Self {
             spec,
@@ -145,7 +146,7 @@ static ADDED: OnceLock<Vec<Entry>> = OnceLock::new();
 /// Adds workloads to the registry, once, before the first is looked up.
 ///
 /// # Errors
-/// A name is taken, or the registry is in use already.
+/// A name is already taken, or the registry is already in use.
 pub fn add(entries: Vec<Entry>) -> Result<(), RegistryError> {
     WORKLOADS.add(&entries.iter().map(|entry| entry.spec).collect::<Vec<_>>())?;
     ADDED.get_or_init(|| entries);
@@ -173,10 +174,10 @@ macro_rules! registry {
             &REGISTRY
         };
 
-        /// Generates the workload of that name, with the given parameters on top of its defaults.
+        /// Generates the workload with this name. The given parameters override its defaults.
         ///
         /// # Errors
-        /// An unknown workload or parameter, or parameters that do not fit together.
+        /// An unknown workload or parameter, or parameters that contradict each other.
         pub fn build(name: &str, settings: &[(String, String)], seed: u64) -> Result<Requests, WorkloadError> {
             $(
                 if name == $module::SPEC.name {
@@ -187,7 +188,7 @@ macro_rules! registry {
             (added(name)?.generate)(settings, seed)
         }
 
-        /// The parameters of a workload as they will be, defaults included.
+        /// All parameters of a workload, including those that have default values.
         ///
         /// # Errors
         /// An unknown workload or parameter.
@@ -210,10 +211,10 @@ registry! {
     phases,
 }
 
-/// The workload of that name.
+/// The workload with this name.
 ///
 /// # Errors
-/// An unknown name, with those there are.
+/// An unknown name. The message lists the valid ones.
 pub fn find(name: &str) -> Result<&'static WorkloadSpec, WorkloadError> {
     WORKLOADS.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
 }
@@ -223,10 +224,10 @@ fn unknown(name: &str) -> WorkloadError {
     WorkloadError::Unknown { name: name.into(), known }
 }
 
-/// Sectors of a request of `size`, which must be whole sectors and at most `span`.
+/// Sectors of a request of `size`, which must be a multiple of 512 bytes and at most `span`.
 ///
 /// # Errors
-/// A size that is not, in words.
+/// An unsuitable size, in words.
 pub fn request_sectors(size: ByteSize, span: ByteSize) -> Result<u32, String> {
     if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) || size.0 > 1 << 30 {
         return Err(format!("a request of {size} is not a multiple of 512 bytes up to 1GiB"));
@@ -250,7 +251,7 @@ mod tests {
         }
     }
 
-    /// A changed line is a changed workload.
+    /// A changed line means a changed workload.
     #[test]
     fn every_workload_is_pinned() {
         let pinned: String =

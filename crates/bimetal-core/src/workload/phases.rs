@@ -1,7 +1,7 @@
-//! `phases`: other workloads that take turns, each for a number of requests, as the use of a machine changes.
+//! `phases`: other workloads that alternate, each for a number of requests, like the changing use of a machine.
 //!
-//! A phase goes on with its workload where its last turn stopped, and with that workload's times between arrivals. All
-//! share the address space, at its beginning, as programs on one disk do.
+//! Each turn of a workload continues where its previous turn stopped, with that workload's own inter-arrival times. All
+//! workloads share the start of the address space, like programs on one disk.
 
 use super::{Requests, WORKLOADS, WorkloadSpec, build, target};
 use crate::part::random;
@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::scheme::Value;
 use crate::units::ByteSize;
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "phases",
     summary: "other workloads that take turns: the hot set, the sizes, the share of reads change",
@@ -31,7 +31,7 @@ crate::parameters! {
         pub phase_requests: u64 = 50_000, in 1..=1_000_000_000;
         /// Bytes of the address space of every workload.
         pub span: ByteSize = ByteSize(4 << 30);
-        /// Bytes of it that are used by every workload that has this parameter.
+        /// Bytes of the address space that are used, for every workload that has this parameter.
         pub used: ByteSize = ByteSize(1 << 30);
     }
 }
@@ -61,7 +61,7 @@ impl Value for Names {
     }
 }
 
-/// A workload and the arrival of its last request.
+/// A workload and the arrival time of its last request.
 struct Phase {
     requests: Requests,
     last_ns: u64,
@@ -71,7 +71,7 @@ struct Phase {
 struct Phases {
     left: u64,
     phases: Vec<Phase>,
-    /// The phase whose turn it is, and what is left of the turn.
+    /// The current phase, and the remaining requests of its turn.
     turn: (usize, u64),
     phase_requests: u64,
     now_ns: u64,
@@ -113,7 +113,7 @@ impl Iterator for Phases {
             let (at, left) = self.turn;
             let phase = self.phases.get_mut(at)?;
             let Some(request) = phase.requests.next() else {
-                // A workload that is over, as some traces are, has no more turns.
+                // A finite workload, such as a trace, has no more turns after its end.
                 self.phases.remove(at);
                 self.turn = (at % self.phases.len().max(1), self.phase_requests);
                 continue;
@@ -143,7 +143,7 @@ mod tests {
         assert!(sequential.iter().enumerate().all(|(nth, (_, request))| request.sector == nth as u64 * 256));
         assert!(uniform.iter().all(|(_, request)| request.sectors == 8));
         assert!(requests.is_sorted_by_key(|request| request.arrival_ns));
-        // A pause of one workload while the others have their turns would be a gap of a hundred intervals.
+        // If a workload's clock ran on during the turns of others, there would be gaps of a hundred intervals.
         let longest = requests.windows(2).map(|pair| pair[1].arrival_ns - pair[0].arrival_ns).max().unwrap();
         assert!(longest < 20_000_000, "{longest}");
     }

@@ -1,4 +1,4 @@
-//! What generators draw from: arrivals, a Zipf distribution, a permutation, weighted choices.
+//! Random choices of generators: arrivals, a Zipf distribution, a permutation, weighted choices.
 
 use crate::part::random;
 use crate::part::real::{exp, ln};
@@ -16,12 +16,12 @@ impl Arrivals {
         Self { now_ns: 0, mean_ns: mean_us * 1e3 }
     }
 
-    /// The moment of the next request; the first one is at 0.
+    /// The arrival time of the next request in nanoseconds; the first one is 0.
     pub fn next(&mut self, state: &mut u64) -> u64 {
         self.next_after(1.0, state)
     }
 
-    /// The same, with the gap to the next one multiplied by a factor.
+    /// The same, with the gap after this request multiplied by a factor.
     pub fn next_after(&mut self, longer: f64, state: &mut u64) -> u64 {
         let arrival_ns = self.now_ns;
         // 1 - unit is above 0, so its logarithm is finite.
@@ -90,8 +90,8 @@ impl Zipf {
     }
 }
 
-/// A pseudo-random permutation of the numbers below `items`, from a key, in constant memory: a Feistel network over the
-/// next even power of two whose results beyond `items` are fed in again (cycle walking).
+/// A pseudo-random permutation of the numbers below `items` from a key, in constant memory: a Feistel network over the
+/// next even power of two. Results of at least `items` are fed in again (cycle walking).
 #[derive(Clone, Debug)]
 pub struct Permutation {
     items: u64,
@@ -108,7 +108,7 @@ impl Permutation {
         Self { items, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| random::split_mix(&mut state)) }
     }
 
-    /// Where `item`, below `items`, goes.
+    /// The image of `item`, which must be below `items`.
     pub fn of(&self, item: u64) -> u64 {
         debug_assert!(item < self.items);
         let mut value = item;
@@ -131,7 +131,7 @@ impl Permutation {
     }
 }
 
-/// One of several values, by weights that add up to 1; the last takes what is missing.
+/// One of several values, by weights that add up to 1. The last value takes any missing weight.
 pub fn choose<T: Copy>(state: &mut u64, choices: &[(T, f64)]) -> Option<T> {
     let mut left = random::unit(state);
     for &(value, weight) in choices {

@@ -1,4 +1,4 @@
-//! `sequential`: streams that each run through their part of the span, again and again.
+//! `sequential`: streams that each run repeatedly through their part of the span.
 
 use super::sample::Arrivals;
 use super::{Requests, WorkloadSpec, request_sectors, target};
@@ -6,7 +6,7 @@ use crate::part::random;
 use crate::request::{Op, Request};
 use crate::units::ByteSize;
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "sequential",
     summary: "one or more sequential streams of writes or reads",

@@ -1,51 +1,51 @@
-//! Targets: what was published of the trace that a workload stands in for, which a generated one is held against.
+//! Targets: published characteristics of the original trace, with which the generated one is compared.
 //!
-//! A workload declares its targets once, for any setting of its parameters. An amount that was published of a whole
-//! trace is expected in proportion of a shorter one; a ratio is expected as it is.
+//! A workload declares its targets once, for any setting of its parameters. An amount that was published for a whole
+//! trace is scaled in proportion for a shorter one; a ratio is not scaled.
 
 use serde::Serialize;
 
 use crate::profile::Profile;
 
-/// Shorter workloads are not judged: chance decides what they are like.
+/// Least number of requests for a judgement. Shorter workloads vary too much.
 pub const JUDGED_REQUESTS: u64 = 10_000;
 
-/// How a measured value is held against the one expected.
+/// Comparison of a measured value with the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// It differs by this share of the expected value at most.
+    /// It differs from the expected value by at most this share.
     Within(f64),
-    /// It is as large or larger.
+    /// It is equal or larger.
     AtLeast,
-    /// It is as large or smaller.
+    /// It is equal or smaller.
     AtMost,
 }
 
-/// How a value is read off a profile; `None` where the profile does not tell.
+/// Extracts a value from a profile; `None` if the profile does not contain it.
 pub type Measure = fn(&Profile) -> Option<f64>;
 
-/// The targets of a workload with these parameters set.
+/// The targets of a workload for given parameters.
 pub type Targets = fn(&[(String, String)]) -> Result<Vec<Target>, crate::scheme::ParameterError>;
 
 /// One published characteristic.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What is measured, with its unit.
+    /// The measured quantity, with its unit.
     pub name: &'static str,
     /// The paper with its section, table or figure.
     pub source: &'static str,
     /// The value in the source.
     pub published: f64,
-    /// The value that follows for the parameters at hand.
+    /// The expected value for the given parameters.
     pub expected: f64,
-    /// How near the generated one has to come.
+    /// Required accuracy of the generated value.
     pub goal: Goal,
-    /// How it is read off a profile.
+    /// Extracts the value from a profile.
     pub measure: Measure,
 }
 
-/// A target and what came out.
+/// A target and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// As [`Target::name`].
@@ -58,24 +58,24 @@ pub struct Judged {
     pub expected: f64,
     /// As [`Target::goal`].
     pub goal: Goal,
-    /// The value of the generated requests; `None` where they do not tell.
+    /// The value of the generated requests; `None` if it is undefined for them.
     pub measured: Option<f64>,
-    /// Whether the goal was met; `None` where nothing was measured or there are too few requests.
+    /// Whether the goal was met; `None` if nothing was measured or there are too few requests.
     pub met: Option<bool>,
 }
 
 impl Target {
-    /// A target that is the same for all parameters.
+    /// A target that does not depend on parameters.
     pub fn new(name: &'static str, source: &'static str, published: f64, goal: Goal, measure: Measure) -> Self {
         Self { name, source, published, expected: published, goal, measure }
     }
 
-    /// The same of so large a part of what was published.
+    /// The same target, with the published amount scaled by `part`.
     pub fn of_part(self, part: f64) -> Self {
         Self { expected: self.published * part, ..self }
     }
 
-    /// Holds a workload against it.
+    /// Compares a workload with the target.
     pub fn judge(&self, profile: &Profile) -> Judged {
         let &Self { name, source, published, expected, goal, measure } = self;
         let measured = measure(profile);
@@ -89,7 +89,7 @@ impl Target {
     }
 }
 
-/// Of a workload that stands in for nothing published.
+/// The targets of a workload that is not modelled on a published one.
 ///
 /// # Errors
 /// None.

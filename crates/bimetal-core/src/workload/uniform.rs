@@ -1,4 +1,4 @@
-//! `uniform`: independent requests, uniform over a span. The workload of the closed forms of write amplification.
+//! `uniform`: independent requests, uniform over a span. The closed forms of write amplification assume this workload.
 
 use super::sample::Arrivals;
 use super::{Requests, WorkloadSpec, request_sectors, target};
@@ -6,7 +6,7 @@ use crate::part::random;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::ByteSize;
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "uniform",
     summary: "uniform random reads and writes of one size",
@@ -26,7 +26,7 @@ crate::parameters! {
         pub span: ByteSize = ByteSize(4 << 30);
         /// Bytes of a request.
         pub size: ByteSize = ByteSize(4 << 10);
-        /// Requests start at multiples of this many bytes.
+        /// Requests start at multiples of this number of bytes.
         pub align: ByteSize = ByteSize(4 << 10);
         /// Share of requests that read.
         pub read_share: f64 = 0.3, in 0.0..=1.0;

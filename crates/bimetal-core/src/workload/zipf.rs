@@ -1,4 +1,4 @@
-//! `zipf`: few pages take most requests, and they are scattered over the span.
+//! `zipf`: a few pages get most requests, and they are scattered over the span.
 
 use super::sample::{Arrivals, Permutation, Zipf};
 use super::{Requests, WorkloadSpec, request_sectors, target};
@@ -6,7 +6,7 @@ use crate::part::random;
 use crate::request::{Op, Request};
 use crate::units::ByteSize;
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "zipf",
     summary: "random reads and writes with Zipf popularity, the hot pages scattered",
@@ -24,7 +24,7 @@ crate::parameters! {
         pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
         /// Bytes of the device that are used.
         pub span: ByteSize = ByteSize(4 << 30);
-        /// Bytes of a request, and of the units whose popularity differs.
+        /// Bytes of a request, and of the units that differ in popularity.
         pub size: ByteSize = ByteSize(4 << 10);
         /// Exponent of the popularity: 0 is uniform, 0.99 gives the hottest 1 % of a million pages two thirds of all.
         pub theta: f64 = 0.99, in 0.0..=4.0;

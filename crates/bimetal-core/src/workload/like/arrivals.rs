@@ -1,4 +1,4 @@
-//! When requests arrive: gaps by the gaps before.
+//! Arrival times: each gap depends on the preceding gaps.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use super::table::Table;
 use crate::part::random;
 use crate::request::Request;
 
-/// Parts of the range of levels.
+/// Number of classes of levels.
 const LEVELS: usize = 8;
 
-/// Lateness, in mean gaps, from which on long gaps are shortened by half; below it in proportion.
+/// Lateness, in mean gaps, from which on long gaps are halved. Below it they are shortened in proportion.
 const LATE: f64 = 1000.0;
 
-/// Over how many gaps a level is a mean, about.
+/// Approximate number of gaps in the moving average of a level.
 const MEMORY: i64 = 32;
 
-/// Gaps of one bin.
+/// The gaps of one bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Gap {
     shortest_ns: u64,
@@ -23,19 +23,19 @@ struct Gap {
     mean_ns: u64,
 }
 
-/// What gaps there are after which.
+/// The distribution of gaps after each class of preceding gaps.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// Longest gaps of the first three quarters.
+    /// Upper limits of the first three quartiles of gaps.
     quarters_ns: [u64; 3],
-    /// Highest levels of the first seven eighths.
+    /// Upper limits of the first seven octiles of levels.
     eighths: [i64; LEVELS - 1],
-    /// Gaps by the quarter of the gap before and the eighth of the level before.
+    /// Gaps by the quartile of the previous gap and the octile of the previous level.
     gaps: Vec<Table<Gap>>,
     mean_ns: f64,
 }
 
-/// Where the gaps are: the last one and the mean of the logarithms of some before it.
+/// State of the process: the last gap, and the mean logarithm of recent gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     gap_ns: u64,
@@ -52,7 +52,7 @@ impl Pace {
     }
 }
 
-/// Four bins for each doubling.
+/// The bin of a gap: four bins for each doubling.
 fn bin(gap_ns: u64) -> u32 {
     gap_ns.checked_ilog2().map_or(0, |power| power * 4 + ((u128::from(gap_ns) << 2 >> power) as u32 - 3))
 }
@@ -76,7 +76,7 @@ impl Arrivals {
         let eighth = |nth: usize| levels.get(levels.len() * (nth + 1) / LEVELS).copied().unwrap_or(0);
         let mean_ns = gaps.iter().map(|&gap| gap as f64).sum::<f64>() / gaps.len().max(1) as f64;
         let mut arrivals = Self { quarters_ns, eighths: std::array::from_fn(eighth), gaps: Vec::new(), mean_ns };
-        // Shortest, longest, sum and count, by bin.
+        // Shortest, longest, sum and count of the gaps in each bin.
         let mut bins: Vec<BTreeMap<u32, (u64, u64, u64, u64)>> = vec![BTreeMap::new(); 4 * LEVELS];
         for (&gap, &pace) in gaps.iter().zip(&paces) {
             let (shortest, longest, sum, count) =
@@ -98,25 +98,26 @@ impl Arrivals {
         quarter * LEVELS + eighth
     }
 
-    /// The pace to begin with: that of a middle gap.
+    /// The initial pace: that of a median gap.
     pub(super) fn pace(&self) -> Pace {
         Pace::first(self.quarters_ns[1])
     }
 
-    /// The next gap; 0 where there is none to draw from.
+    /// The next gap; 0 if there are no gaps to draw from.
     pub(super) fn next(&self, pace: &mut Pace, state: &mut u64) -> u64 {
         let drawn = self.gaps[self.state(*pace)].draw(state);
-        // The trace never had such a pace: any state will do that it had.
+        // The trace never had this pace, so any state that it had will do.
         let Some(gap) = drawn.or_else(|| self.gaps.iter().find_map(|gaps| gaps.draw(state))) else { return 0 };
-        // Even around the mean of the bin, as far as it reaches on both sides.
+        // Uniform around the mean of the bin, as far as the bin extends on both sides.
         let half = (gap.mean_ns - gap.shortest_ns).min(gap.longest_ns - gap.mean_ns);
         let gap_ns = gap.mean_ns - half + random::below(state, 2 * half + 1);
         *pace = pace.after(gap_ns);
         gap_ns
     }
 
-    /// The gap after the last of `count` requests, which arrived at a time. Paces do not come as often as in the trace;
-    /// so gaps above the mean are a little shorter while the requests are late by the trace's mean, and the reverse.
+    /// The gap after the last of `given` requests, which arrived at `now_ns`. Paces are not as frequent as in the
+    /// trace. So gaps above the mean are shortened while the requests are late relative to the trace's mean rate, and
+    /// lengthened while they are early.
     pub(super) fn next_by(&self, now_ns: u64, given: u64, pace: &mut Pace, state: &mut u64) -> u64 {
         let gap_ns = self.next(pace, state) as f64;
         if gap_ns <= self.mean_ns {
@@ -126,7 +127,7 @@ impl Arrivals {
         (gap_ns * (1.0 - (late_ns / (2.0 * self.mean_ns * LATE)).clamp(-0.5, 0.5))) as u64
     }
 
-    /// Numbers that it consists of.
+    /// Number of numbers in the model.
     pub(super) fn numbers(&self) -> usize {
         1 + self.quarters_ns.len() + self.eighths.len() + 4 * self.gaps.iter().map(Table::len).sum::<usize>()
     }
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use crate::request::Op;
 
-    /// Bursts of 200 requests a microsecond apart, then 200 a millisecond apart.
+    /// Bursts of 200 requests 1 µs apart, then 200 requests 1 ms apart.
     #[test]
     fn bursts_stay_together() {
         let mut now_ns = 0;

@@ -1,4 +1,4 @@
-//! How like a trace generated requests are: by what was fitted, and by what was held back.
+//! Similarity of generated requests to a trace, in fitted statistics and in others.
 
 use serde::Serialize;
 
@@ -8,53 +8,53 @@ use crate::hit_rates::{self, HitRatePoint, HitRates, references};
 use crate::profile::{CurvePlan, OpProfile, Profile, distinct_pages};
 use crate::request::{PAGE_BYTES, Request, data};
 
-/// Sizes of the caches by the pages that the trace touches.
+/// Cache sizes as shares of the pages that the trace touches.
 const CACHES: [f64; 5] = [0.01, 0.03, 0.1, 0.3, 1.0];
 
-/// Length of the windows in which requests are counted, in mean intervals of the trace.
+/// Length of the windows for request counts, in mean intervals of the trace.
 const WINDOW: f64 = 100.0;
 
-/// What a value is of.
+/// Unit of a statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
-    /// A part of a whole, from 0 to 1: differences are points.
+    /// A share from 0 to 1, whose differences are absolute.
     Share,
-    /// Bytes: differences are relative, as of all below.
+    /// Bytes. Differences are relative, like those of all units below.
     Bytes,
     /// Microseconds.
     Microseconds,
-    /// A number or a mean of numbers.
+    /// A number, or a mean of numbers.
     Number,
 }
 
-/// A statistic of both.
+/// A statistic of the trace and of the generated requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// What was measured.
+    /// The measured quantity.
     pub name: String,
-    /// What the values are of.
+    /// The unit of the values.
     pub unit: Statistic,
-    /// Of the trace.
+    /// Value of the trace.
     pub trace: f64,
-    /// Of the generated requests.
+    /// Value of the generated requests.
     pub generated: f64,
-    /// Generated minus trace, of shares; of everything else by the trace's.
+    /// Generated minus trace. For units other than shares it is divided by the trace's value.
     pub difference: f64,
 }
 
-/// How like a trace generated requests are.
+/// Similarity of generated requests to a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// First requests of both that were compared.
+    /// Number of first requests that were compared.
     pub requests: u64,
-    /// Statistics that the model was fitted to.
+    /// Statistics to which the model was fitted.
     pub fitted: Vec<Compared>,
-    /// Statistics that it knows nothing of.
+    /// Statistics that the model does not contain.
     pub held_back: Vec<Compared>,
 }
 
-/// Both values; nothing where one of them is not defined.
+/// Both values; none if one of them is undefined.
 fn compared(name: impl Into<String>, unit: Statistic, values: [Option<f64>; 2]) -> Option<Compared> {
     let [trace, generated] = values;
     let (trace, generated) = (trace?, generated?);
@@ -66,11 +66,11 @@ fn compared(name: impl Into<String>, unit: Statistic, values: [Option<f64>; 2]) 
     Some(Compared { name: name.into(), unit, trace, generated, difference })
 }
 
-/// Compares a trace with requests that were generated like it. Of the longer one, only the beginning counts. For the
-/// second half of the trace, requests like its first half are generated.
+/// Compares a trace with requests that were generated from its model. Only the beginning of the longer one counts. For
+/// the second half of the trace, requests are generated from a model of its first half.
 ///
 /// # Errors
-/// A trace that no model can be fitted to.
+/// A trace to which no model can be fitted.
 pub fn compare(trace: &[Request], generated: &[Request], seed: u64) -> Result<Comparison, FitError> {
     let length = trace.len().min(generated.len());
     let both = [&trace[..length], &generated[..length]];
@@ -117,7 +117,7 @@ fn fitted(profiles: &[Profile; 2]) -> Vec<Compared> {
     rows.into_iter().flatten().collect()
 }
 
-/// Caches by the pages that a trace touches, in pages.
+/// Cache sizes in pages, as shares of the pages that a trace touches.
 fn caches(profile: &Profile) -> Vec<u32> {
     let touched = profile.footprint.touched_bytes / PAGE_BYTES;
     let mut sizes: Vec<u32> =
@@ -173,7 +173,7 @@ fn held_back(both: [&[Request]; 2], profiles: &[Profile; 2]) -> Vec<Compared> {
     rows
 }
 
-/// Requests of the window of which 1 % have more.
+/// 99th percentile of the number of requests in a window.
 fn busiest(requests: &[Request], window_ns: u64) -> Option<f64> {
     let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
     let windows = ((last - first) / window_ns.max(1) + 1) as usize;
@@ -190,7 +190,7 @@ fn busiest(requests: &[Request], window_ns: u64) -> Option<f64> {
     Some(f64::from(counts[(counts.len() * 99).div_ceil(100) - 1]))
 }
 
-/// Hits of the second half, after the first, and the pages that are new in it.
+/// Hit rates in the second half after a warm-up with the first, and the share of new pages in it.
 fn second_half(both: [&[Request]; 2], half: usize, of_trace: &Profile) -> Vec<Compared> {
     let sizes = caches(of_trace);
     let mut rows = Vec::new();

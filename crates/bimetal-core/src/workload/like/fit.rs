@@ -1,4 +1,4 @@
-//! Counting a trace.
+//! Fitting the model: counts over a trace.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use crate::part::real::{ln, pow};
 use crate::profile::distinct_pages;
 use crate::request::{Op, Request, data};
 
-/// Shapes of one table that are kept as they are; others keep their first three binary digits.
+/// Number of shapes in a table that are kept exactly. The others keep their first three binary digits.
 const SHAPES_MAX: usize = 128;
 
-/// Places apart that are kept.
+/// Number of kept places far from others.
 const APART_MAX: usize = 256;
 
 type Counts<T> = BTreeMap<T, u64>;
@@ -28,7 +28,7 @@ fn add<T: Ord>(counts: &mut Counts<T>, value: T) {
     *counts.entry(value).or_default() += 1;
 }
 
-/// Counts of one kind.
+/// Counts of one kind of request.
 #[derive(Default)]
 struct KindCounts {
     streams: [[Counts<(u8, Age, bool)>; 2]; 2],
@@ -62,7 +62,7 @@ impl KindCounts {
     }
 }
 
-/// The last power of two, unless the trace has most of it, tells too little for what goes on from there.
+/// Merges the last power of two into the previous one if it has fewer requests, because it is incomplete.
 fn whole_powers(mut ratios: Vec<Ratio>) -> Vec<Ratio> {
     if let [.., before, last] = &mut ratios[..]
         && last.all() < before.all()
@@ -73,7 +73,7 @@ fn whole_powers(mut ratios: Vec<Ratio>) -> Vec<Ratio> {
     ratios
 }
 
-/// The same for counts: the last ones are added to those before unless they are as many.
+/// The same for counts by quadrupling.
 fn whole_quadruplings<T: Ord>(mut counts: Vec<Counts<T>>) -> Vec<Counts<T>> {
     let all = |counts: &Counts<T>| counts.values().sum::<u64>();
     if let [.., before, last] = &mut counts[..]
@@ -86,9 +86,9 @@ fn whole_quadruplings<T: Ord>(mut counts: Vec<Counts<T>>) -> Vec<Counts<T>> {
     counts
 }
 
-/// The exponent of the power law between the last two powers of two: from 0, where new pages do not get rarer, to 1.
+/// The exponent of the power law between the last two powers of two: from 0, if new pages do not become rarer, to 1.
 fn fading(ratios: &[Ratio]) -> f64 {
-    /// Fewer tell nothing.
+    /// Least number of new pages for an estimate.
     const TOLD: u64 = 100;
     match ratios {
         [.., before, last] if last.so() >= TOLD => (ln(before.share() / last.share()) / LN_2).clamp(0.0, 1.0),
@@ -96,7 +96,7 @@ fn fading(ratios: &[Ratio]) -> f64 {
     }
 }
 
-/// Shapes, the rare ones of many rounded.
+/// A table of shapes. Beyond the most frequent ones, shapes are rounded.
 fn shapes(counts: Counts<Shape>) -> Table<Shape> {
     let mut by_count: Vec<(u64, Shape)> = counts.into_iter().map(|(shape, count)| (count, shape)).collect();
     by_count.sort_unstable_by(|a, b| b.cmp(a));
@@ -111,27 +111,27 @@ fn shapes(counts: Counts<Shape>) -> Table<Shape> {
     kept.into()
 }
 
-/// Ends of the last requests of a kind that none has gone on from since, the most recent one first.
+/// Ends of the last requests of a kind from which no request has continued, most recent first.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     ends: Vec<u64>,
-    /// Whether the last request of the kind went to new pages.
+    /// Whether the last request of the kind ended at a new page.
     pub(super) new: bool,
 }
 
 impl Streams {
-    /// Whose end a sector is.
+    /// The rank of the stream that ends at a sector.
     pub(super) fn find(&self, sector: u64) -> Option<usize> {
         self.ends.iter().position(|&end| end == sector)
     }
 
-    /// The ends, from that of a rank on, then those before it.
+    /// The ends, starting from one rank, followed by those before it.
     pub(super) fn from(&self, rank: usize) -> impl Iterator<Item = (usize, u64)> {
         let ends = || self.ends.iter().copied().enumerate();
         ends().skip(rank).chain(ends().take(rank))
     }
 
-    /// A request that goes on from one of them, or from none, ends there.
+    /// Records a request that continues from one of the ends, or from none, and its own end.
     pub(super) fn follow(&mut self, from: Option<usize>, end: u64, new: bool) {
         match from {
             Some(at) => drop(self.ends.remove(at)),
@@ -142,7 +142,7 @@ impl Streams {
     }
 }
 
-/// The extents that were touched.
+/// The touched extents.
 #[derive(Debug)]
 pub(super) struct Extents(Vec<u64>);
 
@@ -156,7 +156,7 @@ impl Extents {
         self.0.get((extent / 64) as usize).is_some_and(|bits| bits >> (extent % 64) & 1 == 1)
     }
 
-    /// Marks those of a request; calls `fresh` with each that was not marked.
+    /// Marks the extents of a request, and calls `fresh` with each newly marked one.
     pub(super) fn touch(&mut self, request: &Request, mut fresh: impl FnMut(u64)) {
         let (first, end) = request.pages();
         for extent in first / EXTENT_PAGES..end.div_ceil(EXTENT_PAGES) {
@@ -170,7 +170,7 @@ impl Extents {
     }
 }
 
-/// Fits a generator.
+/// Fits a model.
 #[expect(clippy::too_many_lines, reason = "one pass, in which every count is of the state before the request")]
 pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     match references(requests) {
@@ -197,7 +197,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
         let from = streams.find(request.sector);
         let by = &mut of_kind.streams[usize::from(before == op + 1)][usize::from(streams.new)];
         let age = touched.age(end - 1);
-        // Of requests that go on from nobody's end, the age is drawn with the page.
+        // For a request that continues no other, the age is drawn together with the page.
         let leaves = age == Age::NEW && touched.contains(first_whole_page(request.sector, request.sectors));
         add(by, from.map_or((STREAMS as u8, Age::NEW, false), |from| (from as u8, age, leaves)));
         if from.is_some() {
@@ -252,7 +252,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
     })
 }
 
-/// A bounded number of the places, evenly chosen, in order.
+/// A bounded number of evenly spaced quantiles of the places, in order.
 fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
     places.sort_unstable();
     let kept = places.len().min(APART_MAX);
@@ -261,13 +261,13 @@ fn quantiles(mut places: Vec<u32>) -> Vec<u32> {
 }
 
 impl Kind {
-    /// First pages of requests, by the number of requests of their kind before them.
+    /// The table of first pages, by the number of previous requests of the kind.
     pub(super) fn reused(&self, before: u64) -> Option<&Table<(Class, u8, Age)>> {
         let quadrupling = (before + 1).ilog2() as usize / 2;
         self.reused.get(quadrupling).filter(|table| table.len() > 0).or(self.reused.last())
     }
 
-    /// Whether a request is new, by the number of requests of its kind before it.
+    /// Draws whether a request begins at a new page, by the number of previous requests of its kind.
     pub(super) fn is_new(&self, before: u64, state: &mut u64) -> bool {
         let power = (before + 1).ilog2() as usize;
         let known = self.new.get(power).filter(|ratio| ratio.all() > 0);
@@ -277,7 +277,7 @@ impl Kind {
     }
 }
 
-/// The kind of that number.
+/// The kind with this number.
 pub(super) fn op(kind: u8) -> Op {
     OPS[usize::from(kind) % OPS.len()]
 }

@@ -1,4 +1,4 @@
-//! Drawing requests from a model.
+//! Generation of requests from a model.
 
 use super::arrivals::Pace;
 use super::fit::{Extents, Streams, op};
@@ -7,16 +7,16 @@ use super::{EXTENT_PAGES, Model, PAGE_SECTORS, Place, STREAMS, Shape, continued,
 use crate::part::random;
 use crate::request::{Op, Request};
 
-/// How often another place is tried where one does not do.
+/// Number of attempts to find a suitable place.
 const TRIES: usize = 16;
 
-/// Shapes that are tried for a request that goes on from another's end.
+/// Number of shapes that are tried for a request that continues another.
 const SHAPES: usize = 8;
 
-/// Pages that are looked at for one of the class that is wanted.
+/// Number of pages that are searched for one of the wanted class.
 const LOOKED_AT: usize = 64;
 
-/// What a quadrupling of the age of the last page counts beside the class of the first.
+/// Weight of one quadrupling of the last page's age, relative to differences in the class of the first page.
 const AGE_WEIGHT: u32 = 16;
 
 /// The generator.
@@ -25,25 +25,26 @@ pub(super) struct Generator {
     model: Model,
     left: u64,
     given: u64,
-    /// Of each kind.
+    /// Requests generated so far, by kind.
     given_of: [u64; 3],
     state: u64,
     now_ns: u64,
     pace: Pace,
-    /// The kind before, counted from 1; first 0.
+    /// The previous kind, counted from 1; 0 before the first request.
     before: usize,
     pages: Pages,
     extents: Extents,
-    /// Extents that reads, and those that writes, touched first, which may have room.
+    /// Extents that were first touched by reads, and those first touched by writes, which may have untouched pages.
     open: [Vec<u32>; 2],
     streams: [Streams; 3],
-    /// Places apart that were not used yet.
+    /// Unused places far from others.
     apart: Vec<u32>,
 }
 
 impl Generator {
     pub(super) fn new(model: Model, requests: u64, seed: u64) -> Self {
-        // Twice the trace's pages for each time that its requests are given: then no new ones are taken.
+        // Room for twice the trace's pages for each time that its number of requests is generated. Beyond it no new
+        // pages are used.
         let rounds = requests.div_ceil(model.requests).saturating_add(1);
         let capacity = model.touched_pages.saturating_mul(rounds).min(model.span_pages).min(u64::from(u32::MAX) / 8);
         Self {
@@ -63,7 +64,7 @@ impl Generator {
         }
     }
 
-    /// First sector and length, and whose end it goes on from.
+    /// First sector and length, and the rank of the stream that it continues.
     fn place(&mut self, kind: usize) -> (u64, u32, Option<usize>) {
         let of_kind = &self.model.of_kind[kind];
         let streams = &self.streams[kind];
@@ -73,7 +74,7 @@ impl Generator {
         if usize::from(rank) < STREAMS {
             let shapes = &of_kind.shapes_continued[continued(age, leaves)];
             let drawn: [Option<Shape>; SHAPES] = std::array::from_fn(|_| shapes.draw(&mut self.state));
-            // Alignment goes with the end, the length with what is touched behind it.
+            // The end determines the alignment, and the touched pages after it restrict the length.
             let fits = |end: u64, shape: &Shape| {
                 let last = (end + u64::from(shape.sectors) - 1) / PAGE_SECTORS;
                 end % PAGE_SECTORS == u64::from(shape.offset)
@@ -101,7 +102,7 @@ impl Generator {
             && !self.pages.is_full()
             && let Some(shape) = unplaced.or_else(|| of_kind.shapes_new.draw(&mut self.state))
         {
-            // What should have gone on somewhere lies beside something.
+            // A request that should continue another but finds no stream is placed next to touched pages.
             let beside = unplaced.map(|_| Place::Beside);
             let place = beside.or_else(|| of_kind.places.draw(&mut self.state)).unwrap_or(Place::Apart);
             let page = self.new_page(kind, place, shape.pages());
@@ -111,11 +112,11 @@ impl Generator {
         (u64::from(page) * PAGE_SECTORS + u64::from(shape.offset), shape.sectors, None)
     }
 
-    /// A page of the stack and the request that begins there.
+    /// A page of the stack, and the request that begins there.
     fn reused(&mut self, kind: usize) -> (u32, Shape) {
         let len = self.pages.len();
         for _ in 0..TRIES {
-            // Of a small stack, only what it reaches is drawn.
+            // With a small stack, only positions within it are accepted.
             let reused = self.model.of_kind[kind].reused(self.given_of[kind]);
             let drawn = reused.and_then(|reused| reused.draw(&mut self.state));
             let Some((class, bin, age)) = drawn else { break };
@@ -135,7 +136,7 @@ impl Generator {
         (page, self.shape(kind, self.pages.known(page).map_or(0, Known::role)))
     }
 
-    /// A request that begins at a page of this role. Where the trace had none, one like others.
+    /// A request that begins at a page with this role. If the trace has none, a request with another role is drawn.
     fn shape(&mut self, kind: usize, role: usize) -> Shape {
         let (of_kind, state) = (&self.model.of_kind[kind], &mut self.state);
         let shape = of_kind.shapes_reused[role].draw(state);
@@ -145,8 +146,9 @@ impl Generator {
         shape.unwrap_or(Shape { sectors: PAGE_SECTORS as u32, offset: 0 })
     }
 
-    /// The page at one of these positions that is most like this class, of those that are looked at, with a request that
-    /// ends at a page of about this age: the one that last began there, if it is to be the same again, or another one. Tells how different it is.
+    /// Among a limited number of pages at these positions, the page whose class and request fit best. The request
+    /// should end at a page of about this age. It repeats the request that last began there if `again` is set, and is
+    /// `other` otherwise. Also returns the distance from the wanted class and age.
     fn in_bin(
         &mut self,
         class: Class,
@@ -173,20 +175,20 @@ impl Generator {
         nearest
     }
 
-    /// A touched page at which a request begins that ends at a new one.
+    /// A touched page at which a request begins that ends at a new page.
     fn over_the_edge(&mut self, kind: usize, shape: Shape) -> (u32, Shape) {
         let inside = 1 + random::below(&mut self.state, shape.pages() - 1);
         let page = self.page_beside(kind).saturating_sub(inside);
         (page.min(self.model.span_pages.saturating_sub(shape.pages())) as u32, shape)
     }
 
-    /// Any page of the stack; the first one of all without any.
+    /// A random page of the stack; page 0 if the stack is empty.
     fn any_page(&mut self) -> u32 {
         let position = random::below(&mut self.state, u64::from(self.pages.len())) as u32;
         self.pages.towards_recent_from(position).next().unwrap_or(0)
     }
 
-    /// Any page that was touched by a request of this kind, if tries find one.
+    /// A random page that was touched by a request of this kind, if one is found within a few attempts.
     fn any_page_of(&mut self, kind: usize) -> u32 {
         let mut page = self.any_page();
         for _ in 0..TRIES {
@@ -198,7 +200,7 @@ impl Generator {
         page
     }
 
-    /// A new page, the last of whose run is new too, if a few tries find one.
+    /// A new page, such that the last page of the run is also new, if one is found within a few attempts.
     fn new_page(&mut self, kind: usize, place: Place, length: u64) -> u64 {
         let mut last = 0;
         for attempt in 0..TRIES {
@@ -219,7 +221,7 @@ impl Generator {
         last
     }
 
-    /// A new page of a touched extent, if there is one with room; else any.
+    /// A new page in a touched extent, if one has room; otherwise any page far from others.
     fn page_within(&mut self, kind: usize) -> u64 {
         let own = kind.min(1);
         for list in [own, 1 - own] {
@@ -237,10 +239,10 @@ impl Generator {
         self.page_apart()
     }
 
-    /// A page behind touched ones.
+    /// The first untouched page after a random touched one.
     fn page_beside(&mut self, kind: usize) -> u64 {
         let touched = u64::from(self.any_page_of(kind));
-        // Steps that double go beyond the touched ones, halves of them back to their end.
+        // Doubling steps pass the end of the touched pages, and halving steps return to it.
         let mut step = 1;
         while self.pages.contains(touched + step) {
             step *= 2;
@@ -253,7 +255,7 @@ impl Generator {
         beyond
     }
 
-    /// A place of the trace that was not used, or one between two of them.
+    /// An unused place of the trace, or a place between two of its places.
     fn page_apart(&mut self) -> u64 {
         if !self.apart.is_empty() {
             let nth = random::below(&mut self.state, self.apart.len() as u64) as usize;
@@ -273,7 +275,7 @@ impl Iterator for Generator {
     fn next(&mut self) -> Option<Request> {
         self.left = self.left.checked_sub(1)?;
         let next = self.model.kinds[self.before].draw(&mut self.state);
-        // Behind the last kind of the trace there may have been none: then begin again.
+        // If the trace ended with this kind, nothing follows it, so the sequence starts again.
         let kind = usize::from(next.or_else(|| self.model.kinds[0].draw(&mut self.state))?);
         let (sector, sectors, from) = self.place(kind);
         let span = self.model.span_pages * PAGE_SECTORS;

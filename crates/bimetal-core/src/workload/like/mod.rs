@@ -1,32 +1,34 @@
-//! A generator that is fitted to a trace: requests like those of the trace, as many as are wanted.
+//! A generator that is fitted to a trace. It generates any number of requests that resemble the trace.
 //!
-//! Pages of 4 KiB are kept in an LRU stack, and a request goes to the page at a position of it, drawn as often as the
-//! trace's requests found theirs there: the stack model of Mattson and others (IBM Systems Journal 1970), used to make
-//! references by Thiébaut, Wolf and Stone (*Synthetic traces for trace-driven simulation of cache memories*, IEEE
-//! Transactions on Computers 41(4), 1992). A request is drawn in this order, each from a table of counts:
+//! Pages of 4 KiB are kept in an LRU stack. A request goes to the page at a position of the stack, with the
+//! distribution of positions in the trace: the stack model of Mattson and others (IBM Systems Journal 1970), used to
+//! make references by Thiébaut, Wolf and Stone (*Synthetic traces for trace-driven simulation of cache memories*, IEEE
+//! Transactions on Computers 41(4), 1992). The parts of a request are drawn in this order, each from a table of counts:
 //!
-//! 1. its kind (read, write, trim) after the kind of the one before;
-//! 2. whether it goes on where one of the last 32 of its kind ended, where which, how old its last page is (since when it
-//!    was not touched, by quadruplings, or never), and whether it begins at a new one; by whether it has the kind of the
-//!    one before, and whether the last of its kind went to new pages;
-//! 3. if not, whether it begins at a new page, one that was never touched; by its kind and by how many of its kind were
-//!    before, each doubling apart, because new pages get rarer;
-//! 4. a new page lies beside touched ones, or in a touched extent of 1 MiB, or apart; of those apart, 256 places of the
-//!    trace are kept, and others lie between them;
-//! 5. otherwise it begins at a page of the stack, by its position (four bins for each doubling), again by how many
-//!    were before, because the stack grows; by whether the page was read and written, how often it was touched
-//!    (by doublings), how long the request was that last began there, if one did, and how old the last page is; of the
-//!    pages in the bin that are looked at, the one most alike is taken;
-//! 6. its length and alignment: those of the request that last began there, or drawn by what 1 to 5 gave;
-//! 7. the gap to the next request, by in which quarter of all gaps the last one was, and in which eighth the mean of the
-//!    logarithms of the last ones, some 32.
+//! 1. Its kind (read, write, trim). It depends on the previous kind.
+//! 2. Whether it continues at the end of one of the last 32 requests of its kind. If so, also which one, the age of its
+//!    last page (since its last touch, by quadruplings, or never touched), and whether it leaves touched pages for new
+//!    ones. This depends on whether the previous request has the same kind, and whether the last request of its kind
+//!    went to new pages.
+//! 3. Otherwise, whether it begins at a new page, which was never touched. This depends on its kind and on the number
+//!    of previous requests of its kind, by doublings, because new pages become rarer.
+//! 4. A new page is next to touched ones, or in a touched extent of 1 MiB, or far from others. Of the last group, 256
+//!    places of the trace are kept, and others lie between them.
+//! 5. Otherwise it begins at a page of the stack. The position (four bins for each doubling) again depends on the
+//!    number of previous requests, because the stack grows. Further properties are drawn along with the position:
+//!    whether the page was read and written, how often it was touched (by doublings), the length of the last request
+//!    that began there, if there was one, and the age of the last page. Among a limited number of pages in the bin, the
+//!    most similar one is used.
+//! 6. Its length and alignment: those of the last request that began there, or drawn depending on 1 to 5.
+//! 7. The gap to the next request. It depends on the quartile of the last gap among all gaps, and on the octile of the
+//!    mean logarithm of the last 32 or so gaps.
 //!
-//! Nothing else of the trace is kept. How often caches hit is not fitted, but follows: [`compare`] shows how well.
+//! Nothing else of the trace is kept. Hit rates of caches are not fitted but follow; [`compare`] shows how accurately.
 //!
-//! Limits. What changes in the middle of a trace, as phases do, is averaged. Reads and writes do not know of each other
-//! but by 1 and 5. Of a request, its first page and the age of its last one are drawn; those between are where they are.
-//! Gaps know of some 32 before them, so that loads over longer times are smoother than the trace's. Beyond the
-//! trace's length new pages get rarer as they did in its last two doublings. Trims make no page new again.
+//! Limits. Changes during a trace, such as phases, are averaged. Reads and writes depend on each other only by 1 and 5.
+//! Only the first page of a request and the age of its last page are drawn, not the pages between them. Gaps depend on
+//! some 32 gaps before them, so that loads over longer times are smoother than in the trace. Beyond the trace's length,
+//! new pages become rarer as in its last two doublings. Trims do not make pages new again.
 
 mod arrivals;
 mod compare;
@@ -47,30 +49,30 @@ const EXTENT_PAGES: u64 = crate::compact::EXTENT_BYTES / PAGE_BYTES;
 
 const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
 
-/// Ends of requests that others go on from, for each kind.
+/// Number of remembered ends of requests that others may continue, for each kind.
 const STREAMS: usize = 32;
 
-/// References to pages that a fit follows at most: some minutes.
+/// Largest number of page references in a fit, which takes some minutes.
 const REFERENCES_MAX: u64 = 1 << 29;
 
-/// A trace that nothing can be fitted to.
+/// A trace to which no model can be fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// It carries no data.
+    /// The trace has no reads or writes.
     #[error("the trace has no reads and no writes to fit a generator to")]
     NoData,
-    /// It reads or writes more than can be followed.
+    /// The trace reads or writes more pages than a fit can follow.
     #[error(
         "the trace reads and writes more than {} TiB, which takes too long to fit; hint: add `--limit` to take a part",
         (REFERENCES_MAX * PAGE_BYTES) >> 40
     )]
     TooLong,
-    /// It touches more than can be addressed.
+    /// The trace touches more than can be addressed.
     #[error("the trace touches more than 16 TiB; hint: add `--limit` or `--volumes` to take a part")]
     TooLarge,
 }
 
-/// Length of a request, and where it begins within its page.
+/// Length of a request, and its start within the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Shape {
     sectors: u32,
@@ -83,83 +85,83 @@ impl Shape {
         Self { sectors: request.sectors, offset: (request.sector % PAGE_SECTORS) as u8 }
     }
 
-    /// Whether it begins and ends with pages.
+    /// Whether it consists of whole pages.
     fn is_whole(self) -> bool {
         self.offset == 0 && u64::from(self.sectors).is_multiple_of(PAGE_SECTORS)
     }
 
-    /// Pages that it touches.
+    /// Number of pages that it touches.
     fn pages(self) -> u64 {
         (u64::from(self.offset) + u64::from(self.sectors)).div_ceil(PAGE_SECTORS)
     }
 }
 
-/// Which shapes a request has that goes on from another's end: those on touched pages, those on new ones, and those that
-/// leave the one for the other.
+/// Index of the shapes of a request that continues another: on touched pages, on new pages, or from touched to new
+/// pages.
 fn continued(age: Age, leaves: bool) -> usize {
     usize::from(age == Age::NEW) + usize::from(leaves)
 }
 
-/// The first page of which a request has the first sector.
+/// The first page whose first sector the request contains, or else its last page.
 fn first_whole_page(sector: u64, sectors: u32) -> u64 {
     sector.div_ceil(PAGE_SECTORS).min((sector + u64::from(sectors) - 1) / PAGE_SECTORS)
 }
 
-/// Where a new page lies.
+/// Place of a new page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// Behind a touched page.
+    /// Directly after a touched page.
     Beside,
-    /// In an extent that was touched.
+    /// In a touched extent.
     Within,
-    /// In another one.
+    /// In an untouched extent.
     Apart,
 }
 
-/// What is drawn for requests of one kind.
+/// The tables of one kind of request.
 #[derive(Clone, Debug)]
 struct Kind {
-    /// Whose end a request goes on from, 0 being the last of its kind, or [`STREAMS`] for nobody's, and the age of its
-    /// last page, and whether it leaves touched pages for new ones; by whether the one before was of the same kind, and
-    /// whether the last of the kind was new.
+    /// The rank of the stream that a request continues, 0 for the most recent of its kind, or [`STREAMS`] for none; the
+    /// age of its last page; and whether it leaves touched pages for new ones. By whether the previous request has the
+    /// same kind, and whether the last of the kind went to new pages.
     streams: [[Table<(u8, Age, bool)>; 2]; 2],
-    /// Whether a request that goes on from nobody's end begins at a new page, by the power of two of those of its kind
-    /// before.
+    /// Whether a request that continues no other begins at a new page, by the power of two of the number of previous
+    /// requests of its kind.
     new: Vec<Ratio>,
-    /// How that fades beyond the trace's length: the exponent of its power law.
+    /// Exponent of the power law by which new pages become rarer beyond the trace's length.
     fading: f64,
     places: Table<Place>,
-    /// Classes and bins of the pages that others begin at, and ages of their last pages; by how many requests were
-    /// before, each quadrupling apart.
+    /// Classes and bins of the pages at which other requests begin, and ages of their last pages. By the number of
+    /// previous requests, in quadruplings.
     reused: Vec<Table<(Class, u8, Age)>>,
-    /// Whether such a request is like the last one there, by the role of the page.
+    /// Whether a request repeats the last one at its first page, by the role of the page.
     same: [Ratio; ROLES],
-    /// Requests that go on from another's end.
+    /// Shapes of requests that continue another.
     shapes_continued: [Table<Shape>; 3],
     shapes_new: Table<Shape>,
-    /// Requests that begin at a touched page, by its role; those that end at a new one are apart.
+    /// Shapes of requests that begin at a touched page, by its role. Those that end at a new page are separate.
     shapes_reused: [Table<Shape>; ROLES],
     shapes_leaving: Table<Shape>,
-    /// Requests of the kind.
+    /// Number of requests of the kind.
     requests: u64,
 }
 
-/// What was fitted.
+/// The fitted model.
 #[derive(Clone, Debug)]
 pub struct Model {
     requests: u64,
     span_pages: u64,
     touched_pages: u64,
-    /// Kinds by the kind before; first, by none.
+    /// Kinds by the previous kind; index 0 before the first request.
     kinds: [Table<u8>; 4],
     of_kind: [Kind; 3],
-    /// New pages apart from others, in order of their addresses: all, or an even choice of them.
+    /// New pages far from others, in order of their addresses: all of them, or evenly spaced quantiles.
     apart: Vec<u32>,
     arrivals: arrivals::Arrivals,
 }
 
 impl Model {
-    /// Fits a generator to a trace in the order of its arrivals.
+    /// Fits a model to a trace in order of arrival.
     ///
     /// # Errors
     /// A trace without data or with too much.
@@ -167,17 +169,17 @@ impl Model {
         fit::fit(requests)
     }
 
-    /// `count` requests like those of the trace.
+    /// `requests` requests that resemble the trace.
     pub fn generate(&self, requests: u64, seed: u64) -> Requests {
         Box::new(generator::Generator::new(self.clone(), requests, seed))
     }
 
-    /// Requests of the trace.
+    /// Number of requests in the trace.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Numbers that the model consists of.
+    /// Number of numbers in the model.
     pub fn numbers(&self) -> usize {
         let of_kind = |kind: &Kind| {
             2 * kind.streams.iter().flatten().map(Table::len).sum::<usize>()
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(Model::fit(&[request(Op::Trim, 0, 8)]).unwrap_err(), FitError::NoData);
         let long = vec![request(Op::Read, 0, u32::MAX); 2];
         assert_eq!(Model::fit(&long).unwrap_err(), FitError::TooLong);
-        // One request, and one at the end of a large disk.
+        // One request, also at the end of a large disk.
         for sector in [0, 7, 1 << 40] {
             let model = Model::fit(&[request(Op::Write, sector, 9)]).unwrap();
             assert_eq!(model.generate(100, 1).filter(|request| request.sectors == 9).count(), 100);

@@ -1,42 +1,42 @@
-//! The pages that were touched so far, from the most recent one, and what is known of each.
+//! The touched pages, from the most recent one, and the properties of each.
 
 use super::Shape;
 use crate::part::page_index::PageIndex;
 use crate::part::reuse_stack::ReuseStacks;
 use crate::request::{Op, Request};
 
-/// Kinds of pages by the request that last began there: none, as one went through the page since; then those of up to 1,
-/// 4, 8, 16 and more whole pages; then the same of requests that are not of whole pages.
+/// Roles of a page by the last request that began there. Role 0: none, because a request has passed through the page
+/// since. Then up to 1, 4, 8, 16 and more whole pages; then the same for requests that are not whole pages.
 pub(super) const ROLES: usize = 11;
 
-/// Longest request that is remembered, in sectors: 27 bits beside an offset and two marks.
+/// Longest remembered request, in sectors: 27 bits besides an offset and two marks.
 const SECTORS_MAX: u32 = (1 << 27) - 1;
 
-/// Classes of pages by how often they were touched: up to 1, 3, 7, … times; the last is open.
+/// Classes of pages by the number of touches: up to 1, 3, 7, … touches; the last class is open.
 const HEATS: u8 = 16;
 
-/// What is known of a page.
+/// The known properties of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Whether it was read (bit 0) and written (bit 1), and the request that last began there: the sector of the page (3
-    /// bits) and its length (0 where a request went through the page since).
+    /// Whether it was read (bit 0) and written (bit 1), and the last request that began there: its offset in the page
+    /// (3 bits) and its length, both in sectors. The length is 0 if a request has passed through the page since.
     marks: u32,
     touches: u32,
 }
 
-/// What a request chooses a page by.
+/// The properties by which a request chooses a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Class {
     /// Whether it was read (bit 0) and written (bit 1).
     state: u8,
-    /// What begins there.
+    /// The role of the request that begins there.
     role: u8,
-    /// How often it was touched, by the power of two.
+    /// Power of two of the number of touches.
     heat: u8,
 }
 
 impl Class {
-    /// How different pages of two classes are; 0 of the same.
+    /// Distance between two classes; 0 if they are equal.
     pub(super) fn distance(self, other: Self) -> u32 {
         let heats = u32::from(HEATS);
         2 * heats * u32::from(self.state != other.state)
@@ -44,34 +44,34 @@ impl Class {
             + u32::from(self.heat.abs_diff(other.heat))
     }
 
-    /// What begins there.
+    /// The role of the request that begins there.
     pub(super) fn role(self) -> usize {
         usize::from(self.role)
     }
 }
 
-/// Since when a page, the last of a request, was not touched: by how many others were touched since, in quadruplings, or
-/// never.
+/// Age of a request's last page, by the number of other pages touched since its last touch, in quadruplings. A special
+/// value means never touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Age(u8);
 
 impl Age {
     pub(super) const NEW: Self = Self(u8::MAX);
 
-    /// How different two ages are; more than any others where one is of a new page.
+    /// Distance between two ages. A new page is farther from all ages than these are from each other.
     pub(super) fn distance(self, other: Self) -> u32 {
         u32::from(self.0.abs_diff(other.0))
     }
 }
 
 impl Known {
-    /// The request that begins there.
+    /// The last request that began there.
     pub(super) fn shape(self) -> Option<Shape> {
         let shape = Shape { sectors: self.marks >> 5, offset: (self.marks >> 2 & 7) as u8 };
         (shape.sectors > 0).then_some(shape)
     }
 
-    /// The kind of the request that begins there.
+    /// The role of the last request that began there.
     pub(super) fn role(self) -> usize {
         let Some(shape) = self.shape() else { return 0 };
         let length = match shape.pages() {
@@ -84,14 +84,14 @@ impl Known {
         if shape.is_whole() { length } else { length + 5 }
     }
 
-    /// What a request chooses it by.
+    /// The class by which requests choose it.
     pub(super) fn class(self) -> Class {
         let heat = self.touches.max(1).ilog2().min(u32::from(HEATS) - 1) as u8;
         Class { state: (self.marks & 3) as u8, role: self.role() as u8, heat }
     }
 }
 
-/// The pages.
+/// All touched pages.
 #[derive(Debug)]
 pub(super) struct Pages {
     recent: ReuseStacks,
@@ -123,12 +123,12 @@ impl Pages {
         Some(Known { marks: self.marks.get(page)?, touches: self.touches.get(page)? })
     }
 
-    /// How many other pages were touched since this one, and what is known of it.
+    /// The number of other pages touched since, and the properties of the page.
     pub(super) fn find(&self, page: u64) -> Option<(u32, Known)> {
         Some((self.recent.position(page as u32)?, self.known(page as u32)?))
     }
 
-    /// Since when a page was not touched.
+    /// The age of a page.
     pub(super) fn age(&self, page: u64) -> Age {
         let position = self.recent.position(page as u32);
         position.map_or(Age::NEW, |position| Age((position.saturating_add(1).ilog2() / 2) as u8))
@@ -139,12 +139,12 @@ impl Pages {
         self.marks.get(page).is_some_and(|marks| marks & mark(op) != 0)
     }
 
-    /// Pages from a position on towards the most recent one.
+    /// Pages from a position towards the most recent one.
     pub(super) fn towards_recent_from(&self, position: u32) -> impl Iterator<Item = u32> {
         self.recent.towards_recent_from(position)
     }
 
-    /// A read or a write touches its pages. Without room for new ones, only those there are.
+    /// Touches the pages of a read or a write. If there is no room, new pages are ignored.
     pub(super) fn touch(&mut self, request: &Request) {
         let (first, end) = request.pages();
         let shape = Shape::of(request);
@@ -162,12 +162,12 @@ impl Pages {
     }
 }
 
-/// The bit of a kind of requests.
+/// The bit of a kind of request.
 fn mark(op: Op) -> u32 {
     if op == Op::Read { 1 } else { 2 }
 }
 
-/// Positions below this are in bins of one doubling each, or in the first, so that each bin has pages to choose from.
+/// Positions below this have wider bins, so that each bin has several pages.
 const COARSE: u32 = 64;
 
 /// The bin of a position: four for each doubling, from [`COARSE`] on.
@@ -179,7 +179,7 @@ pub(super) fn bin(position: u32) -> u8 {
     (3 + (power - COARSE.ilog2()) * 4 + (position >> (power - 2) & 3)) as u8
 }
 
-/// First position of a bin, and one past the last.
+/// First position of a bin, and the end of the bin.
 pub(super) fn positions(bin: u8) -> (u32, u32) {
     let first = |bin: u32| match bin.checked_sub(3) {
         None => u64::from(bin) * 16,

@@ -1,18 +1,18 @@
-//! What is drawn from: how often each of several values came, and how often something was so.
+//! Empirical distributions: frequencies of values, and shares.
 
 use std::collections::BTreeMap;
 
 use crate::part::random;
 
-/// Values with how often they came.
+/// Values with their frequencies.
 #[derive(Clone, Debug)]
 pub(super) struct Table<T> {
-    /// Each value with the number of times that it or one before it came.
+    /// Each value with the cumulative frequency up to it.
     upto: Vec<(T, u64)>,
 }
 
 impl<T: Copy> Table<T> {
-    /// A value, as often as it came; `None` of an empty table.
+    /// A random value by frequency; `None` if the table is empty.
     pub(super) fn draw(&self, state: &mut u64) -> Option<T> {
         let &(_, all) = self.upto.last()?;
         let drawn = random::below(state, all);
@@ -36,7 +36,7 @@ impl<T> From<BTreeMap<T, u64>> for Table<T> {
     }
 }
 
-/// How often something was so, of how many times.
+/// The number of positive cases, and of all cases.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ratio {
     so: u64,
@@ -58,7 +58,7 @@ impl Ratio {
         self.so
     }
 
-    /// Share of the times that it was so; there must be one.
+    /// The share of positive cases. There must be at least one case.
     pub(super) fn share(&self) -> f64 {
         self.so as f64 / self.all as f64
     }
@@ -67,7 +67,7 @@ impl Ratio {
         self.all
     }
 
-    /// Whether it is so this time; never without a count.
+    /// A random outcome with this share; always false without cases.
     pub(super) fn draw(&self, state: &mut u64) -> bool {
         self.all > 0 && random::below(state, self.all) < self.so
     }
