@@ -56,7 +56,7 @@ crate::parameters! {
         pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
         /// Bytes of the device that are used.
         pub span: ByteSize = ByteSize(4 << 30);
-        /// What is cached.
+        /// The cached data.
         pub mix: Mix = Mix::SmallAndLarge;
         /// Whether writes have placement handles: 1 for small objects and 2 for large ones, or 1 to 5 for the classes of `mix=llm`.
         pub handles: bool = true;
