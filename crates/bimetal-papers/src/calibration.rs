@@ -1,8 +1,8 @@
-//! Calibrated stand-ins: what they are fitted to, and how near they come.
+//! Calibrated stand-ins: their goals, and the accuracy of the fits.
 //!
-//! A calibrated stand-in is fitted to what a paper prints of its traces and of the schemes that its proposal is compared with,
-//! never to what it prints of the proposal. [`fit`] searches the settings; `examples/calibrate.rs` runs it. What it found stands
-//! in the [`Source`]s, and a figure of each paper holds it against the goals again.
+//! A calibrated stand-in is fitted to figures that a paper prints of its traces and of the baseline schemes, never to
+//! figures of the proposed scheme. [`fit`] searches the settings; `examples/calibrate.rs` runs it. The result is in the
+//! [`Source`]s, and a figure of each paper compares it with the goals again.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::claim::{Kind, StandIn};
 use crate::finding::Finding;
 use crate::lab::{Fitted, Lab, QuietLab, Scale, Source};
 
-/// How a figure of a baseline or of a trace is measured.
+/// Measures a figure of a baseline or of a trace.
 pub type Measure = fn(&Lab<'_>, &'static Source) -> Result<f64, StudyError>;
 
 /// A setting of a workload and its value.
@@ -25,31 +25,31 @@ pub type Setting = (&'static str, &'static str);
 /// A published figure that a calibrated stand-in is fitted to.
 #[derive(Debug)]
 pub struct Goal {
-    /// What it is, with its place in the paper.
+    /// The figure, with its place in the paper.
     pub claim: &'static str,
-    /// The least that the paper allows.
+    /// Least value that the paper allows.
     pub low: f64,
-    /// The most.
+    /// Largest value that the paper allows.
     pub high: f64,
-    /// What is best, within the two, where the paper tells.
+    /// Best value between the two, if the paper states one.
     pub aim: Option<f64>,
-    /// How it is measured.
+    /// Measures the figure.
     pub measure: Measure,
 }
 
-/// A trace whose calibrated stand-in is fitted.
+/// The fit of a trace's calibrated stand-in.
 #[derive(Debug)]
 pub struct Calibration {
     /// The trace.
     pub source: &'static Source,
-    /// Settings that are searched, with the values that are tried.
+    /// Searched settings, each with its candidate values.
     pub grid: &'static [(&'static str, &'static [&'static str])],
-    /// What they are fitted to.
+    /// The goals of the fit.
     pub goals: &'static [Goal],
 }
 
 impl Goal {
-    /// How far a value is from what the paper allows, as a share of the nearest that it allows.
+    /// Distance of a value from the allowed range, relative to the nearest allowed value.
     fn miss(&self, value: f64) -> f64 {
         if value.is_nan() {
             return 1.0;
@@ -67,32 +67,32 @@ impl Goal {
     }
 }
 
-/// A trace beside its goals: settings, what came out for each goal, and how far all is from them.
+/// A trace compared with its goals: settings, the value of each goal, and the error.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The searched settings.
     pub settings: Vec<Setting>,
     /// The value of each goal.
     pub values: Vec<f64>,
-    /// Sum of the squared misses. Of what meets every goal alike, the nearest to the aims is the best; so a hundredth of the squared
-    /// distances from these is in it.
+    /// Sum of the squared misses. Among fits that meet all goals, the one closest to the aims is the best, so a
+    /// hundredth of the squared distances from the aims is added.
     pub error: f64,
 }
 
-/// How much the distance from an aim counts beside that from what is allowed.
+/// Weight of the squared distance from an aim, relative to a miss.
 const AIM_WEIGHT: f64 = 0.01;
 
-/// What one workload that does not meet its own targets adds.
+/// Error for each of the workload's own targets that is not met.
 const UNMET: f64 = 1.0;
 
 impl Calibration {
-    /// Settings where searches begin: at a quarter, a half and three quarters of each one's values.
+    /// Initial settings of searches: at a quarter, a half and three quarters of each list of values.
     fn starts(&self) -> [Vec<Setting>; 3] {
         [1, 2, 3]
             .map(|quarter| self.grid.iter().map(|&(name, values)| (name, values[values.len() * quarter / 4])).collect())
     }
 
-    /// The same trace with other settings. It stays in memory for as long as the program runs, as sources do.
+    /// The same trace with other settings. It stays in memory until the program ends, like all sources.
     fn candidate(&self, settings: &[Setting]) -> &'static Source {
         let own = self.source;
         let fixed = own.calibrated.map_or(&[][..], |fitted| fitted.settings);
@@ -107,7 +107,7 @@ impl Calibration {
     /// Runs the baselines on the trace with these settings.
     ///
     /// # Errors
-    /// Settings or replays that cannot be done.
+    /// Invalid settings or replays.
     pub fn try_settings(&self, settings: &[Setting], scale: Scale) -> Result<Fit, StudyError> {
         let source = self.candidate(settings);
         let mut lab = Lab::new(scale, 0, BTreeMap::new(), &QuietLab);
@@ -120,8 +120,8 @@ impl Calibration {
         Ok(Fit { settings: settings.to_vec(), values, error })
     }
 
-    /// Searches the grid from several places, one setting after the other, until no single change is better; `tried` is told of
-    /// each. What a workload refuses is no candidate; `None` if it refuses all.
+    /// Searches the grid from several starts. One setting changes at a time, until no single change is an improvement.
+    /// `tried` is called with each fit. Settings that a workload refuses are skipped; `None` if it refuses all.
     pub fn fit(&self, scale: Scale, mut tried: impl FnMut(&Fit)) -> Option<Fit> {
         let mut known: Vec<(Vec<Setting>, Option<Fit>)> = Vec::new();
         let mut evaluate = |settings: Vec<Setting>| {
@@ -160,7 +160,7 @@ impl Calibration {
     }
 }
 
-/// What the targets of the workload itself add: what is published of the trace.
+/// Error from the workload's own targets, which are published for the trace.
 fn unmet(lab: &Lab<'_>, source: &'static Source) -> Result<f64, StudyError> {
     let judged = judged(lab, source)?;
     Ok(judged.iter().filter(|(_, met)| !met).count() as f64 * UNMET)
@@ -179,17 +179,17 @@ fn judged(lab: &Lab<'_>, source: &'static Source) -> Result<Vec<(String, bool)>,
     Ok(targets.iter().map(|target| line(target.judge(&profile))).collect())
 }
 
-/// A goal, and the value that a trace has.
+/// A goal, and the value for a trace.
 struct Reached<'a> {
     trace: &'static str,
     goal: &'a Goal,
     value: f64,
 }
 
-/// The calibrated stand-ins beside what they are fitted to: a claim for each goal, over all traces that have it.
+/// The calibrated stand-ins compared with their goals: a claim for each goal, over all traces that have it.
 ///
 /// # Errors
-/// The first replay that cannot be done.
+/// The first replay that fails.
 pub(super) fn figure(lab: &Lab<'_>, calibrations: &[Calibration]) -> Result<Drawn, StudyError> {
     let mut claims: Vec<Vec<Reached<'_>>> = Vec::new();
     for calibration in calibrations {

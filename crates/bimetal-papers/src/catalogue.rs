@@ -1,4 +1,4 @@
-//! The papers as `list papers --json` and Python have them.
+//! The papers as `list papers --json` and Python show them.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct PaperItem {
     pub name: &'static str,
     /// Its systems, in a line.
     pub summary: &'static str,
-    /// Authors, title, where and when.
+    /// Authors, title, venue and year.
     pub citation: &'static str,
     /// Its tables and figures.
     pub figures: Vec<FigureItem>,
@@ -22,14 +22,14 @@ pub struct PaperItem {
 pub struct FigureItem {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// One-line description of its content.
     pub title: &'static str,
     /// Names of the traces that it needs.
     pub traces: Vec<&'static str>,
 }
 
 impl PaperItem {
-    /// What is listed of a paper.
+    /// The catalogue entry of a paper.
     pub fn of(spec: &PaperSpec) -> Self {
         let figures = spec.figures.iter().map(|figure| FigureItem {
             name: figure.name,

@@ -1,72 +1,72 @@
-//! Figures and the claims that are read off them, as data: a verdict is computed from measured values.
+//! Figures and their claims as data. A verdict is computed from measured values.
 
 use std::collections::BTreeSet;
 
 use bimetal_study::figure::Plot;
 use serde::Serialize;
 
-/// What was reproduced of one table or figure.
+/// The reproduction of one table or figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Name of the paper on the command line.
     pub paper: &'static str,
     /// Name of the figure on the command line, such as `fig8a`.
     pub figure: &'static str,
-    /// What it shows, in a line.
+    /// One-line description of its content.
     pub title: &'static str,
-    /// Which stand-ins of the paper's traces it was made with.
+    /// The stand-ins of the paper's traces in this run.
     pub stand_in: StandIn,
-    /// How it was made and what to look at, in a few sentences.
+    /// The experiment and remarks on its results, in a few sentences.
     pub caption: String,
-    /// The diagrams; none where the paper has numbers only.
+    /// The diagrams; none if the paper has only numbers.
     pub plots: Vec<Plot>,
-    /// What the paper claims, and what was found. In JSON all claims are in one list of their own.
+    /// Claims of the paper and their verdicts. In JSON all claims are in a separate list.
     #[serde(skip)]
     pub claims: Vec<Claim>,
     /// Commands that repeat every point.
     pub commands: Vec<String>,
 }
 
-/// What a paper says, and what was found.
+/// A claim of a paper, and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Name of the paper on the command line.
     pub paper: &'static str,
     /// Name of the figure on the command line.
     pub figure: &'static str,
-    /// The acceptance target of the specification that it belongs to, such as `T20`.
+    /// The acceptance target of the specification to which it belongs, such as `T20`.
     pub target: Option<&'static str>,
-    /// What kind of statement it is.
+    /// Kind of statement.
     pub kind: Kind,
-    /// Which stand-ins of the paper's traces it was judged on.
+    /// The stand-ins of the paper's traces on which it was judged.
     pub stand_in: StandIn,
-    /// What is claimed, in a few words.
+    /// The claim in a few words.
     pub claim: &'static str,
-    /// What the paper has, with the tolerance within which it counts as held.
+    /// The paper's value, with the tolerance within which the claim counts as held.
     pub expected: String,
-    /// What was found.
+    /// The measured value.
     pub measured: String,
     /// Whether it held.
     pub verdict: Verdict,
-    /// Why the verdict is so, in a line.
+    /// Reason for the verdict, in a line.
     pub reason: String,
 }
 
-/// Which generated traces are in the place of the paper's.
+/// Kind of generated traces that stand in for the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StandIn {
-    /// Those that were made first, from what is published of the traces alone.
+    /// The original stand-ins, made only from published facts about the traces.
     First,
-    /// Those that were fitted, too, to what the paper prints of the schemes that its proposal is compared with.
+    /// Stand-ins that are also fitted to the paper's figures of its baseline schemes.
     Calibrated,
 }
 
 impl StandIn {
-    /// Both of them.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::First, Self::Calibrated];
 
-    /// As it is written.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -75,7 +75,7 @@ impl StandIn {
     }
 }
 
-/// The claims that count first: as judged on calibrated stand-ins, and on the first ones where nothing depends on calibrated ones.
+/// The primary claims: judged on calibrated stand-ins, or on the first ones if no calibrated stand-in is involved.
 pub fn primary<'a>(claims: &[&'a Claim]) -> Vec<&'a Claim> {
     let key = |claim: &Claim| (claim.paper, claim.figure, claim.claim);
     let again: BTreeSet<_> =
@@ -84,25 +84,26 @@ pub fn primary<'a>(claims: &[&'a Claim]) -> Vec<&'a Claim> {
     claims.iter().filter(counts).copied().collect()
 }
 
-/// What kind of statement a claim is. Kinds are counted apart, since only a result says something of a scheme.
+/// Kind of statement of a claim. Kinds are counted separately, because only results are about a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The paper says that a scheme did something, and the scheme did it again here, or not.
+    /// The paper reports a behaviour of a scheme, which is or is not reproduced here.
     Result,
-    /// A formula, a price, a sum in the paper, or a rule of a scheme held against itself: once it is right it cannot fail.
+    /// A formula, a price, a sum in the paper, or a check of a scheme's rule against itself. Once it is right it cannot
+    /// fail.
     Arithmetic,
-    /// A trace, generated or the user's, beside what was published of the paper's.
+    /// A generated trace or the user's, compared with published facts about the paper's trace.
     Generator,
-    /// Not the paper's: a further question that we asked.
+    /// A further question of ours, not a claim of the paper.
     Ours,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are shown.
+    /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Result, Self::Arithmetic, Self::Generator, Self::Ours];
 
-    /// As it is written.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Result => "result",
@@ -116,10 +117,10 @@ impl Kind {
 /// Whether a claim held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
-    /// It did.
+    /// It held.
     #[serde(rename = "held")]
     Held,
-    /// It did not.
+    /// It did not hold.
     #[serde(rename = "not held")]
     NotHeld,
     /// It cannot be judged here.
@@ -133,7 +134,7 @@ impl Verdict {
         if held { Self::Held } else { Self::NotHeld }
     }
 
-    /// As it is written.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Held => "held",

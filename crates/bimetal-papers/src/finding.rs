@@ -1,4 +1,4 @@
-//! Claims held against measured values: every verdict is computed here.
+//! Claims compared with measured values. Every verdict is computed here.
 
 use std::fmt::Display;
 
@@ -6,7 +6,8 @@ use bimetal_study::figure::short;
 
 use crate::claim::{Kind, Verdict};
 
-/// A claim of a paper, and what was found; [`Claim`](bimetal_study::figure::Claim) without the names of paper and figure.
+/// A claim of a paper, and its verdict: a [`Claim`](bimetal_study::figure::Claim) without the names of paper and
+/// figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub(super) claim: &'static str,
@@ -22,7 +23,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A statement that was tested and is true or not. `expected` is what the paper has, `measured` what was found.
+    /// A statement that was tested and is true or false. `expected` is the paper's value, `measured` the measured one.
     pub fn fact(claim: &'static str, expected: impl Display, held: bool, measured: impl Display) -> Self {
         Self {
             claim,
@@ -38,7 +39,7 @@ impl Finding {
         }
     }
 
-    /// A number that the paper gives; it holds within the share `tolerance` of it. What is not a number cannot be judged.
+    /// A number in the paper. The claim holds within the share `tolerance` of it. NaN cannot be judged.
     pub fn about(claim: &'static str, paper: f64, tolerance: f64, measured: f64) -> Self {
         if measured.is_nan() {
             return Self::unmeasured(claim, format!("{} ± {} %", short(paper), short(tolerance * 100.0)));
@@ -56,7 +57,7 @@ impl Finding {
         }
     }
 
-    /// A number that must lie within bounds, of which one may be infinite. What is not a number cannot be judged.
+    /// A number that must lie within bounds, of which one may be infinite. NaN cannot be judged.
     pub fn between(claim: &'static str, low: f64, high: f64, measured: f64) -> Self {
         let expected = match (low.is_finite(), high.is_finite()) {
             (true, false) => format!("at least {}", short(low)),
@@ -76,8 +77,8 @@ impl Finding {
         Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
     }
 
-    /// The place of the best of a curve's points, `step` apart. It holds if ours is at most a step from the paper's, and what
-    /// is best at ours is at most the share `tolerance` worse at the paper's.
+    /// The position of the best point on a curve with points `step` apart. It holds if our position is at most a step
+    /// from the paper's, and our value at the paper's position is worse than our best by at most the share `tolerance`.
     pub fn best_at(
         claim: &'static str,
         paper: f64,
@@ -116,91 +117,91 @@ impl Finding {
         }
     }
 
-    /// A claim that cannot be judged here, and why.
+    /// A claim that cannot be judged here, with the reason.
     pub fn not_judged(claim: &'static str, expected: impl Display, measured: impl Display, why: impl Display) -> Self {
         Self { verdict: Verdict::NotJudged, reason: why.to_string(), ..Self::fact(claim, expected, true, measured) }
     }
 
-    /// A claim of a figure that this replay does not have, such as the wear of a region that was never erased.
+    /// A claim about a figure that this replay does not have, such as the wear of a region that was never erased.
     fn unmeasured(claim: &'static str, expected: String) -> Self {
         Self::not_judged(claim, expected, "nothing", "the replay does not have this figure")
     }
 
-    /// What kind of statement it is, if not a result.
+    /// Sets the kind of statement, if it is not a result.
     pub fn of_kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The reason, in a line, in the place of the one made from the figures.
+    /// Sets the reason, a line that replaces the one made from the figures.
     pub fn reason(mut self, reason: impl Display) -> Self {
         self.reason = reason.to_string();
         self
     }
 
-    /// Why it does not hold on the generated workloads, if it does not: what an experiment showed (the paper's page has
-    /// it). Says nothing of a user's own trace.
+    /// Sets the reason why the claim does not hold on the generated workloads, if it does not: the result of an
+    /// experiment, which the paper's page reports. It does not apply to a user's own trace.
     pub fn unless(mut self, explanation: &'static str) -> Self {
         self.explanation = Some(explanation);
         self
     }
 
-    /// The same on the calibrated stand-ins.
+    /// The same for calibrated stand-ins.
     pub fn unless_calibrated(mut self, explanation: &'static str) -> Self {
         self.calibrated_explanation = Some(explanation);
         self
     }
 
-    /// It is one of the figures that calibrated stand-ins are fitted to, so that it says nothing of a scheme there.
+    /// Marks a figure to which calibrated stand-ins are fitted, so that on them it is no result about a scheme.
     pub fn fitted(mut self) -> Self {
         self.is_fitted = true;
         self
     }
 
-    /// The number of the specification's acceptance target that it belongs to, such as `T20`.
+    /// Sets the acceptance target of the specification to which it belongs, such as `T20`.
     pub fn target(mut self, target: &'static str) -> Self {
         self.target = Some(target);
         self
     }
 }
 
-/// Which point of a curve is the best.
+/// The direction of the best point on a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// The lowest.
+    /// The lowest point.
     Lowest,
-    /// The highest.
+    /// The highest point.
     Highest,
 }
 
-/// Numbers in a row.
+/// Numbers as a list.
 pub fn row(numbers: impl IntoIterator<Item = f64>) -> String {
     numbers.into_iter().map(short).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether each value is at least the one before, but for the share `slack` of it, and the last above the first by more than
-/// that share: a flat curve does not rise.
+/// Whether each value is at least the previous one, except for the share `slack` of it, and the last exceeds the first
+/// by more than that share: a flat curve does not rise.
 pub fn rises(values: &[f64], slack: f64) -> bool {
     let ends = values.first().zip(values.last());
     values.windows(2).all(|pair| pair[1] >= pair[0] * (1.0 - slack))
         && ends.is_some_and(|(first, last)| *last > first * (1.0 + slack))
 }
 
-/// Whether each value is at most the one before, but for the share `slack` of it, and the last below the first by more than
-/// that share.
+/// Whether each value is at most the previous one, except for the share `slack` of it, and the last is below the first
+/// by more than that share.
 pub fn falls(values: &[f64], slack: f64) -> bool {
     let ends = values.first().zip(values.last());
     values.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + slack))
         && ends.is_some_and(|(first, last)| *last < first * (1.0 - slack))
 }
 
-/// The point with the lowest value, the first of several, and whether it lies inside: not first and not last.
+/// The first point with the lowest value, and whether it is an inner point: neither the first nor the last.
 pub fn lowest(points: &[(f64, f64)]) -> Option<((f64, f64), bool)> {
     let at = (0..points.len()).min_by(|&a, &b| points[a].1.total_cmp(&points[b].1))?;
     Some((points[at], at > 0 && at + 1 < points.len()))
 }
 
-/// The point with the highest value, the first of several, and whether it lies inside.
+/// The first point with the highest value, and whether it is an inner point.
 pub fn highest(points: &[(f64, f64)]) -> Option<((f64, f64), bool)> {
     let negated: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x, -y)).collect();
     lowest(&negated).map(|((x, y), inside)| ((x, -y), inside))

@@ -1,6 +1,6 @@
-//! HySSD 2013: SLC or MLC beside TLC, and how full to keep the faster one (schemes `hyssd`, `hyssd-static`).
+//! HySSD 2013: SLC or MLC beside TLC, and the best utilisation of the faster SSD (schemes `hyssd`, `hyssd-static`).
 //!
-//! Quick runs are a sixteenth of the paper's: requests, data, both SSDs and the period. Blocks stay as large as they are.
+//! Quick runs are a sixteenth of the paper's: requests, data, both SSDs and the period. The block size does not change.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// The registry's line.
+/// The registry entry.
 pub static SPEC: PaperSpec = PaperSpec {
     name: "hyssd",
     citation: "Yongseok Oh, Eunjae Lee, Jongmoo Choi, Donghee Lee, Sam H. Noh, Hybrid Solid State Drives for Improved \
@@ -91,10 +91,10 @@ pub static SPEC: PaperSpec = PaperSpec {
     calibrations: &[],
 };
 
-/// Financial1, as OP-FCL has it.
+/// Financial1, the same source as in OP-FCL.
 static FINANCIAL: Source = FINANCIAL1;
 
-/// The part of Exchange that table I has: a third of OP-FCL's, and data that fit into the SSDs.
+/// The part of Exchange in table I: a third of OP-FCL's, with data that fit into the SSDs.
 static EXCHANGE: Source = Source {
     name: "exchange-third",
     workload: "exchange",
@@ -103,7 +103,7 @@ static EXCHANGE: Source = Source {
     calibrated: None,
 };
 
-/// A drive under a workload, and what the paper has of it.
+/// A drive under a workload, with the paper's results.
 struct Case {
     source: &'static Source,
     device: &'static str,
@@ -118,22 +118,23 @@ static ST_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-st", fastest
 static MT_FINANCIAL: Case = Case { source: &FINANCIAL, device: "hyssd-mt", fastest: 30.0, longest_lived: 10.0 };
 static MT_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-mt", fastest: 70.0, longest_lived: 60.0 };
 
-/// Utilisations of Static, in percent: from 5 to 97, as the paper says.
+/// Utilisations of Static in percent: from 5 to 97, as in the paper.
 const UTILISATIONS: [f64; 11] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 97.0];
 
-/// A step of them, and by how much what is best here may be better than at the paper's place.
+/// Step of the utilisations in percent, and the allowed share by which our best may be better than the paper's
+/// position.
 const PLACE: (f64, f64) = (10.0, 0.05);
 
-/// N in page writes; the paper does not give it. The second is the other value that is tried.
+/// N in page writes, which the paper does not state. The second value is tried as an alternative.
 const PERIODS: [u32; 2] = [65_536, 4096];
 
-/// A dead band that is tried, beside none as printed: by how much one life must exceed the other.
+/// A dead band that is tried besides the printed zero: the percentage by which one life must exceed the other.
 const LIFE_BAND_PERCENT: u32 = 10;
 
-/// A step of Life's utilisation that is tried, beside one percent: the paper does not give it.
+/// A step of Life's utilisation that is tried besides 1 %, because the paper does not state it.
 const SMALL_STEP_PERCENT: f64 = 0.25;
 
-/// What a quick run is divided by.
+/// Divisor of quick runs.
 const QUICK: u32 = 16;
 
 /// Intervals of figures over time.
@@ -146,13 +147,13 @@ struct Compared {
     life: Arc<Entry>,
     /// Life with a sixteenth of N.
     agile_life: Arc<Entry>,
-    /// Life that moves only where one life is a tenth longer than the other.
+    /// Life that moves only if one life is a tenth longer than the other.
     banded_life: Arc<Entry>,
-    /// The other reading of where a write miss goes.
+    /// The other reading of the destination of write misses.
     hot_set: HotSet,
 }
 
-/// The schemes where the slow SSD takes what misses (`reading=hot_set`), and Life takes a quarter of the steps.
+/// The schemes if the slow SSD takes misses (`reading=hot_set`) and Life has a quarter of the step.
 struct HotSet {
     fixed: Vec<(f64, Arc<Entry>)>,
     perf: Arc<Entry>,
@@ -198,7 +199,7 @@ fn life_left(entry: &Entry) -> f64 {
     metric(entry, "life")
 }
 
-/// Static's curve, and a level for each of the others.
+/// Static's curve, and a constant level for each of the other schemes.
 fn plot(title: &str, y: &str, compared: &Compared, figure: fn(&Entry) -> f64) -> Plot {
     let fixed = curve(&compared.fixed, figure);
     let line = |name, entry: &Entry| Series::measured(name, level(&fixed, figure(entry)));
@@ -351,24 +352,24 @@ fn lifetime(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Whether values rise to the highest and fall from there; one side may be missing.
+/// Whether values rise to the maximum and fall from there; one side may be missing.
 fn is_mountain(values: &[f64]) -> bool {
     let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
     values[..values.len().min(top + 1)].is_sorted() && values[top..].is_sorted_by(|a, b| a >= b)
 }
 
-/// A part of table II.
+/// The costs of a part of table II.
 fn costs(part: &str) -> Option<FlashCosts> {
     chip::find(part).map(|part| FlashCosts::of(&part))
 }
 
-/// Table II: whether the copyback times are those of the other operations.
+/// Table II: whether the copyback times equal the sum of the other operations.
 fn table2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (mut of_paper, mut by_rule, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for (name, part, copy_us) in
         [("SLC", "hyssd-slc", 385.0), ("MLC", "hyssd-mlc", 1375.0), ("TLC", "hyssd-tlc", 2450.0)]
     {
-        // A copy within a part moves nothing over the bus.
+        // A copyback moves no data over the bus.
         let array_us = chip::find(part).map_or(f64::NAN, |part| part.read_us + part.program_us);
         of_paper.push((name.to_owned(), copy_us));
         by_rule.push((name.to_owned(), array_us));
@@ -432,7 +433,7 @@ fn fig2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     let utilisations = || (1..100).map(|percent| f64::from(percent) / 100.0);
     let costs_at = |cost: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let points = utilisations().map(|utilisation| (utilisation, cost(utilisation) / 1e3));
-        // Where the slow SSD would be full, a write has no end.
+        // If the slow SSD is full, the cost of a write is infinite.
         points.filter(|point| point.1.is_finite()).collect()
     };
     let write = |utilisation: f64| model.page_write_us(utilisation, (load.write_hits)(utilisation * fast_pages));

@@ -1,4 +1,5 @@
-//! Where the papers' experiments run: workloads are made once and shared, replays run side by side, and none twice.
+//! The laboratory for the papers' experiments. Workloads are made once and shared, and replays run in parallel, none of
+//! them twice.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,17 +16,17 @@ use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::{StudyError, arrivals, generate};
 
-/// How large experiments are.
+/// Size of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Fewer requests: minutes for everything.
     Quick,
-    /// As large as in the papers.
+    /// As in the papers.
     Full,
 }
 
 impl Scale {
-    /// As it is written.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -34,33 +35,33 @@ impl Scale {
     }
 }
 
-/// A trace of a paper: a stand-in is generated unless a user has the trace.
+/// A trace of a paper. A stand-in is generated unless the user has the trace.
 #[derive(Debug)]
 pub struct Source {
     /// Name on the command line: `--trace NAME=FILE`.
     pub name: &'static str,
-    /// The workload that stands in for it.
+    /// The workload that stands in for the trace.
     pub workload: &'static str,
     /// Settings of the workload at any scale.
     pub settings: &'static [(&'static str, &'static str)],
-    /// Settings of a quick run, beside those or in their place: fewer requests, or less space for a device that is smaller,
-    /// too. A user's trace is taken whole.
+    /// Additional or overriding settings of a quick run: fewer requests, or less space for a device that is also
+    /// smaller. A user's trace is always used completely.
     pub quick: &'static [(&'static str, &'static str)],
     /// The calibrated stand-in, if there is one.
     pub calibrated: Option<Fitted>,
 }
 
-/// A calibrated stand-in: what `examples/calibrate.rs` found.
+/// A calibrated stand-in: the result of `examples/calibrate.rs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fitted {
     /// The workload.
     pub workload: &'static str,
-    /// Settings beside those of the first stand-in, or in their place.
+    /// Settings in addition to those of the first stand-in, or overriding them.
     pub settings: &'static [(&'static str, &'static str)],
 }
 
 impl Source {
-    /// The calibrated stand-in, if it is asked for and there is one.
+    /// The calibrated stand-in, if it is requested and exists.
     fn fitted(&self, stand_in: StandIn) -> Option<Fitted> {
         self.calibrated.filter(|_| stand_in == StandIn::Calibrated)
     }
@@ -77,13 +78,13 @@ impl Source {
         (fitted.map_or(self.workload, |fitted| fitted.workload), settings)
     }
 
-    /// Name of a file with it.
+    /// Name of a file for the trace.
     fn file(&self, stand_in: StandIn) -> String {
         let kind = if self.fitted(stand_in).is_some() { "-calibrated" } else { "" };
         format!("{}{kind}.bimetal", self.name)
     }
 
-    /// The command that writes that file.
+    /// The command that writes this file.
     fn command(&self, scale: Scale, stand_in: StandIn) -> String {
         let (workload, settings) = self.generator(scale, stand_in);
         let mut command = format!("bimetal generate {workload} {}", self.file(stand_in));
@@ -94,7 +95,7 @@ impl Source {
     }
 }
 
-/// One replay: a trace, a device, a scheme and how.
+/// One replay: a trace, a device, a scheme and a plan.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     source: &'static Source,
@@ -105,43 +106,43 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// A trace on a device of `bimetal list devices`, with its own scheme, one request after the other, on a filled device.
+    /// A trace on a device of `bimetal list devices` with a scheme, one request at a time, on a filled device.
     pub fn new(source: &'static Source, device: &'static str, scheme: &'static str) -> Self {
         Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
     }
 
-    /// Sets a parameter of the scheme or a field of the device, in the place of what it was set to before.
+    /// Sets a parameter of the scheme or a field of the device, overriding an earlier value.
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
         self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.to_owned(), value.to_string()));
         self
     }
 
-    /// Requests arrive so.
+    /// Sets the arrivals.
     pub fn arrivals(mut self, arrivals: Arrivals) -> Self {
         self.plan.arrivals = arrivals;
         self
     }
 
-    /// The trace is replayed so often, and the last `measured` times count.
+    /// Sets the number of passes over the trace, and the number of last passes that are measured.
     pub fn passes(mut self, passes: u32, measured: u32) -> Self {
         (self.plan.passes, self.plan.measured_passes) = (passes, measured);
         self
     }
 
-    /// The device is new, not filled.
+    /// The device is new instead of filled.
     pub fn fresh(mut self) -> Self {
         self.plan.fill = false;
         self
     }
 
-    /// Figures over time, in `intervals` intervals.
+    /// Records figures over time in `intervals` intervals.
     pub fn intervals(mut self, intervals: u32) -> Self {
         self.plan.intervals = intervals;
         self
     }
 
-    /// The command that does the same with the trace in that file.
+    /// The command that repeats the replay with the trace in this file.
     fn command(&self, file: &str) -> String {
         let mut command = format!("bimetal replay {file}");
         command += &format!(" --device {} --scheme {}", self.device, self.scheme);
@@ -168,16 +169,17 @@ impl Experiment {
 
 /// Called from several threads.
 pub trait LabProgress: Sync {
-    /// A number of the replays that a figure asked for at once are done.
+    /// Number of finished replays among those that a figure requested together.
     fn replays(&self, done: usize, of: usize);
 
-    /// Every few milliseconds of a replay, and while a trace is generated: whether to go on. Once it says no, it must say so for every replay.
+    /// Called every few milliseconds of a replay, and while a trace is generated. Returns whether to continue. After it
+    /// has returned a break, it must do so for every replay.
     fn served(&self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// No progress is shown.
+/// Shows no progress.
 #[derive(Debug)]
 pub struct QuietLab;
 
@@ -185,7 +187,7 @@ impl LabProgress for QuietLab {
     fn replays(&self, _done: usize, _of: usize) {}
 }
 
-/// A workload by the name of its file; locked while it is generated, so that others who need it wait.
+/// A workload by the name of its file. It is locked while it is generated, so that others that need it wait.
 type Recent = (String, Arc<Mutex<Option<Workload>>>);
 
 /// Generated or opened traces and finished replays.
@@ -194,24 +196,24 @@ pub struct Lab<'a> {
     stand_in: StandIn,
     jobs: usize,
     progress: &'a dyn LabProgress,
-    /// Traces of the user, by the name of what they stand in for.
+    /// Traces of the user, by the name of the trace that they replace.
     own: BTreeMap<String, Workload>,
-    /// The workloads used last, the latest at the end.
+    /// The most recently used workloads, the latest at the end.
     recent: Mutex<Vec<Recent>>,
     /// Finished replays by their commands.
     done: Mutex<BTreeMap<String, Arc<Entry>>>,
     /// Commands since they were last taken, in order.
     commands: Mutex<Vec<String>>,
-    /// Why a user's trace cannot decide what it was replayed for since this was last taken.
+    /// Reason why a user's trace cannot decide a claim, since this was last taken.
     undecided: Mutex<Option<String>>,
 }
 
-/// Workloads that stay in memory.
+/// Number of workloads kept in memory.
 const RECENT: usize = 2;
 
 impl<'a> Lab<'a> {
-    /// A lab in which at most `jobs` replays run at once, and which takes traces of the user, by names of [`Source`]s, in
-    /// the place of generated ones.
+    /// A lab in which at most `jobs` replays run at once; 0 means one for each processor. Traces of the user replace
+    /// generated ones, by names of [`Source`]s.
     pub fn new(scale: Scale, jobs: usize, own: BTreeMap<String, Workload>, progress: &'a dyn LabProgress) -> Self {
         let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
         Self {
@@ -227,12 +229,12 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// From now on generated traces are these.
+    /// Sets the kind of generated traces from now on.
     pub fn take_stand_in(&mut self, stand_in: StandIn) {
         self.stand_in = stand_in;
     }
 
-    /// Which traces are generated.
+    /// The kind of generated traces.
     pub fn stand_in(&self) -> StandIn {
         self.stand_in
     }
@@ -242,27 +244,27 @@ impl<'a> Lab<'a> {
         source.generator(self.scale, self.stand_in)
     }
 
-    /// Whether any of these traces is another one if calibrated.
+    /// Whether any of these traces has a calibrated version.
     pub fn has_calibrated(&self, sources: &[&Source]) -> bool {
         sources.iter().any(|source| source.calibrated.is_some() && !self.is_own(source))
     }
 
-    /// How large experiments are.
+    /// Size of the experiments.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Whether a user's trace is in the place of a generated one.
+    /// Whether a user's trace replaces a generated one.
     pub fn is_own(&self, source: &Source) -> bool {
         self.own.contains_key(source.name)
     }
 
-    /// Whether a trace is generated shorter than the paper's.
+    /// Whether a generated trace is shorter than the paper's.
     pub fn is_cut(&self, source: &Source) -> bool {
         self.scale == Scale::Quick && !self.is_own(source)
     }
 
-    /// Requests of a trace.
+    /// The requests of a trace.
     ///
     /// # Errors
     /// A workload that does not fit into memory.
@@ -291,19 +293,19 @@ impl<'a> Lab<'a> {
         Ok(slot.insert(Workload::of(trace, None)).clone())
     }
 
-    /// How many requests a trace has, and of what sizes.
+    /// Number and sizes of a trace's requests.
     ///
     /// # Errors
-    /// As [`Self::workload`].
+    /// The errors of [`Self::workload`].
     pub fn facts(&self, source: &'static Source) -> Result<TraceFacts, StudyError> {
         self.note_source(source);
         Ok(self.workload(source)?.facts)
     }
 
-    /// What a trace is like.
+    /// The profile of a trace.
     ///
     /// # Errors
-    /// As [`Self::workload`].
+    /// The errors of [`Self::workload`].
     pub fn profile(&self, source: &'static Source, curves: &CurvePlan) -> Result<Profile, StudyError> {
         self.note_source(source);
         self.note(format!("bimetal profile {} --curve-points {}", self.file(source), curves.points));
@@ -311,10 +313,10 @@ impl<'a> Lab<'a> {
         Ok(Profile::of(&workload.requests, curves))
     }
 
-    /// Runs every experiment that has not been run; results are in the order of the experiments.
+    /// Runs every experiment that has not run yet. Results are in the order of the experiments.
     ///
     /// # Errors
-    /// The first experiment that cannot be done.
+    /// The first experiment that fails.
     pub fn run(&self, experiments: &[Experiment]) -> Result<Vec<Arc<Entry>>, StudyError> {
         let command = |experiment: &Experiment| experiment.command(&self.file(experiment.source));
         let commands: Vec<String> = experiments.iter().map(command).collect();
@@ -343,7 +345,7 @@ impl<'a> Lab<'a> {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.jobs.min(due.len()) {
-                // If no thread is to be had, this one does it all.
+                // If no thread can be started, this thread does all the work.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -362,17 +364,17 @@ impl<'a> Lab<'a> {
         Ok(commands.iter().filter_map(|command| done.get(command).cloned()).collect())
     }
 
-    /// The commands that repeat what was asked for since this was last called, each once.
+    /// The commands that repeat all requests since the last call, without duplicates.
     pub fn take_commands(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.commands))
     }
 
-    /// Why a user's trace cannot decide what it was replayed for since this was last called, if it cannot.
+    /// Reason why a user's trace could not decide a claim since the last call, if there is one.
     pub fn take_undecided(&self) -> Option<String> {
         lock(&self.undecided).take()
     }
 
-    /// The file with a trace: the user's, or the one that [`Source::command`] writes.
+    /// The file of a trace: the user's, or the one that [`Source::command`] writes.
     fn file(&self, source: &Source) -> String {
         self.own.get(source.name).map_or_else(|| source.file(self.stand_in), |own| own.facts.name.clone())
     }
@@ -405,19 +407,19 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Why nothing follows from the replay of a user's trace. The papers' devices have the papers' sizes: a trace that never makes
-/// one erase a block of some region says nothing of how schemes collect and wear them.
+/// Reason why the replay of a user's trace is inconclusive. The devices have the papers' sizes. If a trace never causes
+/// an erase in some region, it shows nothing about garbage collection and wear.
 fn cannot_decide(trace: &TraceFacts, wear: &[WearFigures]) -> Option<String> {
     let unworn = wear.iter().find(|region| region.erases_total == 0)?;
     let why = if trace.writes == 0 { "writes nothing" } else { "is too short for the paper's device" };
     Some(format!("`{}` {why}: no block of `{}` was ever erased", trace.name, unworn.region))
 }
 
-/// Seed of every generated workload: that of `bimetal generate`.
+/// Seed of every generated workload, the same as that of `bimetal generate`.
 const SEED: u64 = 1;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that is guarded is ever half done.
+    // Guarded values are never inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

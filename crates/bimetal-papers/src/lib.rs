@@ -1,7 +1,7 @@
-//! The papers, reproduced: for each table and figure what is swept, what comes out, and whether the paper's claims hold.
+//! Reproduction of the papers: for each table and figure the sweep, its results, and whether the paper's claims hold.
 //!
-//! A paper is a file, a `mod` line and a line of the registry. Each of its figures is a function from a [`Lab`], in which
-//! replays run, to plots and findings; verdicts are computed from what was measured ([`finding`]).
+//! A paper is a file, a `mod` line and an entry of the registry. Each of its figures is a function from a [`Lab`],
+//! which runs replays, to plots and findings. Verdicts are computed from measurements ([`finding`]).
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -34,18 +34,18 @@ use bimetal_study::prepare::Workload;
 
 pub use page::figures;
 
-/// One line of the registry.
+/// One entry of the registry.
 #[derive(Debug)]
 pub struct PaperSpec {
     /// Name on the command line.
     pub name: &'static str,
-    /// Authors, title, where and when.
+    /// Authors, title, venue and year.
     pub citation: &'static str,
     /// Its systems, in a line.
     pub summary: &'static str,
     /// Its tables and figures.
     pub figures: &'static [FigureSpec],
-    /// How its calibrated stand-ins are fitted, if it has any.
+    /// The fits of its calibrated stand-ins, if it has any.
     pub calibrations: &'static [Calibration],
 }
 
@@ -54,55 +54,55 @@ pub struct PaperSpec {
 pub struct FigureSpec {
     /// Name on the command line: `fig8a`, `table3`.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// One-line description of its content.
     pub title: &'static str,
-    /// The traces that it needs.
+    /// The traces that it uses.
     pub sources: &'static [&'static Source],
-    /// Makes it.
+    /// Makes the figure.
     pub make: fn(&Lab<'_>) -> Result<Drawn, StudyError>,
 }
 
-/// What a figure's function makes.
+/// The result of a figure's function.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
-    /// How it was made and what to look at.
+    /// The experiment and remarks on its results.
     pub caption: String,
     /// The diagrams.
     pub plots: Vec<Plot>,
-    /// What the paper claims, and what was found.
+    /// Claims of the paper and their verdicts.
     pub findings: Vec<Finding>,
 }
 
 /// Every paper.
 pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
 
-/// Why figures cannot be chosen.
+/// Error in the choice of figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// No such paper.
+    /// An unknown paper.
     #[error("there is no paper `{name}`; there are: {known}")]
     Paper {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The valid names.
         known: String,
     },
-    /// No such figure of a paper.
+    /// An unknown figure of a paper.
     #[error("paper `{paper}` has no figure `{name}`; it has: {known}")]
     Figure {
         /// The paper.
         paper: &'static str,
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The valid names.
         known: String,
     },
     /// None of the chosen figures uses a trace of this name.
     #[error("none of the chosen figures has a trace `{name}`; they have: {known}")]
     Trace {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The valid names.
         known: String,
     },
 }
@@ -110,10 +110,10 @@ pub enum ChoiceError {
 /// A figure and the paper that it belongs to.
 pub type Chosen = (&'static PaperSpec, &'static FigureSpec);
 
-/// The figures whose names begin with one of these; all of a paper, or of all papers, if none is named.
+/// The figures whose names begin with one of these. Without names: all of the paper, or of all papers.
 ///
 /// # Errors
-/// A paper or figure that there is not.
+/// An unknown paper or figure.
 pub fn choose(paper: Option<&str>, figures: &[String]) -> Result<Vec<Chosen>, ChoiceError> {
     let Some(name) = paper else {
         return Ok(PAPERS.iter().flat_map(|paper| paper.figures.iter().map(move |figure| (*paper, figure))).collect());
@@ -132,10 +132,10 @@ pub fn choose(paper: Option<&str>, figures: &[String]) -> Result<Vec<Chosen>, Ch
     Ok(spec.figures.iter().filter(|figure| figures.is_empty() || wanted(figure)).map(|figure| (spec, figure)).collect())
 }
 
-/// Checks that each of these names is a trace of one of the figures.
+/// Checks that each of these names is a trace of one of the chosen figures.
 ///
 /// # Errors
-/// The first that is not.
+/// The first unknown name.
 pub fn check_traces<'a>(chosen: &[Chosen], names: impl IntoIterator<Item = &'a str>) -> Result<(), ChoiceError> {
     let mut known: Vec<&str> = chosen.iter().flat_map(|(_, figure)| figure.sources).map(|source| source.name).collect();
     known.sort_unstable();
@@ -150,16 +150,17 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What `bimetal paper` writes as JSON.
+/// The JSON output of `bimetal paper`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// Version of this program.
     pub bimetal: &'static str,
     /// `quick` or `full`.
     pub scale: &'static str,
-    /// Traces of the user, by the names of those that they stand in for: file names.
+    /// File names of the user's traces, by the names of the traces that they replace.
     pub traces: BTreeMap<String, String>,
-    /// Claims by kind and verdict, for each paper: on calibrated stand-ins first, where it has any, and on those made first.
+    /// Claims by kind and verdict, for each paper: first on calibrated stand-ins, if there are any, then on the first
+    /// ones.
     pub scoreboard: Vec<Score>,
     /// Every claim, in the order of the figures.
     pub claims: Vec<Claim>,
@@ -172,20 +173,21 @@ pub struct Reproduction {
 pub struct Score {
     /// Name of the paper.
     pub paper: &'static str,
-    /// What kind of claims.
+    /// Kind of claims.
     pub kind: Kind,
-    /// Which stand-ins they were judged on. Among the calibrated are claims that no calibrated stand-in is part of.
+    /// The stand-ins on which they were judged. The calibrated group includes claims in which no calibrated stand-in is
+    /// involved.
     pub stand_in: StandIn,
     /// Claims that held.
     pub held: usize,
-    /// Claims that did not.
+    /// Claims that did not hold.
     pub not_held: usize,
     /// Claims that cannot be judged here.
     pub not_judged: usize,
 }
 
 impl Score {
-    /// All of a paper.
+    /// All scores of a paper.
     fn all(paper: &'static str, claims: &[Claim]) -> Vec<Self> {
         let of_paper: Vec<&Claim> = claims.iter().filter(|claim| claim.paper == paper).collect();
         let (first, again): (Vec<&Claim>, Vec<&Claim>) =
@@ -212,7 +214,7 @@ impl Score {
         }
     }
 
-    /// How many claims there are.
+    /// Number of claims.
     pub fn claims(&self) -> usize {
         self.held + self.not_held + self.not_judged
     }
@@ -224,10 +226,10 @@ pub trait Progress: LabProgress {
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize);
 }
 
-/// Makes the chosen figures, one after the other; the replays of each run side by side.
+/// Makes the chosen figures one after the other. The replays of each figure run in parallel.
 ///
 /// # Errors
-/// The first experiment that cannot be done.
+/// The first experiment that fails.
 pub fn reproduce(
     chosen: &[Chosen],
     scale: Scale,
@@ -260,7 +262,7 @@ pub fn reproduce(
     })
 }
 
-/// A figure with the stand-ins of the lab.
+/// A figure with the lab's current stand-ins.
 fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure, StudyError> {
     let drawn = (figure.make)(lab)?;
     let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
@@ -306,7 +308,7 @@ fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Fig
 }
 
 impl FigureSpec {
-    /// The stand-ins with which it is made: the calibrated ones, too, where there are any.
+    /// The stand-ins for this figure: the first ones, and also the calibrated ones if there are any.
     fn stand_ins(&self, lab: &Lab<'_>) -> &'static [StandIn] {
         if self.name == FIT {
             return &[StandIn::Calibrated];
@@ -315,7 +317,7 @@ impl FigureSpec {
     }
 }
 
-/// Name of the figure that holds calibrated stand-ins against what they are fitted to.
+/// Name of the figure that compares calibrated stand-ins with their goals.
 const FIT: &str = "fit";
 
 #[cfg(test)]
@@ -346,7 +348,7 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), paper.figures.len(), "{}", paper.name);
             for source in paper.figures.iter().flat_map(|figure| figure.sources) {
-                // Calibrated stand-ins are fitted to a paper each.
+                // Each calibrated stand-in is fitted to one paper.
                 let trace = format!("{:?}", Source { calibrated: None, ..**source });
                 let same = sources.entry(source.name).or_insert_with(|| trace.clone());
                 assert_eq!(*same, trace, "two traces are called `{}`", source.name);

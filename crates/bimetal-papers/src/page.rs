@@ -1,4 +1,4 @@
-//! The papers' tables and figures: what came out beside what is printed, and which claims hold.
+//! Pages of the papers' tables and figures: measured beside printed values, and the claims that hold.
 
 use bimetal_study::html::markup::escape;
 use bimetal_study::html::page::Page;
@@ -8,14 +8,14 @@ use crate::claim::{Claim, Figure, Kind, StandIn, Verdict, primary};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Held, Verdict::NotHeld, Verdict::NotJudged];
 
-/// Kinds of which it is only said how many hold.
+/// Kinds of claims for which only the number that holds is shown.
 const OTHERS: [Kind; 3] = [Kind::Arithmetic, Kind::Generator, Kind::Ours];
 
 fn head(text: &str) -> String {
     format!("<th scope=\"col\">{text}</th>")
 }
 
-/// A page of figures with the claims that are read off them; `command` makes it again.
+/// A page of figures with their claims. `command` reproduces it.
 pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
     let mut page = Page::new(title, Vec::new());
     page.paragraph(
@@ -29,8 +29,8 @@ pub fn figures(title: &str, command: &str, figures: &[Figure]) -> String {
     page.finish()
 }
 
-/// How many claims hold, by figure and by paper: results by verdict, and how many of the others. A paper's sum takes calibrated
-/// stand-ins where there are any; that over the first ones is beside it.
+/// Number of claims that hold, by figure and by paper: results by verdict, and the total of the other kinds. The sum of
+/// a paper uses calibrated stand-ins if there are any, with the sum over the first ones beside it.
 fn scoreboard(page: &mut Page, figures: &[Figure]) {
     if figures.iter().all(|figure| figure.claims.is_empty()) {
         return;
@@ -67,7 +67,7 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
     ));
 }
 
-/// Says that a figure has calibrated stand-ins.
+/// Marks a figure with calibrated stand-ins.
 fn on(stand_in: StandIn) -> &'static str {
     match stand_in {
         StandIn::First => "",
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn nothing_is_loaded_and_nothing_breaks_out() {
         let page = figures("a </title><script>", "bimetal paper </pre>", &[figure()]);
-        // The script that draws and its library stand behind the main element.
+        // The drawing script and its library follow the main element.
         let own = page.split("</main>").next().unwrap();
         assert_eq!(own.matches("<script").count(), own.matches("</script>").count());
         assert_eq!(own.matches("<script").count(), 2, "one for each diagram");

@@ -1,4 +1,4 @@
-//! Fig. 9, section 5.3.2 and table 3: what takes the time, and the model of section 4.1.
+//! Fig. 9, section 5.3.2 and table 3: components of the response time, and the model of section 4.1.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// What the operations of Fig. 9 are for: legend, region if it matters, causes.
+/// Purposes of operations in Fig. 9: legend, region if that matters, causes.
 const PARTS: [(&str, Option<&str>, &[&str]); 5] = [
     ("SLC, user", Some("slc"), &["host"]),
     ("MLC, user", Some("mlc"), &["host"]),
@@ -24,10 +24,10 @@ const PARTS: [(&str, Option<&str>, &[&str]); 5] = [
     ("scan", None, &["scan"]),
 ];
 
-/// Folding in MLC, and in SLC emptying the tail, wherever the data go.
+/// Folding in MLC, and emptying the tail of SLC to any destination.
 const COLLECTION: &[&str] = &["fold", "gc", "migrate_down"];
 
-/// Fig. 9: time of reads, writes and erases by cause, with and without SLC.
+/// Fig. 9: time of reads, programs and erases by cause, with and without SLC.
 pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let configurations = [
         ("C1, no SLC", "chang-c1", "conventional"),
@@ -114,7 +114,7 @@ type Factors = [Option<f64>; 7];
 /// Names of the factors.
 const FACTORS: [&str; 7] = ["λ", "n1", "n2", "n3", "n4", "p1", "p2"];
 
-/// The metrics of those names.
+/// The metrics of these factors.
 const METRICS: [&str; 7] = [
     "model_lambda",
     "model_n1_valid_pages",
@@ -130,7 +130,7 @@ const NTFS_WITHOUT: Factors = [None, None, None, Some(48.4), Some(2.0), Some(0.0
 const EXT3_WITH: Factors = [Some(0.23), None, None, None, None, None, Some(0.009)];
 const EXT3_WITHOUT: Factors = [None, None, None, None, None, None, Some(0.011)];
 
-/// Table 3 and section 5.3.3: the model's factors, measured, and what it makes of them.
+/// Table 3 and section 5.3.3: the model's measured factors, and its results from them.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let run = |source, scheme| replay(lab, source, "chang-c3", scheme);
@@ -220,15 +220,15 @@ fn by_trace(values: [f64; 2]) -> Vec<(String, f64)> {
     ["NTFS", "ext3"].map(String::from).into_iter().zip(values).collect()
 }
 
-/// By how much of it SLC lowers the share of page writes that fold.
+/// Share by which SLC reduces the fraction of page writes that fold.
 fn lowered(without: &Entry, with: &Entry) -> f64 {
     1.0 - metric(with, METRICS[6]) / metric(without, METRICS[6])
 }
 
-/// How near each measured factor must be to the paper's.
+/// Tolerance between measured factors and the paper's, as a share.
 const FACTOR_TOLERANCE: f64 = 0.25;
 
-/// One factor in all rows of table 3 that have it.
+/// The finding on one factor, in all rows of table 3 that contain it.
 fn factor(at: usize, claim: &'static str, paper: [Option<f64>; 4], entries: &[Arc<Entry>]) -> Finding {
     let pairs: Vec<(f64, f64)> =
         paper.iter().zip(entries).filter_map(|(paper, entry)| Some(((*paper)?, metric(entry, METRICS[at])))).collect();
@@ -253,7 +253,7 @@ fn factor(at: usize, claim: &'static str, paper: [Option<f64>; 4], entries: &[Ar
     }
 }
 
-/// What the model makes of the paper's own factors.
+/// The model's result for the paper's own factors.
 fn paper_ratio(with: &Factors, without: &Factors) -> f64 {
     let (Some(slc), Some(mlc)) = (chip::find("chang-slc"), chip::find("chang-mlc-5k")) else {
         return f64::NAN;
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_model_of_the_papers_factors() {
-        // Worked out by hand from table 3 and section 4.1; the paper prints 1.76.
+        // Calculated by hand from table 3 and section 4.1; the paper prints 1.76.
         assert!((paper_ratio(&NTFS_WITH, &NTFS_WITHOUT) - 1.746).abs() < 0.0005);
         assert!(paper_ratio(&EXT3_WITH, &EXT3_WITHOUT).is_nan(), "factors are missing");
     }

@@ -14,12 +14,12 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 /// Sizes of the table, as powers of two.
 const SIZES: [u32; 3] = [14, 15, 16];
 
-/// Probes that may be made.
+/// Largest numbers of probes.
 const PROBES: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 const PROBINGS: [&str; 2] = ["linear", "quadratic"];
 
-/// The table of each size, probing and number of probes, for a trace and a kind of key.
+/// The replays for each size, probing and number of probes, with one trace and kind of key.
 struct Tables {
     conventional: Arc<Entry>,
     hybrids: Vec<Arc<Entry>>,
@@ -45,19 +45,19 @@ impl Tables {
         Ok(Self { conventional, hybrids })
     }
 
-    /// The replays over the numbers of probes.
+    /// The replays by number of probes.
     fn curve(&self, size: u32, probing: usize) -> &[Arc<Entry>] {
         let at = ((size - SIZES[0]) as usize * PROBINGS.len() + probing) * PROBES.len();
         &self.hybrids[at..at + PROBES.len()]
     }
 
-    /// Shares of the write requests that the table rejects, over the numbers of probes.
+    /// Shares of the write requests that the table rejects, by number of probes.
     fn rejects(&self, size: u32, probing: usize) -> Vec<f64> {
         let share = |entry: &Arc<Entry>| metric(entry, "hash_rejects") / entry.report.write_us.count as f64;
         self.curve(size, probing).iter().map(share).collect()
     }
 
-    /// Speed-ups, over the numbers of probes.
+    /// Speed-ups by number of probes.
     fn speedups(&self, size: u32, probing: usize) -> Vec<f64> {
         self.curve(size, probing).iter().map(|entry| speedup(&self.conventional, entry)).collect()
     }
@@ -75,12 +75,12 @@ impl Tables {
     }
 }
 
-/// Where eight probes are in [`PROBES`].
+/// Index of eight probes in [`PROBES`].
 const EIGHT: usize = 3;
 const LINEAR: usize = 0;
 const QUADRATIC: usize = 1;
 
-/// Fig. 11: writes that the hash table rejects, and speed-ups, over its size, probing and probes.
+/// Fig. 11: writes that the hash table rejects, and speed-ups, by table size, probing and number of probes.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let [ntfs, ext3] = [Tables::run(lab, &NTFS, "page")?, Tables::run(lab, &EXT3, "page")?];

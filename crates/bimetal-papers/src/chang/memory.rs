@@ -1,4 +1,4 @@
-//! Sections 4.2 and 5.1: what the maps take, and that the traces are long enough for SLC.
+//! Sections 4.2 and 5.1: memory of the maps, and a check that the traces are long enough for SLC.
 
 use super::{EXT3, NTFS, PAPER_WRITES, SLC_MIB, over_sizes, points};
 use crate::Drawn;
@@ -41,7 +41,8 @@ pub(super) fn s42(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// How often the host's data would fill an SLC of `mib` MiB, in as many writes as the paper's trace has.
+/// Number of times that the host's data would fill an SLC of `mib` MiB, scaled to the number of writes in the paper's
+/// trace.
 fn times_written(entry: &Entry, mib: u32) -> f64 {
     let host =
         entry.report.ops.iter().filter(|row| (row.region.as_str(), row.op, row.cause) == ("slc", "program", "host"));

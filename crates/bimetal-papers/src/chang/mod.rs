@@ -16,7 +16,7 @@ use super::{FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 
-/// The registry's line.
+/// The registry entry.
 pub static SPEC: PaperSpec = PaperSpec {
     name: "chang",
     citation: "Li-Pin Chang, A Hybrid Approach to NAND-Flash-Based Solid-State Disks, IEEE Transactions on Computers 59(10), \
@@ -47,7 +47,7 @@ const PAPER_WRITES: f64 = 1_534_627.0;
 /// Both traces.
 const BOTH: &[&Source] = &[&NTFS, &EXT3];
 
-/// A month of a Windows laptop: as many requests as give the paper's 1,534,627 writes (section 5.3.2).
+/// A month of a Windows laptop, with enough requests for the paper's 1,534,627 writes (section 5.3.2).
 static NTFS: Source = Source {
     name: "ntfs",
     workload: "bimodal-ntfs",
@@ -56,7 +56,7 @@ static NTFS: Source = Source {
     calibrated: None,
 };
 
-/// A month of a Linux laptop, as long.
+/// A month of a Linux laptop, with the same number of requests.
 static EXT3: Source = Source {
     name: "ext3",
     workload: "bimodal-ext3",
@@ -65,7 +65,7 @@ static EXT3: Source = Source {
     calibrated: None,
 };
 
-/// NTFS on a sixteenth of the disk, whose blocks are erased sixteen times as often.
+/// NTFS on a sixteenth of the disk, so that its blocks are erased sixteen times as often.
 static NTFS_16TH: Source = Source {
     name: "ntfs-16th",
     workload: "bimodal-ntfs",
@@ -77,7 +77,7 @@ static NTFS_16TH: Source = Source {
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.
 const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];
 
-/// A replay as the paper's: ten passes over the trace (section 5.1); three in a quick run.
+/// A replay as in the paper: ten passes over the trace (section 5.1), or three in a quick run.
 fn replay(lab: &Lab<'_>, source: &'static Source, device: &'static str, scheme: &'static str) -> Experiment {
     let passes = match lab.scale() {
         Scale::Quick => 3,
@@ -86,7 +86,7 @@ fn replay(lab: &Lab<'_>, source: &'static Source, device: &'static str, scheme: 
     Experiment::new(source, device, scheme).passes(passes, passes)
 }
 
-/// The drive without SLC and the hybrid with each of these settings, which are of its scheme or device.
+/// The drive without SLC, and the hybrid with each of these settings of its scheme or device.
 fn beside_conventional(
     lab: &Lab<'_>,
     source: &'static Source,
@@ -103,7 +103,7 @@ fn beside_conventional(
     Ok((entries.remove(0), hybrids))
 }
 
-/// The same over sizes of SLC.
+/// The same for sizes of SLC.
 fn over_sizes(
     lab: &Lab<'_>,
     source: &'static Source,
@@ -114,12 +114,12 @@ fn over_sizes(
     beside_conventional(lab, source, device, &settings.iter().map(|setting| &setting[..]).collect::<Vec<_>>())
 }
 
-/// RS: total response of the first by that of the second.
+/// RS: total response of the first divided by that of the second.
 fn speedup(conventional: &Entry, hybrid: &Entry) -> f64 {
     report::response_speedup(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
 }
 
-/// Points over sizes in MiB.
+/// Points by size in MiB.
 fn points(mib: &[u32], entries: &[Arc<Entry>], value: impl Fn(&Entry) -> f64) -> Vec<(f64, f64)> {
     mib.iter().zip(entries).map(|(&size, entry)| (f64::from(size), value(entry))).collect()
 }

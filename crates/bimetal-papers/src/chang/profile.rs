@@ -1,4 +1,4 @@
-//! Figs. 7 and 10: what the traces are like, and what of them MLC has to write.
+//! Figs. 7 and 10: characteristics of the traces, and their writes to MLC.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// Fig. 7: writes by size, how often data of each size are updated, and sectors by how often they are hit.
+/// Fig. 7: writes by size, updates of data by size, and sectors by number of accesses.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let plan = CurvePlan { points: 0, ..CurvePlan::default() };
@@ -122,12 +122,12 @@ fn hits(classes: &[HitClass]) -> Vec<(f64, f64)> {
     classes.iter().map(|class| (class.hits as f64, class.sectors as f64)).collect()
 }
 
-/// The highest class that has sectors: the most hit ones are hit so often, or more, but not twice.
+/// The highest non-empty class. Its sectors are accessed at least this number of times, and less than twice that.
 fn most_hits(classes: &[HitClass]) -> f64 {
     classes.iter().filter(|class| class.sectors > 0).map(|class| class.hits as f64).fold(0.0, f64::max)
 }
 
-/// That the two sizes with the most writes are these.
+/// Checks that the two sizes with the most writes are the expected ones.
 fn peaks(claim: &'static str, profile: &Profile, expected: [u32; 2]) -> Finding {
     let mut classes: Vec<_> = profile.sizes.iter().map(|class| (class.writes, class.sectors)).collect();
     classes.sort_unstable_by_key(|&(writes, _)| std::cmp::Reverse(writes));
@@ -136,16 +136,17 @@ fn peaks(claim: &'static str, profile: &Profile, expected: [u32; 2]) -> Finding 
     Finding::fact(claim, format!("most writes: {}", numbers(&expected)), found == expected, numbers(&found))
 }
 
-/// Written bytes of the fragments in Fig. 10.
+/// Written bytes of the trace fragments in Fig. 10.
 const FRAGMENT_BYTES: u64 = 3_500_000_000;
 
-/// The disk of both traces is looked at in pieces of this size.
+/// Size of the pieces into which the disk is divided.
 const PIECE_BYTES: u64 = 1 << 30;
 
-/// A logical block of C3.
+/// Bytes of a logical block in C3.
 const BLOCK_BYTES: u64 = 512 << 10;
 
-/// Fig. 10: where MLC is written without SLC, which gets all writes, and with SLC, which leaves it the large ones.
+/// Fig. 10: addresses of writes to MLC without SLC, where it gets all writes, and with SLC, where it gets the large
+/// ones.
 pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let hybrids = lab.run(&[replay(lab, &NTFS, "chang-c3", "chang"), replay(lab, &EXT3, "chang-c3", "chang")])?;
     let mut series = Vec::new();
@@ -200,7 +201,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The writes at the start of a trace, up to `bytes` bytes.
+/// The first writes of a trace, up to `bytes` bytes.
 fn fragment(requests: &[Request], bytes: u64) -> Vec<&Request> {
     let mut left = bytes;
     let writes = requests.iter().filter(|request| request.op == Op::Write);
@@ -217,7 +218,7 @@ fn start(write: &Request) -> u64 {
     write.sector * SECTOR_BYTES
 }
 
-/// Writes by the piece of the disk in which they begin.
+/// Writes by the piece of the disk where they begin.
 fn by_piece(writes: &[&Request]) -> Vec<(f64, f64)> {
     let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
     writes.iter().for_each(|write| *counts.entry(start(write) / PIECE_BYTES).or_default() += 1);
@@ -225,13 +226,13 @@ fn by_piece(writes: &[&Request]) -> Vec<(f64, f64)> {
     (0..pieces).map(|piece| (piece as f64, counts.get(&piece).copied().map_or(0.0, f64::from))).collect()
 }
 
-/// Where writes go.
+/// Distribution of write addresses.
 struct Places {
-    /// Pieces of the disk with writes.
+    /// Number of pieces of the disk with writes.
     pieces: usize,
-    /// End of the last.
+    /// End of the last write.
     end_bytes: u64,
-    /// How often a write begins in another logical block than the one before, by written GB.
+    /// Number of writes that begin in another logical block than the previous one, for each written GB.
     moves_per_gb: f64,
 }
 

@@ -13,7 +13,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// Fig. 8a: response of the drive without SLC by that with it.
+/// Fig. 8a: response of the drive without SLC divided by the response with SLC.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let curves: [(&str, &Source, &str); 4] = [
@@ -97,7 +97,7 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 /// Raw MLC capacity of the drives, in MiB.
 const MLC_MIB: u32 = 21 << 10;
 
-/// Fig. 8b: the same of density control, which has twice the hybrid's SLC as further MLC (section 5.3.1).
+/// Fig. 8b: the same for density control, which has additional MLC of twice the hybrid's SLC size (section 5.3.1).
 pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let extra_mib = SLC_MIB.map(|size| 2 * size);
     let mut series = Vec::new();
@@ -151,12 +151,12 @@ pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// ES: energy of the second by that of the first.
+/// ES: energy of the second divided by that of the first.
 fn energy(conventional: &Entry, hybrid: &Entry) -> f64 {
     report::energy_saving(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
 }
 
-/// EC: price of the second by that of the first.
+/// EC: price of the second divided by that of the first.
 fn cost(conventional: &Entry, hybrid: &Entry) -> f64 {
     report::extra_cost(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
 }
@@ -216,7 +216,7 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The abstract's figures: the best case, which is C3 with 256 MB under NTFS.
+/// The abstract's figures for the best case: C3 with 256 MB under NTFS.
 pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (without, hybrids) = over_sizes(lab, &NTFS, "chang-c3", &SLC_MIB)?;
     let hybrid = &hybrids[3];

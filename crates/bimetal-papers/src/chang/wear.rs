@@ -1,4 +1,4 @@
-//! Fig. 12: how even wear is, and how SLC wears beside MLC.
+//! Fig. 12: evenness of wear, and wear of SLC relative to MLC.
 
 use bimetal_core::report::{EraseBin, WearFigures};
 
@@ -14,10 +14,10 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 /// The dual-pool threshold TH (section 5.1).
 const WEAR_THRESHOLD: f64 = 16.0;
 
-/// Passes over the trace after which wear is looked at.
+/// Numbers of passes over the trace after which wear is evaluated.
 const PASSES: [u32; 4] = [3, 10, 30, 60];
 
-/// Fig. 12a: erase counts of SLC and MLC blocks, of C3 at a sixteenth of its size.
+/// Fig. 12a: erase counts of SLC and MLC blocks, for C3 at a sixteenth of its size.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let small = |device, passes| {
@@ -40,7 +40,7 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             |entry: &std::sync::Arc<Entry>| (wear(entry, "mlc", |mlc| mlc.erases_mean), wear(entry, region, figure));
         Series::measured(name, c3.iter().map(point).collect())
     };
-    // C3 after the pass that claims are of.
+    // C3 after the pass to which the claims apply.
     let distribution = |name: &str, region: &str| {
         let bins = c3[1].report.wear_of(region).map_or(&[][..], |wear| &wear.erase_counts[..]);
         let middle = |bin: &EraseBin| f64::midpoint(f64::from(bin.from), f64::from(bin.to));
@@ -99,7 +99,7 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 /// Sizes of SLC in Fig. 12b, in MiB.
 const SMALL_MIB: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 
-/// Fig. 12b: BW, mean erases of SLC by those of MLC.
+/// Fig. 12b: BW, mean erases of SLC divided by those of MLC.
 pub(super) fn fig12b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut series = Vec::new();
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! Figs. 13 and 14 and table 5: how the threshold and the number of chances follow the workload.
+//! Figs. 13 and 14 and table 5: adaptation of the threshold and of the number of chances to the workload.
 
 use super::{COMBO_5, IOZONE_AT, PHONE, WITH_WARM, replay};
 use crate::Drawn;
@@ -9,18 +9,18 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// Intervals that a replay is cut into: enough that none has two adjustments.
+/// Number of intervals of a replay, large enough that no interval has two adjustments.
 const INTERVALS: u32 = 4000;
 
-/// A step of ComboFTL's adjustments: figures of the period that ended, and those that were valid in it.
+/// A step of ComboFTL's adjustments: figures before and after it.
 struct Step {
-    /// Served requests.
+    /// Number of served requests.
     requests: f64,
     before: Vec<Option<f64>>,
     after: Vec<Option<f64>>,
 }
 
-/// A replay cut into its adjustment periods.
+/// A replay divided into its adjustment periods.
 struct Steps {
     names: Vec<&'static str>,
     steps: Vec<Step>,
@@ -37,7 +37,7 @@ impl Steps {
         let periods = names.iter().position(|&name| name == "adjustments");
         let passed = |metrics: &[Option<f64>]| periods.and_then(|at| metrics.get(at).copied().flatten()).unwrap_or(0.0);
         let pairs = entry.report.intervals.windows(2);
-        // Where an interval had two adjustments, the figures of the first are lost.
+        // If an interval had two adjustments, the figures of the first are lost.
         let stepped = pairs.filter(|pair| passed(&pair[1].metrics) == passed(&pair[0].metrics) + 1.0);
         let step = |pair: &[bimetal_core::report::IntervalFigures]| Step {
             requests: pair[1].requests as f64,
@@ -60,7 +60,7 @@ impl Steps {
         self.figure(&step.after, name)
     }
 
-    /// A figure after each period, for a readable number of periods.
+    /// A figure after each period, thinned to a readable number of points.
     fn curve(&self, legend: &str, name: &str) -> Series {
         const POINTS: usize = 50;
         let every = self.steps.len().div_ceil(POINTS).max(1);
@@ -69,7 +69,7 @@ impl Steps {
     }
 }
 
-/// How many of the periods that satisfy a condition have a consequence.
+/// The number of periods that satisfy a condition and have the consequence.
 fn finding(
     replays: &[Steps],
     claim: &'static str,
@@ -87,7 +87,7 @@ fn finding(
     Finding::fact(claim, expected, held == met.len(), measured)
 }
 
-/// One curve over the requests served.
+/// One curve over the number of served requests.
 fn plot(title: &str, y: &str, series: Series) -> Plot {
     Plot {
         title: title.into(),
@@ -102,7 +102,7 @@ fn plot(title: &str, y: &str, series: Series) -> Plot {
 const PHI: f64 = 0.1;
 const EPSILON: f64 = 0.05;
 
-/// Thresholds in KiB between which it moves.
+/// Range of the threshold in KiB.
 const THRESHOLDS: (f64, f64) = (8.0, 64.0);
 
 /// Fig. 13: the threshold and the migration ratio over time.
@@ -154,7 +154,7 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 const LOWER: f64 = 0.3;
 const UPPER: f64 = 0.7;
 
-/// Hit ratios of the warm sets that the scheme tells.
+/// Hit ratios of the warm sets that the scheme reports.
 const PHIS: [&str; 5] = ["phi_w0", "phi_w1", "phi_w2", "phi_w3", "phi_w4"];
 
 /// Fig. 14 and table 5: the number of chances and the hit ratio of SLC over time.
@@ -170,7 +170,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         clippy::cast_sign_loss,
         reason = "the number of a set; below the first is the first"
     )]
-    // 0 where too few units entered a set for a judgement.
+    // 0 if too few units entered a set for a judgement.
     let phi =
         |steps: &Steps, step: &Step, set: f64| PHIS.get(set as usize).map_or(f64::NAN, |name| steps.after(step, name));
     let values = || steps.steps.iter().map(|step| chances(steps, step).1);

@@ -1,4 +1,4 @@
-//! Figs. 15 and 16: erases of MLC, and what units of the MLC map cost.
+//! Figs. 15 and 16: erases of MLC, and the cost of units of the MLC map.
 
 use super::{
     ALL, COMBO_5, COMBO_10, MLC_ONLY, NAMES, SPREAD_AT, WARM_AT, collection_s, execution_s, mlc_erases, of_each,
@@ -10,10 +10,10 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// Why erases fall by more than in the paper.
+/// Reason why erases decrease by more than in the paper.
 const IN_TURN: &str = "large data of the stand-ins are rewritten in turn and leave MLC little to collect; see `spread`";
 
-/// Fig. 15: erases of MLC by those of MLC-only.
+/// Fig. 15: erases of MLC relative to MLC-only.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     const EIGHT: &[(&str, &str)] = &[("threshold", "8KiB")];
@@ -26,7 +26,7 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut chips = vec![(MLC_ONLY, &[][..])];
     chips.extend(schemes.map(|(_, chip)| chip));
     let runs = of_each(lab, ALL, &chips)?;
-    // Change of the number of erases from one to another, of the paper's traces.
+    // Relative change in the number of erases from one scheme to another, for the paper's traces.
     let change = |from: usize, to: usize| {
         [0, 1, 2].map(|trace| mlc_erases(&runs[trace][to]) / mlc_erases(&runs[trace][from]) - 1.0)
     };
@@ -102,10 +102,10 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Blocks of a unit in Fig. 16.
+/// Unit sizes of Fig. 16, in blocks.
 const UNIT_BLOCKS: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
 
-/// Fig. 16: garbage collection of MLC over the size of a unit.
+/// Fig. 16: garbage collection of MLC by unit size.
 pub(super) fn fig16(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let settings = UNIT_BLOCKS.map(|blocks| [("unit_blocks", blocks)]);
     let mut chips = vec![(MLC_ONLY, &[][..])];

@@ -1,11 +1,11 @@
-//! What the calibrated stand-ins are fitted to: table 3, figure 9, and what the paper prints of SLC-only, of MLC-only and of the
-//! fixed thresholds.
+//! Goals of the calibrated stand-ins: table 3, figure 9, and the paper's results for SLC-only, MLC-only and the fixed
+//! thresholds.
 //!
-//! Figure 10 has no numbers; these follow from its text. ComboFTL's times are 0.67 to 0.85 of MLC-only's and 1.2 to 1.49 of
-//! SLC-only's. So on every trace SLC-only takes between 0.67 / 1.49 and 0.85 / 1.2 of MLC-only's time; the trace with 0.85 has
-//! at least 0.85 / 1.49 = 0.570, the one with 0.67 at most 0.67 / 1.2 = 0.558. ComboFTL cancels out. Likewise figure 15: 13 to 20 %
-//! fewer erases than MLC-only and 10 to 25 % fewer than the baseline of 8 KB put the baseline at 0.80 / 0.90 to 0.87 / 0.75 of
-//! MLC-only, and the text puts it above 1.
+//! Figure 10 has no numbers, but they follow from its text. ComboFTL's times are 0.67 to 0.85 of MLC-only's and 1.2 to
+//! 1.49 of SLC-only's. So on every trace SLC-only takes between 0.67 / 1.49 and 0.85 / 1.2 of MLC-only's time. The
+//! trace with 0.85 has at least 0.85 / 1.49 = 0.570, and the one with 0.67 at most 0.67 / 1.2 = 0.558. ComboFTL cancels
+//! out. Figure 15 is used in the same way: 13 to 20 % fewer erases than MLC-only and 10 to 25 % fewer than the baseline
+//! of 8 KB put the baseline at 0.80 / 0.90 to 0.87 / 0.75 of MLC-only, and the text puts it above 1.
 
 use super::{Chip, IOZONE, MLC_ONLY, PC, PHONE, SLC_ONLY, Settings, mlc_erases, replay, time_ratio, traces};
 use crate::Drawn;
@@ -13,7 +13,7 @@ use crate::calibration::{self, Calibration, Goal};
 use crate::lab::{Fitted, Lab, Source};
 use bimetal_study::StudyError;
 
-/// What `examples/calibrate.rs` found.
+/// The result of `examples/calibrate.rs`.
 pub(super) const FITTED_PHONE: Fitted = Fitted {
     workload: "mixture",
     settings: &[
@@ -55,7 +55,7 @@ const STATIC_10: Chip = ("comboftl-10", "combo-static");
 const EIGHT: Settings = &[("threshold", "8KiB")];
 const SIXTY_FOUR: Settings = &[("threshold", "64KiB")];
 
-/// Time of a chip by that of another one.
+/// Execution time of a chip relative to another one.
 fn ratio(
     lab: &Lab<'_>,
     source: &'static Source,
@@ -66,7 +66,7 @@ fn ratio(
     Ok(time_ratio(&entries[1], &entries[0]))
 }
 
-/// Fig. 10: between the ends of the ranges, the mean of 0.558 and 0.570 at best.
+/// Fig. 10: between the ends of the ranges, and ideally the mean of 0.558 and 0.570.
 const CHIPS: Goal = Goal {
     claim: "SLC-only by MLC-only, execution time (6.1)",
     low: 0.67 / 1.49,
@@ -75,8 +75,8 @@ const CHIPS: Goal = Goal {
     measure: |lab, source| ratio(lab, source, (SLC_ONLY, &[]), (MLC_ONLY, &[])),
 };
 
-/// Section 6: "many large-sized update requests, thus it has high temporal and spatial localities", where large data of the others
-/// return only after more than 1,024 MB.
+/// Section 6: "many large-sized update requests, thus it has high temporal and spatial localities", whereas large data
+/// of the other traces return only after more than 1,024 MB.
 const LOCALITY: Goal = Goal {
     claim: "writes of 32 KB and more that return before 1,024 MB are written, IOzone (6, fig. 9)",
     low: 0.5,
@@ -94,15 +94,15 @@ const EIGHT_BY_SIZE: Goal = Goal {
     measure: |lab, source| ratio(lab, source, (STATIC_10, EIGHT), (STATIC_5, EIGHT)),
 };
 
-/// The slower of two sizes of SLC, by MLC-only.
+/// The slower of two sizes of SLC, relative to MLC-only.
 fn slower(lab: &Lab<'_>, source: &'static Source, threshold: Settings) -> Result<f64, StudyError> {
     let [five, ten] = [STATIC_5, STATIC_10].map(|chip| ratio(lab, source, (chip, threshold), (MLC_ONLY, &[])));
     Ok(five?.max(ten?))
 }
 
-/// Section 6.1: on IOzone the baseline of 64 KB is "even worse than the MLC-only chip", so elsewhere it is not; and no baseline is as fast
-/// as ComboFTL's 0.67. Of the baseline of 8 KB the same would contradict section 6.5: what erases MLC more often than MLC-only does
-/// spends more time there, too.
+/// Section 6.1: on IOzone the baseline of 64 KB is "even worse than the MLC-only chip", so on other traces it is not.
+/// No baseline reaches ComboFTL's 0.67. The same condition for the baseline of 8 KB would contradict section 6.5: a
+/// scheme that erases MLC more often than MLC-only also spends more time there.
 const SIXTY_FOUR_TIME: Goal = Goal {
     claim: "Baseline 64 KB by MLC-only, execution time, the slower of 5 and 10 %, but on IOzone (6.1)",
     low: 0.67,
@@ -132,12 +132,12 @@ const SIXTY_FOUR_ON_IOZONE: Goal = Goal {
     measure: |lab, source| ratio(lab, source, (STATIC_5, SIXTY_FOUR), (MLC_ONLY, &[])),
 };
 
-/// Settings of all three traces that are searched.
+/// Values that are searched for all three traces.
 const SHARES: &[&str] = &["0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.75", "0.8"];
 const EXPONENTS: &[&str] = &["0.4", "0.6", "0.8", "0.9", "1", "1.1", "1.2", "1.3", "1.4", "1.6"];
 const EXTENTS: &[&str] = &["1024", "4096", "16384"];
 
-/// Of data between small and large, 16 and 32 KB are the sizes of whose return figure 9's text says nothing.
+/// For data between small and large: 16 and 32 KB are the sizes whose return the text on figure 9 does not describe.
 const OF_A_DISK: &[(&str, &[&str])] = &[
     ("warm_share", SHARES),
     ("warm_kib", &["16", "32"]),
@@ -146,7 +146,7 @@ const OF_A_DISK: &[(&str, &[&str])] = &[
     ("extent_kib", EXTENTS),
 ];
 
-/// Nearly all of IOzone's writes are large.
+/// Almost all of IOzone's writes are large.
 const OF_IOZONE: &[(&str, &[&str])] = &[
     ("warm_share", &["0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"]),
     ("warm_kib", &["64", "128", "256"]),
@@ -155,7 +155,7 @@ const OF_IOZONE: &[(&str, &[&str])] = &[
     ("extent_kib", EXTENTS),
 ];
 
-/// What is printed of Phone and PC.
+/// The goals for Phone and PC.
 const GOALS: &[Goal] = &[CHIPS, EIGHT_BY_SIZE, SIXTY_FOUR_TIME, EIGHT_ERASES];
 
 /// The fits.
@@ -169,7 +169,7 @@ pub(super) const CALIBRATIONS: &[Calibration] = &[
     },
 ];
 
-/// The fit beside its goals.
+/// The fits compared with their goals.
 pub(super) fn figure(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     calibration::figure(lab, CALIBRATIONS)
 }

@@ -19,7 +19,7 @@ use crate::reading::time_s;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 
-/// The registry's line.
+/// The registry entry.
 pub static SPEC: PaperSpec = PaperSpec {
     name: "comboftl",
     citation: "Soojun Im and Dongkun Shin, ComboFTL: Improving performance and lifespan of MLC flash memory using SLC flash \
@@ -55,16 +55,16 @@ pub static SPEC: PaperSpec = PaperSpec {
 /// The paper's traces (section 6).
 const TRACES: &[&Source] = &[&PHONE, &PC, &IOZONE];
 
-/// Those, and two that have what they have too little of: data that are neither hot nor cold.
+/// The paper's traces, and two with more warm data, which the stand-ins lack: data that are neither hot nor cold.
 const WITH_WARM: &[&Source] = &[&PHONE, &PC, &IOZONE, &WARM_SMALL, &WARM_LARGE];
 
-/// Those, and one after which MLC has much to collect.
+/// The same traces, and one that gives MLC much garbage collection.
 const ALL: &[&Source] = &[&PHONE, &PC, &IOZONE, &WARM_SMALL, &WARM_LARGE, &SPREAD];
 
 /// Names of the traces in figures, in the order of [`ALL`].
 const NAMES: [&str; 6] = ["Phone", "PC", "IOzone", "warm, small", "warm, large", "spread"];
 
-/// Places in [`ALL`].
+/// Indexes in [`ALL`].
 const IOZONE_AT: usize = 2;
 const WARM_AT: std::ops::Range<usize> = 3..5;
 const SPREAD_AT: usize = 5;
@@ -80,7 +80,7 @@ static PC: Source = Source { name: "pc", workload: "pc", settings: &[], quick: &
 static IOZONE: Source =
     Source { name: "iozone", workload: "iozone", settings: &[], quick: &[], calibrated: Some(FITTED_IOZONE) };
 
-/// Small writes whose popularity falls off gradually: some data return after any number of bytes.
+/// Small writes with gradually decreasing popularity: some data return after any number of bytes.
 static WARM_SMALL: Source = Source {
     name: "warm-small",
     workload: "zipf",
@@ -89,7 +89,7 @@ static WARM_SMALL: Source = Source {
     calibrated: None,
 };
 
-/// The same of writes that no threshold admits.
+/// The same with writes that are too large for any threshold.
 static WARM_LARGE: Source = Source {
     name: "warm-large",
     workload: "zipf",
@@ -98,7 +98,7 @@ static WARM_LARGE: Source = Source {
     calibrated: None,
 };
 
-/// Writes spread at random over a file system, after which MLC has much to collect.
+/// Writes that are spread randomly over a file system and give MLC much garbage collection.
 static SPREAD: Source = Source {
     name: "spread",
     workload: "bimodal-ntfs",
@@ -107,7 +107,7 @@ static SPREAD: Source = Source {
     calibrated: None,
 };
 
-/// A chip: a device, and the scheme on it.
+/// A chip: a device and its scheme.
 type Chip = (&'static str, &'static str);
 
 const MLC_ONLY: Chip = ("comboftl-mlc-only", "unitmap");
@@ -125,7 +125,7 @@ fn replay(source: &'static Source, (device, scheme): Chip, settings: &[(&str, &s
     settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value))
 }
 
-/// The same replays of each trace, in the order of the traces.
+/// The same replays for each trace, in the order of the traces.
 fn of_each(
     lab: &Lab<'_>,
     traces: &[&'static Source],
@@ -136,8 +136,8 @@ fn of_each(
     Ok(lab.run(&experiments)?.chunks(chips.len()).map(<[_]>::to_vec).collect())
 }
 
-/// The kinds of work in Fig. 10, with their region, if it matters, and causes. The reads, programs and erases of each are
-/// counted together.
+/// The kinds of work in Fig. 10, each with its region, if that matters, and its causes. Reads, programs and erases of a
+/// kind are added up.
 const KINDS: [(&str, Option<&str>, &[&str]); 6] = [
     ("SLC", Some("slc"), &["host"]),
     ("MLC to SLC", None, &["migrate_up"]),
@@ -147,32 +147,32 @@ const KINDS: [(&str, Option<&str>, &[&str]); 6] = [
     ("MLC to MLC", Some("mlc"), &["gc"]),
 ];
 
-/// Seconds of each of those kinds.
+/// Seconds of each kind of work.
 fn kinds_s(entry: &Entry) -> [f64; 6] {
     KINDS.map(|(_, region, causes)| time_s(entry, region, None, causes))
 }
 
-/// Total execution time in seconds: of all operations, one after the other (section 6.1).
+/// Total execution time in seconds: the sum of all operations (section 6.1).
 fn execution_s(entry: &Entry) -> f64 {
     entry.report.ops.iter().map(|row| row.time_us).sum::<f64>() / 1e6
 }
 
-/// Execution time of the second by that of the first.
+/// Execution time of the second relative to the first.
 fn time_ratio(first: &Entry, second: &Entry) -> f64 {
     execution_s(second) / execution_s(first)
 }
 
-/// Blocks of MLC that were erased.
+/// Number of erased MLC blocks.
 fn mlc_erases(entry: &Entry) -> f64 {
     entry.report.count("mlc", FlashOp::Erase) as f64
 }
 
-/// What SLC sends to MLC, in seconds.
+/// Time of demotions from SLC to MLC, in seconds.
 fn demotion_s(entry: &Entry) -> f64 {
     kinds_s(entry)[4]
 }
 
-/// What MLC collects, in seconds.
+/// Time of garbage collection in MLC, in seconds.
 fn collection_s(entry: &Entry) -> f64 {
     kinds_s(entry)[5]
 }

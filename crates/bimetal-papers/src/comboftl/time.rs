@@ -18,7 +18,7 @@ const STATIC_10: Chip = ("comboftl-10", "combo-static");
 const BASELINE_8: Settings = &[("threshold", "8KiB")];
 const BASELINE_64: Settings = &[("threshold", "64KiB")];
 
-/// The bars of Fig. 10, and MixedFTL, of which the text says what to expect.
+/// The bars of Fig. 10, and MixedFTL, for which the text states an expectation.
 const BARS: [(&str, Chip, Settings); 12] = [
     ("MLC-only", MLC_ONLY, &[]),
     ("SLC-only", SLC_ONLY, &[]),
@@ -34,7 +34,7 @@ const BARS: [(&str, Chip, Settings); 12] = [
     ("MixedFTL, 10 %", ("comboftl-10", "mixedftl"), &[]),
 ];
 
-/// Places in [`BARS`], of 5 %.
+/// Indexes in [`BARS`], with 5 % of the blocks in SLC mode.
 const MLC: usize = 0;
 const SLC: usize = 1;
 const COMBO: usize = 2;
@@ -43,7 +43,7 @@ const SIXTY_FOUR: usize = 6;
 const GCLOCK: usize = 8;
 const MIXED: usize = 10;
 
-/// Stacked bars of the kinds of work, by the execution time of the first entry.
+/// Stacked bars of the kinds of work, relative to the execution time of the first entry.
 fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
     let whole = execution_s(&entries[0]);
     let series = KINDS.iter().enumerate().map(|(kind, &(name, ..))| {
@@ -177,13 +177,13 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Ratios of the paper's traces, and of those with warm data.
+/// Ratios of the paper's traces and of those with warm data, as text.
 fn with_warm(values: [f64; 5]) -> String {
     let (paper, warm) = values.split_at(WARM_AT.start);
     format!("{}, warm {}", row(paper.iter().copied()), row(warm.iter().copied()))
 }
 
-/// Why ComboFTL is farther from a chip of SLC alone than in the paper.
+/// Reason why ComboFTL is farther from a chip of SLC alone than in the paper.
 const SLC_WHY: &str = "the stand-ins have next to no warm data, by which ComboFTL lives; see warm data";
 
 /// Shares of the blocks in SLC mode in Fig. 11, in tenths of a percent.
@@ -192,7 +192,7 @@ const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
 /// Blocks of the chip (section 6).
 const CHIP_BLOCKS: u32 = 5120;
 
-/// Fig. 11: execution time over the share of blocks in SLC mode.
+/// Fig. 11: execution time by the share of blocks in SLC mode.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let of_share = |source, share: u32| {
@@ -281,7 +281,7 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The versions of Fig. 12: ComboFTL without one of its techniques each.
+/// The versions of Fig. 12: ComboFTL, each without one of its techniques.
 const VERSIONS: [(&str, Settings); 6] = [
     ("complete", &[]),
     ("no early migration", &[("early_migration", "false")]),
@@ -359,7 +359,7 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Table 2: what distinguishes ComboFTL from Chang's hybrid, in words; here both run on the same chip.
+/// Table 2: verbal differences between ComboFTL and Chang's hybrid. Here both run on the same chip.
 pub(super) fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = of_each(lab, TRACES, &[(MLC_ONLY, &[]), (COMBO_5, &[]), (("comboftl-5", "chang"), &[])])?;
     let by_trace = |scheme: usize| {
@@ -391,7 +391,7 @@ pub(super) fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The abstract: write performance beside chips of one kind.
+/// The abstract: write performance compared with chips of one kind.
 pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = of_each(lab, TRACES, &[(MLC_ONLY, &[]), (SLC_ONLY, &[]), (COMBO_5, &[])])?;
     let mean = |by: usize| runs.iter().map(|entries| time_ratio(&entries[2], &entries[by])).sum::<f64>() / 3.0;

@@ -1,4 +1,4 @@
-//! Table 3 and Fig. 9: what the traces write, and how soon they write it again.
+//! Table 3 and Fig. 9: amounts and sizes of writes, and times between rewrites.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const MIB: f64 = 1_048_576.0;
 /// Table 3: address space and written amount in MB, by trace.
 const PAPER_MB: [(f64, f64); 3] = [(2036.0, 10_475.0), (2005.0, 7_837.0), (1416.0, 18_640.0)];
 
-/// Table 3: how large the traces are.
+/// Table 3: sizes of the traces.
 pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut measured = Vec::new();
     for source in TRACES {
@@ -59,19 +59,19 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Writes of sizes from a power of two up to the next.
+/// Writes of one size class, from a power of two up to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rewrites {
     writes: u64,
-    /// Those whose first page was written before.
+    /// Writes whose first page was written before.
     again: u64,
-    /// Those for which that was less than a number of bytes of writes ago.
+    /// Writes whose first page was last written less than `soon_bytes` bytes ago.
     soon: u64,
-    /// Bytes that the host had written between the two, over all of them.
+    /// Sum over all rewrites of the bytes that the host had written since the last write.
     between: u64,
 }
 
-/// Small data of Phone and PC mostly return before so much is written.
+/// Most small data of Phone and PC return before this number of bytes is written.
 const SOON_BYTES: u64 = 2 << 20;
 
 impl Rewrites {
@@ -90,7 +90,7 @@ impl Rewrites {
     }
 }
 
-/// The writes by size in sectors, a power of two; `soon_bytes` is what [`Rewrites::soon`] counts.
+/// Writes by size class in sectors, a power of two. `soon_bytes` is the limit for [`Rewrites::soon`].
 fn rewrites(requests: &[Request], soon_bytes: u64) -> BTreeMap<u32, Rewrites> {
     let mut classes: BTreeMap<u32, Rewrites> = BTreeMap::new();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
@@ -110,10 +110,10 @@ fn rewrites(requests: &[Request], soon_bytes: u64) -> BTreeMap<u32, Rewrites> {
     classes
 }
 
-/// Large data of Phone and PC return only after so much is written.
+/// Large data of Phone and PC return only after this number of bytes is written.
 const LATE_BYTES: u64 = 1024 << 20;
 
-/// Share of the writes of 32 KB and more whose data return before the large data of Phone and PC would.
+/// Share of the writes of 32 KB and more whose data return earlier than the large data of Phone and PC.
 pub(super) fn large_that_return(lab: &Lab<'_>, source: &'static Source) -> Result<f64, StudyError> {
     let classes = rewrites(&lab.workload(source)?.requests, LATE_BYTES);
     let large = classes.range(64..).fold(Rewrites::default(), |sum, (_, class)| sum.plus(class));
@@ -196,7 +196,7 @@ mod tests {
         let writes = [write(0, 16), write(64, 8), write(8, 8), write(0, 16), write(64, 8192), write(64, 8)];
         let classes = rewrites(&writes, SOON_BYTES);
         let class = |sectors| classes[&sectors];
-        // The second page of the first write, after 12 KiB; the last after the 4 MiB before it.
+        // The second page of the first write returns after 12 KiB, and the last write after the 4 MiB before it.
         assert_eq!(class(8), Rewrites { writes: 3, again: 2, soon: 1, between: (12 << 10) + (4 << 20) });
         assert_eq!(class(16), Rewrites { writes: 2, again: 1, soon: 1, between: 16 << 10 });
         assert_eq!(class(8192), Rewrites { writes: 1, again: 1, soon: 1, between: 16 << 10 });

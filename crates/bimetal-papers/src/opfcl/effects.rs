@@ -1,4 +1,4 @@
-//! Fig. 7, 8, 11, 12 and 14: collecting, hits and erases over the caching space.
+//! Fig. 7, 8, 11, 12 and 14: garbage collection, hits and erases by caching space.
 
 use super::super::Drawn;
 use super::super::claim::Kind;
@@ -10,7 +10,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::short;
 
-/// How much a curve that rises may fall from point to point.
+/// Share by which a rising curve may decrease from point to point.
 const SLACK: f64 = 0.05;
 
 /// Time of garbage collection, in seconds.
@@ -33,17 +33,17 @@ pub(super) fn hit_rate(entry: &Entry) -> f64 {
     metric(entry, "hit_rate")
 }
 
-/// Erases of a block of the cache.
+/// Mean erase count of the cache's blocks.
 pub(super) fn erases(entry: &Entry) -> f64 {
     entry.report.wear_of("cache").map_or(f64::NAN, |wear| wear.erases_mean)
 }
 
-/// A workload's curves, one request after the other.
+/// The curves of each workload, with one request at a time.
 fn sweeps(lab: &Lab<'_>, cases: &[&Case]) -> Result<Vec<Sweep>, StudyError> {
     cases.iter().map(|case| sweep(lab, case)).collect()
 }
 
-/// A diagram for each workload, a claim for each workload, and others.
+/// A diagram and a claim for each workload, and further claims.
 fn drawn(
     lab: &Lab<'_>,
     cases: &[(&Case, &'static str)],
@@ -71,7 +71,7 @@ fn both_rise(claim: &'static str, sweep: &Sweep, figure: fn(&Entry) -> f64) -> F
 const COLLECTING: (&str, &str, fn(&Entry) -> f64) =
     ("Time of reading, programming and erasing for garbage collection, from an empty cache.", "s", collecting_s);
 
-/// Collecting time rises on each workload, and so does its part without erases.
+/// Time of garbage collection rises on each workload, and so does its part without erases.
 fn collecting_rises(lab: &Lab<'_>, cases: &[(&Case, &'static str)]) -> Result<(Drawn, Vec<Sweep>), StudyError> {
     let (mut figure, sweeps) = drawn(lab, cases, COLLECTING, |claim, sweep| {
         both_rise(claim, sweep, collecting_s).unless(
@@ -134,7 +134,7 @@ const HITS: (&str, &str, fn(&Entry) -> f64) = (
     hit_rate,
 );
 
-/// By how much a curve leaves the straight line between its ends, as a share of its rise.
+/// Largest deviation of a curve from the straight line between its ends, as a share of its rise.
 pub(super) fn bend(points: &[(f64, f64)]) -> f64 {
     let [Some(&(x0, y0)), Some(&(x1, y1))] = [points.first(), points.last()] else {
         return f64::NAN;
@@ -192,10 +192,10 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     Ok(figure)
 }
 
-/// What the paper says of a workload's erases.
+/// The paper's statements on a workload's erases.
 struct Erases {
     case: &'static Case,
-    /// End of the axis in Fig. 14: nearly the largest value.
+    /// End of the axis in Fig. 14, which is close to the largest value.
     axis: f64,
     flat: &'static str,
     sharp: &'static str,
@@ -270,7 +270,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The larger erase count of FP-FCL and RW-FCL at a caching space.
+/// The larger erase count of FP-FCL and RW-FCL at one caching space.
 fn most_erases(sweep: &Sweep, percent: f64) -> f64 {
     range(&sweep.curves(erases).map(|curve| height_at(&curve, percent))).1
 }

@@ -1,8 +1,10 @@
-//! Goals of the calibrated stand-ins: FP-FCL's curves in figures 6, 8, 10 and 14. RW-FCL and OP-FCL are judged on them.
+//! Goals of the calibrated stand-ins: FP-FCL's curves in figures 6, 8, 10 and 14. RW-FCL and OP-FCL are judged on these
+//! stand-ins.
 //!
-//! Table 1 says nothing of locality: which pages are requested again, and how soon. The first stand-ins take that of Financial's
-//! first requests for all servers but Search Engine. Here each trace has its own: shares and exponents of recent and of popular pages, and whether
-//! the server had run for long before the trace (`settled`). Requests, sizes and working sets stay those of the table.
+//! Table 1 does not describe locality: which pages are requested again, and how soon. The first stand-ins use the
+//! locality of Financial's first requests for all servers but Search Engine. Here each trace has its own: shares and
+//! exponents of recent and of popular pages, and whether the server had run for long before the trace (`settled`).
+//! Requests, sizes and working sets remain those of the table.
 
 use super::effects::{bend, erases, hit_rate};
 use super::{Case, ON_EXCHANGE, ON_FINANCIAL, ON_HOME, ON_MSN, ON_SEARCH, unified};
@@ -13,7 +15,7 @@ use crate::lab::{Fitted, Lab};
 use crate::reading::{curve, height_at, response_ms};
 use bimetal_study::StudyError;
 
-/// What `examples/calibrate.rs` found.
+/// The result of `examples/calibrate.rs`.
 pub(super) const FITTED_FINANCIAL: Fitted = Fitted {
     workload: "financial",
     settings: &[("settled", "false"), ("popular_share", "1"), ("popularity", "0.6"), ("recency", "1.2")],
@@ -35,13 +37,13 @@ pub(super) const FITTED_MSN: Fitted = Fitted {
     settings: &[("settled", "true"), ("popular_share", "0.7"), ("popularity", "0"), ("recency", "0.8")],
 };
 
-/// Response of FP-FCL at the caching space that is best in the paper, by the lowest (fig. 6, 10).
+/// Response of FP-FCL at the paper's best caching space, relative to its lowest response (fig. 6, 10).
 fn at_best(lab: &Lab<'_>, case: &Case, percent: f64) -> Result<f64, StudyError> {
     let responses = curve(&unified(lab, case)?, response_ms);
     Ok(height_at(&responses, percent) / lowest(&responses).map_or(f64::NAN, |((_, least), _)| least))
 }
 
-/// Erases at one caching space by those at another (fig. 14).
+/// Erases at one caching space relative to another (fig. 14).
 fn erases_by(lab: &Lab<'_>, case: &Case, percent: f64, by: f64) -> Result<f64, StudyError> {
     let erases = curve(&unified(lab, case)?, erases);
     Ok(height_at(&erases, percent) / height_at(&erases, by))
@@ -119,7 +121,7 @@ const HOME_HITS: Goal = Goal {
     measure: |lab, source| rise_of_hits(lab, &Case { source, ..ON_HOME }),
 };
 
-/// What is printed of FP-FCL on Search Engine.
+/// The goals for FP-FCL on Search Engine.
 const SEARCH_GOALS: &[Goal] = &[
     Goal {
         claim: "FP-FCL at the paper's best caching space by its lowest response (fig. 6, 10)",
@@ -154,7 +156,7 @@ const SEARCH_GOALS: &[Goal] = &[
     },
 ];
 
-/// What is searched, with the values that are tried.
+/// Searched settings, each with its candidate values.
 const LOCALITIES: &[(&str, &[&str])] = &[
     ("settled", &["false", "true"]),
     ("popular_share", &["0", "0.3", "0.5", "0.7", "0.9", "1"]),
@@ -171,7 +173,7 @@ pub(super) const CALIBRATIONS: &[Calibration] = &[
     Calibration { source: &super::MSN, grid: LOCALITIES, goals: goals!(ON_MSN, 80.0, 120.0) },
 ];
 
-/// The fit beside its goals.
+/// The fits compared with their goals.
 pub(super) fn figure(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     calibration::figure(lab, CALIBRATIONS)
 }

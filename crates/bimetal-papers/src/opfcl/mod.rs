@@ -1,8 +1,8 @@
-//! OP-FCL 2012: a flash cache in front of disks that caches less, to have more spare area (schemes `opfcl`, `rwfcl`,
-//! `fpfcl`).
+//! OP-FCL 2012: a flash cache in front of disks that caches less in order to have more spare area (schemes `opfcl`,
+//! `rwfcl`, `fpfcl`).
 //!
-//! Quick runs are a sixteenth of the paper's: requests, working set, flash, segments, period, and how fast sizes move. The
-//! data lie as far apart on the disks as in full.
+//! Quick runs are a sixteenth of the paper's: requests, working set, flash, segments, period, and the rate of size
+//! changes. The distances between data on the disks are those of full runs.
 
 mod effects;
 mod fit;
@@ -25,7 +25,7 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 use fit::{CALIBRATIONS, FITTED_EXCHANGE, FITTED_FINANCIAL, FITTED_HOME, FITTED_MSN, FITTED_SEARCH};
 pub(super) use model::zipf_hits;
 
-/// The registry's line.
+/// The registry entry.
 pub static SPEC: PaperSpec = PaperSpec {
     name: "opfcl",
     citation: "Yongseok Oh, Jongmoo Choi, Donghee Lee, Sam H. Noh, Caching less for better performance: balancing cache size \
@@ -128,7 +128,7 @@ pub static SPEC: PaperSpec = PaperSpec {
     calibrations: CALIBRATIONS,
 };
 
-/// Financial1 of the UMass repository; HySSD has it, too.
+/// Financial1 of the UMass repository, which HySSD also uses.
 pub(super) const FINANCIAL1: Source = Source {
     name: "financial",
     workload: "financial",
@@ -181,7 +181,7 @@ struct Case {
     name: &'static str,
     source: &'static Source,
     device: &'static str,
-    /// Flash in GiB.
+    /// Size of the flash in GiB.
     flash_gib: u32,
 }
 
@@ -195,29 +195,29 @@ static ON_MSN: Case = Case { name: "MSN", source: &MSN, device: "opfcl-2", flash
 static SMALL_SCALE: [&Case; 3] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH];
 /// Section 6.2.
 static LARGE_SCALE: [&Case; 2] = [&ON_EXCHANGE, &ON_MSN];
-/// All of them.
+/// All workloads.
 static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON_MSN];
 
-/// Caching space that is tried, in percent of the flash.
+/// Caching spaces of the sweep, in percent of the flash.
 const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
 
-/// A period is two to the power of this many requests.
+/// Requests in a period, as a power of two.
 const PERIOD_LOG2: u32 = 16;
 
-/// What quick runs are divided by, as a power of two.
+/// Divisor of quick runs, as a power of two.
 const QUICK_LOG2: u32 = 4;
 
 /// Intervals of figures over time.
 const INTERVALS: u32 = 64;
 
-/// How a trace is replayed.
+/// Kind of replay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// Once, one request after the other: every destage that a request causes is charged to it or to one that follows.
+    /// Once, with one request at a time. Every destage is charged to the request that causes it or to a later one.
     Closed,
-    /// Once, by the trace's time stamps. The host waits for each destage, as equation 5 charges it (O17).
+    /// Once, at the trace's time stamps. The host waits for each destage, as equation 5 charges it (O17).
     ByTime,
-    /// The second of two passes, one request after the other.
+    /// The second of two passes, with one request at a time.
     SecondPass,
 }
 
@@ -238,7 +238,7 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
     }
 }
 
-/// Exponent of two of the requests of a period at full size.
+/// Requests in a period, from their power of two at full size.
 fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
     1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
 }
@@ -276,7 +276,7 @@ fn sweep(lab: &Lab<'_>, case: &Case) -> Result<Sweep, StudyError> {
     Ok(Sweep { unified: unified(lab, case)?, balance: balance(lab, case, Manner::Closed)? })
 }
 
-/// A figure over the caching space, with OP-FCL as a level over the width of the curves.
+/// A figure by caching space, with OP-FCL as a constant level.
 fn plot(title: &str, y: &str, curves: Vec<(&str, Vec<(f64, f64)>)>, balanced: f64) -> Plot {
     let level = level(curves.first().map_or(&[], |(_, curve)| curve), balanced);
     let curves = curves.into_iter().chain([("OP-FCL", level)]);
@@ -290,19 +290,19 @@ fn plot(title: &str, y: &str, curves: Vec<(&str, Vec<(f64, f64)>)>, balanced: f6
 }
 
 impl Balance {
-    /// A figure over the caching space.
+    /// A figure by caching space, with OP-FCL as a constant level.
     fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
         plot(title, y, vec![("RW-FCL", curve(&self.divided, figure))], figure(&self.balanced))
     }
 }
 
 impl Sweep {
-    /// A figure of FP-FCL and of RW-FCL over the caching space.
+    /// A figure of FP-FCL and of RW-FCL by caching space.
     fn curves(&self, figure: fn(&Entry) -> f64) -> [Vec<(f64, f64)>; 2] {
         [curve(&self.unified, figure), curve(&self.balance.divided, figure)]
     }
 
-    /// A figure over the caching space.
+    /// A figure by caching space, with OP-FCL as a constant level.
     fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
         let [unified, divided] = self.curves(figure);
         plot(title, y, vec![("FP-FCL", unified), ("RW-FCL", divided)], figure(&self.balance.balanced))

@@ -1,4 +1,4 @@
-//! The examples of section 4: what the cost model finds for given hit curves.
+//! The examples of section 4: results of the cost model for given hit curves.
 
 use bimetal_core::chip;
 use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
@@ -12,7 +12,7 @@ use super::super::lab::Lab;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// Hits of a cache that holds the most popular pages, of a number of pages requested by Zipf's law.
+/// Hit rate of a cache that holds the most popular pages, if `pages` pages are requested by Zipf's law.
 pub(crate) fn zipf_hits(exponent: f64, pages: usize) -> impl Fn(f64) -> f64 {
     let mut sums = vec![0.0];
     for rank in 1..=pages {
@@ -25,7 +25,7 @@ pub(crate) fn zipf_hits(exponent: f64, pages: usize) -> impl Fn(f64) -> f64 {
     }
 }
 
-/// The model with the constants of table 2, for a flash of `pages` pages.
+/// The model with the constants of table 2, for a flash of `flash_pages` pages.
 fn model(flash_pages: u32) -> Option<CacheCost> {
     let flash = FlashCosts::of(&chip::find("opfcl-slc")?);
     let disk = DiskCosts { read_position_us: 4500.0, write_position_us: 4900.0, mb_per_s: 72.0 };
@@ -71,7 +71,7 @@ pub(super) fn fig3(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The division that the model finds for the curves of Fig. 4, for a flash of `pages` pages.
+/// The load with the hit curves of Fig. 4, for a flash of `pages` pages.
 fn fig4_load(pages: u32) -> CacheLoad<impl Fn(f64) -> f64, impl Fn(f64) -> f64> {
     CacheLoad {
         read_hits: zipf_hits(1.2, pages as usize * 12 / 10),
@@ -81,7 +81,7 @@ fn fig4_load(pages: u32) -> CacheLoad<impl Fn(f64) -> f64, impl Fn(f64) -> f64> 
     }
 }
 
-/// Fig. 4: read and write cache.
+/// Fig. 4: a read and a write cache.
 pub(super) fn fig4(_: &Lab<'_>) -> Result<Drawn, StudyError> {
     let best = |pages| model(pages).map(|model| model.optimum(&fig4_load(pages), 100, 100));
     let (Some(model), Some(found), Some(fine)) = (model(100), best(100), best(1000)) else {
@@ -93,7 +93,7 @@ pub(super) fn fig4(_: &Lab<'_>) -> Result<Drawn, StudyError> {
         Series::measured(format!("r = {read_share}"), utilisations().map(cost).collect())
     });
     let in_words = |best: Partition| format!("u = {}, r = {}", short(best.utilisation), short(best.read_share));
-    // Of a flash of 4 GB, in hundredths.
+    // For a flash of 4 GB, in hundredths.
     let sizes = model.sizes(0.64, 0.25);
     let gb = |pages: f64| pages * 4.0 / 100.0;
     Ok(Drawn {

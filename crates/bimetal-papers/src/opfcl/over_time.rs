@@ -8,7 +8,7 @@ use super::{Case, LARGE_SCALE, Manner, SMALL_SCALE, balance};
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// What is cached, over time, as a share of the flash.
+/// Sizes of the caches over time, as a share of the flash.
 struct Sizes {
     /// Both caches.
     cached: Vec<(f64, f64)>,
@@ -27,7 +27,7 @@ fn sizes(lab: &Lab<'_>, case: &Case) -> Result<Sizes, StudyError> {
 }
 
 impl Sizes {
-    /// As GiB of so much flash.
+    /// A plot of the sizes in GiB of the case's flash.
     fn plot(&self, case: &Case, of_paper: &[(&str, f64)]) -> Plot {
         let flash_gib = f64::from(case.flash_gib);
         let gib = |points: &[(f64, f64)]| points.iter().map(|&(at, share)| (at, share * flash_gib)).collect();
@@ -43,14 +43,14 @@ impl Sizes {
         }
     }
 
-    /// Mean share of the flash that both caches and the read cache have in the second half.
+    /// Mean share of the flash of both caches, and of the read cache, in the second half.
     fn settled(&self) -> (f64, f64) {
         let of = |points| mean(&heights(second_half(points)));
         (of(&self.cached), of(&self.clean))
     }
 }
 
-/// Why more is cached than in the paper.
+/// Reason why more is cached than in the paper.
 const PRICE: &str = "what a destaged page costs decides: with 1 ms (`disk.write_position_us=1000`) in the place of table 2's \
     4.9 it keeps 2.0 GB on Financial and 1.5 on Home";
 

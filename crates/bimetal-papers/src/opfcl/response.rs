@@ -1,4 +1,4 @@
-//! Fig. 6 and 10: responses over the caching space.
+//! Fig. 6 and 10: responses by caching space.
 
 use super::super::Drawn;
 use super::super::claim::{Kind, StandIn};
@@ -13,11 +13,11 @@ use bimetal_study::figure::short;
 pub(super) struct Responses {
     closed: Sweep,
     by_time: Balance,
-    /// With the first stand-ins only: it is no claim of the paper's.
+    /// Only with the first stand-ins, since it is not a claim of the paper.
     second_pass: Option<Balance>,
 }
 
-/// A figure: the curves, and the findings that are made of them.
+/// A figure: the curves, and the findings derived from them.
 pub(super) fn figure(
     lab: &Lab<'_>,
     case: &Case,
@@ -53,20 +53,20 @@ fn best(curve: &[(f64, f64)]) -> f64 {
     lowest(curve).map_or(f64::NAN, |((_, response), _)| response)
 }
 
-/// OP-FCL's response by that of the best RW-FCL.
+/// OP-FCL's response relative to that of the best RW-FCL.
 fn balanced_by_best(balance: &Balance) -> f64 {
     response_ms(&balance.balanced) / best(&curve(&balance.divided, response_ms))
 }
 
-/// RW-FCL's response by that of FP-FCL at each caching space: the least and the most.
+/// RW-FCL's response relative to FP-FCL's at each caching space: minimum and maximum.
 fn divided_by_unified(sweep: &Sweep) -> (f64, f64) {
     let [unified, divided] = sweep.curves(response_ms);
     range(&unified.iter().zip(&divided).map(|(unified, divided)| divided.1 / unified.1).collect::<Vec<_>>())
 }
 
-/// What holds on all workloads: a minimum inside, where it is, and how near OP-FCL comes.
+/// Findings for all workloads: an inner minimum, its position, and the distance of OP-FCL from it.
 fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) -> Vec<Finding> {
-    /// A step of the sweep, and by how much what is best here may be better than at the paper's place.
+    /// Step of the sweep in percent, and the allowed share by which our best may be better than the paper's position.
     const PLACE: (f64, f64) = (10.0, 0.05);
     let curves = responses.closed.curves(response_ms);
     let [unified, divided] = &curves;
@@ -100,26 +100,26 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
     findings
 }
 
-/// Why a minimum lies elsewhere, and why sizes are not the best by time stamps.
+/// Reasons why a minimum is at another position, and why OP-FCL's sizes are not the best by time stamps.
 type Reasons = (&'static str, &'static str);
 
-/// Why minima lie elsewhere.
+/// Reason why minima are at other positions.
 const LOCALITY: &str = "where copies begin to cost more than hits bring depends on how recent repeated requests are: with \
     `popular_share=1` FP-FCL is best at 80 % on Exchange and MSN";
 
-/// And on Search Engine.
+/// The same reason for Search Engine.
 const FEW_HITS: &str = "by equation 5 itself 90 % is best, and 95 % is 7 % above it, where hits rise evenly over the trace's 5.4 \
     GB";
 
-/// Why sizes are not the best by time stamps where the disks are idle for most of the time.
+/// Reason why sizes are not the best by time stamps if the disks are mostly idle.
 const IDLE_DISKS: &str = "the model charges each miss of a write with a disk write; by time stamps the host hardly ever waits \
     for one. With `disk.queue=0` it does, and OP-FCL is faster than the best RW-FCL";
 
-/// And where they are not.
+/// The same if the disks are busy.
 const BUSY_DISKS: &str = "by time stamps the disks cannot keep up in bursts, and responses are those of their queues, which \
     the model does not know";
 
-/// Where the paper has RW-FCL below FP-FCL.
+/// The claim that RW-FCL is below FP-FCL.
 fn divided_is_better(responses: &Responses) -> Finding {
     let [unified, divided] = responses.closed.curves(response_ms).map(|curve| best(&curve));
     let ratio = divided / unified;
@@ -131,7 +131,7 @@ fn divided_is_better(responses: &Responses) -> Finding {
     )
 }
 
-/// Where the paper has them equal.
+/// The claim that both are equal.
 fn divided_is_equal(responses: &Responses) -> Finding {
     let (least, most) = divided_by_unified(&responses.closed);
     Finding::fact(

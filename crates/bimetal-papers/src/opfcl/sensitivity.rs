@@ -1,4 +1,4 @@
-//! Fig. 15: what the sequential unit and the period do to OP-FCL.
+//! Fig. 15: effect of the sequential unit and of the period on OP-FCL.
 
 use super::super::Drawn;
 use super::super::claim::Kind;
@@ -9,7 +9,7 @@ use super::{ALL, Case, Manner, ON_EXCHANGE, ON_HOME, ON_MSN, ON_SEARCH, PERIOD_L
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// Responses by that at `normal`, for each workload.
+/// Responses relative to that at `normal`, for each workload.
 fn relative(
     lab: &Lab<'_>,
     cases: &[&Case],
@@ -78,10 +78,10 @@ pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Why short periods can be better.
+/// Reason why short periods can be better.
 const EMPTY: &str = "an empty cache: short periods notice sooner what it has begun to hold; in a second pass it holds";
 
-/// Why long ones can.
+/// Reason why long periods can be better.
 const QUIET: &str = "longer periods bring quieter sizes, as more counts do: on Home 2^16 with `curve_keep=0.9` takes 0.96 times \
                      as long, too";
 

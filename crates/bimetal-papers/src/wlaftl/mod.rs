@@ -1,7 +1,8 @@
-//! WLAFTL 2018: SLC and MLC worn in step (schemes `wlaftl`, `wlaftl-static`, `cftl`).
+//! WLAFTL 2018: equal wear of SLC and MLC (schemes `wlaftl`, `wlaftl-static`, `cftl`).
 //!
-//! Whether the paper's devices were written before its experiments is not said. Its erase counts are near those of a new one, which
-//! results are of; the same questions are asked of a filled one.
+//! The paper does not state whether its devices were written before the experiments. Its erase counts are close to
+//! those of a new device. Hence claims of kind result are for a new device, and the same questions are asked for a
+//! filled one.
 
 mod rivals;
 mod wear;
@@ -18,7 +19,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// The registry's line.
+/// The registry entry.
 pub static SPEC: PaperSpec = PaperSpec {
     name: "wlaftl",
     citation: "WLAFTL, a wear-levelling-aware flash translation layer for hybrid solid-state disks, Chinese Journal of \
@@ -44,8 +45,8 @@ pub static SPEC: PaperSpec = PaperSpec {
     calibrations: &[],
 };
 
-/// In a quick run the address space, the device and the number of requests are divided by this, so that blocks go through as
-/// many cycles. A user's trace is taken whole, on the whole device.
+/// Divisor of the address space, the device and the number of requests in a quick run, so that blocks have the same
+/// number of cycles. A user's trace is used completely, on the whole device.
 const QUICK_DIVISOR: u32 = 2;
 
 type Settings = &'static [(&'static str, &'static str)];
@@ -73,17 +74,17 @@ const TRACES: usize = 6;
 /// The traces, in the order of table 3.
 static SOURCES: [&Source; TRACES] = [&FIN1, &SYS, &TEST1, &TEST2, &IOTRACE1, &IOTRACE2];
 
-// Places in `SOURCES`.
+// Indexes in `SOURCES`.
 const AT_FIN1: usize = 0;
 const AT_TEST1: usize = 2;
 const AT_IOTRACE2: usize = 5;
 
-/// What a device is before a replay.
+/// State of a device before a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
-    /// Every logical page is written.
+    /// Every logical page has been written.
     Filled,
-    /// None is.
+    /// No page has been written.
     New,
 }
 
@@ -96,7 +97,7 @@ impl Before {
     }
 }
 
-/// A scheme with settings, on a device in some state.
+/// A scheme with settings, on a device in one of these states.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     name: &'static str,
@@ -114,7 +115,7 @@ impl Trial {
         Self { before, ..self }
     }
 
-    /// With requests that arrive as recorded, since FlashSim's do.
+    /// The experiment with the trace's arrival times, as in FlashSim.
     fn of(self, lab: &Lab<'_>, source: &'static Source) -> Experiment {
         self.with_slc(lab, source, SLC_MIB[SLC_MIB.len() - 1])
     }
@@ -125,7 +126,7 @@ impl Trial {
         let mut experiment = Experiment::new(source, "wlaftl", self.scheme).arrivals(Arrivals::Trace { speed: 1.0 });
         experiment = experiment.set("slc.capacity", format!("{}MiB", mib / divisor));
         if divisor > 1 {
-            // What the preset has; capacity follows where spare area is set.
+            // The values of the preset. The capacity follows from the spare area if that is set.
             experiment = experiment.set("logical", format!("{}KiB", 1914 * 1024 / divisor));
             if !self.settings.iter().any(|&(key, _)| key == "mlc.spare") {
                 experiment = experiment.set("mlc.capacity", format!("{}MiB", 2048 / divisor));
@@ -138,7 +139,7 @@ impl Trial {
 
 const WLAFTL: Trial = Trial::new("WLAFTL", "wlaftl", &[]);
 
-/// Every run on every trace: for each run an entry for each trace.
+/// Every run on every trace: an entry for each run and trace.
 fn on_all_traces(lab: &Lab<'_>, runs: &[Trial]) -> Result<Vec<Vec<Arc<Entry>>>, StudyError> {
     let experiments: Vec<Experiment> = runs.iter().flat_map(|run| SOURCES.map(|source| run.of(lab, source))).collect();
     Ok(lab.run(&experiments)?.chunks(TRACES).map(<[_]>::to_vec).collect())
@@ -205,7 +206,8 @@ fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     };
     let (shares_held, shares_found) = within(&shares, legible.map(|(_, share, _)| share));
     let (sizes_held, sizes_found) = within(&kib, legible.map(|(_, _, kib)| kib));
-    // Half of 3,181,345 requests of 2.67 KB, by its SLC erases of 128 KB, all of which are of writes.
+    // Half of 3,181,345 requests of 2.67 KB, divided by the bytes of the SLC erases of 128 KB, which are all caused by
+    // writes.
     let written_by_erased = 3_181_345.0 * 0.5 * 2.67 / (wear::TABLE_3[AT_TEST1][0].slc_erases as f64 * 128.0);
     let findings = vec![
         Finding::fact("share of writes of Test1 and Iotrace2", "50 and 53.4 %, within 1 %", shares_held, shares_found)
@@ -235,13 +237,13 @@ fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Max_Cycle_Time in Fig. 4.
+/// Values of Max_Cycle_Time in Fig. 4.
 const LAPS: [u32; 5] = [1, 2, 3, 4, 5];
 
-/// Fig. 4: mean response over Max_Cycle_Time.
+/// Fig. 4: mean response by Max_Cycle_Time.
 fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let laps = |run: Trial, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
-    // What a write to MLC costs on Fin1, from dear to cheap, if the device is filled: more spare area.
+    // Cost of a write to MLC on Fin1, from high to low, if the device is filled: more spare area makes it cheaper.
     let filled = |name, settings| Trial::new(name, "wlaftl", settings).on(Before::Filled);
     let prices = [
         filled("filled, 4 % spare", &[("mlc.spare", "4%")]),
@@ -310,10 +312,10 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// Sizes of SLC in Fig. 5, in MiB; all else has the largest.
+/// Sizes of SLC in Fig. 5, in MiB. All other experiments use the largest.
 const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];
 
-/// Fig. 5: erases over the size of SLC.
+/// Fig. 5: erases by size of SLC.
 fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let sizes = |source| SLC_MIB.map(|mib| WLAFTL.with_slc(lab, source, mib));
     let experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| sizes(source)).collect();

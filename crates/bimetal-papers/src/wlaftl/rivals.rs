@@ -1,4 +1,4 @@
-//! What the abstract says of WLAFTL beside ComboFTL and CFTL. The figures that it is drawn from are lost.
+//! The abstract's comparison of WLAFTL with ComboFTL and CFTL. The underlying figures are lost.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
-/// What runs on a new device; the first [`RIVALS`] on a filled one, too. The others show which assumption decides.
+/// Runs on a new device; the first [`RIVALS`] also on a filled one. The others show which assumption matters.
 const RUNS: [Trial; 6] = [
     WLAFTL,
     // "Under the same address mapping scheme": MLC has a page map here, too.
@@ -24,14 +24,14 @@ const RUNS: [Trial; 6] = [
     Trial::new("WLAFTL, up to 16 KB", "wlaftl", &[("threshold_max", "16KiB")]),
 ];
 
-/// The first of them as the laboratory's program reads the papers.
+/// The schemes of the paper as the laboratory's program interprets the papers.
 const LABORATORY: [Trial; RIVALS] = [
     Trial::new("WLAFTL", "wlaftl", &[("cycle_time", "laps_and_writes"), ("max_cycle_time", "2")]),
     RUNS[COMBO],
     Trial::new("CFTL", "cftl", &[("threshold_mode", "mean")]),
 ];
 
-/// How claims are read. Results are of new devices; the others are ours.
+/// Reading of the claims. Claims of kind result are for new devices; the others are ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     New,
@@ -45,26 +45,27 @@ impl Reading {
     }
 }
 
-// Places in `RUNS`.
+// Indexes in `RUNS`.
 const OURS: usize = 0;
 const COMBO: usize = 1;
 const CFTL: usize = 2;
 
-/// How many of them are of the paper.
+/// Number of runs that are schemes of the paper.
 const RIVALS: usize = 3;
 
-/// What the abstract gives a number for: on its best trace WLAFTL saves so much.
+/// A number in the abstract: the saving of WLAFTL on its best trace.
 struct Headline {
     /// By [`Reading`].
     claims: [&'static str; 3],
     rival: usize,
     figure: Measure,
     saving: f64,
-    /// Why it does not hold on a new and on a filled device.
+    /// Reasons why it does not hold on a new and on a filled device.
     unless: [Option<&'static str>; 2],
 }
 
-/// The Chinese abstract's numbers, and the English text's for MLC erases. For the response beside CFTL the latter has 9.09 %.
+/// The numbers of the Chinese abstract, and the English text's for MLC erases. The English text has 9.09 % for the
+/// response relative to CFTL.
 const HEADLINES: [Headline; 5] = [
     Headline {
         claims: [
@@ -147,7 +148,7 @@ fn all_erases(entry: &Entry) -> f64 {
     slc_erases(entry) + mlc_erases(entry)
 }
 
-/// MiB that went down from SLC to MLC.
+/// MiB demoted from SLC to MLC.
 fn moved_down_mib(entry: &Entry) -> f64 {
     let down = |row: &&bimetal_core::report::OpFigures| {
         (row.region.as_str(), row.op, row.cause) == ("slc", "read", "migrate_down")
@@ -157,8 +158,8 @@ fn moved_down_mib(entry: &Entry) -> f64 {
 }
 
 impl Headline {
-    /// Saved on most traces, and on the best at least a tenth of what the paper saves: sign and order of magnitude, since the
-    /// paper's two sets of numbers differ from each other.
+    /// A saving on most traces, and on the best trace at least a tenth of the paper's saving. This checks sign and
+    /// order of magnitude, because the paper's two sets of numbers differ from each other.
     fn finding(&self, runs: &[Vec<Arc<Entry>>], reading: Reading) -> Finding {
         let (ours, rival) = (each(&runs[OURS], self.figure), each(&runs[self.rival], self.figure));
         let change: Vec<f64> = ours.iter().zip(&rival).map(|(ours, rival)| ours / rival - 1.0).collect();
@@ -178,7 +179,7 @@ impl Headline {
     }
 }
 
-/// The abstract's claims, and what the end of section 4 says of migrations.
+/// The abstract's claims, and the statement on migrations at the end of section 4.
 pub(super) fn rivals(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let on_new = RUNS.into_iter().chain(LABORATORY).map(|run| run.on(Before::New));
     let runs: Vec<Trial> = on_new.chain(RUNS[..RIVALS].iter().map(|run| run.on(Before::Filled))).collect();
@@ -207,7 +208,7 @@ pub(super) fn rivals(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 fn balance(runs: &[Vec<Arc<Entry>>], reading: Reading) -> Finding {
     const EXPECTED: &str = "on every trace";
     let [ours, combo, cftl] = [OURS, COMBO, CFTL].map(|run| each(&runs[run], phi));
-    // Where MLC was not erased there is no Φ.
+    // Without erases of MLC, Φ is undefined.
     let worn: Vec<usize> = (0..TRACES).filter(|&at| ours[at].is_finite()).collect();
     let best = worn.iter().filter(|&&at| ours[at] < combo[at].min(cftl[at])).count();
     let (claim, explanation) = match reading {

@@ -16,12 +16,12 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
-/// What the paper has of a trace and a scheme.
+/// The paper's values for a trace and a scheme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) slc_erases: u64,
     mlc_erases: u64,
-    /// As printed.
+    /// The printed value.
     phi: f64,
 }
 
@@ -47,16 +47,17 @@ const COLUMNS: [Trial; 4] = [
     WLAFTL,
 ];
 
-// Places in `COLUMNS`.
+// Indexes in `COLUMNS`.
 const STATIC_4: usize = 0;
 const DYNAMIC: usize = 3;
 
-/// Relative wear with as many blocks of SLC as of MLC, or the paper's Φ would not follow from its counts: 512 MB of SLC.
+/// Relative wear with equal numbers of blocks of SLC and MLC, that is, 512 MB of SLC. With other numbers the paper's Φ
+/// would not follow from its counts.
 fn relative_wear(blocks: u32) -> RelativeWear {
     RelativeWear::new((blocks, 100_000), (blocks, 10_000))
 }
 
-/// Blocks of SLC, and of MLC.
+/// Number of blocks of SLC, and of MLC.
 const BLOCKS: u32 = 4096;
 
 impl Cell {
@@ -66,13 +67,13 @@ impl Cell {
         wear_balance::phi(fast, slow).is_some_and(|phi| (phi - self.phi).abs() <= 0.01)
     }
 
-    /// Whether both regions are worn by as many whole cycles.
+    /// Whether both regions are worn by the same number of whole cycles.
     fn is_in_step(&self) -> bool {
         relative_wear(BLOCKS).order(self.slc_erases, self.mlc_erases, WearCompare::Integer).is_eq()
     }
 }
 
-/// Whether both regions are worn by as many whole cycles.
+/// Whether both regions are worn by the same number of whole cycles.
 fn is_in_step(entry: &Entry) -> bool {
     let blocks = entry.report.wear_of("mlc").map_or(0, |wear| wear.blocks);
     relative_wear(blocks).order(erases(entry, "slc"), erases(entry, "mlc"), WearCompare::Integer).is_eq()
@@ -124,7 +125,7 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// What table 3 says of wear.
+/// Findings from table 3 on wear.
 fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
     let (fixed, dynamic) = (each(&runs[STATIC_4], phi), each(&runs[DYNAMIC], phi));
     let hot = |at: &usize| *at != AT_TEST1;
@@ -133,12 +134,12 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
     let erased = |run: usize| each(&runs[run], mlc_erases);
     let ratio: Vec<f64> =
         erased(DYNAMIC).iter().zip(erased(STATIC_4)).map(|(dynamic, fixed)| dynamic / fixed).collect();
-    // In the paper Fin1 has more and Test1 as many.
+    // In the paper, Fin1 has more and Test1 has equally many.
     let fewer = (0..TRACES).filter(|&at| at != AT_FIN1 && at != AT_TEST1).filter(|&at| ratio[at] < 1.0).count();
     let equal = runs[DYNAMIC].iter().filter(|entry| is_in_step(entry)).count();
     let at_test1 = |phi: &[f64]| short(phi[AT_TEST1]);
     let (fixed_test1, dynamic_test1) = (fixed[AT_TEST1], dynamic[AT_TEST1]);
-    // Where MLC was not erased there is no Φ with either.
+    // Without erases of MLC, Φ is undefined for both.
     let alike = (dynamic_test1 / fixed_test1 - 1.0).abs() < 0.01 || (fixed_test1.is_nan() && dynamic_test1.is_nan());
     let on = |new, filled| if before == Before::New { new } else { filled };
     vec![
@@ -195,7 +196,7 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
     ]
 }
 
-/// Φ and erases, beside the paper's.
+/// Φ and erases, beside the paper's values.
 fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
     let plot = |what: &str, unit: &str, measured: Measure, printed: fn(&Cell) -> f64| {
         let ours = COLUMNS
@@ -224,7 +225,7 @@ fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
 mod tests {
     use super::*;
 
-    /// All 24 values, if SLC has as many blocks as MLC: 512 MB.
+    /// All 24 values, if SLC has the same number of blocks as MLC: 512 MB.
     #[test]
     fn every_phi_of_the_paper_follows_from_its_counts() {
         for cell in TABLE_3.as_flattened() {
@@ -233,8 +234,8 @@ mod tests {
         assert!(!cell(82_298, 4602, 1.81).follows());
     }
 
-    /// At the end of the WLAFTL runs the relative wears differ on every trace, and their integer parts are equal on all but
-    /// Iotrace2: these are what its algorithms compare.
+    /// At the end of the WLAFTL runs the relative wears differ on every trace, and their integer parts are equal on all
+    /// but Iotrace2. WLAFTL's algorithms compare the integer parts.
     #[test]
     fn integer_parts_are_what_the_paper_compares() {
         let ends = [(1.908, 1.258), (1.132, 1.163), (0.792, 0.229), (2.346, 2.108), (1.629, 1.831), (4.650, 6.052)];

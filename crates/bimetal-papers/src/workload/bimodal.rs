@@ -1,5 +1,5 @@
-//! What `bimodal-ntfs` and `bimodal-ext3` share: small writes to a small hot set, large writes to cold runs, and reads
-//! without temporal locality (Chang 2010, section 5.2, figures 7 and 10).
+//! Common code of `bimodal-ntfs` and `bimodal-ext3`: small writes to a small hot set, large writes to cold runs, and
+//! reads without temporal locality (Chang 2010, section 5.2, figures 7 and 10).
 
 use bimetal_core::part::random;
 use bimetal_core::part::real::{ln, whole};
@@ -14,7 +14,7 @@ const PAGE_SECTORS: u64 = 8;
 /// Request sizes in sectors, with their shares.
 pub(super) type Sizes = &'static [(u32, f64)];
 
-/// The parameters, whatever the file system is called.
+/// The parameters, for any file system.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Profile {
     pub(super) requests: u64,
@@ -34,7 +34,7 @@ pub(super) struct Profile {
     pub(super) read_sizes: Sizes,
 }
 
-/// The profile of a file system's parameters and sizes: both have parameters of the same names.
+/// The profile from a file system's parameters and sizes. Both file systems have the same parameter names.
 macro_rules! profile {
     ($parameters:expr, $small_sizes:expr, $large_sizes:expr, $read_sizes:expr) => {
         $crate::workload::bimodal::Profile {
@@ -58,21 +58,21 @@ macro_rules! profile {
 }
 pub(super) use profile;
 
-/// What Chang's section 5 and figures 7 and 10 say of a file system.
+/// Characteristics of a file system in Chang's section 5 and figures 7 and 10.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Published {
     /// The two most common sizes of a write in KiB.
     pub(super) sizes_kib: [f64; 2],
     /// Share of the written bytes that are in writes of up to 4 KiB.
     pub(super) small_bytes: f64,
-    /// No sector is read more often.
+    /// Most reads of a sector.
     pub(super) sector_reads: f64,
-    /// GiB of the disk that are used.
+    /// Used part of the disk, in GiB.
     pub(super) used_gib: f64,
 }
 
 impl Published {
-    /// The targets on a disk of `1 / scale` of its size.
+    /// The targets for a disk with `1 / scale` of the size.
     pub(super) fn targets(&self, scale: u32) -> Vec<Target> {
         let &Self { sizes_kib: [first, second], small_bytes, sector_reads, used_gib } = self;
         let figure_7a = "Chang, IEEE TC 2010, figure 7a";
@@ -109,7 +109,7 @@ impl Published {
     }
 }
 
-/// The size of a write of a given rank by frequency, in KiB.
+/// The size of writes with rank `but` by frequency, in KiB.
 fn common_size_kib(profile: &bimetal_core::profile::Profile, but: usize) -> Option<f64> {
     let mut classes: Vec<_> = profile.sizes.iter().filter(|class| class.writes > 0).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.writes));
@@ -125,12 +125,12 @@ pub(super) struct Bimodal {
     arrivals: Arrivals,
     popularity: Zipf,
     hot_order: Permutation,
-    /// Keys the places of the hot extents.
+    /// Key of the permutation that places the hot extents.
     hot_key: u64,
     hot_extents: u64,
     hot_extent_pages: u64,
     used_sectors: u64,
-    /// The cold run being written: next sector, and sectors to go.
+    /// The current cold run: next sector, and remaining sectors.
     run: (u64, u64),
 }
 
@@ -176,7 +176,8 @@ impl Bimodal {
         })
     }
 
-    /// First sector of a page of the hot set: the used part is cut into equal cells, one extent at random in each.
+    /// First sector of a page of the hot set. The used part is divided into equal cells, with one extent at a random
+    /// place in each.
     fn hot_page(&self, page: u64) -> u64 {
         let cell = page / self.hot_extent_pages;
         let cell_pages = self.used_sectors / PAGE_SECTORS / self.hot_extents;
@@ -189,7 +190,7 @@ impl Bimodal {
         choose(&mut self.state, sizes).unwrap_or(8)
     }
 
-    /// A page-aligned place for `sectors` anywhere in the used part.
+    /// A random page-aligned place for `sectors` sectors in the used part.
     fn anywhere(&mut self, sectors: u64) -> u64 {
         random::below(&mut self.state, (self.used_sectors - sectors) / PAGE_SECTORS + 1) * PAGE_SECTORS
     }
@@ -206,7 +207,7 @@ impl Bimodal {
         (page + random::below(&mut self.state, slots) * u64::from(sectors), sectors)
     }
 
-    /// The next piece of a run: file data that lie together, of exponentially distributed length.
+    /// The next piece of a run: contiguous file data with an exponentially distributed length.
     fn large_write(&mut self) -> (u64, u32) {
         let sectors = self.size(self.profile.large_sizes);
         if self.run.1 < u64::from(sectors) {
@@ -239,7 +240,7 @@ impl Iterator for Bimodal {
     }
 }
 
-/// What tests of both workloads look at.
+/// Common code of both workloads' tests.
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

@@ -1,12 +1,12 @@
-//! `bimodal-ext3`: a month on a new ext3 disk, as Chang (2010) describes it.
+//! `bimodal-ext3`: a month on a new ext3 disk, as described by Chang (2010).
 //!
-//! From the paper: as `bimodal-ntfs`, with more small writes of 8 sectors and large ones of 256 (figure 7a); 0.23 of the
-//! data are small writes (table 3); only 2.2 GB of the 20-GB disk are in use (figure 10c); no sector is read more than
-//! 64 times (figure 7d).
+//! From the paper: like `bimodal-ntfs`, with more small writes of 8 sectors and large ones of 256 (figure 7a); small
+//! writes have 0.23 of the data (table 3); only 2.2 GB of the 20-GB disk are in use (figure 10c); no sector is read
+//! more than 64 times (figure 7d).
 //!
-//! Chosen, because the paper does not say: the shares of reads and of small writes, the sizes between the two peaks
-//! (they give 0.23), and `hot_share`, `hot_extent` and `run`, fitted to the conventional device of table 3: `p2` = 0.011
-//! folds per page write, 0.012 here.
+//! Not stated in the paper, hence chosen: the shares of reads and of small writes; the sizes between the two peaks
+//! (they give 0.23); and `hot_share`, `hot_extent` and `run`, fitted to the conventional device of table 3: `p2` =
+//! 0.011 folds per page write, 0.012 here.
 
 use bimetal_core::scheme::ParameterError;
 use bimetal_core::units::ByteSize;
@@ -14,7 +14,7 @@ use bimetal_core::workload::{Requests, Target, WorkloadSpec};
 
 use super::bimodal::{Bimodal, Published, Sizes, profile};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "bimodal-ext3",
     summary: "small hot writes and large cold ones in a tenth of a new ext3 disk, reads without locality",
@@ -38,19 +38,19 @@ bimetal_core::parameters! {
         pub scale: u32 = 1, in 1..=1024;
         /// Bytes of the hot set of small writes (Chang, section 5.4: 16 MB).
         pub hot_set: ByteSize = ByteSize(16 << 20);
-        /// Bytes of the hot set that lie together: a piece of the file table, of the journal, of an index.
+        /// Contiguous bytes of the hot set: a piece of the file table, of the journal, of an index.
         pub hot_extent: ByteSize = ByteSize(8 << 10);
         /// Exponent of the popularity within the hot set.
         pub theta: f64 = 0.99, in 0.0..=4.0;
         /// Share of write requests that are small (Chang, figure 7a: more than under NTFS).
         pub small_share: f64 = 0.85, in 0.0..=1.0;
-        /// Share of small writes that go to the hot set; the rest is spread over all that is used.
+        /// Share of small writes that go to the hot set; the rest is spread over the used part.
         pub hot_share: f64 = 0.99, in 0.0..=1.0;
-        /// Mean length of the runs that large writes come in.
+        /// Mean length of the runs of large writes.
         pub run: ByteSize = ByteSize(2 << 20);
         /// Share of requests that read.
         pub read_share: f64 = 0.4, in 0.0..=1.0;
-        /// Mean time between arrivals in microseconds: as `bimodal-ntfs`.
+        /// Mean time between arrivals in microseconds, the same as in `bimodal-ntfs`.
         pub interval_us: f64 = 1_000_000.0, in 0.0..=1e9;
     }
 }
@@ -59,7 +59,7 @@ const SMALL: Sizes = &[(8, 0.97), (4, 0.03)];
 const LARGE: Sizes = &[(256, 0.46), (128, 0.14), (64, 0.12), (32, 0.12), (16, 0.16)];
 const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.1), (64, 0.1), (128, 0.1), (256, 0.2)];
 
-/// Figures 7 and 10 and table 3.
+/// Targets from figures 7 and 10 and table 3.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     let published = Published { sizes_kib: [4.0, 128.0], small_bytes: 0.23, sector_reads: 64.0, used_gib: 2.2 };
     Ok(published.targets(Parameters::parse(settings)?.scale))

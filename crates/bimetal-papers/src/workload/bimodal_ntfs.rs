@@ -1,4 +1,4 @@
-//! `bimodal-ntfs`: a month on an aged NTFS disk, as Chang (2010) describes it.
+//! `bimodal-ntfs`: a month on an aged NTFS disk, as described by Chang (2010).
 //!
 //! From the paper: most writes have 8 sectors and the second most 128 (figure 7a); 68 % of write requests are small and
 //! go to SLC (section 5.3.2), with 0.17 of the data (table 3); small writes hit few sectors, some more than 16,384 times
@@ -6,9 +6,9 @@
 //! 5.4: a hash table of 32,768 sectors suffices); reads have no temporal locality (figure 7d); writes are spread over
 //! the whole 20-GB disk and large files are fragmented (figure 10a); 1,534,627 writes in one month.
 //!
-//! Chosen, because the paper does not say: the share of reads, the sizes between the two peaks (they give 0.17), and
-//! `hot_share`, `hot_extent` and `run`. These three set how often a block-mapped device folds; they are fitted to the
-//! conventional device of table 3: `p2` = 0.028 folds per page write, 0.031 here. The same extent and hot share fit
+//! Not stated in the paper, hence chosen: the share of reads; the sizes between the two peaks (they give 0.17); and
+//! `hot_share`, `hot_extent` and `run`. These three determine how often a block-mapped device folds. They are fitted to
+//! the conventional device of table 3: `p2` = 0.028 folds per page write, 0.031 here. The same extent and hot share fit
 //! `bimodal-ext3`.
 
 use bimetal_core::scheme::ParameterError;
@@ -18,7 +18,7 @@ use bimetal_core::workload::{Goal, Requests, Target, WorkloadSpec};
 use super::bimodal::{Bimodal, Published, Sizes, profile};
 use super::{share, writes_of};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "bimodal-ntfs",
     summary: "small hot writes and large cold ones over a whole aged NTFS disk, reads without locality",
@@ -42,15 +42,15 @@ bimetal_core::parameters! {
         pub scale: u32 = 1, in 1..=1024;
         /// Bytes of the hot set of small writes (Chang, section 5.4: 16 MB).
         pub hot_set: ByteSize = ByteSize(16 << 20);
-        /// Bytes of the hot set that lie together: a piece of the file table, of the journal, of an index.
+        /// Contiguous bytes of the hot set: a piece of the file table, of the journal, of an index.
         pub hot_extent: ByteSize = ByteSize(8 << 10);
         /// Exponent of the popularity within the hot set.
         pub theta: f64 = 0.99, in 0.0..=4.0;
         /// Share of write requests that are small (Chang, section 5.3.2: 0.68).
         pub small_share: f64 = 0.68, in 0.0..=1.0;
-        /// Share of small writes that go to the hot set; the rest is spread over all that is used.
+        /// Share of small writes that go to the hot set; the rest is spread over the used part.
         pub hot_share: f64 = 0.99, in 0.0..=1.0;
-        /// Mean length of the runs that large writes come in.
+        /// Mean length of the runs of large writes.
         pub run: ByteSize = ByteSize(384 << 10);
         /// Share of requests that read.
         pub read_share: f64 = 0.4, in 0.0..=1.0;
@@ -63,9 +63,9 @@ const SMALL: Sizes = &[(8, 0.90), (1, 0.05), (2, 0.03), (4, 0.02)];
 const LARGE: Sizes = &[(128, 0.42), (64, 0.22), (32, 0.19), (16, 0.17)];
 const READ: Sizes = &[(8, 0.4), (16, 0.1), (32, 0.15), (64, 0.15), (128, 0.2)];
 
-/// Figures 7 and 10 and sections 5.1 and 5.3.2.
+/// Targets from figures 7 and 10 and sections 5.1 and 5.3.2.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
-    /// Writes of the month that was traced, and its days.
+    /// Writes of the traced month, and its days.
     const WRITES: f64 = 1_534_627.0;
     const DAYS: f64 = 30.0;
     let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;

@@ -3,12 +3,12 @@
 use bimetal_core::part::random;
 use bimetal_core::workload::Arrivals;
 
-/// How gaps between arrivals differ.
+/// Distribution of the gaps between arrivals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bursts {
     /// Share of the gaps that are short.
     pub(super) share: f64,
-    /// Mean of the short ones by the mean of all, below 1.
+    /// Mean of the short gaps relative to the mean of all, below 1.
     pub(super) short: f64,
 }
 
@@ -26,7 +26,7 @@ impl Gaps {
         Self { short: Arrivals::new(mean_us * short), long_by_short: long / short, share }
     }
 
-    /// The moment of the next request; the first one is at 0.
+    /// The arrival time of the next request in nanoseconds; the first one is 0.
     pub(super) fn next(&mut self, state: &mut u64) -> u64 {
         let longer = if random::unit(state) < self.share { 1.0 } else { self.long_by_short };
         self.short.next_after(longer, state)
@@ -46,7 +46,7 @@ mod tests {
         let mean = gaps.iter().sum::<f64>() / 200_000.0;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 200_000.0;
         assert!((mean - 1.0).abs() < 0.02, "{mean}");
-        // 2 (0.9 0.35^2 + 0.1 6.85^2) - 1
+        // Expected: 2 (0.9 0.35^2 + 0.1 6.85^2) - 1.
         assert!((variance / 8.605 - 1.0).abs() < 0.05, "{variance}");
     }
 }

@@ -1,4 +1,4 @@
-//! `exchange`: stands in for Exchange of OP-FCL (2012) and HySSD (2013): a mail server of Microsoft's, traced by
+//! `exchange`: stands in for Exchange of OP-FCL (2012) and HySSD (2013), a mail server of Microsoft traced by
 //! Kavalanekar and others (IISWC 2008).
 //!
 //! | | KiB of a read, write | GiB read, written | read by volume | GiB touched, read, written |
@@ -6,15 +6,15 @@
 //! | OP-FCL | 9.89, 12.4 | 114.36, 131.69 | 0.46 | 79.35, 74.12, 23.29 |
 //! | HySSD | 9.81, 12.56 | 37.43, 41.34 | 0.48 | |
 //!
-//! Table 1 of OP-FCL, its volumes 2, 4 and 8, as it is remembered; our copy is damaged. HySSD's row (table I) is a
-//! third of it, one volume presumably: `requests=7_500_000`. A third of the working set is 26 GiB, more than the 16
-//! GB that HySSD's device has for the host; how the two went together the paper does not say. With `used` and `span`
-//! of 16 GiB the working set is gone through 1.7 times.
+//! Source: table 1 of OP-FCL, volumes 2, 4 and 8, from memory, because our copy is damaged. HySSD's row (table I) is a
+//! third of it, presumably one volume: `requests=7_500_000`. A third of the working set is 26 GiB, more than the 16 GB
+//! that HySSD's device has for the host. The paper does not explain this. With `used` and `span` of 16 GiB the working
+//! set is covered 1.7 times.
 //!
-//! Assumed: reads are of one page of the mail database, 8 KiB, with some of 16 and 32; writes of 4 to 64 KiB. A
-//! quarter of new pages are followed by the next: one request in six continues the one before. Locality and bursts
-//! are those of [`financial`](super::financial), which were measured. The trace is of a day, hence 270 requests in a
-//! second. Three disks of 128 GiB.
+//! Assumed: reads are mostly one page of the mail database, 8 KiB, with some of 16 and 32 KiB; writes have 4 to 64 KiB.
+//! A quarter of new pages are followed by the next page: one request in six continues the previous one. Locality and
+//! bursts are those of [`financial`](super::financial), which were measured. The trace covers a day, hence 270 requests
+//! per second. There are three disks of 128 GiB.
 
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::WorkloadSpec;
@@ -22,7 +22,7 @@ use bimetal_core::workload::WorkloadSpec;
 use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "exchange",
     summary: "a mail server: as many reads as writes, mostly of 8 KiB, over three disks",
@@ -41,7 +41,7 @@ server! {
     interval_us = 3700.0;
 }
 
-/// Table 1 of OP-FCL.
+/// The row of OP-FCL's table 1.
 const ROW: Row = Row {
     source: "OP-FCL, FAST 2012, table 1 (as remembered)",
     source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered)",

@@ -1,22 +1,22 @@
-//! `financial`: stands in for Financial of HySSD (2013) and OP-FCL (2012): Financial1 of the UMass repository, an
-//! OLTP application of a bank.
+//! `financial`: stands in for Financial of HySSD (2013) and OP-FCL (2012): Financial1 of the UMass repository, a bank's
+//! OLTP application.
 //!
 //! | | KiB of a read, write | GiB read, written | read by volume | GiB touched, read, written |
 //! |---|---|---|---|---|
 //! | row | 5.73, 7.2 | 6.76, 28.16 | 0.19 | 3.8, 1.2, 3.6 |
 //!
-//! Table I of HySSD; the working sets are those of table 1 of OP-FCL as they are remembered, since our copy of it is
-//! damaged. Also published: 5,334,987 requests; those of 24 units, end to end in 24.4 GB.
+//! Source: table I of HySSD. The working sets are those of table 1 of OP-FCL from memory, because our copy is damaged.
+//! Also published: 5,334,987 requests; 24 units, which span 24.4 GB end to end.
 //!
-//! From the first 50,000 requests of the trace, which stand in the repositories of several simulators: the sizes of
-//! requests, up to 48 KiB, with the shares of 4-KiB reads and of 48-KiB writes set so that the means are those of the
-//! row; and the locality. Of 100 combinations of `recency`, `popular_share` and `popularity`, those taken come
-//! nearest to where in LRU stacks of 16, 64, … 16,384 pages the trace's writes hit: 0.29, 0.50, 0.62, 0.65, 0.82,
-//! 0.83 against 0.26, 0.49, 0.60, 0.69, 0.82, 0.87 here. Reads hit at 0.28, 0.52, 0.59, 0.60, 0.61, 0.65 against
-//! 0.40, 0.53, 0.62, 0.74, 0.82, 0.82: the row has fewer new reads than the beginning of the trace. How the hits go
-//! on from there to gigabytes, 50,000 requests cannot tell: that is an assumption, and a scheme's best cache size
-//! depends on it. Gaps between arrivals vary as there (coefficient of variation 2.4 and 3.2 in two excerpts; 2.9
-//! here); their mean is that of the whole trace, 12.1 hours as remembered.
+//! From the first 50,000 requests of the trace, which are in the repositories of several simulators: the sizes of
+//! requests, up to 48 KiB, and the locality. The shares of 4-KiB reads and of 48-KiB writes are set so that the means
+//! are those of the row. `recency`, `popular_share` and `popularity` are the best of 100 combinations by the hit rates
+//! of the trace's writes in LRU stacks of 16, 64, … 16,384 pages: 0.29, 0.50, 0.62, 0.65, 0.82, 0.83, and 0.26, 0.49,
+//! 0.60, 0.69, 0.82, 0.87 here. Reads hit at 0.28, 0.52, 0.59, 0.60, 0.61, 0.65, and at 0.40, 0.53, 0.62, 0.74, 0.82,
+//! 0.82 here: the row has fewer new reads than the beginning of the trace. The first 50,000 requests do not show how
+//! hit rates continue to gigabytes. That is an assumption, and a scheme's best cache size depends on it. Gaps between
+//! arrivals vary as in the trace (coefficient of variation 2.4 and 3.2 in two excerpts, 2.9 here). Their mean is that
+//! of the whole trace, 12.1 hours from memory.
 
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::WorkloadSpec;
@@ -24,7 +24,7 @@ use bimetal_core::workload::WorkloadSpec;
 use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "financial",
     summary: "an OLTP server: small writes, four fifths of all bytes, to recent pages",
@@ -43,7 +43,7 @@ server! {
     interval_us = 8200.0;
 }
 
-/// Table I of HySSD, table 1 of OP-FCL.
+/// The rows of HySSD's table I and OP-FCL's table 1.
 const ROW: Row = Row {
     source: "HySSD, MSST 2013, table I",
     source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered)",
@@ -93,13 +93,14 @@ mod tests {
         for (found, real) in written.iter().zip([0.294, 0.495, 0.619, 0.652, 0.824, 0.829]) {
             assert!((found - real).abs() < 0.05, "{found} {real}");
         }
-        // Further on the trace has fewer: 0.60, 0.61, 0.65. A third of its first reads are new, of the row's a sixth.
+        // Later the trace has fewer hits: 0.60, 0.61, 0.65. A third of its first reads are new, but only a sixth of the
+        // row's.
         for (found, real) in read.iter().zip([0.281, 0.516, 0.589]) {
             assert!((found - real).abs() < 0.13, "{found} {real}");
         }
     }
 
-    /// A prefix misses an endless cache as often as the whole, and so does the whole in small.
+    /// A prefix has the miss rate of the whole in an infinite cache, and so does the scaled-down whole.
     #[test]
     fn a_prefix_is_like_the_whole() {
         let whole = generated(&[("requests", "1333747"), ("used", "950MiB"), ("span", "4GiB")]);
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// After as many requests as the row has, everything is touched and nothing is touched for the first time.
+    /// After the row's number of requests, all pages have been touched, and none is touched for the first time.
     #[test]
     fn the_working_set_is_gone_through_again() {
         let settings = [("used", "60MiB"), ("span", "96MiB")];

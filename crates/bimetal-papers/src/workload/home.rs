@@ -1,16 +1,16 @@
-//! `home`: stands in for Home of OP-FCL (2012): the file server of a research group's home directories (FIU).
+//! `home`: stands in for Home of OP-FCL (2012), the file server of a research group's home directories (FIU).
 //!
 //! | | KiB of a read, write | GiB read, written | read by volume | GiB touched, read, written |
 //! |---|---|---|---|---|
 //! | row | 22.2, 3.9 | 15.3, 66.8 | 0.18 | 17.2, 13.5, 5.0 |
 //!
-//! Table 1 of OP-FCL as it is remembered; our copy is damaged and has only the 5.0 left, which agrees. Writes are
-//! single pages of 4 KiB here. Nearly every read is of something not read before.
+//! Source: table 1 of OP-FCL from memory, because our copy is damaged. Only its 5.0 is legible, which agrees. Writes
+//! are single pages of 4 KiB here. Nearly every read is of data not read before.
 //!
-//! Assumed: reads are of one page, or of 32 to 128 KiB; they come in runs of five, files read to the end, and new
-//! writes in runs of two: one request in eleven continues the one before. Locality and bursts are those of
-//! [`financial`](super::financial), which were measured. The trace is of three weeks, hence ten requests in a second.
-//! The address space is 64 GiB.
+//! Assumed: reads have one page, or 32 to 128 KiB. They come in runs of five, which are files read to the end, and new
+//! writes in runs of two: one request in eleven continues the previous one. Locality and bursts are those of
+//! [`financial`](super::financial), which were measured. The trace covers three weeks, hence ten requests per second.
+//! The address space has 64 GiB.
 
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::WorkloadSpec;
@@ -18,7 +18,7 @@ use bimetal_core::workload::WorkloadSpec;
 use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "home",
     summary: "a file server of home directories: single pages written again and again, files read once",
@@ -37,7 +37,7 @@ server! {
     interval_us = 99_500.0;
 }
 
-/// Table 1 of OP-FCL.
+/// The row of OP-FCL's table 1.
 const ROW: Row = Row {
     source: "OP-FCL, FAST 2012, table 1 (as remembered)",
     source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered)",

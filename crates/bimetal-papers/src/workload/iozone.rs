@@ -1,27 +1,26 @@
-//! `iozone`: stands in for IOzoneTrace of ComboFTL (2010), the benchmark IOzone in automatic mode.
+//! `iozone`: stands in for IOzoneTrace of ComboFTL (2010), the IOzone benchmark in automatic mode.
 //!
 //! From the paper: `iozone -automatic`, 1,416 MB of address space, 18,640 MB written (table 3); many updates in large
 //! requests, high temporal and spatial locality (section 6).
 //!
-//! From the manual and the source of IOzone 3: `-a` takes files of 64 KiB to 512 MiB, each size twice the one before, and
-//! rewrites each for every record size from 4 KiB to 16 MiB that fits, doubling too; from 32 MiB on, records begin at
-//! 64 KiB. Each test ends with `fsync`, so that caches merge records, but not tests. All files, written and then
-//! rewritten, are 18,624 MB; so those two of the tests are what the trace can hold, its MB are 2^20 bytes, and 16 MB are
-//! left. FAT32 with clusters of 4 KiB writes 18 MB of its two tables for these files, four bytes for each new cluster,
-//! which gives 18,642 MB.
+//! From the manual and the source of IOzone 3: `-a` uses files of 64 KiB to 512 MiB, each size twice the previous one.
+//! Each file is rewritten for every record size from 4 KiB to 16 MiB that fits, also doubling; from 32 MiB on, records
+//! begin at 64 KiB. Each test ends with `fsync`, so that caches merge records, but not tests. All files, written and
+//! then rewritten, are 18,624 MB. So the trace can contain only these two tests, its MB are 2^20 bytes, and 16 MB
+//! remain. FAT32 with clusters of 4 KiB writes 18 MB of its two tables for these files, four bytes for each new
+//! cluster, which gives 18,642 MB.
 //!
-//! Chosen, before any scheme was run on it but for the size of requests:
-//! - The file system is FAT32, as on the paper's phone: both tables at the start of the address space, and each new file
-//!   from the next free cluster on, round and round. Files at one place would need 512 MB and not 1,416.
-//! - What a test leaves to `fsync` goes out in ascending order, data before tables, in requests of up to 64 KiB, the
-//!   largest of Windows. That follows from a result: the paper's baseline which takes writes of up to 64 KiB for hot
-//!   sends enough of this trace's to SLC to be worse than no SLC at all (section 6.1); of larger requests it would
-//!   send none. `size=128KiB` is the other reading. Tables that are written when a file goes are left out, and
-//!   directories.
-//! - Half of what is written is so again after as many bytes as the file has; the rest after a round of the disk, twice
-//!   the address space.
-//! - Arrivals are not published and the paper adds up times of operations: at 100 ms, writing the 16 pages of a request
-//!   to MLC (table 1: 994 µs each) takes a sixth of the time.
+//! Chosen before any scheme was run on it, except for the size of requests:
+//! - The file system is FAT32, as on the paper's phone. Both tables are at the start of the address space, and each new
+//!   file starts at the next free cluster, circularly. Files at one fixed place would need 512 MB instead of 1,416.
+//! - Data that a test leaves to `fsync` are written in ascending order, data before tables, in requests of up to 64
+//!   KiB, the largest of Windows. That follows from a result: the paper's baseline that treats writes of up to 64 KiB
+//!   as hot sends enough of this trace to SLC to be worse than no SLC at all (section 6.1). It would send no larger
+//!   requests. `size=128KiB` is the other reading. Table updates on deletion and directories are left out.
+//! - Half of the written data is rewritten after as many bytes as the file has. The rest returns after the file
+//!   allocation has gone round the disk, which takes twice the address space.
+//! - Arrivals are not published, and the paper sums the times of operations. At 100 ms, writing the 16 pages of a
+//!   request to MLC (table 1: 994 µs each) takes a sixth of the time.
 
 use std::collections::VecDeque;
 
@@ -32,7 +31,7 @@ use bimetal_core::units::ByteSize;
 use bimetal_core::workload::Arrivals;
 use bimetal_core::workload::{Requests, Target, WorkloadSpec, request_sectors};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "iozone",
     summary: "`iozone -a` on FAT32: files of 64 KiB to 512 MiB, each written and rewritten 5 to 13 times",
@@ -46,7 +45,7 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `iozone`.
     pub struct Parameters {
-        /// Number of requests: by default the whole of `iozone -a`; then it begins again.
+        /// Number of requests; by default one complete `iozone -a`, which repeats after that.
         pub requests: u64 = 298_512, in 1..=1_000_000_000;
         /// Bytes of the address space (table 3: 1,416 MB); files that do not fit are left out.
         pub span: ByteSize = ByteSize(1416 << 20);
@@ -67,13 +66,13 @@ const RECORD_LAST: u64 = 16 << 20;
 /// From files of this size on, `-a` leaves out records smaller than [`FILE_FIRST`].
 const FILE_LARGE: u64 = 32 << 20;
 
-/// Bytes of a page of the table of clusters, and of the data that it describes: four bytes for each 4 KiB.
+/// Bytes of a page of the cluster table, and of the data that it describes: four bytes for each 4 KiB.
 const TABLE_PAGE: u64 = 4 << 10;
 const TABLE_PAGE_COVERS: u64 = TABLE_PAGE / 4 * (4 << 10);
-/// FAT32 keeps the table twice.
+/// FAT32 keeps two copies of the table.
 const TABLES: u64 = 2;
 
-/// Table 3.
+/// Targets from table 3.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     let (whole, here) = (Parameters::default(), Parameters::parse(settings)?);
     let bytes = |parameters: &Parameters| parameters.requests as f64 * parameters.size.0 as f64;
@@ -128,18 +127,18 @@ impl Program {
     }
 }
 
-/// What the file system makes of the program.
+/// The file system's writes for the program.
 #[derive(Debug)]
 struct Writes {
-    /// Bytes of each table; they come first.
+    /// Bytes of each table; the tables come first.
     table: u64,
-    /// Bytes of the clusters behind the tables.
+    /// Bytes of the clusters after the tables.
     data: u64,
     request_bytes: u64,
     program: Program,
-    /// Where in the clusters the next file begins.
+    /// Place of the next file within the clusters, in bytes.
     next_free: u64,
-    /// Extents that are still to be written: first byte and length.
+    /// Extents that remain to be written: first byte and length.
     due: VecDeque<(u64, u64)>,
 }
 
@@ -174,7 +173,7 @@ impl Writes {
         }
     }
 
-    /// A file is written, with its entries in the tables, and rewritten.
+    /// Queues the writes of a file, of its table entries, and of its rewrite.
     fn file(&mut self) {
         let (file, table) = (self.program.next(), self.table);
         let until_end = file.min(self.data - self.next_free);
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!([64 << 10, MIB, 16 * MIB, 32 * MIB, 512 * MIB].map(records), [5, 9, 13, 9, 9]);
         assert!(files.is_sorted());
         assert_eq!(program.next(), 64 << 10, "and again");
-        // Written and rewritten: what the paper's trace has but for 16 MB.
+        // Written and rewritten: the amount of the paper's trace except for 16 MB.
         assert_eq!(2 * files.iter().sum::<u64>() / MIB, 18_623);
     }
 
@@ -235,11 +234,11 @@ mod tests {
         assert!((1415 * MIB..=1416 * MIB).contains(&end), "{end}");
         let pages: u64 = sizes.values().map(|written| written.new_pages).sum();
         assert!((1412 << 8..=1416 << 8).contains(&pages), "{pages}");
-        // Large updates: nearly all is written in the largest requests, half of it again after no more than a file.
+        // Large updates: almost all bytes are in the largest requests, half of them rewritten after at most a file.
         let large = &sizes[&64];
         assert!(large.bytes as f64 / written as f64 > 0.998);
         assert!(large.share_below(514 * MIB) > 0.5);
-        // Temporal locality of the tables: their pages return after every file or two.
+        // Temporal locality of the tables: their pages are rewritten with every file or two.
         let tables: u64 = sizes.iter().filter(|&(&kib, _)| kib < 64).map(|(_, written)| written.bytes).sum();
         assert!((1..20).contains(&(tables / MIB)), "{tables}");
     }
@@ -249,7 +248,7 @@ mod tests {
         let parameters = Parameters { span: ByteSize(64 << 20), requests: 8, ..Parameters::default() };
         let requests = generate(&parameters, 1).unwrap();
         let places: Vec<(u64, u32)> = requests.map(|request| (request.sector, request.sectors)).collect();
-        // Tables of 16 pages each, then the clusters.
+        // Tables of 16 pages each, followed by the clusters.
         let file = |start: u64| [(256 + start, 128), (0, 8), (128, 8), (256 + start, 128)];
         assert_eq!(places, [file(0), file(128)].concat());
     }

@@ -1,11 +1,11 @@
-//! `mixture`: the calibrated stand-in for the three traces of ComboFTL (2010): small, warm and large data, in shares that a
-//! program fits.
+//! `mixture`: the calibrated stand-in for the three traces of ComboFTL (2010): small, warm and large data, in fitted
+//! shares.
 //!
-//! Figure 9's text knows small data, which return soon, and large data, which return late. What lies between, by which N
-//! chances and hot unit detection live, it leaves open. Here it is a class of its own, *warm* data: their popularity falls off
-//! gradually, as Zipf's, and what is alike popular lies together. `examples/calibrate.rs` chooses the shares, the sizes, the
-//! exponent and the extent by what the paper prints of its traces and of the schemes that it compares itself with; never by
-//! ComboFTL's own results. The default is what it found for PhoneTrace.
+//! The text on figure 9 mentions small data, which return soon, and large data, which return late. It is silent on data
+//! in between, on which N-chances and hot unit detection depend. Here these are a separate class, *warm* data: their
+//! popularity decreases gradually by Zipf's law, and data of similar popularity are adjacent. `examples/calibrate.rs`
+//! chooses the shares, the sizes, the exponent and the extent. It fits them to figures that the paper prints of its
+//! traces and of its baseline schemes, never to ComboFTL's own results. The defaults are the result for PhoneTrace.
 
 use bimetal_core::part::real::whole;
 use bimetal_core::scheme::ParameterError;
@@ -14,7 +14,7 @@ use bimetal_core::workload::{Requests, Target, WorkloadSpec};
 
 use super::rewrites::{self, Class, Order, Profile, Rewrites};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "mixture",
     summary: "small data that return soon, warm ones with Zipf popularity, large ones in turn; fitted to ComboFTL's traces",
@@ -40,11 +40,11 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `mixture`.
     pub struct Parameters {
-        /// Which of the paper's traces gives the written amount and the targets.
+        /// The paper's trace that determines the written amount and the targets.
         pub trace: Name = Name::Phone;
-        /// Most requests; by itself a trace ends with the written amount of table 3.
+        /// Largest number of requests; by default a trace ends with the written amount of table 3.
         pub requests: u64 = 100_000_000, in 1..=1_000_000_000;
-        /// Bytes of the address space; 0 for those of table 3.
+        /// Bytes of the address space; 0 means those of table 3.
         pub span: ByteSize = ByteSize(0);
         /// Divides the address space and the bytes between two writes of small data; request sizes and number stay.
         pub scale: u32 = 1, in 1..=512;
@@ -54,21 +54,21 @@ bimetal_core::parameters! {
         pub small_mtbw: ByteSize = ByteSize(1 << 20);
         /// Share of the bytes in requests for warm data.
         pub warm_share: f64 = 0.75, in 0.01..=0.98;
-        /// KiB of such a request: a power of two.
+        /// KiB of a request for warm data: a power of two.
         pub warm_kib: u64 = 16, in 4..=1024;
-        /// Exponent of their popularity.
+        /// Exponent of the popularity of warm data.
         pub theta: f64 = 1.0, in 0.0..=4.0;
         /// KiB of a request for large data: a power of two.
         pub large_kib: u64 = 128, in 4..=1024;
-        /// KiB of warm and of large data that lie together: a power of two.
+        /// KiB of contiguous warm and large data: a power of two.
         pub extent_kib: u64 = 1024, in 1024..=65_536;
-        /// Mean time between arrivals in microseconds: as `phone`.
+        /// Mean time between arrivals in microseconds, the same as in `phone`.
         pub interval_us: f64 = 20_000.0, in 0.0..=1e9;
     }
 }
 
 impl Name {
-    /// Table 3: MiB of the address space, and written.
+    /// Table 3: MiB of the address space, and MiB written.
     fn table_3(self) -> (u64, u64) {
         match self {
             Self::Phone => (2036, 10_475),
@@ -79,7 +79,7 @@ impl Name {
 }
 
 impl Parameters {
-    /// The classes, those of the largest extents first.
+    /// The classes, largest extents first.
     fn classes(&self) -> Vec<Class> {
         let extent = self.extent_kib << 10;
         let (warm, large) = (self.warm_kib << 10, self.large_kib << 10);
@@ -103,14 +103,14 @@ impl Parameters {
         whole / u64::from(self.scale)
     }
 
-    /// Requests that write the amount of table 3, or as many as were asked for.
+    /// The number of requests that write the amount of table 3, or the requested number if that is smaller.
     fn requests(&self, classes: &[Class]) -> u64 {
         let mean: f64 = classes.iter().map(|class| class.share * class.size as f64).sum();
         whole(((self.trace.table_3().1 << 20) as f64 / mean).round()).min(self.requests)
     }
 }
 
-/// Table 3, and figure 9 of the traces of which it tells.
+/// Targets from table 3, and from figure 9 for the traces that it covers.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     let here = Parameters::parse(settings)?;
     let (space, written) = here.trace.table_3();
@@ -126,7 +126,7 @@ fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError>
 /// The requests.
 ///
 /// # Errors
-/// Sizes that are no powers of two, or shares that add up to more than all.
+/// Sizes that are not powers of two, or shares that add up to more than 1.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let Parameters { small_share, warm_share, warm_kib, large_kib, extent_kib, .. } = *parameters;
     if let Some(kib) = [warm_kib, large_kib, extent_kib].into_iter().find(|kib| !kib.is_power_of_two()) {

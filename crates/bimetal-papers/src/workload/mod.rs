@@ -1,5 +1,5 @@
-//! Workloads that stand in for the papers' traces, which are not public or not at hand: each with what was published of its trace
-//! as targets. A program that is to know them adds [`entries`] to the registry of workloads at its start.
+//! Stand-ins for the papers' traces, which are not public or not available here. Each has published characteristics of
+//! its trace as targets. A program adds [`entries`] to the registry of workloads at its start to make them known.
 
 mod bimodal;
 mod bimodal_ext3;
@@ -26,7 +26,7 @@ use bimetal_core::workload::Entry;
 
 macro_rules! entries {
     ($($module:ident),+ $(,)?) => {
-        /// All of them, for `bimetal_core::workload::add`.
+        /// All workloads, for `bimetal_core::workload::add`.
         pub fn entries() -> Vec<Entry> {
             vec![$(Entry::of(&$module::SPEC, $module::generate)),+]
         }
@@ -48,17 +48,17 @@ entries! {
     msn,
 }
 
-/// The length of a request in sectors, from its length in bytes.
+/// The length of a request in sectors, from bytes.
 fn sectors(bytes: u64) -> u32 {
     u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX)
 }
 
-/// A target that is a share of a whole, `None` of nothing.
+/// A share of a whole; `None` if the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Writes of `sectors` sectors, of this profile: their number and their bytes.
+/// Number and bytes of the profile's writes with `sectors` sectors.
 fn writes_of(profile: &Profile, sectors: RangeInclusive<u32>) -> (u64, u64) {
     let classes = profile.sizes.iter().filter(|class| sectors.contains(&class.sectors));
     classes.fold((0, 0), |(writes, bytes), class| (writes + class.writes, bytes + class.write_bytes))

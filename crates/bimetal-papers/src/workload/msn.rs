@@ -1,16 +1,16 @@
-//! `msn`: stands in for MSN of OP-FCL (2012): a storage server of Microsoft's, traced by Kavalanekar and others
-//! (IISWC 2008).
+//! `msn`: stands in for MSN of OP-FCL (2012), a storage server of Microsoft traced by Kavalanekar and others (IISWC
+//! 2008).
 //!
 //! | | KiB of a read, write | GiB read, written | read by volume | GiB touched, read, written |
 //! |---|---|---|---|---|
 //! | row | 11.48, 11.12 | 107.23, 74.01 | 0.59 | 37.98, 30.93, 23.03 |
 //!
-//! Table 1 of OP-FCL, its volumes 0, 1 and 4, as it is remembered; our copy is damaged.
+//! Source: table 1 of OP-FCL, volumes 0, 1 and 4, from memory, because our copy is damaged.
 //!
-//! Assumed: reads are of 8 to 64 KiB, writes of 4 to 64 KiB, most of either 8 KiB. A third of new pages are followed
-//! by the next: one request in nine continues the one before. Locality and bursts are those of
-//! [`financial`](super::financial), which were measured. The trace is of six hours, hence 780 requests in a second.
-//! Three disks of 128 GiB.
+//! Assumed: reads have 8 to 64 KiB, writes 4 to 64 KiB, most of both 8 KiB. A third of new pages are followed by the
+//! next page: one request in nine continues the previous one. Locality and bursts are those of
+//! [`financial`](super::financial), which were measured. The trace covers six hours, hence 780 requests per second.
+//! There are three disks of 128 GiB.
 
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::WorkloadSpec;
@@ -18,7 +18,7 @@ use bimetal_core::workload::WorkloadSpec;
 use super::bursts::Bursts;
 use super::server::{LOCALITY_OF_FINANCIAL, Row, Traffic, server};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "msn",
     summary: "a storage server: more reads than writes, over three disks",
@@ -37,7 +37,7 @@ server! {
     interval_us = 1290.0;
 }
 
-/// Table 1 of OP-FCL.
+/// The row of OP-FCL's table 1.
 const ROW: Row = Row {
     source: "OP-FCL, FAST 2012, table 1 (as remembered)",
     source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered)",

@@ -1,12 +1,12 @@
-//! `pc`: stands in for PCTrace of ComboFTL (2010), a desktop's applications on Windows XP.
+//! `pc`: stands in for PCTrace of ComboFTL (2010), desktop applications on Windows XP.
 //!
-//! From the paper: 2,005 MB of address space, 7,837 MB written (table 3); sizes and times between writes as `phone`
-//! (section 6, figure 9), but two majorities of sizes are hard to find (section 2, figure 2).
+//! From the paper: 2,005 MB of address space, 7,837 MB written (table 3); sizes and times between writes as in `phone`
+//! (section 6, figure 9), but two dominant sizes are hard to find (section 2, figure 2).
 //!
-//! Chosen, before any scheme was run on it: as [`phone`](super::phone), with the request sizes of the Windows disk of
-//! Chang (2010, figure 7a, table 3 and section 5.3.2; [`bimodal_ntfs`](super::bimodal_ntfs)) in whole pages: 68 % of the
-//! requests are small, with 0.18 of the bytes (there 0.17), and none is above 64 KiB. 3.1 GB pass between two writes of
-//! the same large data.
+//! Chosen before any scheme was run on it: as in [`phone`](super::phone), with the request sizes of Chang's Windows
+//! disk (2010, figure 7a, table 3 and section 5.3.2; [`bimodal_ntfs`](super::bimodal_ntfs)) in whole pages. 68 % of the
+//! requests are small, with 0.18 of the bytes (0.17 at Chang), and none is above 64 KiB. 3.1 GB are written between two
+//! writes of the same large data.
 
 use bimetal_core::scheme::ParameterError;
 use bimetal_core::units::ByteSize;
@@ -15,7 +15,7 @@ use bimetal_core::workload::{Requests, Target, WorkloadSpec};
 use super::phone::figure_9;
 use super::rewrites::{self, Profile, Rewrites};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "pc",
     summary: "a desktop's Windows XP: as `phone`, with a smoother mix of sizes up to 64 KiB",
@@ -29,7 +29,7 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `pc`.
     pub struct Parameters {
-        /// Number of requests: by default as many as write the 7,837 MB of table 3.
+        /// Number of requests; by default they write the 7,837 MB of table 3.
         pub requests: u64 = 535_600, in 1..=1_000_000_000;
         /// Bytes of the address space (table 3: 2,005 MB).
         pub span: ByteSize = ByteSize(2005 << 20);
@@ -37,7 +37,7 @@ bimetal_core::parameters! {
         pub scale: u32 = 1, in 1..=512;
         /// Share of requests that read (the paper ignores reads).
         pub read_share: f64 = 0.0, in 0.0..=1.0;
-        /// Mean time between arrivals in microseconds: as `phone`.
+        /// Mean time between arrivals in microseconds, the same as in `phone`.
         pub interval_us: f64 = 20_000.0, in 0.0..=1e9;
     }
 }
@@ -45,7 +45,7 @@ bimetal_core::parameters! {
 /// Request sizes in KiB, with their shares.
 const SIZES: &[(u64, f64)] = &[(64, 0.1344), (32, 0.0704), (16, 0.0608), (8, 0.0544), (4, 0.68)];
 
-/// Table 3 and figure 9.
+/// Targets from table 3 and figure 9.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;
     let part = requests as f64 * (1.0 - read_share) / Parameters::default().requests as f64;

@@ -1,21 +1,22 @@
-//! `phone`: stands in for PhoneTrace of ComboFTL (2010), a mobile phone's applications on FAT32.
+//! `phone`: stands in for PhoneTrace of ComboFTL (2010), applications of a mobile phone on FAT32.
 //!
-//! From the paper: 2,036 MB of address space, 10,475 MB written (table 3); many requests are smaller than 8 KB, and most
-//! of their data are updated before the host has written 2 MB; data of requests larger than 32 KB come back after more
-//! than 1,024 MB (section 6, figure 9); one of its phones has two majorities of sizes (section 2, figure 2);
-//! reads are ignored. A MB is 2^20 bytes: the amount of [`iozone`](super::iozone) comes out so.
+//! From the paper: 2,036 MB of address space, 10,475 MB written (table 3); many requests are smaller than 8 KB, and
+//! most of their data are updated before the host has written 2 MB; data of requests larger than 32 KB return after
+//! more than 1,024 MB (section 6, figure 9); one of its phones has two dominant sizes (section 2, figure 2); reads are
+//! ignored. A MB is 2^20 bytes, as the amount of [`iozone`](super::iozone) confirms.
 //!
-//! Chosen, before any scheme was run on it:
-//! - Between the two bounds the MTBW grows evenly on logarithmic scales: 2 MB at 8 KiB, 45 MB at 16 KiB, 1,024 MB at
-//!   32 KiB. Requests of 4 KiB come back after 1 MB on average, 86 % of them within 2 MB since they are drawn at random.
-//! - Large data are files that are written in turn, as free clusters are taken, and all that the address space leaves:
-//!   2.8 GB pass between two writes of the same.
-//! - How many requests have which size is not published. The figures are those of the Linux disk of Chang (2010, figure
-//!   7a and table 3; [`bimodal_ext3`](super::bimodal_ext3)) in whole pages: peaks at 8 and 256 sectors, 0.23 of the bytes
+//! Chosen before any scheme was run on it:
+//! - Between the two bounds the MTBW increases linearly on logarithmic scales: 2 MB at 8 KiB, 45 MB at 16 KiB, 1,024 MB
+//!   at 32 KiB. Requests of 4 KiB return after 1 MB on average, 86 % of them within 2 MB because they are drawn at
+//!   random.
+//! - Large data are files that are written in turn, as free clusters are taken. They fill the rest of the address
+//!   space: 2.8 GB are written between two writes of the same data.
+//! - The distribution of request sizes is not published. The values are those of Chang's Linux disk (2010, figure 7a
+//!   and table 3; [`bimodal_ext3`](super::bimodal_ext3)) in whole pages: peaks at 8 and 256 sectors, 0.23 of the bytes
 //!   in small writes.
-//! - Extents: 8 and 16 KiB for small data, the pieces of tables, directories and small databases; 128 KiB for requests of
-//!   32 KiB; 1 MiB for files.
-//! - Arrivals are not published and the paper adds up times of operations: at 20 ms, writing the 3.7 pages of a mean
+//! - Extents: 8 and 16 KiB for small data, the pieces of tables, directories and small databases; 128 KiB for requests
+//!   of 32 KiB; 1 MiB for files.
+//! - Arrivals are not published, and the paper sums the times of operations. At 20 ms, writing the 3.7 pages of a mean
 //!   request to MLC (table 1: 994 µs each) takes a fifth of the time.
 
 use bimetal_core::scheme::ParameterError;
@@ -24,7 +25,7 @@ use bimetal_core::workload::{Requests, Target, WorkloadSpec};
 
 use super::rewrites::{self, Class, Order, Profile, Rewrites};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "phone",
     summary: "a phone's FAT32: small writes that return within 2 MB, files that return after more than 1,024 MB",
@@ -38,7 +39,7 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `phone`.
     pub struct Parameters {
-        /// Number of requests: by default as many as write the 10,475 MB of table 3.
+        /// Number of requests; by default they write the 10,475 MB of table 3.
         pub requests: u64 = 733_100, in 1..=1_000_000_000;
         /// Bytes of the address space (table 3: 2,036 MB).
         pub span: ByteSize = ByteSize(2036 << 20);
@@ -70,7 +71,7 @@ pub(super) fn figure_9(sizes: &[(u64, f64)], scale: u32) -> Vec<Class> {
     sizes.iter().map(class).collect()
 }
 
-/// Table 3 and figure 9.
+/// Targets from table 3 and figure 9.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     let Parameters { requests, scale, read_share, .. } = Parameters::parse(settings)?;
     let part = requests as f64 * (1.0 - read_share) / Parameters::default().requests as f64;

@@ -1,14 +1,14 @@
-//! What `phone`, `pc`, `mixture` and `wlaftl` share: classes of requests by their size, each of which writes data of its own again
-//! and again.
+//! Common code of `phone`, `pc`, `mixture` and `wlaftl`: classes of requests by size, each of which repeatedly writes
+//! its own data.
 //!
-//! The time between two writes of the same data is counted in bytes that the host writes meanwhile, all its data taken
-//! together; its mean is the MTBW of ComboFTL (2010, sections 4.1 and 6, figure 9). A class that makes up the share `f` of
-//! the written bytes and comes back to its data every `T` bytes has `W = f T` bytes of them. Classes without an MTBW
-//! divide what the others leave of the address space by their bytes, so that theirs is the same.
+//! The time between two writes of the same data is counted in bytes that the host writes meanwhile, over all its data.
+//! Its mean is the MTBW of ComboFTL (2010, sections 4.1 and 6, figure 9). A class with a share `f` of the written bytes
+//! that returns to its data every `T` bytes has `W = f T` bytes of data. Classes without an MTBW share the rest of the
+//! address space in proportion to their bytes, so that they all have the same MTBW.
 //!
-//! The data of a class lie in extents of one length, scattered over the address space. The space is cut into extents of
-//! the first class, and a permutation says which of them are its own; those that are left are cut into extents of the
-//! second class, and so on. So no two classes overlap, nothing is lost and nothing need be remembered.
+//! The data of a class are in extents of one length, scattered over the address space. The space is divided into
+//! extents of the first class, and a permutation determines which of them belong to it. The remaining ones are divided
+//! into extents of the second class, and so on. So no two classes overlap, no space is lost, and no state is needed.
 
 use bimetal_core::part::random;
 use bimetal_core::part::real::whole;
@@ -25,19 +25,18 @@ pub(super) struct Class {
     pub(super) size: u64,
     /// Share of the requests; the shares of all classes add up to 1.
     pub(super) share: f64,
-    /// Mean bytes that the host writes between two writes of the same data; at most the address space is taken. Without
-    /// it, the class has its part of what the others leave.
+    /// Mean bytes that the host writes between two writes of the same data; larger values than the address space have
+    /// no effect. Without it, the class gets its part of the remaining address space.
     pub(super) mtbw: Option<u64>,
-    /// Bytes that lie together: a power of two, at least `size` and at most that of the class before.
+    /// Contiguous bytes: a power of two, at least `size` and at most the extent of the previous class.
     pub(super) extent: u64,
-    /// Which of its data are written next.
+    /// The choice of the data that are written next.
     pub(super) order: Order,
 }
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Row of table 3 of ComboFTL: MiB of the address space and MiB written, over `1 / scale` of the one and a part of the
-/// other.
+/// The row of ComboFTL's table 3: MiB of the address space, divided by `scale`, and MiB written, of which a part.
 pub(super) fn table_3(space_mib: f64, written_mib: f64, scale: u32, part: f64) -> Vec<Target> {
     const SOURCE: &str = "ComboFTL, JSA 2010, table 3";
     vec![
@@ -52,7 +51,7 @@ pub(super) fn table_3(space_mib: f64, written_mib: f64, scale: u32, part: f64) -
     ]
 }
 
-/// Figure 9 of ComboFTL: what passes between two writes of the same data, of small and of large requests.
+/// Figure 9 of ComboFTL: the MTBW of small and of large requests.
 pub(super) fn figure_9(scale: u32) -> [Target; 2] {
     const SOURCE: &str = "ComboFTL, JSA 2010, section 6, figure 9";
     [
@@ -66,8 +65,8 @@ pub(super) fn figure_9(scale: u32) -> [Target; 2] {
     .map(|target| target.of_part(1.0 / f64::from(scale)))
 }
 
-/// Mean MiB that the host writes between two writes of the same data, by the sectors of writes; only of data that were
-/// written twice on average, as a shorter trace does not tell.
+/// MTBW in MiB, by the sectors of writes. Only for data that were written twice on average, because a shorter trace
+/// does not show it.
 fn mtbws(profile: &bimetal_core::profile::Profile) -> impl Iterator<Item = (u32, f64)> {
     let told = profile
         .sizes
@@ -76,29 +75,29 @@ fn mtbws(profile: &bimetal_core::profile::Profile) -> impl Iterator<Item = (u32,
     told.map(|(sectors, ratio)| (sectors, profile.writes.bytes as f64 / ratio / MIB))
 }
 
-/// Which of a class's data are written next.
+/// The choice of the data of a class that are written next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// One after the other, then from the beginning: every interval is the MTBW.
+    /// In turn, repeatedly: every interval is the MTBW.
     InTurn,
-    /// Any, all alike: intervals are exponentially distributed about the MTBW.
+    /// Uniformly at random: intervals are exponentially distributed around the MTBW.
     AtRandom,
-    /// Any, with Zipf popularity of this exponent.
+    /// At random, with Zipf popularity of this exponent.
     Popular(f64),
-    /// The same, those of like popularity beside one another within an extent.
+    /// The same, with data of similar popularity adjacent within an extent.
     PopularTogether(f64),
 }
 
-/// What is generated.
+/// The parameters of the generator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Profile<'a> {
     pub(super) requests: u64,
     /// Bytes of the address space.
     pub(super) span: u64,
-    /// Share of requests that read what writes of the same class write.
+    /// Share of requests that read, from the data that writes of the same class write.
     pub(super) read_share: f64,
     pub(super) interval_us: f64,
-    /// Extents in descending order; the first class has no MTBW and takes what rounding leaves.
+    /// Classes with extents in descending order. The first class has no MTBW and takes rounding remainders.
     pub(super) classes: &'a [Class],
 }
 
@@ -109,21 +108,21 @@ pub(super) struct Rewrites {
     state: u64,
     arrivals: Arrivals,
     read_share: f64,
-    /// Positions of classes in `sets`, with their shares of the requests.
+    /// Indexes of classes in `sets`, with their shares of the requests.
     shares: Vec<(usize, f64)>,
     sets: Vec<Set>,
 }
 
-/// The data of a class: where they lie and which are next.
+/// The data of a class: their places and the order of writes.
 #[derive(Debug)]
 struct Set {
     size: u64,
-    /// Pieces of `size` bytes, each written whole.
+    /// Number of pieces of `size` bytes, each written as a whole.
     pieces: u64,
     next: Next,
     extent: u64,
     bytes: u64,
-    /// Order of all extents that the classes before have left: the first are this class's, those behind are left.
+    /// Order of all extents that the previous classes leave. The first ones are this class's, the others remain.
     places: Permutation,
 }
 
@@ -170,7 +169,7 @@ impl Rewrites {
         })
     }
 
-    /// Where a piece of a class begins in the address space.
+    /// The address of a piece of a class.
     fn address(&self, class: usize, piece: u64) -> u64 {
         let set = &self.sets[class];
         let place = set.place(piece * set.size);
@@ -179,12 +178,13 @@ impl Rewrites {
 }
 
 impl Set {
-    /// Where a byte of this set, or behind it a byte of what it leaves, lies in what the sets before have left.
+    /// The place of a byte of this set in the space that the previous sets leave. Bytes beyond the set are those that
+    /// it leaves.
     fn place(&self, byte: u64) -> u64 {
         self.places.of(byte / self.extent) * self.extent + byte % self.extent
     }
 
-    /// The piece that a request goes to. Reads take no turn.
+    /// The piece of a request. Reads do not advance the turn.
     fn choose(&mut self, op: Op, state: &mut u64) -> u64 {
         match &mut self.next {
             Next::InTurn { piece } if op == Op::Write => {
@@ -199,7 +199,7 @@ impl Set {
     }
 }
 
-/// Extents of each class.
+/// Number of extents of each class.
 fn extents(classes: &[Class], span: u64) -> Result<Vec<u64>, String> {
     debug_assert!(classes.is_sorted_by(|before, class| before.extent >= class.extent));
     debug_assert!(classes.iter().all(|class| class.size.is_power_of_two() && class.size <= class.extent));
@@ -243,7 +243,7 @@ impl Iterator for Rewrites {
     }
 }
 
-/// What tests of all these workloads look at.
+/// Common code of these workloads' tests.
 #[cfg(test)]
 pub(super) mod tests {
     use std::collections::BTreeMap;
@@ -257,16 +257,17 @@ pub(super) mod tests {
     pub(in crate::workload) struct Written {
         pub(in crate::workload) requests: u64,
         pub(in crate::workload) bytes: u64,
-        /// 4-KiB pages that they write for the first time.
+        /// 4-KiB pages written for the first time.
         pub(in crate::workload) new_pages: u64,
-        /// Mean bytes that the host writes between two writes of a page: all its bytes, by the writes of each page.
+        /// Mean bytes that the host writes between two writes of a page: all its bytes divided by the writes of each
+        /// page.
         pub(in crate::workload) mtbw: f64,
-        /// The same for each second or later write of a page.
+        /// The interval of each second or later write of a page.
         intervals: Vec<u64>,
     }
 
     impl Written {
-        /// Share of the intervals that are shorter.
+        /// Share of the intervals that are shorter than `bytes`.
         pub(in crate::workload) fn share_below(&self, bytes: u64) -> f64 {
             self.intervals.iter().filter(|&&interval| interval < bytes).count() as f64 / self.intervals.len() as f64
         }
@@ -298,8 +299,8 @@ pub(super) mod tests {
         sizes
     }
 
-    /// Holds a stream against figure 9 of ComboFTL (2010): small requests come back within 2 MB, large ones not within
-    /// 1,024 MB; between them, each size later than the one below.
+    /// Checks a stream against figure 9 of ComboFTL (2010): small requests return within 2 MB, large ones not within
+    /// 1,024 MB. Between them, larger sizes return later.
     pub(in crate::workload) fn assert_figure_9(sizes: &BTreeMap<u64, Written>) {
         const MIB: f64 = (1 << 20) as f64;
         let mtbws: Vec<f64> = sizes.values().map(|written| written.mtbw / MIB).collect();
@@ -356,10 +357,10 @@ pub(super) mod tests {
         expect(sizes[&64].bytes as f64 / bytes as f64, 6.4 / 12.4);
         expect(sizes[&16].bytes as f64 / bytes as f64, 3.2 / 12.4);
         expect(sizes[&16].mtbw, f64::from(40 << 20));
-        // What the bounded classes leave, divided among classes with 7.6 of 12.4 parts of the bytes.
+        // The space left by the bounded classes, divided among classes with 7.6 of 12.4 parts of the bytes.
         let left = f64::from(100 << 20) - 3.2 / 12.4 * f64::from(40 << 20) - 1.6 / 12.4 * f64::from(2 << 20);
         expect(sizes[&64].mtbw, left * 12.4 / 7.6);
-        // In turn: every interval is nearly the mean.
+        // In turn: every interval is close to the mean.
         assert_eq!(sizes[&64].share_below(whole(0.9 * sizes[&64].mtbw)), 0.0);
         // At random: 1 - 1/e of the intervals are below the mean.
         expect(sizes[&16].share_below(40 << 20), 0.632);

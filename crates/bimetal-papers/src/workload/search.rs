@@ -4,14 +4,14 @@
 //! |---|---|---|---|---|
 //! | row | 15.1, 8.6 | 15.6, 0.001 | 0.99 | 5.4, 5.4, 0.1 |
 //!
-//! Table 1 of OP-FCL as it is remembered; our copy is damaged. The text of section 6.1 has 99 % reads and 1 % writes,
-//! and 0.001 GiB cannot touch 0.1: one request in a hundred is a write here, 0.09 GiB in all, each to other pages,
-//! which are read too.
+//! Source: table 1 of OP-FCL from memory, because our copy is damaged. The text of section 6.1 has 99 % reads and 1 %
+//! writes, and 0.001 GiB cannot touch 0.1 GiB. So one request in a hundred is a write here, 0.09 GiB in total, each to
+//! a different page, which is read too.
 //!
-//! From the first 24,783 requests of the trace: sizes, arrivals (413 a second, coefficient of variation 1.3), and
-//! that there is no locality: of 93,000 pages 300 came twice. So pages that were read before are all alike. A tenth
-//! of the requests continue where the last one of their unit ended; here one in nine continues the last. Three units
-//! of up to 16.7 GB are read alike (WebSearch2; gist.github.com/prtitrz/2706994), which makes the address space.
+//! From the first 24,783 requests of the trace: sizes, arrivals (413 per second, coefficient of variation 1.3), and the
+//! lack of locality: of 93,000 pages 300 occurred twice. So all pages that were read before are equally likely. A tenth
+//! of the requests continue the last one of their unit; here one in nine continues the last one. Three units of up to
+//! 16.7 GB are read equally (WebSearch2; gist.github.com/prtitrz/2706994), which gives the address space.
 
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::WorkloadSpec;
@@ -19,7 +19,7 @@ use bimetal_core::workload::WorkloadSpec;
 use super::bursts::Bursts;
 use super::server::{Locality, Row, Traffic, server};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "search",
     summary: "a search engine: random reads of 8 to 32 KiB, none more likely than another",
@@ -38,7 +38,7 @@ server! {
     interval_us = 2420.0;
 }
 
-/// Table 1 of OP-FCL; the GiB written from the text.
+/// The row of OP-FCL's table 1; the GiB written come from the text.
 const ROW: Row = Row {
     source: "OP-FCL, FAST 2012, table 1 (as remembered); section 6.1",
     source_of_sets: "OP-FCL, FAST 2012, table 1 (as remembered); section 6.1",

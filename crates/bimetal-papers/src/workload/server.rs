@@ -1,23 +1,22 @@
-//! What `financial`, `home`, `search`, `exchange` and `msn` share: servers of which a table gives mean request sizes,
-//! bytes read and written, and working sets (HySSD 2013, table I; OP-FCL 2012, table 1).
+//! Common code of `financial`, `home`, `search`, `exchange` and `msn`: servers for which a table gives mean request
+//! sizes, bytes read and written, and working sets (HySSD 2013, table I; OP-FCL 2012, table 1).
 //!
-//! Pages of 4 KiB are in three parts: those that are only read, those that are read and written, and those that are
-//! only written; their sizes follow from the working sets. Reads, and likewise writes, of a part go to
+//! Pages of 4 KiB are in three parts: only read, read and written, only written. Their sizes follow from the working
+//! sets. Reads of a part, and likewise writes, go to
 //!
-//! - *new* pages, one after the other, once through the part in as many requests as the row has. Every miss of an
-//!   endless cache is one of these. Where a server has runs, the next request continues this one with some
-//!   probability;
-//! - *recent* pages, by age in pages written since, with a Zipf distribution;
-//! - *popular* pages: those that were new first, also with a Zipf distribution. They lie in a few regions.
+//! - *new* pages in order, once through the part during the row's number of requests. These are all misses of an
+//!   infinite cache. In servers with runs, the next request continues this one with some probability;
+//! - *recent* pages, by their age in pages written since, with a Zipf distribution;
+//! - *popular* pages: those that were new first, also with a Zipf distribution. They are in a few regions.
 //!
-//! Both kinds of repeated requests take only pages that were new already (unless `settled`, which lets any page be popular), so
-//! that a prefix of the stream is like the whole, with a smaller working set; and with `used` and `requests` divided by the same number the whole is as it was, in
-//! small. After as many requests as the row has, the pages are new once more.
+//! Repeated requests of both kinds use only pages that were already new (unless `settled`, which lets any page be
+//! popular). So a prefix of the stream resembles the whole, with a smaller working set. If `used` and `requests` are
+//! divided by the same number, the whole is scaled down without other changes. After the row's number of requests, the
+//! pages are new once more.
 //!
-//! Of pages that are read and written, reads are half a round away from writes: the rows do not say how the two go
-//! together, and of the first 10,000 requests of Financial1 one read in twenty is of something written before.
-//! Requests begin and end at multiples of 4 KiB, as in the rows, and data lie in extents, scattered over the address
-//! space.
+//! In pages that are read and written, reads are half a round away from writes. The rows do not state their relation,
+//! and in the first 10,000 requests of Financial1 one read in twenty is of data written before. Requests begin and end
+//! at multiples of 4 KiB, as in the rows. Data are in extents that are scattered over the address space.
 
 use bimetal_core::part::random;
 use bimetal_core::part::real::whole;
@@ -35,9 +34,9 @@ const GIB_PAGES: f64 = (1 << 18) as f64;
 /// Reads or writes of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traffic {
-    /// Mean KiB of a request, as published; `sizes` come near it.
+    /// Mean KiB of a request, as published; `sizes` approximate it.
     pub(super) mean_kib: f64,
-    /// GiB in all.
+    /// Total GiB.
     pub(super) gib: f64,
     /// GiB of the pages that they touch.
     pub(super) set_gib: f64,
@@ -47,37 +46,37 @@ pub(super) struct Traffic {
     pub(super) continued: f64,
 }
 
-/// A row, and what has to be assumed beside it.
+/// A row, and additional assumptions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// Where it stands.
+    /// The source of the row.
     pub(super) source: &'static str,
-    /// Where its working sets stand.
+    /// The source of its working sets.
     pub(super) source_of_sets: &'static str,
     pub(super) reads: Traffic,
     pub(super) writes: Traffic,
     /// Share of reads in all bytes, as published.
     pub(super) read_share: f64,
-    /// GiB of all pages that are touched.
+    /// GiB of all touched pages.
     pub(super) set_gib: f64,
-    /// Pages that lie together on the disk; at least those of the largest request.
+    /// Contiguous pages on the disk, at least as many as the largest request has.
     pub(super) extent: u64,
     pub(super) bursts: Bursts,
 }
 
-/// What the user may change.
+/// Settings of the user.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerSettings {
     pub(super) requests: u64,
     /// Bytes of the address space.
     pub(super) span: ByteSize,
-    /// Bytes of all pages that are touched: the row's working set.
+    /// Bytes of all touched pages: the row's working set.
     pub(super) used: ByteSize,
     pub(super) interval_us: f64,
     pub(super) locality: Locality,
 }
 
-/// How repeated requests choose their pages.
+/// The choice of pages by repeated requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Locality {
     /// Exponent of the ages.
@@ -86,11 +85,11 @@ pub(super) struct Locality {
     pub(super) popular_share: f64,
     /// Exponent of the popularity.
     pub(super) popularity: f64,
-    /// Whether any page of the part can be popular, not only those that were new already.
+    /// Whether any page of the part can be popular, and not only pages that were already new.
     pub(super) is_settled: bool,
 }
 
-/// That of the first requests of Financial1, which stands in where a server's own is not known.
+/// The locality of the first requests of Financial1, for servers with unknown locality.
 pub(super) const LOCALITY_OF_FINANCIAL: Locality =
     Locality { recency: 1.6, popular_share: 0.3, popularity: 0.6, is_settled: false };
 
@@ -108,11 +107,11 @@ macro_rules! server {
             SPEC.name;
             /// Parameters of a server.
             pub struct Parameters {
-                /// Number of requests: by default those of the row.
+                /// Number of requests; by default that of the row.
                 pub requests: u64 = $requests, in 1..=1_000_000_000;
                 #[doc = $span_doc]
                 pub span: ByteSize = ByteSize($span);
-                /// Bytes of the pages that are touched in as many requests as the row has, from which on they repeat.
+                /// Bytes of the pages that the row's number of requests touches. After these requests the pages repeat.
                 pub used: ByteSize = ByteSize($used);
                 /// Exponent of the ages of recent pages.
                 pub recency: f64 = $locality.recency, in 0.0..=4.0;
@@ -140,7 +139,7 @@ macro_rules! server {
             ROW.generate(settings, seed)
         }
 
-        /// The row, of as many requests and as large a working set as there are.
+        /// The row as targets, scaled to the given requests and working set.
         fn targets(
             settings: &[(String, String)],
         ) -> Result<Vec<bimetal_core::workload::Target>, bimetal_core::scheme::ParameterError> {
@@ -152,7 +151,7 @@ macro_rules! server {
 }
 pub(super) use server;
 
-/// Reads or writes of a part.
+/// The reads or writes of a part.
 #[derive(Debug)]
 struct Stream {
     op: Op,
@@ -160,9 +159,9 @@ struct Stream {
     first: u64,
     /// Pages of the part.
     pages: u64,
-    /// Where in the part a round begins.
+    /// The page of the part where a round begins.
     start: u64,
-    /// Pages that were new in this round; all of them after the first.
+    /// Pages that were new in this round. All of them count after the first round.
     touched: u64,
     /// Whether this is not the first round.
     again: bool,
@@ -187,7 +186,7 @@ struct Server {
     reads: Traffic,
     writes: Traffic,
     streams: Vec<Stream>,
-    /// Streams and orders with the probability that a request which does not continue another is theirs.
+    /// Streams and orders, each with its probability for a request that does not continue another.
     starts: Vec<((usize, Order), f64)>,
     /// The stream that the next request continues.
     running: Option<usize>,
@@ -207,7 +206,7 @@ impl Traffic {
 }
 
 impl Row {
-    /// GiB that are only read, read and written, only written.
+    /// GiB that are only read, read and written, and only written.
     fn parts_gib(&self) -> [f64; 3] {
         let (read, written) = (self.reads.set_gib, self.writes.set_gib);
         [self.set_gib - written, read + written - self.set_gib, self.set_gib - read]
@@ -239,7 +238,7 @@ impl Row {
                 let (stream, is_settled) = (streams.len(), settings.locality.is_settled);
                 streams.push(Stream { op, first, pages, start, touched: 0, again: false, is_settled, ages, ranks });
                 let popular = settings.locality.popular_share;
-                // Of requests in runs, only the first are started.
+                // Only the first requests of runs are started here.
                 shares.push(((stream, Order::New), traffic.requests_of(gib) * (1.0 - traffic.continued)));
                 shares.push(((stream, Order::Recent), traffic.requests_of(repeated_gib) * (1.0 - popular)));
                 shares.push(((stream, Order::Popular), traffic.requests_of(repeated_gib) * popular));
@@ -261,8 +260,8 @@ impl Row {
         }))
     }
 
-    /// What the row says of a part of its requests over a part of its working set. A round of the working set takes as
-    /// large a part of the requests; a beginning of it touches in proportion.
+    /// Targets from the row for a part of its requests and of its working set. A round through the working set takes
+    /// the same part of the requests. A shorter stream touches proportionally less.
     pub(super) fn targets(&self, requests: f64, used: f64) -> Vec<Target> {
         const KIB: f64 = 1024.0;
         const GIB: f64 = (1 << 30) as f64;
@@ -287,8 +286,8 @@ impl Row {
         ]
     }
 
-    /// The parts, of `extents` extents together: at least one each where the row has the part. The last one takes what
-    /// rounding leaves.
+    /// The parts, with `extents` extents in total: at least one for each part in the row. The last part takes rounding
+    /// remainders.
     fn parts(&self, extents: u64) -> Result<[PageShare; 3], String> {
         let sizes = self.parts_gib();
         let present = |gib: f64| gib > 1e-9;
@@ -319,7 +318,7 @@ impl Row {
 /// Pages of one kind.
 #[derive(Clone, Copy, Debug)]
 struct PageShare {
-    /// Their size in the row.
+    /// Their size in the row, in GiB.
     gib: f64,
     first: u64,
     pages: u64,
@@ -328,10 +327,10 @@ struct PageShare {
 }
 
 impl Stream {
-    /// Where in the part a request begins, before it is fitted into an extent.
+    /// The page of the part where a request begins, before it is fitted into an extent.
     fn page(&self, order: Order, state: &mut u64) -> u64 {
         let next = self.start + self.touched;
-        // What lies beyond the pages that there are so far is spread over them.
+        // Draws beyond the pages so far are spread over them.
         let so_far = if self.again { self.pages } else { self.touched.max(1) };
         let page = match order {
             Order::New => next,
@@ -342,7 +341,7 @@ impl Stream {
         page % self.pages
     }
 
-    /// Goes on behind a request for new pages that ends there.
+    /// Continues after a request for new pages that ends at `end`.
     fn advance(&mut self, end: u64) {
         self.touched = (end + self.pages - self.start - 1) % self.pages + 1;
         if self.touched == self.pages {
@@ -380,7 +379,7 @@ impl Iterator for Server {
     }
 }
 
-/// What tests of all these workloads look at.
+/// Common code of these workloads' tests.
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -391,8 +390,8 @@ pub(super) mod tests {
         assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} is not {expected} within {tolerance}");
     }
 
-    /// What the row's targets do not show: that it agrees with itself, and the share of the requests that continue the
-    /// one before, as assumed.
+    /// Checks that the row's targets do not cover: the row's consistency, and the assumed share of requests that
+    /// continue the previous one.
     pub(in crate::workload) fn assert_row(row: &Row, requests: u64, prefix: Requests, sequential: f64) {
         let published = row.reads.requests_of(row.reads.gib) + row.writes.requests_of(row.writes.gib);
         close(requests as f64, published, 0.04, "requests");
@@ -404,7 +403,7 @@ pub(super) mod tests {
         assert!((found - sequential).abs() < 0.01, "sequential share {found}");
     }
 
-    /// Shares of page accesses of one kind that LRU stacks of these numbers of pages hold, and last those of an endless one.
+    /// Hit rates of page accesses of one kind in LRU stacks of these sizes in pages, and finally in an infinite one.
     pub(in crate::workload) fn hits(requests: &[Request], op: Op, stacks: &[u32]) -> Vec<f64> {
         let mut stack = ReuseStacks::<1>::new(1 << 20);
         let mut counts = vec![0u64; stacks.len() + 1];

@@ -1,10 +1,10 @@
 //! `wlaftl`: stands in for the six traces of WLAFTL (2018): UMass Financial1, two synthetic ones of DiskSim, three of a PC.
 //!
-//! Table 2 of the paper is legible for two traces and Financial1 is known otherwise; what sizes the writes have follows
-//! from table 3, from its three static thresholds, never from WLAFTL's own column. A threshold of `k` KB sends writes of
-//! up to `k` KB to SLC blocks of 128 KB, the others to MLC blocks of 512 KB, and what is erased in the long run is what was
-//! written. So the SLC erases at 4 KB, what they grow by at 8 and at 16 KB, and four times the MLC erases at 16 KB are the
-//! bytes of four classes of sizes, in units of 128 KB:
+//! Table 2 of the paper is legible for two traces, and Financial1 is known from elsewhere. The sizes of the writes
+//! follow from the three static thresholds of table 3, never from WLAFTL's own column. A threshold of `k` KB sends
+//! writes of up to `k` KB to SLC blocks of 128 KB, and the others to MLC blocks of 512 KB. In the long run the erased
+//! bytes equal the written bytes. So the bytes of four classes of sizes, in units of 128 KB, are: the SLC erases at 4
+//! KB, their increases at 8 and at 16 KB, and four times the MLC erases at 16 KB:
 //!
 //! | trace | ≤ 4 KB | ≤ 8 KB | ≤ 16 KB | larger | sum | shares |
 //! |---|---|---|---|---|---|---|
@@ -15,9 +15,9 @@
 //! | Iotrace1 | 10237 | 51160 − 10237 = 40923 | 30916 | 4 × 7501 = 30004 | 13.7 GB | 0.091, 0.365, 0.276, 0.268 |
 //! | Iotrace2 | 77801 | 132222 − 77801 = 54421 | 22573 | 4 × 28776 = 115104 | 32.9 GB | 0.288, 0.202, 0.084, 0.426 |
 //!
-//! Migration, collection and what the device holds before it first erases blur this: where the written bytes are known
-//! (Fin1 14.5 GB, Test1 4.05 GB, Iotrace2 27.4 GB) the sums are 0.85, 0.98 and 1.20 of them. Test1's SLC erases alone are
-//! its bytes, whatever the threshold; its MLC erases are migrations and are left out.
+//! Migration, collection and the device's initial free space add errors. If the written bytes are known (Fin1 14.5 GB,
+//! Test1 4.05 GB, Iotrace2 27.4 GB), the sums are 0.85, 0.98 and 1.20 of them. For Test1, the SLC erases alone give its
+//! bytes at any threshold; its MLC erases are migrations and are left out.
 //!
 //! | trace | requests | writes | mean write |
 //! |---|---|---|---|
@@ -27,19 +27,19 @@
 //! | Test2 | from its sum | as Test1 | from the shares |
 //! | Sys, Iotrace1 | from their sums | as Iotrace2, of the same PC | from the shares |
 //!
-//! Chosen, before any scheme was run on it:
-//! - Writes of up to 4 KB have 2 or 4 KB, the pages of the two chips, in the mix that gives the mean of table 2; Test2 has
-//!   that of Test1, Sys and Iotrace1 that of Iotrace2. The other classes have 8, 16 and 64 KB, the last being the largest
-//!   that Chang (2010, figure 7a) shows of Windows.
-//! - The address space is what 2 GB of MLC (section 4.1) export with 7 % in reserve, the usual difference between binary
-//!   and decimal gigabytes: 1,904 MB. SLC adds nothing to it, since its data return to MLC.
-//! - How often data are updated is not published. The text says that small writes are hot and large ones cold. So each
-//!   class has its part of the address space by its bytes, and all are rewritten alike on average; among those of up to 16
-//!   KB, the largest static threshold, popularity follows Zipf with the usual exponent of 0.99 (as `zipf`); larger ones
-//!   are written in turn. One choice for all six traces.
-//! - Small data lie in extents of 16 KiB and large ones of 1 MiB.
-//! - FlashSim is open loop. At 10 ms between arrivals even the largest mean write, 11.4 KB of Test2, all to MLC (table 1:
-//!   800 µs for 4 KB), would take a ninth of the time, half of the requests being reads.
+//! Chosen before any scheme was run on it:
+//! - Writes of up to 4 KB have 2 or 4 KB, the pages of the two chips, in a mix that gives the mean of table 2. Test2
+//!   has the mix of Test1; Sys and Iotrace1 have that of Iotrace2. The other classes have 8, 16 and 64 KB. 64 KB is the
+//!   largest size under Windows in Chang (2010, figure 7a).
+//! - The address space is the capacity that 2 GB of MLC (section 4.1) export with 7 % in reserve, the usual difference
+//!   between binary and decimal gigabytes: 1,904 MB. SLC adds nothing to it, since its data return to MLC.
+//! - The frequency of updates is not published. The text states that small writes are hot and large ones cold. So each
+//!   class has a part of the address space in proportion to its bytes, and all have the same mean rewrite interval.
+//!   Among writes of up to 16 KB, the largest static threshold, popularity follows Zipf with the usual exponent of 0.99
+//!   (as in `zipf`); larger ones are written in turn. This choice is the same for all six traces.
+//! - Small data are in extents of 16 KiB and large ones in extents of 1 MiB.
+//! - FlashSim is open loop. At 10 ms between arrivals even the largest mean write, 11.4 KB of Test2, all to MLC (table
+//!   1: 800 µs for 4 KB), would take a ninth of the time, since half of the requests are reads.
 
 use bimetal_core::part::real::whole;
 use bimetal_core::profile::Profile;
@@ -50,7 +50,7 @@ use bimetal_core::workload::{Goal, Measure, Requests, Target, WorkloadSpec};
 use super::rewrites::{self, Class, Order, Rewrites};
 use super::{share, writes_of};
 
-/// Registry line.
+/// Registry entry.
 pub(super) static SPEC: WorkloadSpec = WorkloadSpec {
     name: "wlaftl",
     summary: "one of six traces by its sizes of writes: OLTP, synthetic, a PC; small data with Zipf popularity",
@@ -82,9 +82,9 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `wlaftl`.
     pub struct Parameters {
-        /// Which of the paper's traces.
+        /// The trace of the paper.
         pub trace: Name = Name::Fin1;
-        /// Most requests; by itself a trace ends after 2 to 9 million.
+        /// Largest number of requests; by default a trace ends after 2 to 9 million.
         pub requests: u64 = 10_000_000, in 1..=1_000_000_000;
         /// Bytes of the address space: 2 GB of MLC with 7 % in reserve.
         pub span: ByteSize = ByteSize(1904 << 20);
@@ -97,7 +97,7 @@ bimetal_core::parameters! {
     }
 }
 
-/// What is known of a trace.
+/// Known facts about a trace.
 struct Known {
     /// Table 3: blocks of SLC erased at static thresholds of 4, 8 and 16 KB.
     slc_erases: [u32; 3],
@@ -113,7 +113,7 @@ enum Row {
         write_share: f64,
         mean_kib: f64,
     },
-    /// Lost: it shares its writes and the sizes of its smallest ones with a trace of its kind.
+    /// Illegible: the share of writes and the sizes of the smallest ones come from a similar trace.
     Like(Name),
 }
 
@@ -159,7 +159,7 @@ impl Known {
         }
     }
 
-    /// Sizes of writes in KiB, largest first, with how many there are in what was erased.
+    /// Sizes of writes in KiB, largest first, with their number in the erased bytes.
     fn writes(&self) -> [(u64, f64); 5] {
         let [to_4, to_8, to_16, larger] = self.written_kib();
         let small = to_4 / self.small_kib();
@@ -174,7 +174,7 @@ impl Known {
         }
     }
 
-    /// Requests of the trace.
+    /// Number of requests of the trace.
     fn requests(&self) -> u64 {
         match self.row {
             Row::Legible { requests, .. } => requests,
@@ -196,7 +196,7 @@ impl Known {
     }
 }
 
-/// What is known of the trace: its row of table 2 where that is legible, and the bytes of table 3.
+/// Known facts about the trace as targets: its row of table 2 if that is legible, and the bytes of table 3.
 fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError> {
     /// Share of the written bytes in writes of `sectors` sectors.
     fn bytes(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> Option<f64> {
@@ -220,7 +220,7 @@ fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError>
         ("share of written bytes, up to 16 KiB", |profile| bytes(profile, 17..=32)),
         ("share of written bytes, larger", |profile| bytes(profile, 33..=u32::MAX)),
     ];
-    // Of classes with a thousandth of the bytes chance decides.
+    // Small classes vary too much by chance.
     let told = measures.into_iter().zip(written.map(|kib| kib / all)).filter(|&(_, share)| share >= 0.01);
     targets.extend(told.map(|((name, measure), share)| {
         Target::new(name, "WLAFTL, 2018, table 3, from static thresholds", share, Goal::Within(0.05), measure)
@@ -259,7 +259,7 @@ mod tests {
         generate(&parameters, 1).unwrap().collect()
     }
 
-    /// The tables of the module's header.
+    /// The tables of the module documentation.
     #[test]
     fn they_have_the_papers_sizes() {
         let expected = [
@@ -296,7 +296,7 @@ mod tests {
     fn each_has_its_length() {
         let lengths = NAMES.map(|name| name.known().requests());
         assert_eq!(lengths, [5_334_987, 3_756_389, 3_181_345, 2_879_205, 2_916_474, 9_033_809]);
-        // Where the row is lost, what is written is what was erased: 7.9, 15.6 and 13.7 GB.
+        // If the row is illegible, the written bytes are the erased ones: 7.9, 15.6 and 13.7 GB.
         for (name, gib) in [(Name::Sys, 7.89), (Name::Test2, 15.64), (Name::Iotrace1, 13.68)] {
             let written: f64 = name.known().written_kib().iter().sum();
             assert!((written / f64::from(1 << 20) - gib).abs() < 0.01, "{name}: {written}");
@@ -318,7 +318,7 @@ mod tests {
         let end = requests.iter().map(Request::end).max().unwrap() * 512;
         assert!((475 << 20..=476 << 20).contains(&end), "{end}");
         let sizes = by_size(requests.into_iter());
-        // Within a tenth of the address space a tenth of the data would return if all were alike.
+        // If all data were equally popular, a tenth would return within a tenth of the address space.
         for kib in [2, 4, 8, 16] {
             let soon = sizes[&kib].share_below((476 << 20) / 10);
             assert!(soon > 0.3, "{kib} KiB: {soon}");
