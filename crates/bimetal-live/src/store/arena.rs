@@ -1,6 +1,6 @@
-//! Sectors on their way through the controller: what a request was given, and what was read for it.
+//! Sectors in transit through the controller: data of the current request, and data read for it.
 //!
-//! All are forgotten when the next request begins, and the memory stays.
+//! The next request clears the arena, but keeps the memory.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use super::bytes::Buffer;
 use super::frame::{SECTOR, Tag};
 use crate::block_device::Payload;
 
-/// Data of a write of the host, which are copied unless they are shared.
+/// Data of a host write. They are copied unless they are shared.
 #[derive(Clone, Debug)]
 pub enum HostData<'d> {
-    /// Somebody else's.
+    /// Memory of the caller.
     Borrowed(&'d [u8]),
-    /// In memory that may be kept until the write returns.
+    /// Shared memory that may be kept until the write returns.
     Shared(Payload),
 }
 
 impl HostData<'_> {
-    /// Of an event that has none.
+    /// For an event without data.
     pub const NONE: Self = Self::Borrowed(&[]);
 
     /// The data.
@@ -44,20 +44,20 @@ pub struct Arena {
     bytes: Buffer,
     tags: Vec<Tag>,
     used: usize,
-    /// Bytes of the first sectors, if they are in memory that is shared with the host's side.
+    /// Bytes of the first sectors, if they are in memory that is shared with the host side.
     payload: Option<Payload>,
     shared: usize,
 }
 
 impl Arena {
-    /// Forgets all of them.
+    /// Removes all sectors.
     pub fn clear(&mut self) {
         self.used = 0;
         self.shared = 0;
         self.payload = None;
     }
 
-    /// Takes the sectors that the host writes, which are the first. Returns their tags.
+    /// Adds the sectors that the host writes, which must be the first. Returns their tags.
     pub fn take_host(&mut self, data: HostData<'_>) -> &mut [Tag] {
         debug_assert_eq!(self.used, 0, "what the host writes comes first");
         let sectors = data.bytes().len() / SECTOR;
@@ -77,12 +77,12 @@ impl Arena {
         }
     }
 
-    /// Forgets the bytes of the payload: nobody asks for them again before [`Arena::clear`].
+    /// Drops the shared payload. Nobody reads its bytes before the next [`Arena::clear`].
     pub fn give_back(&mut self) {
         self.payload = None;
     }
 
-    /// Takes `sectors` sectors, whose bytes are undefined. Returns the number of the first.
+    /// Adds `sectors` sectors with undefined bytes. Returns the number of the first.
     pub fn take(&mut self, sectors: usize) -> u32 {
         let first = self.used;
         self.used += sectors;
@@ -114,7 +114,7 @@ impl Arena {
         &self.tags[first as usize..(first + sectors) as usize]
     }
 
-    /// Bytes and tags of sectors that are not shared, to be changed.
+    /// Mutable bytes and tags of sectors that are not shared.
     pub fn sectors_mut(&mut self, first: u32, sectors: u32) -> (&mut [u8], &mut [Tag]) {
         let (first, sectors) = (first as usize, sectors as usize);
         let own = first - self.shared;
@@ -122,7 +122,7 @@ impl Arena {
         (bytes, &mut self.tags[first..first + sectors])
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.tags.capacity() * size_of::<Tag>()
     }

@@ -1,8 +1,7 @@
-//! What a store is kept in: named files of bytes, which lose, reorder and tear what was not synced.
+//! The backing of a store: named files of bytes. A crash may lose, reorder and tear unsynced writes.
 //!
-//! The store assumes no more than this of a backing: after [`Backing::sync`] has returned, what was written before is
-//! there for good; until then each 512-byte sector of it may or may not be, whatever the order. A sync of one file says
-//! nothing of another.
+//! The store assumes only this: after [`Backing::sync`] has returned, all earlier writes are durable. Until then each
+//! 512-byte sector of them may or may not be durable, in any order. A sync of one file has no effect on another.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -10,30 +9,30 @@ use std::sync::Arc;
 use super::bytes::Buffer;
 use super::crc32c::crc32c_append;
 
-/// A file that others hold, too.
+/// A file with several owners.
 pub(crate) type File = Arc<dyn Backing>;
 
-/// Bytes of what a backing writes whole or not at all.
+/// Size of an atomic write, in bytes.
 pub const ATOMIC_BYTES: u64 = 512;
 
-/// Whether an operation failed because no room is left. Nothing is lost then, and it can be tried again.
+/// Whether an operation failed for lack of space. Nothing is lost then, and the operation can be repeated.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// Which file it is, whatever path led to it. A copy is another file.
+/// Identity of a file, independent of its path. A copy has another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Number of the file system's device, or of the block device itself.
     pub device: u64,
     /// Number of the file in its file system; 0 for a block device.
     pub inode: u64,
-    /// When it was made, in nanoseconds; 0 where that is not known.
+    /// Time of creation in nanoseconds; 0 if unknown.
     pub born_ns: u64,
 }
 
 impl Identity {
-    /// A number that stays the same when the machine starts again, and that a copy of the file does not have.
+    /// A number that survives a reboot and that differs for a copy of the file.
     pub fn lasting(&self) -> u64 {
         let halves = [self.inode, self.born_ns].map(|number| number.to_le_bytes());
         let sum = |seed| u64::from(crc32c_append(seed, &halves.concat()));
@@ -41,52 +40,53 @@ impl Identity {
     }
 }
 
-/// An open file, or a block device.
+/// An open file or block device.
 pub trait Backing: Send + Sync {
-    /// Reads bytes; those beyond the end are zeros.
+    /// Reads bytes. Bytes beyond the end are zeros.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The read failed.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Writes bytes, beyond the end too where the file can grow.
+    /// Writes bytes. If the file can grow, they may lie beyond its end.
     ///
     /// # Errors
-    /// Some may not have been written. After one that [`is_full`] they can be written again.
+    /// Some bytes may not have been written. After an error that [`is_full`] they can be written again.
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// As [`Backing::read_at`], into several places one after the other.
+    /// Like [`Backing::read_at`], into several buffers one after the other.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backing::read_at`].
     fn read_vectored_at(&self, offset: u64, out: &mut [IoSliceMut<'_>]) -> io::Result<()> {
         read_bounced(out, |bytes| self.read_at(offset, bytes))
     }
 
-    /// As [`Backing::write_at`], from several places one after the other.
+    /// Like [`Backing::write_at`], from several buffers one after the other.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Backing::write_at`].
     fn write_vectored_at(&self, offset: u64, data: &[IoSlice<'_>]) -> io::Result<()> {
         self.write_at(offset, collect(data).bytes())
     }
 
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Some of it may be lost, whatever a later sync says. No such error [`is_full`].
+    /// Some of the data may be lost, whatever a later sync returns. Such an error is never [`is_full`].
     fn sync(&self) -> io::Result<()>;
 
-    /// Gives room back: the bytes read as zeros or as they were.
+    /// Releases space. The bytes then read as zeros or keep their values.
     ///
     /// # Errors
-    /// It was not given back.
+    /// The space was not released.
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()>;
 
-    /// Takes room for bytes that will be written, so that no room is missing then. The length of the file stays.
+    /// Allocates space for future writes, so that these do not run out of space. The length of the file does not
+    /// change.
     ///
     /// # Errors
-    /// One that [`is_full`] where there is too little.
+    /// An error that [`is_full`] if there is too little space.
     fn allocate(&self, _offset: u64, _bytes: u64) -> io::Result<()> {
         Ok(())
     }
@@ -94,61 +94,61 @@ pub trait Backing: Send + Sync {
     /// Length in bytes.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// The length cannot be determined.
     fn length(&self) -> io::Result<u64>;
 
-    /// Makes a file longer or shorter; no block device can.
+    /// Changes the length of a file. Block devices do not support it.
     ///
     /// # Errors
-    /// It could not be done.
+    /// The length could not be changed.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Whether its length is what it is, as that of a block device.
+    /// Whether the length is fixed, as for a block device.
     fn is_fixed(&self) -> bool {
         false
     }
 
-    /// Takes it as long as it is open: for reading beside others, or alone.
+    /// Locks the file while it is open: shared with other readers, or exclusively.
     ///
     /// # Errors
-    /// One of the kind `WouldBlock` if somebody else has it.
+    /// An error of kind `WouldBlock` if another process holds the lock.
     fn lock(&self, _shared: bool) -> io::Result<()> {
         Ok(())
     }
 
-    /// Takes it alone, if nobody uses it in any way that can be found out: it is to become part of a store.
+    /// Locks a file exclusively that is to become part of a store, if no use of it can be detected.
     ///
     /// # Errors
-    /// One of the kind `WouldBlock` or `ResourceBusy` if somebody does.
+    /// An error of kind `WouldBlock` or `ResourceBusy` if it is in use.
     fn claim(&self) -> io::Result<()> {
         self.lock(false)
     }
 
-    /// Which file it is, if that is known.
+    /// Identity of the file, if known.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// The identity cannot be determined.
     fn identity(&self) -> io::Result<Option<Identity>> {
         Ok(None)
     }
 
-    /// What would be lost if it became part of a store, in words; nothing if it is empty.
+    /// Contents that would be lost if the file became part of a store, in words; `None` if it is empty.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     fn occupant(&self) -> io::Result<Option<String>>;
 
-    /// Makes a file empty; on a block device, removes what it is known by: its first and its last mebibyte.
+    /// Empties a file. On a block device, it erases the signatures in the first and the last mebibyte.
     ///
     /// # Errors
-    /// It could not be done.
+    /// It failed, possibly in part.
     fn clear(&self) -> io::Result<()>;
 }
 
-/// Fills several places one after the other with what `read` writes to memory that is aligned for direct access.
+/// Fills several buffers one after the other. `read` fills one buffer that is aligned for direct access.
 ///
 /// # Errors
-/// That of `read`.
+/// The error of `read`.
 pub(super) fn read_bounced(
     out: &mut [IoSliceMut<'_>],
     read: impl FnOnce(&mut [u8]) -> io::Result<()>,
@@ -164,7 +164,7 @@ pub(super) fn read_bounced(
     Ok(())
 }
 
-/// The bytes of several places one after the other, aligned for direct access.
+/// The bytes of several buffers, concatenated and aligned for direct access.
 pub(super) fn collect(data: &[IoSlice<'_>]) -> Buffer {
     let mut bytes = Buffer::new(data.iter().map(|place| place.len()).sum());
     let mut left = bytes.bytes_mut();
@@ -176,40 +176,40 @@ pub(super) fn collect(data: &[IoSlice<'_>]) -> Buffer {
     bytes
 }
 
-/// How a file is opened.
+/// Access mode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To be read; it must be there.
+    /// Read; the file must exist.
     Read,
-    /// To be read and written; it must be there.
+    /// Read and write; the file must exist.
     Write,
-    /// To be read and written; it is made, and must not be there.
+    /// Read and write; the file is created and must not exist.
     Create,
 }
 
-/// Where the files of a store are found by name.
+/// Finds the files of a store by name.
 pub trait Storage: Send + Sync {
-    /// Opens a file, without ever waiting for anybody. `direct` asks for reads and writes past the page cache, in whole
-    /// sectors of 512 bytes.
+    /// Opens a file without blocking. `direct` bypasses the page cache; reads and writes must then cover whole 512-byte
+    /// sectors.
     ///
     /// # Errors
-    /// It is not there, is neither a file nor a block device, or cannot be opened like this; one of the kind `WouldBlock`
-    /// or `ResourceBusy` if somebody else has it.
+    /// The file does not exist, is neither a file nor a block device, or cannot be opened in this mode. The error has
+    /// kind `WouldBlock` or `ResourceBusy` if the file is in use.
     fn open(&self, name: &str, access: Access, direct: bool) -> io::Result<Box<dyn Backing>>;
 
-    /// Whether there is a file of that name.
+    /// Whether a file of this name exists.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// The file's existence cannot be determined.
     fn exists(&self, name: &str) -> io::Result<bool>;
 
-    /// Makes durable which files there are.
+    /// Makes the creation of files durable.
     ///
     /// # Errors
-    /// It may not be.
+    /// It may not be durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Bytes that are free for new files, if that is known.
+    /// Free bytes for new files, if known.
     fn free_bytes(&self) -> Option<u64> {
         None
     }

@@ -1,6 +1,6 @@
-//! Which sectors hold data: a bit for each.
+//! Bitmap of the host sectors that hold data.
 //!
-//! A sector that was never written, or was trimmed, reads as zeros, whatever the scheme still has of it.
+//! A sector that was never written, or was trimmed, reads as zeros, even if the scheme still has old data of it.
 
 use bimetal_core::save::Table;
 
@@ -13,12 +13,12 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// No sector holds data.
+    /// A bitmap in which no sector holds data.
     pub fn new(sectors: u64) -> Self {
         Self { words: vec![0; sectors.div_ceil(64) as usize].into() }
     }
 
-    /// Its words, the first sector in the lowest bit of the first.
+    /// Its words. The first sector is the lowest bit of the first word.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -29,7 +29,7 @@ impl Bitmap {
         self.words[(sector / 64) as usize] >> (sector % 64) & 1 != 0
     }
 
-    /// Says of sectors whether they hold data.
+    /// Sets whether sectors hold data.
     pub fn set(&mut self, sector: u64, sectors: u64, data: bool) {
         let end = sector + sectors;
         let mut at = sector;
@@ -42,7 +42,7 @@ impl Bitmap {
         }
     }
 
-    /// How many sectors from `sector` on, of those before `end`, are as that one.
+    /// Number of sectors from `sector` on, up to `end`, with the same bit.
     pub fn run(&self, sector: u64, end: u64) -> u64 {
         let invert = if self.get(sector) { u64::MAX } else { 0 };
         let mut at = sector;
@@ -56,25 +56,25 @@ impl Bitmap {
         end - sector
     }
 
-    /// How many sectors hold data.
+    /// Number of sectors that hold data.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Appends it to a checkpoint.
+    /// Appends the bitmap to a checkpoint.
     pub fn save(&self, out: &mut Writer<'_>) {
         out.table(&self.words);
     }
 
-    /// Reads it from a checkpoint.
+    /// Reads the bitmap from a checkpoint.
     ///
     /// # Errors
-    /// It is not a bitmap of that number of sectors.
+    /// It is not a bitmap of this number of sectors.
     pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
         state.table(&mut self.words, layout)
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.words.memory_bytes()
     }

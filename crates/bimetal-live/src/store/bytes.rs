@@ -1,9 +1,9 @@
-//! Buffers whose bytes begin where direct access to files wants them, and numbers in them.
+//! Buffers that are aligned for direct access to files, and numbers in them.
 
-/// Bytes that direct reads and writes must be aligned to: a page of memory suits every device.
+/// Alignment of direct reads and writes in bytes. A page of memory suits every device.
 const ALIGNMENT: usize = 4096;
 
-/// A buffer that grows and keeps its memory; its first byte is aligned for direct access.
+/// A buffer that grows and keeps its memory. Its first byte is aligned for direct access.
 #[derive(Debug, Default)]
 pub struct Buffer {
     memory: Vec<u8>,
@@ -24,12 +24,12 @@ impl Buffer {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// Its bytes, to be changed.
+    /// Its bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 
-    /// Makes it that long; what is new in it is anything.
+    /// Changes the length. New bytes are undefined.
     pub fn resize(&mut self, len: usize) {
         if self.start + len > self.memory.len() {
             let mut memory = vec![0; (len + ALIGNMENT).next_power_of_two()];
@@ -40,28 +40,28 @@ impl Buffer {
         self.len = len;
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn capacity(&self) -> usize {
         self.memory.len()
     }
 }
 
-/// The little-endian number at that byte.
+/// The little-endian number at byte `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte))
 }
 
-/// The little-endian number at that byte.
+/// The little-endian number at byte `at`.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// Writes a little-endian number at that byte.
+/// Writes a little-endian number at byte `at`.
 pub fn put_u32(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Writes a little-endian number at that byte.
+/// Writes a little-endian number at byte `at`.
 pub fn put_u64(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
 }

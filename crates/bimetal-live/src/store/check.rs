@@ -1,4 +1,4 @@
-//! Checking a store: everything that is in it is read and held against its checksum; the files stay as they are.
+//! Check of a store: all contents are read and verified against their checksums. No file is changed.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use super::open::Recovery;
 use super::superblock::{SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;
 
-/// Findings that are told in full.
+/// Findings that are reported in full.
 const FINDINGS_MAX: usize = 100;
 /// Sectors that are read at once.
 const RUN_SECTORS: u64 = 256;
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// What opening the store took.
+    /// The recovery when the store was opened.
     pub recovery: Recovery,
-    /// Pages that are programmed.
+    /// Number of programmed pages.
     pub pages: u64,
-    /// Those of them that are damaged.
+    /// Number of damaged pages among them.
     pub pages_damaged: u64,
-    /// Sectors of the home disk that hold something, and those of them that are damaged.
+    /// Number of sectors of the home disk that have been written.
     pub disk_sectors: u64,
-    /// Those of them that are damaged.
+    /// Number of damaged sectors among them.
     pub disk_sectors_damaged: u64,
-    /// Sectors of the host that hold data.
+    /// Number of host sectors that hold data.
     pub sectors: u64,
-    /// Runs of them that cannot be read: first sector, number.
+    /// Runs of unreadable host sectors: first sector, number.
     pub lost: Vec<(u64, u64)>,
-    /// What was found, one line each; more than a hundred are only counted.
+    /// The findings, one line each. Findings beyond 100 are only counted.
     pub findings: Vec<String>,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Whether the check found no damage.
     pub fn is_sound(&self) -> bool {
         self.pages_damaged == 0 && self.disk_sectors_damaged == 0 && self.lost.is_empty() && self.findings.is_empty()
     }
@@ -55,7 +55,7 @@ impl CheckReport {
 /// Checks a store.
 ///
 /// # Errors
-/// It cannot even be opened.
+/// The store cannot be opened.
 pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let store = Store::open(storage, OpenOptions { read_only: true, ..OpenOptions::default() })?;
@@ -79,7 +79,7 @@ pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
-/// Pages of flash: their frames, and that those of a block follow each other.
+/// Checks the frames of all flash pages, and that the pages of a block have ascending sequence numbers.
 fn check_pages(engine: &Engine, seed: u32, report: &mut CheckReport) -> Result<(), StoreError> {
     for region in engine.media.regions() {
         let mut frame = super::bytes::Buffer::new(region.layout.stride());
@@ -111,7 +111,7 @@ fn check_pages(engine: &Engine, seed: u32, report: &mut CheckReport) -> Result<(
     Ok(())
 }
 
-/// Sectors of the home disk.
+/// Checks the sectors of the home disk.
 fn check_disk(engine: &mut Engine, report: &mut CheckReport) -> Result<(), StoreError> {
     let sectors = engine.sectors;
     let Some(disk) = engine.media.disk() else { return Ok(()) };

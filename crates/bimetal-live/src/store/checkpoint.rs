@@ -1,11 +1,12 @@
-//! Checkpoints: the whole state of scheme and media, so that the journal can start again.
+//! Checkpoints: the whole state of scheme and media. The journal starts again after each one.
 //!
-//! A checkpoint is written while the device goes on. With the batch of a commit the state is frozen: large tables hand over what is
-//! about to change, and the rest is collected piece by piece: see `upkeep`. So nobody waits for a checkpoint, and a state is never in
-//! memory twice. It counts once the superblock names it: when all of it is durable, and all that the batches up to its commit
-//! have written. The journal then begins with the batch behind that one.
+//! A checkpoint is written while the device continues. The state is frozen together with the batch of a commit: large
+//! tables hand over chunks before they change, and the rest is collected step by step (see `upkeep`). So nobody waits
+//! for a checkpoint, and the state is never in memory twice. A checkpoint is valid once the superblock names it. That
+//! happens when all of it is durable, and all file writes of the batches up to its commit. The journal then begins with
+//! the next batch.
 //!
-//! There are two files, written in turn; the superblock names the one that counts, with its length and the checksum of its head:
+//! Two files are written alternately. The superblock names the valid one, with its length and the checksum of its head:
 //!
 //! ```text
 //! 0    u32   CRC-32C of the bytes 4 to 39
@@ -15,7 +16,7 @@
 //! 20   u32   CRC-32C of the directory
 //! 24   u64   chunks of tables
 //! 32   u64   place of the directory, the last thing in the file
-//! 40         that state, little-endian, each small table with a `u64` for its length in front:
+//! 40         the state, little-endian, each small table preceded by a `u64` with its length:
 //!              u64     events so far
 //!              ...     the media: see `FileMedia::save`
 //!              u64, …  the scheme: as long as the number says
@@ -26,8 +27,9 @@
 //!              u32     CRC-32C of these
 //! ```
 //!
-//! So a checkpoint takes what is in use of its device. Those of format 5 have another head and all tables whole, one behind the other;
-//! those of format 4 and before have no head, and the state with its tables where they belong.
+//! So the size of a checkpoint depends on the used part of its device. Checkpoints of format 5 have another head and
+//! all tables in full, one after the other. Those of format 4 and earlier have no head, and tables are in place within
+//! the state.
 
 mod load;
 
@@ -52,17 +54,17 @@ const MAGIC: u32 = u32::from_le_bytes(*b"BMCC");
 const HEAD_BYTES: usize = 40;
 /// Bytes of a chunk's entry in the directory.
 const ENTRY_BYTES: usize = 16;
-/// Bytes that are read or written at once.
+/// Bytes of one read or write call.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Pieces that are written at once.
+/// Pieces in one write call.
 const PIECES: usize = 512;
-/// Steps of a checkpoint that are synced together.
+/// Steps of a checkpoint between two syncs.
 const STEPS_PER_SYNC: usize = 4;
-/// Bytes of a step while nothing else happens.
+/// Bytes of a step while the device is otherwise idle.
 const LARGE_STEP_BYTES: usize = 32 << 20;
 
 impl Engine {
-    /// Saves the state that a checkpoint has.
+    /// Saves the state for a checkpoint.
     pub(super) fn save_state(&self, out: &mut Vec<u8>) {
         let mut out = Writer(out);
         out.u64(self.first_event);
@@ -71,7 +73,7 @@ impl Engine {
     }
 }
 
-/// Where a chunk is in a checkpoint.
+/// Place of a chunk in a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
     /// Its first byte in the file; 0 if it is blank.
@@ -80,30 +82,30 @@ struct Entry {
     sum: u32,
 }
 
-/// A checkpoint on its way.
+/// A checkpoint in progress.
 pub struct Underway {
     pub(super) image: Image,
-    /// Which of the two files.
+    /// Index of its file.
     pub(super) file: u32,
     seed: u32,
-    /// The state without its tables, until it is written; its bytes and their checksum.
+    /// The state without its tables, until it is written; its length and checksum.
     state: Vec<u8>,
     state_bytes: u64,
     state_sum: u32,
-    /// Pieces of tables to be written next, and where.
+    /// Next pieces of tables to write, and the end of the file so far.
     pieces: Vec<Piece>,
     end: u64,
-    /// Where the chunks are that were written.
+    /// Places of the written chunks.
     directory: Vec<Entry>,
     /// Whether all tables are collected.
     is_collected: bool,
-    /// Checksum of the head and bytes of the file, once all is written.
+    /// Checksum of the head, and length of the file, once everything is written.
     pub(super) written: (u32, u64),
-    /// Bytes written that are not synced yet, the bytes of a step, and those that are synced together.
+    /// Unsynced bytes, bytes of a step, and bytes between two syncs.
     unsynced_bytes: usize,
     step_bytes: usize,
     synced_bytes: usize,
-    /// End of the journal when the state was frozen, and the bytes that it had; none until that commit is durable.
+    /// End of the journal when the state was frozen, and its length; `None` until that commit is durable.
     pub(super) journal: Option<(Start, u64)>,
     pub(super) began: Instant,
 }
@@ -133,7 +135,7 @@ impl Underway {
         }
     }
 
-    /// Nothing else happens until it is complete: it goes on in large steps, and is synced once.
+    /// The device is idle until the checkpoint is complete: it continues in large steps and syncs once.
     pub(super) fn hurry(&mut self) {
         (self.step_bytes, self.synced_bytes) = (LARGE_STEP_BYTES, usize::MAX);
     }
@@ -146,7 +148,7 @@ impl Underway {
         self.is_collected
     }
 
-    /// Writes the pieces that were collected.
+    /// Writes the collected pieces.
     ///
     /// # Errors
     /// They may not have been written.
@@ -180,7 +182,7 @@ impl Underway {
         Ok(())
     }
 
-    /// Writes what says where all is.
+    /// Writes the directory of chunks and the head.
     fn write_directory(&mut self, file: &dyn Backing) -> io::Result<()> {
         let mut directory = vec![0; self.directory.len() * ENTRY_BYTES];
         for (entry, bytes) in self.directory.iter().zip(directory.chunks_exact_mut(ENTRY_BYTES)) {
@@ -203,22 +205,22 @@ impl Underway {
         Ok(())
     }
 
-    /// Whether its state is that of a durable commit, so that it can be written.
+    /// Whether its state belongs to a durable commit, so that it may be written.
     pub(super) fn can_be_written(&self) -> bool {
         self.journal.is_some()
     }
 }
 
-/// Writes bytes with no call that takes long.
+/// Writes bytes in several short calls.
 fn write_long(file: &dyn Backing, at: u64, bytes: &[u8]) -> io::Result<()> {
     let mut chunks = bytes.chunks(CHUNK_BYTES).zip((at..).step_by(CHUNK_BYTES));
     chunks.try_for_each(|(chunk, at)| file.write_at(at, chunk))
 }
 
-/// The part of the journal that it may grow by while a checkpoint is written.
+/// Divisor of the journal limit: the share by which the journal may grow while a checkpoint is written.
 const CHECKPOINT_PART: u64 = 4;
 
-/// Bytes of journal at which a checkpoint must begin to be complete at `journal_limit`.
+/// Journal length in bytes at which a checkpoint must begin in order to be complete at `journal_limit`.
 pub fn due_at(journal_limit: u64) -> u64 {
     journal_limit - journal_limit / CHECKPOINT_PART
 }

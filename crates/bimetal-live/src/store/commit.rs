@@ -1,13 +1,14 @@
-//! Commits: what has happened becomes durable while the device goes on.
+//! Commits make changes durable while the device continues.
 //!
-//! A commit takes a batch from the engine: events, programmed pages, sectors of the home disk. The engine's lock is then free, and only
-//! threads that need durability wait. Up to 512 KiB of pages are part of the batch, which is appended to the journal and synced. More
-//! pages are written and synced before the batch. A crash before the batch is durable leaves the state of the commit before. Slots of
-//! erased blocks are freed, and the home disk is written in place, only after the batch is durable.
+//! A commit takes a batch from the engine: events, programmed pages, sectors of the home disk. The engine's lock is
+//! then free, and only threads that need durability wait. Up to 512 KiB of pages are part of the batch, which is
+//! appended to the journal and synced. More pages are written and synced before the batch. A crash before the batch is
+//! durable leaves the state of the previous commit. Slots of erased blocks are freed, and the home disk is written in
+//! place, only after the batch is durable.
 //!
-//! Several commits may be under way. One batch is taken and written at a time, while batches written before are synced: each by the
-//! thread that wrote it. A batch counts when it and all before it are durable: batches *land* in their order. A sync that fails takes
-//! all batches down that have not landed. Events that happen during a commit are in a later one.
+//! Several commits may be in progress. One batch at a time is taken and written, while earlier ones are synced, each by
+//! the thread that wrote it. A batch is valid when it and all earlier ones are durable: batches *land* in order. A
+//! failed sync invalidates all batches that have not landed. Events during a commit belong to a later one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,26 +31,27 @@ use super::syncs::{self, Syncs};
 use super::times::Clocks;
 use crate::block_device::IoError;
 
-/// Batches that are written and not durable, at most: enough for 32 clients, of which each waits for its own. With 8, syncs of 5 ms and
-/// 32 clients, a client waited as much as an eighth of a sync more, for a batch to land before its own could begin.
+/// Largest number of batches that are written but not durable: enough for 32 clients that each wait for their own
+/// batch. With a limit of 8, syncs of 5 ms and 32 clients, a client waited up to an eighth of a sync longer, until a
+/// batch had landed and its own could begin.
 pub const FLIGHTS_MAX: usize = 32;
-/// Their bytes, from which on no other batch is written: they are in memory until they are durable.
+/// Bytes of such batches above which no other is written. They stay in memory until they are durable.
 const FLIGHT_BYTES: u64 = 4 << 20;
 
 /// A batch that is written and has not landed.
 pub struct Flight {
     record: Record,
     image: Option<Image>,
-    /// One past the number of its last event.
+    /// Number of its last event plus 1.
     end: u64,
-    /// The end of the journal behind it, and the bytes of that.
+    /// End of the journal after the batch, and the journal's length in bytes.
     journal: (Start, u64),
     began: Instant,
-    /// Whether its sync has ended.
+    /// Whether its sync has finished.
     is_synced: bool,
 }
 
-/// Memory of a batch that was written.
+/// Reusable memory of a written batch.
 #[derive(Default)]
 pub struct Spare {
     events: Vec<Event>,
@@ -57,17 +59,17 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// With memory for `events` events.
+    /// Memory for `events` events.
     pub fn new(events: usize) -> Self {
         Self { events: Vec::with_capacity(events), releases: Vec::with_capacity(FLIGHTS_MAX) }
     }
 }
 
 impl Engine {
-    /// Takes all that has happened since the last time; nothing if nothing has.
+    /// Takes all changes since the last call; `None` if there are none.
     ///
     /// # Errors
-    /// Pages for which there was no room before cannot be written yet, or the files failed.
+    /// Pages that lacked space earlier cannot be written yet, or the files failed.
     fn take_batch(&mut self, spare: &mut Spare) -> Result<Option<Batch>, IoError> {
         if self.pending.is_empty() {
             return Ok(None);
@@ -85,40 +87,40 @@ impl Engine {
     }
 }
 
-/// What makes durable, and what is durable: journal, checkpoints, superblock.
+/// The durable side of a store: journal, checkpoints, superblock.
 pub struct Committer {
     pub(super) files: Arc<Files>,
     pub(super) superblock: Superblock,
     pub(super) journal: Journal,
-    /// Bytes of journal that force a checkpoint on this device, and those at which the next one is due.
+    /// Journal length in bytes that forces a checkpoint, and the length at which the next one is due.
     pub(super) journal_limit: u64,
     pub(super) checkpoint_at: u64,
-    /// The checkpoint on its way, and the bytes of journal with which it began.
+    /// The checkpoint in progress, and the journal length in bytes at its start.
     pub(super) underway: Option<Underway>,
     pub(super) checkpoint_from: u64,
-    /// Files to which batches were written that only the journal makes durable so far.
+    /// Files with writes of batches that so far only the journal makes durable.
     pub(super) written: Unsynced,
-    /// Whether a thread has these two, or part of them, for a step of upkeep.
+    /// Whether a thread has taken `underway` or `written`, or parts of them, for a step of upkeep.
     pub(super) is_kept_up: bool,
-    /// Whether that is a step of the checkpoint on its way, which the thread has then.
+    /// Whether that step has taken the checkpoint in progress.
     pub(super) is_checkpoint_taken: bool,
     /// Sectors of the device.
     pub(super) sectors: u64,
-    /// Bytes of journal that there must be room for before a write is accepted.
+    /// Journal space in bytes that must be available before a write is accepted.
     pub(super) room_bytes: u64,
-    /// Since when the time of this opening is not in the superblock yet.
+    /// Start of the open time that is not yet in the superblock.
     pub(super) opened: Instant,
-    /// A batch for which there was no room: it comes before any other.
+    /// A batch that lacked space. It precedes all others.
     pub(super) unfinished: Option<Batch>,
     /// Batches that are written and have not landed, oldest first.
     pub(super) flights: VecDeque<Flight>,
-    /// Memory of the batch before.
+    /// Memory of an earlier batch.
     pub(super) spare: Spare,
     pub(super) syncs: Syncs,
     pub(super) clocks: Arc<Clocks>,
 }
 
-/// Files to which something was written since they were synced.
+/// Files with writes since their last sync.
 #[derive(Default)]
 pub struct Unsynced {
     files: Vec<File>,
@@ -126,7 +128,7 @@ pub struct Unsynced {
 }
 
 impl Unsynced {
-    /// Notes files to which `bytes` bytes were written.
+    /// Adds files to which `bytes` bytes were written.
     pub fn add(&mut self, files: impl IntoIterator<Item = File>, bytes: usize) {
         for file in files {
             if !self.files.iter().any(|other| Arc::ptr_eq(other, &file)) {
@@ -136,33 +138,34 @@ impl Unsynced {
         self.bytes += bytes;
     }
 
-    /// Bytes that were written to them.
+    /// Bytes written to them.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The files, to be synced.
+    /// Removes and returns the files, to be synced.
     pub fn take(&mut self) -> Vec<File> {
         self.bytes = 0;
         std::mem::take(&mut self.files)
     }
 
-    /// Notes those of another list, too.
+    /// Adds the files of another list.
     pub fn merge(&mut self, other: Self) {
         self.add(other.files, other.bytes);
     }
 }
 
-/// Sectors of the home disk for which there was no room, as runs of the batch's index.
+/// Sectors of the home disk that lacked space, as runs of the batch's index.
 type Left = Vec<Range<usize>>;
 
 impl Committer {
-    /// What is to be made durable next; nothing if all is, or is on its way.
+    /// The next batch to make durable; `None` if all changes are durable or in progress.
     ///
     /// # Errors
-    /// As the host is told.
+    /// The error for the host.
     pub fn next_batch(&mut self, engine: &mut Engine) -> Result<Option<Batch>, IoError> {
-        // Slots may have been freed since that was taken, which the batch behind it tells: no checkpoint begins between the two.
+        // Slots may have been freed since this batch was taken. The next batch records that, so no checkpoint may begin
+        // between the two.
         if let Some(batch) = self.unfinished.take() {
             return Ok(Some(batch));
         }
@@ -183,10 +186,10 @@ impl Committer {
                 || self.is_checkpoint_due())
     }
 
-    /// Writes a batch. Takes as long as the files do, and nothing of the engine.
+    /// Writes a batch. It takes as long as the files do, and does not use the engine.
     ///
     /// # Errors
-    /// It may not be written. After one that [`is_full`] it is not, and can be written again.
+    /// The batch may not be written. After an error that [`is_full`] it is not, and can be written again.
     pub fn write(&mut self, batch: &Batch) -> io::Result<Flight> {
         let began = Instant::now();
         batch.pages.iter().try_for_each(Leaving::write)?;
@@ -202,10 +205,11 @@ impl Committer {
         Ok(Flight { record, image: batch.image.clone(), end: batch.end(), journal, began, is_synced: false })
     }
 
-    /// A batch is on its way. Returns the file that is to be synced for it.
+    /// Registers a written batch. Returns the file to sync for it.
     ///
     /// # Errors
-    /// As the host is told: it could not be written. If there was no room, it comes before any other when there is some.
+    /// The error for the host: the write failed. If it lacked space, the batch precedes all others when there is space
+    /// again.
     pub fn launch(&mut self, engine: &mut Engine, batch: Batch, written: io::Result<Flight>) -> Result<File, IoError> {
         match written {
             Ok(flight) => {
@@ -226,27 +230,27 @@ impl Committer {
         }
     }
 
-    /// A batch may not be durable, and none behind it counts. What was not written of them stays in memory.
+    /// A batch may not be durable, so none after it is valid. Its unwritten data stay in memory.
     pub fn fail(&mut self, engine: &mut Engine, error: io::Error) -> IoError {
         self.flights.clear();
         self.abandon_checkpoint(engine);
-        // To write it again would be to let its events happen twice.
+        // Writing it again could apply its events twice.
         engine.told("a commit", &if is_full(&error) { io::Error::other(error) } else { error })
     }
 
-    /// The sync for the batch that ends before that event has ended.
+    /// Notes that the sync for the batch with this end has finished.
     pub fn note_synced(&mut self, end: u64) {
         if let Some(flight) = self.flights.iter_mut().find(|flight| flight.end == end) {
             flight.is_synced = true;
         }
     }
 
-    /// The next batch that lands: it is durable, and all before it are.
+    /// The next batch that lands: it and all earlier ones are durable.
     pub fn next_landing(&mut self) -> Option<Flight> {
         self.flights.pop_front_if(|flight| flight.is_synced)
     }
 
-    /// Does what is to be done in the files when a batch is durable. Recovery does it again if it is cut short.
+    /// Performs the file operations that follow a durable batch. Recovery repeats them if they are interrupted.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -259,10 +263,10 @@ impl Committer {
         image.place(index, data)
     }
 
-    /// Tells the engine that a batch has landed.
+    /// Notifies the engine that a batch has landed.
     ///
     /// # Errors
-    /// As the host is told.
+    /// The error for the host.
     pub fn finish(&mut self, engine: &mut Engine, flight: Flight, landed: io::Result<Left>) -> Result<(), IoError> {
         let left = landed.map_err(|error| self.fail(engine, error))?;
         engine.left();
@@ -278,10 +282,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Makes durable all that has happened, while nothing else does.
+    /// Makes all changes durable while no other thread uses the store.
     ///
     /// # Errors
-    /// As the host is told.
+    /// The error for the host.
     pub fn commit_all(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         while let Some(batch) = self.next_batch(engine)? {
             let (end, written) = (batch.end(), self.write(&batch));
@@ -296,10 +300,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Takes room for what a write may lead to.
+    /// Allocates the space that a write may need.
     ///
     /// # Errors
-    /// As the host is told.
+    /// The error for the host.
     pub fn make_room(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         let made = engine.media.make_room().and_then(|()| self.journal.make_room(self.room_bytes));
         made.map_err(|error| engine.told("a write", &error))?;
@@ -307,13 +311,14 @@ impl Committer {
         Ok(())
     }
 
-    /// Whether a checkpoint should begin with the next batch. All batches before that are durable then: the slots that wait for one
-    /// commit are all that its state can tell.
+    /// Whether a checkpoint should begin with the next batch. All earlier batches are then durable, because the saved
+    /// state can only represent slots that wait for a single commit.
     pub(super) fn is_checkpoint_due(&self) -> bool {
         self.underway.is_none() && !self.is_checkpoint_taken && self.journal.bytes() >= self.checkpoint_at
     }
 
-    /// With the events of the next batch taken, or none, all that has happened is in batches: if a checkpoint is due, it begins.
+    /// Begins a checkpoint if one is due. The events of the next batch have been taken, or there are none, so that
+    /// batches contain all changes.
     pub(super) fn begin_checkpoint_if_due(&mut self, engine: &mut Engine) {
         let is_settled = engine.image.is_none() && engine.pending.is_empty() && self.flights.is_empty();
         if is_settled && self.is_checkpoint_due() {
@@ -328,14 +333,14 @@ impl Committer {
         self.checkpoint_from = self.journal.bytes();
     }
 
-    /// The journal is durable up to its end there: a checkpoint that was begun with the last batch before that has all of it.
+    /// The journal is durable up to `end`. A checkpoint that began with the last batch before it is covered completely.
     pub(super) fn note_checkpoint_start(&mut self, end: (Start, u64)) {
         if let Some(underway) = &mut self.underway {
             underway.journal.get_or_insert(end);
         }
     }
 
-    /// The checkpoint on its way is given up.
+    /// Abandons the checkpoint in progress.
     pub(super) fn abandon_checkpoint(&mut self, engine: &mut Engine) {
         self.underway = None;
         if let Some(image) = engine.image.take() {
@@ -343,7 +348,7 @@ impl Committer {
         }
     }
 
-    /// Changes the superblock, durably.
+    /// Changes the superblock durably.
     pub(super) fn write_superblock(&mut self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
         let mut superblock = self.superblock.clone();
         superblock.generation += 1;
@@ -356,7 +361,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Tells the engine how the journal stands.
+    /// Updates the engine's view of the journal.
     pub(super) fn note_journal(&self, engine: &mut Engine) {
         engine.journal_bytes = self.journal.bytes();
         let flying = self.flights.iter().map(|flight| flight.record.memory_bytes());

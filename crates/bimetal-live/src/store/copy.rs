@@ -1,7 +1,7 @@
-//! Copies: the data of one store in another, whatever scheme, device or capacity that has.
+//! Copies: the data of one store in another, which may have any scheme, device or capacity.
 //!
-//! Holes stay holes. A store that is being filled says that it is not complete until it is, as one that is being made does: a copy
-//! that was cut short is never taken for one.
+//! Holes stay holes. The new store is marked as incomplete until the copy is complete, like a store under creation. So
+//! an interrupted copy is never mistaken for a store.
 
 use std::io;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub trait Source {
     /// Sectors that hold data.
     fn written_sectors(&self) -> u64;
 
-    /// The device that it is, if this program can read its description.
+    /// The device, if this program can parse its description.
     fn device(&self) -> Option<&Device>;
 
-    /// Hands all sectors that hold data and can be read to `take`, in ascending runs.
+    /// Hands all readable sectors that hold data to `take`, in ascending runs.
     ///
     /// # Errors
-    /// Those of `take`, as of the device; and the store cannot be read to the end.
+    /// Errors of `take` and of the device; or the store cannot be read to the end.
     fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError>;
 }
 
@@ -74,14 +74,14 @@ impl Source for Mapped {
     }
 }
 
-/// A store to be copied, and why it is read by its map if nobody asked for that.
+/// A store to copy, and the reason why it is read by its map if the user did not ask for that.
 pub type Opened = (Box<dyn Source>, Option<StoreError>);
 
-/// Opens a store to be copied: by its scheme if this program has that in the store's version, otherwise, or if `by_map` asks for it,
-/// by its map. Returns with it why its scheme could not be asked. The files stay as they are.
+/// Opens a store to copy. It is read by its scheme if this program has the scheme in the store's version. Otherwise, or
+/// if `by_map` is set, it is read by its map; the reason is returned with it. No file is changed.
 ///
 /// # Errors
-/// There is none, somebody has it open, or it can be read neither by its scheme nor by its map.
+/// There is no store, it is in use, or neither its scheme nor its map can read it.
 pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Opened, StoreError> {
     if by_map {
         return Ok((Box::new(Mapped::open(storage.as_ref())?), None));
@@ -104,16 +104,16 @@ pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Opened, StoreE
     }
 }
 
-/// A store that is being filled. It is not complete, and can only be made again, until [`NewStore::complete`] says so.
+/// A store that is being filled. Until [`NewStore::complete`] it is incomplete and can only be created again.
 pub struct NewStore {
     store: Store,
 }
 
 impl NewStore {
-    /// Makes it, as [`create`] does.
+    /// Creates it like [`create`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`create`].
     pub fn create(storage: Arc<dyn Storage>, device: &Device, options: &CreateOptions) -> Result<Self, StoreError> {
         create(storage.as_ref(), device, &CreateOptions { is_to_be_filled: true, ..options.clone() })?;
         let open = OpenOptions { is_being_filled: true, opening: options.number, ..OpenOptions::default() };
@@ -133,10 +133,10 @@ impl NewStore {
         self.store.write(sector, bytes, false).map_err(|error| self.reason(error))
     }
 
-    /// It has all its data: it is a store like any other, and closed.
+    /// All data are written: marks the store as complete and closes it.
     ///
     /// # Errors
-    /// Something may not be durable, and it is not complete.
+    /// Some data may not be durable, and the store is not complete.
     pub fn complete(self) -> io::Result<()> {
         self.store.flush().map_err(|error| self.reason(error))?;
         self.store.inspect(|committer, _| committer.write_superblock(|superblock| superblock.is_complete = true))?;

@@ -1,10 +1,10 @@
-//! A backing in memory that treats its files as badly as a machine may: a power cut loses, reorders and tears what was not
-//! synced, operations fail, room runs out, bits flip. For tests, and for those who want to see it with their own scheme.
+//! A backing in memory that simulates crashes and failures: a power cut loses, reorders and tears unsynced writes,
+//! operations fail, space runs out, bits flip. It serves tests, also of schemes in other crates.
 //!
-//! What was written since the last sync is a list of writes. A power cut keeps of each 512-byte sector the state of the
-//! last sync or any of the later ones, and of files made or made longer since, some or none. A killed process loses
-//! nothing, and what it had not synced can still be lost later. After a sync that failed, what it should have made
-//! durable may or may not be, whatever later syncs say.
+//! Writes since the last sync are in a list. A power cut keeps of each 512-byte sector the state of the last sync or
+//! any later one, and any of the files created or extended since. A killed process loses nothing immediately, but its
+//! unsynced writes can still be lost later. After a failed sync, the affected data may or may not be durable, whatever
+//! later syncs return.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -14,29 +14,29 @@ use bimetal_core::part::random::below;
 
 use super::backing::{ATOMIC_BYTES, Access, Backing, Storage};
 
-/// What an operation that is made to fail says.
+/// Kind of failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The process ends here: this operation may have been done in part, and nothing after it happens.
+    /// The process ends here: the operation may have been done in part, and no later operation happens.
     Crash,
-    /// An input/output error.
+    /// An I/O error.
     Io,
-    /// The disk is full; only writes can say so.
+    /// The disk is full; only writes fail with it.
     Full,
 }
 
-/// What becomes of what was not synced.
+/// Effect of a crash on unsynced writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Only the process ended: nothing is lost, and nothing becomes durable either.
+    /// Only the process ended: nothing is lost, and nothing becomes durable.
     Kill,
-    /// All is lost.
+    /// All of them are lost.
     All,
-    /// Nothing is lost.
+    /// None of them is lost.
     Nothing,
-    /// Each write is whole, lost or torn.
+    /// Each write is complete, lost or torn.
     Writes,
-    /// Of each sector any state since the last sync.
+    /// Each sector has any of its states since the last sync.
     Sectors,
 }
 
@@ -54,24 +54,24 @@ enum Change {
 #[derive(Clone, Debug)]
 struct Unsynced {
     change: Change,
-    /// A sync of it has failed.
+    /// Whether a sync of it has failed.
     is_doubtful: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct MemoryFile {
-    /// What a reader sees.
+    /// The contents that a reader sees.
     seen: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Whether a sync of the directory has seen it.
+    /// Whether a sync of the directory included it.
     is_listed: bool,
     is_fixed: bool,
-    /// Which pieces of it take room, see [`ROOM_BYTES`].
+    /// Pieces of it that occupy space, see [`ROOM_BYTES`].
     taken: Vec<bool>,
 }
 
-/// Bytes of a file that take room together.
+/// Unit of space allocation in bytes.
 pub const ROOM_BYTES: u64 = 4096;
 
 fn apply(bytes: &mut Vec<u8>, change: &Change) {
@@ -123,7 +123,7 @@ impl MemoryFile {
     }
 }
 
-/// Writes some of the sectors that a write consists of.
+/// Writes a random subset of the sectors of a write.
 fn keep_some(bytes: &mut Vec<u8>, offset: u64, data: &[u8], state: &mut u64) {
     let mut at = 0;
     while at < data.len() {
@@ -139,18 +139,18 @@ fn keep_some(bytes: &mut Vec<u8>, offset: u64, data: &[u8], state: &mut u64) {
 #[derive(Clone, Debug, Default)]
 struct Files {
     files: BTreeMap<String, MemoryFile>,
-    /// Operations that change something, and reads, so far.
+    /// Numbers of changing operations and of reads so far.
     changes: u64,
     reads: u64,
     fault: Option<(u64, Fault)>,
     failing_read: Option<u64>,
     is_crashed: bool,
-    /// Pieces for which there is room, if that is limited.
+    /// Free pieces, if space is limited.
     room: Option<u64>,
 }
 
 impl Files {
-    /// Counts an operation. Returns what is to go wrong with it.
+    /// Counts an operation. Returns its failure, if it has one.
     fn count_change(&mut self) -> io::Result<Option<Fault>> {
         if self.is_crashed {
             return Err(crashed());
@@ -161,7 +161,7 @@ impl Files {
         Ok(fault)
     }
 
-    /// Takes room for bytes of a file, all of it or none.
+    /// Allocates space for bytes of a file, all of it or none.
     fn take_room(&mut self, name: &str, offset: u64, bytes: u64) -> io::Result<()> {
         let Some(file) = self.files.get_mut(name).filter(|file| !file.is_fixed && bytes > 0) else { return Ok(()) };
         let pieces = (offset / ROOM_BYTES) as usize..(offset + bytes).div_ceil(ROOM_BYTES) as usize;
@@ -175,7 +175,7 @@ impl Files {
         Ok(())
     }
 
-    /// Gives room back that whole pieces of a file take.
+    /// Releases the space of all whole pieces in a range of a file.
     fn give_room(&mut self, name: &str, offset: u64, bytes: u64) {
         let Some(file) = self.files.get_mut(name) else { return };
         let end = ((offset + bytes) / ROOM_BYTES).min(file.taken.len() as u64) as usize;
@@ -186,7 +186,7 @@ impl Files {
         self.room = self.room.map(|room| room + given);
     }
 
-    /// Counts an operation that changes a file; `change` is done unless it fails before.
+    /// Counts an operation that changes a file, and performs `change` unless it fails before that.
     fn do_change(&mut self, name: &str, change: Change) -> io::Result<()> {
         let fault = self.count_change()?;
         match &change {
@@ -207,10 +207,10 @@ fn crashed() -> io::Error {
     io::Error::other("the machine has crashed")
 }
 
-/// What happens elsewhere while a file is synced.
+/// A callback that runs while a file is synced.
 pub type Meanwhile = Arc<dyn Fn() + Send + Sync>;
 
-/// Files in memory, shared by all that are opened from it.
+/// Files in memory, shared by everything that is opened from it.
 #[derive(Default)]
 pub struct CrashStorage {
     files: Arc<Mutex<Files>>,
@@ -218,14 +218,14 @@ pub struct CrashStorage {
 }
 
 impl Clone for CrashStorage {
-    /// A copy of all files as they are.
+    /// A copy of all files in their current state.
     fn clone(&self) -> Self {
         Self { files: Arc::new(Mutex::new(self.lock().clone())), meanwhile: Arc::default() }
     }
 }
 
 impl CrashStorage {
-    /// No files.
+    /// A storage without files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -234,19 +234,19 @@ impl CrashStorage {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a file whose length stays as it is, as that of a block device.
+    /// Creates a file with fixed length, like a block device.
     pub fn add_fixed(&self, name: &str, bytes: usize) {
         let (seen, durable) = (vec![0; bytes], vec![0; bytes]);
         let file = MemoryFile { seen, durable, is_fixed: true, is_listed: true, ..MemoryFile::default() };
         self.lock().files.insert(name.into(), file);
     }
 
-    /// Limits the room for what files take from now on, beside what they take already; no limit if there is no number.
+    /// Limits the additional space that files may take from now on; `None` removes the limit.
     pub fn set_room(&self, bytes: Option<u64>) {
         self.lock().room = bytes.map(|bytes| bytes / ROOM_BYTES);
     }
 
-    /// Operations that changed something so far.
+    /// Number of changing operations so far.
     pub fn changes(&self) -> u64 {
         self.lock().changes
     }
@@ -256,28 +256,28 @@ impl CrashStorage {
         self.lock().reads
     }
 
-    /// Makes the change of that number, counted from the first one ever as 1, go wrong.
+    /// Makes a changing operation fail. The first operation ever has number 1.
     pub fn set_fault(&self, change: u64, fault: Fault) {
         self.lock().fault = Some((change, fault));
     }
 
-    /// Makes the read of that number fail.
+    /// Makes the read with this number fail.
     pub fn set_failing_read(&self, read: u64) {
         self.lock().failing_read = Some(read);
     }
 
-    /// Calls something whenever a file is about to be synced, as if another thread did it meanwhile; nothing any more if there is
-    /// nothing. What it syncs calls it again.
+    /// Sets a callback that runs whenever a file is about to be synced, as if another thread did the work; `None`
+    /// removes it. Syncs within the callback call it again.
     pub fn set_meanwhile(&self, meanwhile: Option<Meanwhile>) {
         *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = meanwhile;
     }
 
-    /// Whether it has crashed.
+    /// Whether the simulated process has crashed.
     pub fn is_crashed(&self) -> bool {
         self.lock().is_crashed
     }
 
-    /// What is left when the machine starts again. Nothing goes wrong from then on.
+    /// Restarts after a crash and keeps the data that survive. Nothing fails from then on.
     pub fn restart(&self, loss: Loss, seed: u64) {
         let mut files = self.lock();
         let mut state = seed;

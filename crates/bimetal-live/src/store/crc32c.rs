@@ -1,15 +1,15 @@
-//! CRC-32C (Castagnoli, as in iSCSI, RFC 3720), of which a store computes one for every page that it reads or writes. `crc_fast` does it by
-//! carry-less multiplication: a page takes a third of the time of the processor's own instruction.
+//! CRC-32C (Castagnoli, as in iSCSI, RFC 3720). A store computes one for every page that it reads or writes. `crc_fast`
+//! uses carry-less multiplication, which takes a third of the time of the processor's CRC instruction for a page.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Of these bytes.
+/// The checksum of these bytes.
 #[inline]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
 
-/// Of these bytes behind those whose checksum is `sum`.
+/// The checksum of bytes with checksum `sum` followed by these bytes.
 #[inline]
 pub fn crc32c_append(sum: u32, bytes: &[u8]) -> u32 {
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!sum));

@@ -29,27 +29,27 @@ pub use status::Status;
 
 /// An open store.
 ///
-/// Two locks. The engine's is held while a request is planned, never during a sync. The committer's is held while a batch is written, by
-/// the thread that leads the commit, and not while its journal is synced. A thread that needs both locks the committer first. Upkeep
-/// needs neither while it works on files.
+/// There are two locks. The engine's lock is held while a request is planned, never during a sync. The committer's lock
+/// is held by the thread that leads a commit while the batch is written, and not while its journal is synced. A thread
+/// that needs both takes the committer's first. Upkeep needs neither while it works on files.
 pub struct Store {
     engine: Mutex<Engine>,
     committer: Mutex<Committer>,
     waiters: Waiters,
-    /// There is upkeep to do, or a thread has given it back.
+    /// Notified when there is upkeep to do, or when a thread has returned it.
     pub(super) upkeep: Condvar,
-    /// Batches have landed, or will not.
+    /// Notified when batches have landed, or have failed.
     landing: Condvar,
     clocks: Arc<Clocks>,
-    /// When it was open before, and since when it is.
+    /// History of earlier openings, and start of this one.
     power: Power,
     opened: Instant,
-    /// Where pages are read from without the engine, and memory for reads.
+    /// Sources of page reads without the engine, and memory for reads.
     sources: Sources,
     readings: Mutex<Vec<Reading>>,
     options: OpenOptions,
     sectors: u64,
-    /// Nothing can be written: it was opened like this, or a file failed.
+    /// Whether nothing can be written: the store was opened read-only, or a file failed.
     is_frozen: AtomicBool,
     is_closed: AtomicBool,
     recovery: Recovery,
@@ -57,10 +57,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store. Its state is that of its last commit.
+    /// Opens a store in the state of its last commit.
     ///
     /// # Errors
-    /// There is none, another process has it, or it cannot be read.
+    /// There is no store, another process has it open, or it cannot be read.
     pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
         let (engine, committer, resolved, recovery) = open::load(storage.as_ref(), &options)?;
         Ok(Self {
@@ -83,30 +83,30 @@ impl Store {
         })
     }
 
-    /// What opening it took.
+    /// The recovery when it was opened.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// The device that it is.
+    /// The device of the store.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
 
-    /// When the last request ended on the modelled device, in nanoseconds.
+    /// End of the last request on the modelled device, in nanoseconds.
     pub fn modelled_ns(&self) -> u64 {
         self.lock().media.now_ns()
     }
 
-    /// Events since the store was made.
+    /// Number of events since the store was created.
     pub fn events(&self) -> u64 {
         self.lock().events()
     }
 
-    /// Commits, writes a checkpoint, and serves nothing more: opening the store again replays nothing.
+    /// Commits, writes a checkpoint, and stops serving. The next opening has nothing to replay.
     ///
     /// # Errors
-    /// Something may not be durable.
+    /// Some data may not be durable.
     pub fn close(&self) -> Result<(), IoError> {
         let mut committer = self.quiet_committer();
         let mut engine = self.lock();
@@ -138,8 +138,8 @@ impl Store {
         Ok(self.do_upkeep(self.settled_committer())? || worked)
     }
 
-    /// Does a step of the upkeep: what follows commits and no commit waits for. Waits up to `patience` for some to do. Commits help
-    /// where it falls behind, and do all of it if nobody calls this.
+    /// Performs a step of upkeep, the work after commits for which no commit waits. Waits up to `patience` for work. If
+    /// upkeep falls behind, commits help; if nobody calls this, they do all of it.
     ///
     /// # Errors
     /// A file failed.
@@ -160,12 +160,12 @@ impl Store {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at what is inside.
+    /// Runs `look` with both parts of the store.
     pub(super) fn inspect<T>(&self, look: impl FnOnce(&mut Committer, &mut Engine) -> T) -> T {
         look(&mut self.quiet_committer(), &mut self.lock())
     }
 
-    /// Looks at the engine, unless somebody has it.
+    /// Runs `look` with the engine, unless it is locked.
     #[cfg(feature = "soak")]
     pub(super) fn try_look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.engine.try_lock().ok().map(|engine| look(&engine))
@@ -182,13 +182,13 @@ impl Store {
         if is_within { Ok(()) } else { Err(IoError::OutOfRange) }
     }
 
-    /// The engine, unless the store is closed.
+    /// Locks the engine, unless the store is closed.
     fn open_engine(&self) -> Result<MutexGuard<'_, Engine>, IoError> {
         let engine = self.lock();
         if self.is_closed.load(Ordering::Relaxed) { Err(IoError::Shutdown) } else { Ok(engine) }
     }
 
-    /// Does something that changes the device, then commits if a commit is due.
+    /// Performs a change of the device, then commits if that is due.
     fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
         let mut due = None;
         let done = self.change_only(|engine| {
@@ -200,7 +200,7 @@ impl Store {
         done
     }
 
-    /// Does something that changes the device.
+    /// Performs a change of the device.
     pub(super) fn change_only<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
         let mut engine = self.open_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
@@ -210,7 +210,7 @@ impl Store {
 
     /// Commits the events before `due`, if there are too many to wait any longer.
     fn relieve(&self, due: Option<u64>) {
-        // The request that forces a commit is not told of its failure; the next request that needs the files is.
+        // The request that triggers a commit does not see its failure; the next request that needs the files does.
         if due.is_some_and(|events| self.make_durable(events).is_err()) {
             let mut engine = self.lock();
             engine.bound_pending();
@@ -218,7 +218,7 @@ impl Store {
         }
     }
 
-    /// Makes sure that something may be written, and that there is room for what it may lead to.
+    /// Checks that the device is writable, and allocates the space that a write may need.
     fn make_room(&self) -> Result<(), IoError> {
         let engine = self.open_engine()?;
         engine.check_writable(self.options.read_only)?;
@@ -234,8 +234,8 @@ impl Store {
         made
     }
 
-    /// What reading has changed on a device that cannot be written to is forgotten when it is too much: the device is again as it
-    /// was opened.
+    /// On a read-only device, reads change state in memory. If that takes too much memory, it is dropped: the device is
+    /// again as it was opened.
     fn forget_reads(&self) -> Result<(), IoError> {
         if !self.options.read_only || !self.lock().holds_too_much() {
             return Ok(());
@@ -247,11 +247,11 @@ impl Store {
         Ok(())
     }
 
-    /// As [`BlockDevice::read`], at a time of the modelled device, or when it ended what came before. Returns how long that
-    /// device takes, in nanoseconds.
+    /// Like [`BlockDevice::read`], at a time on the modelled device, or at the end of the previous request. Returns the
+    /// duration on that device, in nanoseconds.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`BlockDevice::read`].
     pub fn timed_read(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>) -> Result<u64, IoError> {
         self.check_range(sector, whole_sectors(out.len())?)?;
         let mut took = Took::new(issue_ns);
@@ -267,7 +267,7 @@ impl Store {
         Ok(response_ns)
     }
 
-    /// Reads sectors that are one event.
+    /// Reads the sectors of one event.
     pub(super) fn read_piece(&self, sector: u64, out: &mut [u8], took: &mut Took) -> Result<(), IoError> {
         let mut reading = self.readings().pop().unwrap_or_default();
         loop {
@@ -288,17 +288,17 @@ impl Store {
                 self.note_failure(&engine);
                 return Err(error);
             }
-            // Slots were given to others meanwhile. Where the sectors are now is for the engine to say.
+            // The slots were reused meanwhile. The engine determines the new places of the sectors.
         }
         self.readings().push(reading);
         Ok(())
     }
 
-    /// As [`BlockDevice::write`], at a time of the modelled device, or when it ended what came before. Returns how long that
-    /// device takes, in nanoseconds.
+    /// Like [`BlockDevice::write`], at a time on the modelled device, or at the end of the previous request. Returns
+    /// the duration on that device, in nanoseconds.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`BlockDevice::write`].
     pub fn timed_write(&self, sector: u64, data: &[u8], fua: bool, issue_ns: Option<u64>) -> Result<u64, IoError> {
         self.write_data(sector, &HostData::Borrowed(data), fua, issue_ns)
     }
@@ -325,7 +325,7 @@ impl Store {
     }
 }
 
-/// Bytes of a request that are one event.
+/// Bytes of the part of a request that forms one event.
 fn piece_bytes(limits: &Limits) -> usize {
     limits.request_sectors as usize * SECTOR
 }
@@ -335,7 +335,7 @@ fn pieces(sector: u64, limits: &Limits) -> impl Iterator<Item = u64> {
     (sector..).step_by(limits.request_sectors as usize)
 }
 
-/// From when until when the modelled device has been busy with a request.
+/// Start and end of a request on the modelled device.
 pub(super) struct Took {
     issue_ns: Option<u64>,
     start_ns: Option<u64>,
@@ -407,7 +407,7 @@ impl BlockDevice for Store {
     }
 
     fn flush(&self) -> Result<(), IoError> {
-        // There is nothing to flush on a device that cannot be written to, unless something was written before.
+        // A read-only device has nothing to flush. On a device that became unwritable, earlier writes may need it.
         if self.options.read_only {
             return Ok(());
         }
@@ -454,7 +454,7 @@ mod tests {
     use bimetal_core::request::Request;
     use bimetal_core::scheme::{SCHEMES, Scheme};
 
-    /// A scheme whose state is nonsense.
+    /// A scheme with an inconsistent state.
     #[derive(serde::Serialize)]
     struct Nonsense;
 
@@ -487,7 +487,7 @@ mod tests {
         let failure = store.status().failure.unwrap();
         assert!(store.read_only() && failure.ends_with("sector 0 is nowhere"), "{failure}");
         drop(store);
-        // What was durable is there for a scheme that knows it.
+        // Durable data are still readable by a scheme that supports them.
         open().read(0, &mut sector).unwrap();
         assert_eq!(sector, [1; SECTOR]);
     }

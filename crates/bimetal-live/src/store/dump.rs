@@ -1,4 +1,5 @@
-//! A store as text: superblock, journal, labels, pages. For people; nothing is replayed and no scheme is asked.
+//! A store as text: superblock, journal, labels, pages. It is for people; nothing is replayed and the scheme is not
+//! used.
 
 use std::fmt::Write;
 
@@ -12,16 +13,16 @@ use super::names::JOURNAL;
 use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 
-/// What is shown of a store beside its superblock.
+/// Parts of a store to show besides its superblock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DumpOptions {
-    /// Batches of the journal, with their events.
+    /// Batches of the journal with their events.
     pub journal: bool,
-    /// Every page of every region that is, or was, programmed.
+    /// Every page of every region that is or was programmed.
     pub pages: bool,
 }
 
-/// Hands the text to `show`, some lines at a time.
+/// Passes the text to `show`, a few lines at a time.
 ///
 /// # Errors
 /// The files cannot be read.
@@ -79,7 +80,7 @@ fn dump_journal(
                 let mut text =
                     format!("batch {batch} at byte {offset}, {bytes} bytes, {} sectors of the disk\n", header.sectors);
                 for (event, number) in journal.record().events().zip(header.first_event + 1..) {
-                    // Writing to a text cannot fail.
+                    // Writing to a string cannot fail.
                     match super::event::Event::decode(event, sectors) {
                         Some(event) => writeln!(text, "  event {number}: {event:?}").ok(),
                         None => writeln!(text, "  event {number}: {event:02x?}, which cannot be").ok(),

@@ -1,9 +1,9 @@
-//! What happens: events into the scheme, and what the next commit is to make durable of it.
+//! The engine feeds events to the scheme and collects the changes for the next commit.
 //!
-//! A full file system is no failure. A write is accepted only if there is room for what it may lead to: in regions that are
-//! sparse, and in the journal. Trims use that room until half of it is left for commits; then the scheme is not told of them, and
-//! their sectors read as zeros all the same. Pages for which there is no room in spite of this are held in memory and written with
-//! the next write or commit that finds some, so that the device goes on by itself.
+//! A full file system is not a failure. A write is accepted only if there is enough space for its consequences, in
+//! sparse regions and in the journal. Trims may use that space until half of it is left for commits. After that the
+//! scheme is not told of trims, but their sectors read as zeros all the same. If pages still lack space, they are held
+//! in memory and written with the next write or commit that finds space. So the device resumes without intervention.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -26,21 +26,21 @@ use super::reading::{Misread, Reading};
 use super::record::Record;
 use crate::block_device::IoError;
 
-/// Events for which there is no room in the journal, as a multiple of those that force a commit, that are too many to wait.
+/// Limit of events that wait for journal space, as a multiple of the number that forces a commit.
 const WAITING_MAX: usize = 16;
 
-/// How often things happened since the store was opened.
+/// Counts since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Commits.
     pub commits: u64,
     /// Checkpoints.
     pub checkpoints: u64,
-    /// Reads of sectors that are lost.
+    /// Reads of lost sectors.
     pub failed_reads: u64,
 }
 
-/// How long the modelled device took for what the host asked since the store was opened.
+/// Response times on the modelled device since the store was opened.
 #[derive(Clone, Debug, Default)]
 pub struct Modelled {
     /// Reads.
@@ -49,52 +49,52 @@ pub struct Modelled {
     pub writes: Responses,
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref().copied()).unwrap_or("no more is known")
 }
 
-/// What a scheme says of itself: its metrics, and its blocks that are always in SLC mode.
+/// Figures of a scheme: its metrics, and its number of blocks that are always in SLC mode.
 pub(super) type Figures = (Metrics, u32);
 
-/// A scheme, its media, and what has happened to them.
+/// A scheme, its media, and the changes since the last commit.
 pub struct Engine {
     pub(super) sectors: u64,
     pub(super) media: FileMedia,
     pub(super) scheme: Box<dyn Scheme<FileMedia>>,
-    /// The scheme has panicked: its state is worth nothing any more.
+    /// Whether the scheme has panicked, so that its state is worthless.
     pub(super) is_broken: bool,
     pub(super) limits: Limits,
-    /// Writes are refused because the file system is full.
+    /// Whether writes are refused because the file system is full.
     pub(super) is_full: bool,
-    /// Events that no commit has taken yet, how many of them had happened when batches before became durable, the number of the
-    /// first, and the last sequence number before it.
+    /// Events that no commit has taken yet. For each batch that became durable meanwhile: the number of events before
+    /// that moment. Then the number of the first event, and the last sequence number before it.
     pub(super) pending: Vec<Event>,
     pub(super) releases: Vec<u32>,
     pub(super) first_event: u64,
     pub(super) first_sequence: u64,
-    /// One past the last event by which the host would lose something, and one past the last that is durable.
+    /// Number after the last event that changed host data, and number after the last durable event.
     pub(super) changed: u64,
     pub(super) durable: u64,
-    /// Bytes of journal since the last checkpoint, and whether it lacks room for what a write may lead to.
+    /// Bytes of journal since the last checkpoint, and whether it lacks the space that a write may need.
     pub(super) journal_bytes: u64,
     pub(super) lacks_journal: bool,
     pub(super) journal_memory_bytes: usize,
     pub(super) counts: Counts,
     pub(super) modelled: Modelled,
-    /// The checkpoint on its way, to which tables hand over what is about to change.
+    /// The checkpoint in progress. Tables hand over chunks to it before they change.
     pub(super) image: Option<Image>,
-    /// What the scheme said of itself when it was asked for the last time, if it is to be asked no more.
+    /// The last figures of the scheme, if it must not be called any more.
     pub(super) last_figures: Option<Figures>,
-    /// Bytes held in memory from the beginning: what the journal has for the home disk, on a device opened to be read.
+    /// Bytes held in memory from the start: the journal's data for the home disk, on a read-only device.
     pub(super) held_at_first: usize,
 }
 
 impl Engine {
-    /// Asks the scheme for something. One that panics contradicts itself: a state that `check` takes for sound is not, or
-    /// the scheme has a bug. What it would say from then on is worth nothing, so that it is asked no more, nothing more is
-    /// written, and nothing more is read.
+    /// Calls the scheme. If the scheme panics, it contradicts itself: its state is inconsistent although `check`
+    /// accepted it, or the scheme has a bug. Its further results would be worthless, so it is not called any more, and
+    /// nothing more is written or read.
     pub(super) fn ask<T>(
         &mut self,
         what: &dyn Debug,
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// What the scheme says of itself; nothing if it contradicts itself.
+    /// Figures of the scheme; empty if it has panicked.
     pub(super) fn figures(&mut self) -> Figures {
         if let Some(figures) = &self.last_figures {
             return figures.clone();
@@ -127,7 +127,7 @@ impl Engine {
         figures.unwrap_or_default()
     }
 
-    /// Lets an event happen, at a time of the modelled device or when that ended what came before.
+    /// Applies an event, at a time on the modelled device or at the end of the previous request.
     fn apply(&mut self, event: &Event, data: HostData<'_>, issue_ns: Option<u64>) {
         self.ask(event, |scheme, media| {
             if let Some(request) = event.request() {
@@ -147,7 +147,7 @@ impl Engine {
         });
     }
 
-    /// One past the number of the last event.
+    /// Number of the last event plus 1.
     pub(super) fn events(&self) -> u64 {
         self.first_event + self.pending.len() as u64
     }
@@ -155,7 +155,7 @@ impl Engine {
     /// Replays the batch that the journal has just read.
     ///
     /// # Errors
-    /// It is not that of such a device, or the home disk cannot be written.
+    /// The batch does not fit this device, or the home disk cannot be written.
     pub(super) fn replay(&mut self, record: &Record, holds: bool) -> Result<(), String> {
         let header = record.header();
         if header.first_event != self.first_event {
@@ -181,7 +181,7 @@ impl Engine {
             self.pending.push(event.ok_or_else(|| format!("batch {} has an event that cannot be", header.batch))?);
         }
         for number in 0..self.pending.len() {
-            // Slots are free again at the very event at which they were.
+            // Slots become free at the same event as in the original run.
             while releases.next_if_eq(&(number as u32)).is_some() {
                 self.media.left();
             }
@@ -215,13 +215,13 @@ impl Engine {
         Ok(())
     }
 
-    /// A batch is durable: what waits for it is free, which the next batch tells.
+    /// A batch is durable, so the slots that wait for it are free. The next batch records that.
     pub(super) fn left(&mut self) {
         self.media.left();
         self.releases.push(self.pending.len() as u32);
     }
 
-    /// Lets an event of the host happen.
+    /// Applies an event of the host.
     fn happen(&mut self, event: Event, data: HostData<'_>, issue_ns: Option<u64>) {
         self.pending.push(event);
         if event.changes_data() {
@@ -230,7 +230,8 @@ impl Engine {
         self.apply(&event, data, issue_ns);
     }
 
-    /// The events to be committed before the next request, as one past the last of them, if there are too many to wait any longer.
+    /// If too many events wait for a commit: the number after the last event, which must be committed before the next
+    /// request.
     pub(super) fn commit_due(&self) -> Option<u64> {
         let is_due = self.media.failure().is_none()
             && (self.pending.len() >= self.limits.events
@@ -240,7 +241,7 @@ impl Engine {
         is_due.then(|| self.events())
     }
 
-    /// A commit that should have come could not: if too much waits for it, the device has failed.
+    /// A due commit failed. If too many events wait for it, the device has failed.
     pub(super) fn bound_pending(&mut self) {
         if self.pending.len() >= WAITING_MAX * self.limits.events {
             let reason = io::Error::other(format!("{} events wait for it", self.pending.len()));
@@ -248,13 +249,13 @@ impl Engine {
         }
     }
 
-    /// Whether room must be taken before a write is accepted.
+    /// Whether space must be allocated before a write is accepted.
     #[inline]
     pub(super) fn lacks_room(&self) -> bool {
         self.media.lacks_room() || self.lacks_journal
     }
 
-    /// A write is accepted: there is room for what it may lead to.
+    /// Notes that a write is accepted, because there is enough space.
     pub(super) fn admit(&mut self) {
         if self.is_full {
             tracing::warn!("there is room again: writes are accepted");
@@ -262,7 +263,7 @@ impl Engine {
         }
     }
 
-    /// What the host is told of an error: that there is no room, or that the device has failed, which it has from then on.
+    /// The error that the host gets: a lack of space, or an I/O error, after which the device has failed.
     pub(super) fn told(&mut self, what: &str, error: &io::Error) -> IoError {
         if !is_full(error) {
             self.media.fail(what, error);
@@ -275,7 +276,7 @@ impl Engine {
         IoError::NoSpace
     }
 
-    /// Whether something may be written.
+    /// Checks that the device is writable.
     pub(super) fn check_writable(&self, read_only: bool) -> Result<(), IoError> {
         match self.media.failure() {
             Some(_) => Err(IoError::Io),
@@ -284,12 +285,12 @@ impl Engine {
         }
     }
 
-    /// Whether a device that cannot be written to holds more in memory than it may.
+    /// Whether a read-only device holds more in memory than its limit.
     pub(super) fn holds_too_much(&self) -> bool {
         self.media.held_bytes() > self.held_at_first + self.limits.held_bytes
     }
 
-    /// Serves a read of sectors, no more than are one event: tells where they are.
+    /// Serves a read of at most one event's sectors. Returns their places.
     pub(super) fn read(
         &mut self,
         sector: u64,
@@ -314,14 +315,14 @@ impl Engine {
         Ok(self.media.take_reading(spare))
     }
 
-    /// Sectors that were served could not be read.
+    /// Notes that sectors of a served read could not be read.
     pub(super) fn misread(&mut self, misread: &Misread) -> IoError {
         self.media.note_misread(misread);
         self.counts.failed_reads += 1;
         IoError::Io
     }
 
-    /// Writes sectors, no more than are one event.
+    /// Writes the sectors of at most one event.
     pub(super) fn write(&mut self, sector: u64, data: HostData<'_>, issue_ns: Option<u64>) -> Result<(), IoError> {
         self.admit();
         let sectors = (data.bytes().len() / SECTOR) as u32;
@@ -329,9 +330,9 @@ impl Engine {
         self.check_writable(false)
     }
 
-    /// Gives sectors back, no more than are one event; they read as zeros.
+    /// Trims the sectors of at most one event. They then read as zeros.
     pub(super) fn trim(&mut self, sector: u64, sectors: u32) -> Result<(), IoError> {
-        // A scheme may program pages for a trim. The room that is left is for commits.
+        // A scheme may program pages for a trim, but the remaining space is reserved for commits.
         let event = if self.media.is_exhausted() {
             Event::Forget { sector, sectors }
         } else {

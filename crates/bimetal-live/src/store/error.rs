@@ -1,4 +1,4 @@
-//! Errors of making, opening and checking a store: each says what is wrong, where, and what to do.
+//! Errors of making, opening and checking a store: each states the problem, its place, and the remedy.
 
 use std::io::{self, ErrorKind};
 
@@ -52,7 +52,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         file: String,
-        /// The store it belongs to, and what to do.
+        /// The store to which it belongs, and the remedy.
         what: String,
     },
     /// The superblock is a copy, and files outside its directory may belong to the original.
@@ -83,7 +83,7 @@ pub enum StoreError {
     Unsuitable {
         /// The file.
         file: String,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         what: String,
     },
     /// A store of a format that this program does not read.
@@ -134,7 +134,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// The journal is damaged.
@@ -142,7 +142,7 @@ pub enum StoreError {
     Journal {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The error.
         source: JournalError,
     },
     /// Metadata pass every checksum and check, and yet contradict each other.

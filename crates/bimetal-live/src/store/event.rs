@@ -1,7 +1,7 @@
-//! What happens to a scheme, as the journal remembers it.
+//! Events: the inputs of a scheme, as the journal records them.
 //!
-//! A scheme is a deterministic function of these: replaying them leads to the same state. Of a write, its data are not
-//! among them; those are in the frames.
+//! A scheme is a deterministic function of its events, so replaying them gives the same state. Events do not contain
+//! the data of writes, which are in the frames.
 
 use bimetal_core::request::{Op, Request};
 
@@ -17,9 +17,9 @@ const FORGET: u32 = 4;
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The host asks for something.
+    /// A request of the host.
     Request {
-        /// What.
+        /// Its operation.
         op: Op,
         /// First sector.
         sector: u64,
@@ -28,11 +28,11 @@ pub enum Event {
     },
     /// The host is idle.
     Idle {
-        /// About how many pages may be copied meanwhile.
+        /// Approximate number of pages that may be copied meanwhile.
         pages: u32,
     },
-    /// The host trims sectors, and the scheme is not told: it might program pages, and there is no room for them. The sectors
-    /// read as zeros; the scheme keeps their old data as if they were valid.
+    /// The host trims sectors, and the scheme is not told: it might program pages, and there is no space for them. The
+    /// sectors read as zeros, but the scheme keeps their old data as valid.
     Forget {
         /// First sector.
         sector: u64,
@@ -54,7 +54,7 @@ impl Event {
         put_u32(bytes, 12, kind);
     }
 
-    /// Reads it; `None` if it is no event of a device of `device_sectors` sectors.
+    /// Parses an event; `None` if it is invalid for a device of `device_sectors` sectors.
     pub fn decode(bytes: &[u8], device_sectors: u64) -> Option<Self> {
         let (sector, count) = (u64_at(bytes, 0), u32_at(bytes, 8));
         let op = match u32_at(bytes, 12) {
@@ -72,7 +72,7 @@ impl Event {
         })
     }
 
-    /// Whether the host has something to lose if it is forgotten.
+    /// Whether its loss would change data of the host.
     pub fn changes_data(&self) -> bool {
         matches!(self, Self::Request { op: Op::Write | Op::Trim, .. } | Self::Forget { .. })
     }

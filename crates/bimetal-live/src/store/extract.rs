@@ -1,4 +1,4 @@
-//! Reading what a device holds: its sectors that hold data, in ascending runs, and which of them are lost.
+//! Extraction of a device's data: ascending runs of sectors that hold data, and the lost sectors.
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -6,18 +6,18 @@ use std::ops::{ControlFlow, Range};
 use super::frame::SECTOR;
 use crate::block_device::{BlockDevice, Extent, IoError};
 
-/// Sectors that are read at once.
+/// Sectors of one read.
 const RUN_SECTORS: u64 = 256;
-/// Sectors whose holes are looked up at once.
+/// Sectors of one lookup of holes.
 const RANGE_SECTORS: u64 = 1 << 16;
 
-/// What was read: sectors handed out, and runs that are lost as their first sector and their number.
+/// Result of an extraction: number of sectors handed out, and lost runs as first sector and number.
 pub type Read = (u64, Vec<(u64, u64)>);
 
-/// Takes sectors from one on, with their bytes.
+/// Receives consecutive sectors: the first one, and the bytes.
 pub type Take<'a> = &'a mut dyn FnMut(u64, &[u8]) -> io::Result<()>;
 
-/// Notes that sectors behind all others noted are lost.
+/// Appends lost sectors. They must follow all earlier ones.
 pub fn lose(lost: &mut Vec<(u64, u64)>, sector: u64, sectors: u64) {
     match lost.last_mut() {
         Some((first, count)) if *first + *count == sector => *count += sectors,
@@ -25,10 +25,10 @@ pub fn lose(lost: &mut Vec<(u64, u64)>, sector: u64, sectors: u64) {
     }
 }
 
-/// Reads the sectors of a device within a range that hold data, and hands those that can be read to `take`, in ascending runs.
+/// Reads the sectors in a range that hold data, and hands the readable ones to `take`, in ascending runs.
 ///
 /// # Errors
-/// Those of `take`, and that the device is being stopped.
+/// Errors of `take`, or that the device is being stopped.
 pub fn read_range(device: &dyn BlockDevice, range: Range<u64>, take: Take<'_>) -> io::Result<Read> {
     let (mut handed, mut lost): Read = (0, Vec::new());
     let mut bytes = vec![0; RUN_SECTORS as usize * SECTOR];
@@ -59,7 +59,7 @@ pub fn read_range(device: &dyn BlockDevice, range: Range<u64>, take: Take<'_>) -
     Ok((handed, lost))
 }
 
-/// One of some sectors is lost, or several: reads one by one. Returns how many were handed out.
+/// At least one of these sectors is lost: reads them one by one. Returns the number handed out.
 fn read_each(
     device: &dyn BlockDevice,
     sector: u64,

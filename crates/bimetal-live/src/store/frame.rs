@@ -1,4 +1,4 @@
-//! Frames: how a page of flash lies in a file.
+//! Frames: the format of a flash page in a file.
 //!
 //! ```text
 //! 0            page bytes
@@ -9,14 +9,14 @@
 //! page + 20    u16   page within the block
 //! page + 22    u8    region
 //! page + 23    u8    0
-//! page + 24    u32   block that had the slot
+//! page + 24    u32   block that occupied the slot
 //! page + 28    u32   0
 //! page + 32    14 bytes for each sector of the page: u48 tag, u64 sequence number of the host write
 //! ```
 //!
-//! A frame ends at a multiple of 512 bytes, so that no two of them share what a backing writes at once. A sector's tag is
-//! the host sector that it holds, and travels with it wherever it is copied: a store can be put together again from its
-//! frames alone, and no sector can be taken for another.
+//! A frame ends at a multiple of 512 bytes, so that no two frames share an atomic write. A sector's tag is its host
+//! sector, and it accompanies the data through every copy. So a store can be reconstructed from its frames alone, and
+//! no sector can be mistaken for another.
 
 use bimetal_core::request::SECTOR_BYTES;
 
@@ -36,7 +36,7 @@ const LOST: u64 = 1 << (TAG_BITS - 1);
 /// One more than the largest host sector that a tag can hold.
 pub const SECTORS_MAX: u64 = LOST - 1;
 
-/// What a sector on its way holds.
+/// Contents of a sector in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     sector: u64,
@@ -44,72 +44,72 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Nothing that the host wrote: zeros.
+    /// No host data: zeros.
     pub const NONE: Self = Self { sector: NO_SECTOR, sequence: 0 };
-    /// Something that could not be read.
+    /// Data that could not be read.
     pub const UNREADABLE: Self = Self { sector: LOST, sequence: 0 };
 
-    /// What the host wrote to `sector` with the write of that sequence number.
+    /// Data of the host write with number `sequence` to `sector`.
     pub fn new(sector: u64, sequence: u64) -> Self {
         Self { sector, sequence }
     }
 
-    /// Whether it is what the host wrote there.
+    /// Whether it holds data of this host sector.
     pub fn is(&self, sector: u64) -> bool {
         self.sector == sector
     }
 
-    /// Whether what it held could not be read.
+    /// Whether its data could not be read.
     pub fn is_lost(&self) -> bool {
         self.sector != NO_SECTOR && self.sector & LOST != 0
     }
 
-    /// The host sector that it holds, and when that was written.
+    /// Its host sector, and the sequence number of the write.
     pub fn written(&self) -> Option<(u64, u64)> {
         (self.sector < SECTORS_MAX).then_some((self.sector, self.sequence))
     }
 }
 
-/// Where a frame lies, and for whom.
+/// Place and owner of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Position of the region in the device.
+    /// Index of the region in the device.
     pub region: u8,
     /// Slot within the file.
     pub slot: u32,
     /// Page within the block.
     pub page: u32,
-    /// The block that has the slot.
+    /// The block that occupies the slot.
     pub block: u32,
 }
 
-/// What is wrong with a frame.
+/// Error of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It was not written, or is damaged.
+    /// The frame was never written, or is damaged.
     #[error("the checksum is wrong")]
     Checksum,
-    /// It is sound and belongs elsewhere.
+    /// The frame is valid but belongs to another place.
     #[error("it is a page from elsewhere")]
     Misplaced,
-    /// It is sound and from before the block was last erased.
+    /// The frame is valid but older than the last erase of the block.
     #[error("it is from before the last erase")]
     Stale,
 }
 
-/// How the frames of a region look.
+/// Format of the frames of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     page_bytes: usize,
     stride: usize,
 }
 
-/// The checksum of a page, from which that of its frame follows with any label.
+/// The checksum of a page. With a label it gives the checksum of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSum(u32);
 
 impl PageSum {
-    /// Of a page of the store with that number.
+    /// The checksum of a page. `seed` is derived from the store's number.
     #[inline]
     pub fn of(page: &[u8], seed: u32) -> Self {
         Self(crc32c_append(seed, page))
@@ -117,7 +117,7 @@ impl PageSum {
 }
 
 impl Layout {
-    /// Of pages of that many bytes, a multiple of 512.
+    /// The format for pages of `page_bytes` bytes, a multiple of 512.
     pub fn new(page_bytes: u32) -> Self {
         let page_bytes = page_bytes as usize;
         let spare = HEADER_BYTES + page_bytes / SECTOR * TAG_BYTES;
@@ -154,7 +154,7 @@ impl Layout {
         set_label_tag(&mut frame[self.page_bytes..], sector, tag);
     }
 
-    /// Makes a frame empty: zeros that hold nothing.
+    /// Empties a frame: zeros, with the same tag for each sector.
     pub fn clear(&self, frame: &mut [u8], tag: Tag) {
         frame.fill(0);
         for sector in 0..self.page_sectors() {
@@ -162,26 +162,26 @@ impl Layout {
         }
     }
 
-    /// Completes a frame whose page and tags are in place.
+    /// Completes a frame whose page and tags are set.
     pub fn seal(&self, frame: &mut [u8], place: Place, sequence: u64, seed: u32) {
         let (page, label) = frame.split_at_mut(self.page_bytes);
         seal_label(label, PageSum::of(page, seed), place, sequence);
     }
 
-    /// Whether a frame is whole: where it says that it lies, and its sequence number.
+    /// Checks that a frame is intact. Returns its stated place and sequence number.
     ///
     /// # Errors
-    /// It is not.
+    /// The frame is not intact.
     pub fn open(&self, frame: &[u8], seed: u32) -> Result<(Place, u64), FrameError> {
         let (page, label) = frame.split_at(self.page_bytes);
         open_label(label, PageSum::of(page, seed))
     }
 
-    /// Whether a frame is whole, lies where it should, and was programmed no earlier than `since`. Returns its sequence
+    /// Checks that a frame is intact, is in its place, and was programmed no earlier than `since`. Returns its sequence
     /// number.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the frame is not valid.
     pub fn verify(&self, frame: &[u8], expected: Place, since: u64, seed: u32) -> Result<u64, FrameError> {
         let (page, label) = frame.split_at(self.page_bytes);
         verify_label(label, PageSum::of(page, seed), expected, since)
@@ -206,7 +206,7 @@ pub fn set_label_tag(label: &mut [u8], sector: usize, tag: Tag) {
     put_u64(label, at + 6, tag.sequence);
 }
 
-/// Completes a label whose tags are in place.
+/// Completes a label whose tags are set.
 pub fn seal_label(label: &mut [u8], page: PageSum, place: Place, sequence: u64) {
     put_u32(label, 4, MAGIC);
     put_u64(label, 8, sequence);
@@ -219,10 +219,10 @@ pub fn seal_label(label: &mut [u8], page: PageSum, place: Place, sequence: u64) 
     put_u32(label, 0, sum);
 }
 
-/// As [`Layout::open`], for a label and the checksum of its page.
+/// Like [`Layout::open`], for a label and the checksum of its page.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`Layout::open`].
 pub fn open_label(label: &[u8], page: PageSum) -> Result<(Place, u64), FrameError> {
     if u32_at(label, 4) != MAGIC || u32_at(label, 0) != crc32c_append(page.0, &label[4..]) {
         return Err(FrameError::Checksum);
@@ -236,10 +236,10 @@ pub fn open_label(label: &[u8], page: PageSum) -> Result<(Place, u64), FrameErro
     Ok((place, u64_at(label, 8)))
 }
 
-/// As [`Layout::verify`], for a label and the checksum of its page.
+/// Like [`Layout::verify`], for a label and the checksum of its page.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`Layout::verify`].
 pub fn verify_label(label: &[u8], page: PageSum, expected: Place, since: u64) -> Result<u64, FrameError> {
     let (place, sequence) = open_label(label, page)?;
     if place != expected {

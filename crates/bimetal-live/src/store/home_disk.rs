@@ -1,15 +1,16 @@
 //! The home disk under a flash cache: a plain image of all sectors, and a file of checksums beside it.
 //!
-//! A disk is written in place, so what is written to it after a commit is kept in memory and read from there, goes into the
-//! journal with the next commit, and is put in place only when that is durable. While a commit is under way its sectors are still
-//! read from memory, and those that are written meanwhile belong to the next one. Recovery puts it there again. After a crash
-//! the disk is therefore exactly what the last commit says, and a scheme over it needs no recovery of its own.
+//! The disk is written in place. So sectors written after a commit are kept in memory and read from there. The next
+//! commit puts them into the journal, and they are written in place only when that commit is durable. Sectors of a
+//! commit in progress are still read from memory, and later writes belong to the next commit. Recovery repeats the
+//! writes in place. After a crash the disk therefore has exactly the state of the last commit, and a scheme over it
+//! needs no recovery of its own.
 //!
-//! Sectors of a batch for which the file system has no room stay in memory and in the journal, until there is some: the
-//! journal does not start again before they are in place.
+//! If the file system has no space for sectors of a batch, they stay in memory and in the journal. The journal does not
+//! start again before they are in place.
 //!
-//! The image has a label behind its last sector. The file of checksums has one at its beginning; each sector has 16 bytes in
-//! it from byte 4,096 on:
+//! The image has a label after its last sector. The file of checksums has a label at its beginning, and from byte 4,096
+//! on 16 bytes for each sector:
 //!
 //! ```text
 //! 0   u32   CRC-32C of sector number, kind, sequence number and data, seeded with the store's number
@@ -40,15 +41,15 @@ const DATA: u32 = 1;
 const NOTHING: u32 = 2;
 const LOST: u32 = 3;
 
-/// Where the entry of a sector is in the file of checksums.
+/// Offset of a sector's entry in the file of checksums.
 fn sum_at(sector: u64) -> u64 {
     Label::BYTES as u64 + sector * SUM_BYTES as u64
 }
 
-/// A sector of a batch that there was no room for: its entry in the index, and its bytes.
+/// A sector that lacked space: its index entry, and its bytes.
 type Waiting = ([u8; INDEX_BYTES], [u8; SECTOR]);
 
-/// Sectors that were written between two commits: the place of each, then number, tag and bytes by place.
+/// Sectors written between two commits: a table of their positions, then number, tag and bytes by position.
 pub struct Written {
     places: SectorTable,
     sectors: Vec<u64>,
@@ -80,7 +81,7 @@ impl Written {
             self.tags.push(tag);
             self.bytes.resize((place + 1) * SECTOR);
         }
-        // A sector of another place is never taken for this one.
+        // A sector of another place must never be mistaken for this one.
         self.tags[place] = if tag == Tag::NONE || tag.is(sector) { tag } else { Tag::UNREADABLE };
         self.bytes.bytes_mut()[place * SECTOR..(place + 1) * SECTOR].copy_from_slice(bytes);
     }
@@ -90,7 +91,7 @@ impl Written {
         Some((self.tags[place], &self.bytes.bytes()[place * SECTOR..(place + 1) * SECTOR]))
     }
 
-    /// Writes them, in order of sectors, to a batch: an index, and the data.
+    /// Encodes the sectors in ascending order for a batch: an index, and the data.
     pub fn encode(&self, index: &mut [u8], data: &mut [u8]) {
         let mut order: Vec<u32> = (0..self.sectors.len() as u32).collect();
         order.sort_unstable_by_key(|&place| self.sectors[place as usize]);
@@ -121,13 +122,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// The files that it writes to.
+    /// The files that it writes.
     pub fn files(&self) -> [File; 2] {
         [&self.image, &self.sums].map(Arc::clone)
     }
 
-    /// Puts the sectors of a batch in place. Returns those for which there is no room: where each run of them begins in the
-    /// index, and its length.
+    /// Writes the sectors of a batch in place. Returns those that lack space, as runs of the index.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -146,7 +146,7 @@ impl Image {
         Ok(left)
     }
 
-    /// Writes sectors that follow each other to their places.
+    /// Writes consecutive sectors in place.
     fn put(&self, start: u64, index: &[u8], data: &[u8]) -> io::Result<()> {
         let mut entries = Vec::with_capacity(index.len());
         for (at, data) in data.chunks_exact(SECTOR).enumerate() {
@@ -182,7 +182,7 @@ impl Image {
     }
 }
 
-/// Runs of an index whose sectors follow each other.
+/// Runs of an index with consecutive sectors.
 fn runs(index: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let count = index.len() / INDEX_BYTES;
     let mut first = 0;
@@ -198,13 +198,13 @@ fn runs(index: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 pub struct HomeDisk {
     image: Image,
     is_dirty: bool,
-    /// Since the last commit began.
+    /// Sectors since the last commit began.
     fresh: Written,
-    /// Of commits under way, oldest first.
+    /// Sectors of commits in progress, oldest first.
     leaving: VecDeque<Arc<Written>>,
     spare: Option<Written>,
     entries: Vec<u8>,
-    /// Sectors that are durable in the journal only.
+    /// Sectors that are only durable in the journal.
     waiting: BTreeMap<u64, Waiting>,
 }
 
@@ -227,18 +227,18 @@ impl HomeDisk {
         &self.image
     }
 
-    /// Whether sectors wait for room to be put in place.
+    /// Whether sectors wait for space to be written in place.
     #[inline]
     pub fn lacks_room(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Sectors written since the last commit began.
+    /// Number of sectors written since the last commit began.
     pub fn pending(&self) -> usize {
         self.fresh.len()
     }
 
-    /// Reads sectors that follow each other, with their tags.
+    /// Reads consecutive sectors with their tags.
     ///
     /// # Errors
     /// The files cannot be read.
@@ -268,14 +268,14 @@ impl HomeDisk {
         Ok(())
     }
 
-    /// Writes sectors that follow each other: to memory, until a commit has them in place.
+    /// Writes consecutive sectors: to memory, until a commit has written them in place.
     pub fn write(&mut self, sector: u64, bytes: &[u8], tags: &[Tag]) {
         for ((bytes, &tag), sector) in bytes.chunks_exact(SECTOR).zip(tags).zip(sector..) {
             self.fresh.put(sector, bytes, tag);
         }
     }
 
-    /// A commit begins: what it is to make durable.
+    /// Begins a commit. Returns the sectors that it makes durable.
     pub fn leave(&mut self) -> Arc<Written> {
         let fresh = self.spare.take().unwrap_or_else(Written::new);
         let leaving = Arc::new(std::mem::replace(&mut self.fresh, fresh));
@@ -283,12 +283,12 @@ impl HomeDisk {
         leaving
     }
 
-    /// Whether the index of a batch is valid for a disk of `sectors` sectors: a file may hold anything.
+    /// Whether the index of a batch is valid for a disk of `sectors` sectors. Files may contain anything.
     pub fn can_be(index: &[u8], sectors: u64) -> bool {
         index.chunks_exact(INDEX_BYTES).all(|entry| numbered(entry, 0).0 < sectors)
     }
 
-    /// The oldest commit under way has its sectors in place, but for `left`: those wait for room.
+    /// The oldest commit in progress has written its sectors in place, except for `left`, which wait for space.
     pub fn left(&mut self, index: &[u8], data: &[u8], left: &[Range<usize>]) {
         for run in runs(index) {
             let start = numbered(index, run.start).0;
@@ -304,7 +304,7 @@ impl HomeDisk {
         }
     }
 
-    /// Puts the sectors of a batch of the journal in place.
+    /// Writes the sectors of a journal batch in place.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -325,17 +325,17 @@ impl HomeDisk {
         }
     }
 
-    /// Sectors are in place: older versions of them wait no more.
+    /// Sectors are in place, so older versions of them no longer wait.
     fn waited(&mut self, start: u64, count: usize) {
         if !self.waiting.is_empty() {
             self.waiting.retain(|sector, _| !(start..start + count as u64).contains(sector));
         }
     }
 
-    /// Puts sectors in place that wait for room.
+    /// Writes sectors in place that wait for space.
     ///
     /// # Errors
-    /// There is no room for all of them yet, or the files cannot be written.
+    /// There is not enough space for all of them yet, or the files cannot be written.
     pub fn place_waiting(&mut self) -> io::Result<()> {
         while let Some((&sector, &(entry, bytes))) = self.waiting.first_key_value() {
             self.is_dirty = true;
@@ -345,19 +345,19 @@ impl HomeDisk {
         Ok(())
     }
 
-    /// Holds the sectors of a batch in memory, as if they had been written just now.
+    /// Holds the sectors of a batch in memory, as if they had just been written.
     pub fn hold(&mut self, index: &[u8], data: &[u8]) {
         for (entry, data) in index.chunks_exact(INDEX_BYTES).zip(data.chunks_exact(SECTOR)) {
             self.write(numbered(entry, 0).0, data, &[tag_of(entry)]);
         }
     }
 
-    /// Its files, if anything was put in place since they were last handed over to be synced, other than by commits.
+    /// Its files, if they were written to since the last call, other than by commits. The caller syncs them.
     pub fn take_dirty(&mut self) -> Option<[File; 2]> {
         std::mem::take(&mut self.is_dirty).then(|| self.image.files())
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         let waiting = self.waiting.len() * size_of::<(u64, Waiting)>();
         let written = self.leaving.iter().map(Arc::as_ref).chain(&self.spare).chain([&self.fresh]);
@@ -371,7 +371,7 @@ fn numbered(index: &[u8], at: usize) -> (u64, u32, u64) {
     (sector & ((1 << KIND_SHIFT) - 1), (sector >> KIND_SHIFT) as u32, sequence)
 }
 
-/// What the sector of an entry holds.
+/// The tag of a sector from its index entry.
 fn tag_of(entry: &[u8]) -> Tag {
     match numbered(entry, 0) {
         (sector, DATA, sequence) => Tag::new(sector, sequence),

@@ -1,26 +1,28 @@
-//! The journal: what happened since the last checkpoint, in batches of which each is a commit.
+//! The journal: the changes since the last checkpoint, in batches. Each batch is a commit.
 //!
-//! [`record`](super::record) has the form of a batch.
+//! [`record`](super::record) specifies the format of a batch.
 //!
-//! The file begins with a label; batches follow from byte 4,096 on, each a multiple of 512 bytes. The superblock says where the first
-//! one is that is needed. A batch lies behind the one before it, or, where there is no room for it, at the beginning of the file, if what
-//! is there is needed no more, or at the end.
+//! The file begins with a label; batches follow from byte 4,096 on, each a multiple of 512 bytes. The superblock
+//! records the place of the first needed batch. A batch directly follows the previous one. If there is no space for it
+//! there, it is at the beginning of the file, as far as that is no longer needed, or at the end.
 //!
-//! A batch is written with one write and then synced; it happened if it is whole, and all before it are. When all these are durable its
-//! *seal* is written, the header alone with the magic `BMJS`, which says so: it tells a batch that was torn by a crash from one that was
-//! damaged later. It is in the file of the superblock, in the place of the seal before it, so that whatever cuts the journal short
-//! leaves it alone.
+//! A batch is written with one write and then synced. It is valid if it and all earlier batches are complete. When
+//! these are durable, its *seal* is written: the header alone with the magic `BMJS`. The seal distinguishes a batch
+//! that was torn by a crash from one that was damaged later. It is in the superblock's file, where it overwrites the
+//! previous seal, so that a truncation of the journal does not affect it.
 //!
-//! Batches are written while ones before them are being synced. A crash may tear one of these and leave whole ones behind it, which
-//! never happened. Each says how many before it were not durable yet: one that could not be there if the torn one had not been durable
-//! tells of damage. Those that never happened stay in the file, behind batches that get the same numbers later. They are known by
-//! their sequence numbers, as each opening goes on with higher ones: those of batches never descend.
+//! Batches are written while earlier ones are being synced. A crash may tear one of these and leave complete ones
+//! behind it, which are not valid. Each batch records the number of earlier batches that were not durable yet. If a
+//! later batch shows that a torn one had been durable, that one is damaged. Invalid batches remain in the file, behind
+//! new batches with the same numbers. Their sequence numbers reveal them: each opening continues with higher ones, so
+//! sequence numbers of valid batches never decrease.
 //!
-//! A batch that programmed a few pages has them, so that one sync makes all of it durable: the files of the regions are synced before
-//! the journal starts again. One that programmed more is written when they are durable where they belong.
+//! A batch with few pages contains them, so that a single sync makes all of it durable. The files of the regions are
+//! then synced before the journal starts again. A batch with more pages is written when these are durable in their
+//! region files.
 //!
-//! The file has room for all batches up to a checkpoint from the beginning, so that a full file system keeps no commit from
-//! being made.
+//! From the beginning, the file has space for all batches up to a checkpoint, so that a full file system cannot prevent
+//! a commit.
 
 use std::io;
 
@@ -36,17 +38,17 @@ use super::record::{Header, Record};
 use super::superblock::{FIRST_BATCH_AT, SEAL_AT, Start};
 
 const BLOCK: usize = ATOMIC_BYTES as usize;
-/// Memory that is kept for the next batches, unless one of them takes more.
+/// Memory that is kept for the next batches, in bytes, unless a single batch takes more.
 const SPARE_BYTES: usize = 4 << 20;
 
-/// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces it, and the batch
-/// that is collected during that commit.
+/// Bytes of the journal's file for a device of `sectors` sectors: the batches up to a checkpoint, the batch that forces
+/// it, and the batch that is collected during that commit.
 pub fn room_bytes(sectors: u64, has_disk: bool) -> u64 {
     let limits = Limits::default();
     FIRST_BATCH_AT + limits.journal_limit(sectors) + 2 * batch_bytes(&limits, sectors, has_disk)
 }
 
-/// Bytes of the largest batch, about: its last event may take it beyond the limits.
+/// Approximate size of the largest batch in bytes. Its last event may exceed the limits.
 pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
     let of_disk = if has_disk { (limits.disk_sectors as u64).min(sectors) } else { 0 };
     let exact = limits.events as u64 * EVENT_BYTES as u64 + of_disk * (SECTOR + INDEX_BYTES) as u64 + FEW_BYTES as u64;
@@ -56,32 +58,32 @@ pub fn batch_bytes(limits: &Limits, sectors: u64, has_disk: bool) -> u64 {
 /// The journal.
 pub struct Journal {
     file: File,
-    /// The file that has the seal.
+    /// The file with the seal.
     seal: File,
     seed: u32,
-    /// Where the first batch is that is needed, and the bytes of all that are.
+    /// Place of the first needed batch, and total bytes of all needed batches.
     start: u64,
     used: u64,
     /// End of the latest batch, and the number of the next.
     offset: u64,
     next: u64,
-    /// Up to where the file has room.
+    /// End of the allocated space in the file.
     room_end: u64,
-    /// End of the batches before the one that went to the beginning of the file.
+    /// End of the last batch before the journal wrapped to the beginning of the file.
     top: u64,
-    /// Where the batches behind all others begin, while ones at the beginning of the file are needed that come before these and after
-    /// the first one: there was no room between.
+    /// Place where batches continue at the end of the file because there was no space between those at its beginning
+    /// and the first one. The batches at the beginning precede them and are still needed.
     tail: Option<u64>,
-    /// Last sequence number in use before the latest batch, or more: no batch behind it has a lower one.
+    /// A lower bound of the sequence numbers of later batches: the last one in use before the latest batch, or more.
     sequence: u64,
     /// The batch that was read last.
     record: Record,
-    /// Memory of batches that were written.
+    /// Memory of written batches.
     spare: Vec<Record>,
 }
 
 impl Journal {
-    /// A journal in a file that has so much room, with its seal in another file, that begins there.
+    /// A journal that begins at `first`, in a file with `room_bytes` allocated bytes, with its seal in another file.
     pub fn new(file: File, seal: File, seed: u32, first: Start, room_bytes: u64) -> Self {
         let Start { batch: next, offset: start } = first;
         let (record, spare) = (Record::default(), Vec::new());
@@ -89,32 +91,32 @@ impl Journal {
         Self { file, seal, seed, start, used, offset, next, room_end, top, tail, sequence, record, spare }
     }
 
-    /// What it is read for begins with this sequence number: batches of lower ones never happened.
+    /// Reading continues after this sequence number. Batches with lower ones are not valid.
     pub fn begin_after(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
 
-    /// Bytes of the batches that are needed.
+    /// Total bytes of the needed batches.
     pub fn bytes(&self) -> u64 {
         self.used
     }
 
-    /// Where the latest batch ends in the file.
+    /// End of the latest batch in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Where it would begin if no batch so far were needed.
+    /// The start of the journal if no batch so far were needed.
     pub fn end(&self) -> Start {
         Start { batch: self.next, offset: self.offset }
     }
 
-    /// Whether the latest batch lies before the first one.
+    /// Whether the latest batch is at a lower offset than the first one.
     fn is_wrapped(&self) -> bool {
         self.offset <= self.start && self.used > 0
     }
 
-    /// Where a batch of `batch_bytes` bytes goes.
+    /// The place for a batch of `batch_bytes` bytes.
     fn place(&self, batch_bytes: u64) -> u64 {
         let is_wrapped = self.is_wrapped();
         let limit = if is_wrapped { self.start } else { self.room_end };
@@ -129,16 +131,16 @@ impl Journal {
         }
     }
 
-    /// Whether there is no room for a batch of `batch_bytes` bytes.
+    /// Whether there is no space for a batch of `batch_bytes` bytes.
     #[inline]
     pub fn lacks_room(&self, batch_bytes: u64) -> bool {
         self.place(batch_bytes) + batch_bytes > self.room_end
     }
 
-    /// Takes room for a batch of `batch_bytes` bytes.
+    /// Allocates space for a batch of `batch_bytes` bytes.
     ///
     /// # Errors
-    /// There is too little.
+    /// There is too little space.
     pub fn make_room(&mut self, batch_bytes: u64) -> io::Result<()> {
         let end = self.place(batch_bytes) + batch_bytes;
         if end > self.room_end {
@@ -148,16 +150,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Its file, to be synced after a write.
+    /// The journal's file, to be synced after a write.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Appends a batch, of which `under_way` before it are not durable yet. It is not before its file was synced, and does not count
-    /// before [`Journal::seal`].
+    /// Appends a batch. `under_way` of the batches before it are not durable yet. The batch is durable after a sync of
+    /// its file, and counts only after [`Journal::seal`].
     ///
     /// # Errors
-    /// It may not have been written. After one that [`is_full`] it can be written again.
+    /// The batch may not have been written. After an error that [`is_full`] it can be written again.
     pub fn write(&mut self, batch: &Batch, under_way: usize) -> io::Result<Record> {
         let mut record = self.spare.pop().unwrap_or_default();
         record.encode(batch, self.next, under_way, self.seed);
@@ -175,14 +177,14 @@ impl Journal {
         }
     }
 
-    /// The memory of a batch is needed no more. It serves the next batches, unless there is much of it already.
+    /// Returns the memory of a batch, for later batches unless there is already enough.
     pub fn recycle(&mut self, record: Record) {
         if self.spare.is_empty() || self.memory_bytes() + record.memory_bytes() <= SPARE_BYTES {
             self.spare.push(record);
         }
     }
 
-    /// A batch lies there.
+    /// Notes that a batch is at this place.
     fn passed(&mut self, at: u64, bytes: u64) {
         if at > self.offset && self.is_wrapped() {
             self.tail = Some(at);
@@ -195,10 +197,10 @@ impl Journal {
         self.next += 1;
     }
 
-    /// A batch is durable, with all that it lists and all batches before it.
+    /// Seals a batch that is durable together with all data it lists and all earlier batches.
     ///
     /// # Errors
-    /// That it was cannot be written down.
+    /// The seal may not have been written.
     pub fn seal(&mut self, record: &Record) -> io::Result<()> {
         let mut seal = [0; BLOCK];
         record.header().encode_seal(&mut seal, self.seed);
@@ -210,12 +212,12 @@ impl Journal {
         &self.record
     }
 
-    /// The header of the batch that comes next, if it begins there and the file is so long.
+    /// The header at these bytes, if it belongs to the next batch and the file is long enough.
     fn expected(&self, bytes: &[u8], at: u64, length: u64) -> Option<Header> {
         Header::decode(bytes, self.seed).filter(|header| self.is_next(header, at, length))
     }
 
-    /// Whether a header is that of the batch that comes next, and the file is so long.
+    /// Whether a header belongs to the next batch, and the file is long enough.
     fn is_next(&self, header: &Header, at: u64, length: u64) -> bool {
         header.batch == self.next
             && !header.is_seal()
@@ -239,7 +241,7 @@ impl Journal {
         }
     }
 
-    /// Reads the next batch if it lies there, whole.
+    /// Reads the next batch if it is complete at this place.
     fn read_batch(&mut self, at: u64, length: u64) -> io::Result<Option<Header>> {
         let mut head = Buffer::new(BLOCK);
         self.file.read_at(at, head.bytes_mut())?;
@@ -252,14 +254,14 @@ impl Journal {
         Ok(Some(header))
     }
 
-    /// Reads a batch with that header. Returns whether it is whole.
+    /// Reads a batch with this header. Returns whether it is complete.
     fn read_whole(&mut self, header: &Header, at: u64) -> io::Result<bool> {
         self.file.read_at(at, self.record.begin(header))?;
         Ok(self.record.is_whole(self.seed))
     }
 
-    /// Looks for the next batch elsewhere, whole, and for what could not be there if it had never been durable: a seal of it or of a
-    /// later one, or a later batch that was written when it was.
+    /// Searches the rest of the file for the next batch, and for evidence that it had been durable: its own seal or
+    /// that of a later batch, or a later batch that was written after that.
     fn look_behind(&mut self, length: u64) -> Result<Option<u64>, JournalError> {
         const CHUNK: u64 = 1 << 20;
         let mut chunk = Buffer::new(length.min(CHUNK).next_multiple_of(ATOMIC_BYTES) as usize);
@@ -282,12 +284,13 @@ impl Journal {
         if is_damaged { Err(JournalError::Damaged { batch: self.next, offset: self.offset }) } else { Ok(None) }
     }
 
-    /// Where it begins once a checkpoint holds its first `bytes` bytes, up to `end`. If that is all of it, it begins again at the start of the file.
+    /// The start of the journal after a checkpoint that contains its first `bytes` bytes, up to `end`. If that is all
+    /// of it, it starts at the beginning of the file.
     pub fn start_after(&self, end: Start, bytes: u64) -> Start {
         if self.used == bytes { Start::of_file(self.next) } else { end }
     }
 
-    /// A checkpoint holds its first `bytes` bytes: it begins there.
+    /// A checkpoint contains the first `bytes` bytes, so the journal now starts at `start`.
     pub fn start_at(&mut self, start: Start, bytes: u64) {
         self.used -= bytes;
         // The batches at the beginning of the file are needed as long as one before them is.
@@ -298,7 +301,7 @@ impl Journal {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.record.memory_bytes() + self.spare.iter().map(Record::memory_bytes).sum::<usize>()
     }
@@ -329,7 +332,7 @@ mod tests {
         journal.recycle(record);
     }
 
-    /// The numbers of the batches that are read, and where the journal goes on.
+    /// The numbers of the readable batches, and the journal at its end.
     fn read(files: &[File; 2], start: Start) -> (Vec<u64>, Journal) {
         let mut journal = open(files, start);
         let mut numbers = Vec::new();
@@ -339,7 +342,7 @@ mod tests {
         (numbers, journal)
     }
 
-    /// Appends a batch of one event, of which `under_way` before it are not durable.
+    /// Appends a batch of one event. `under_way` of the batches before it are not durable.
     fn append_in_flight(journal: &mut Journal, sequence: u64, under_way: usize) {
         let mut batch = Batch::of_events(journal.next, vec![Event::Idle { pages: 1 }]);
         batch.first_sequence = sequence;
@@ -353,7 +356,8 @@ mod tests {
             ["journal", "superblock"].map(|name| File::from(storage.open(name, Access::Create, false).unwrap()));
         let mut journal = open(&files, Start::of_file(1));
         let mut checkpoint = (Start::of_file(1), 0);
-        // The batches of the first half of the file are in a checkpoint, and others follow up to its end and from its beginning.
+        // A checkpoint contains the batches of the first half of the file. More batches follow up to its end and from
+        // its beginning.
         while !journal.is_wrapped() {
             append(&mut journal, 1);
             if journal.offset() == FIRST_BATCH_AT + 6 * 512 {
@@ -361,7 +365,7 @@ mod tests {
                 journal.start_at(checkpoint.0, checkpoint.1);
             }
         }
-        // No batch of this size has room between those at the beginning and the first one.
+        // No batch of this size fits between those at the beginning and the first one.
         let bytes = 6 * 512;
         assert!(journal.lacks_room(bytes));
         journal.make_room(bytes).unwrap();
@@ -388,7 +392,7 @@ mod tests {
         files[0].write_at(FIRST_BATCH_AT + 512 + 64, &[9]).unwrap();
         let (numbers, mut journal) = read(&files, start);
         assert_eq!(numbers, [1], "those behind it never happened");
-        // They are still there, behind a batch of the same length.
+        // The old batches are still there, behind a new batch of the same length.
         append_in_flight(&mut journal, 1, 0);
         let (numbers, mut journal) = read(&files, start);
         assert_eq!(numbers, [1, 2]);
@@ -421,7 +425,7 @@ mod tests {
                         }
                     }
                     2 => {
-                        // A crash: it goes on from what is read.
+                        // A crash: the journal continues from the readable batches.
                         (journal, mark) = (read(&files, start).1, None);
                     }
                     _ => append(&mut journal, 1 + below(&mut random, 90) as usize),

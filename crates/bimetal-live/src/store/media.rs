@@ -1,12 +1,14 @@
-//! `FileMedia`: flash and disk whose bytes are in files.
+//! `FileMedia`: flash and disk with data in files.
 //!
-//! Every verb is counted and timed by the [`SimMedia`] inside, so that a simulator and a device that do the same count the
-//! same. Beside that it moves bytes. While events are replayed it moves none: what they moved is in place.
+//! The inner [`SimMedia`] counts and times every verb, so that a simulator and a device with the same operations have
+//! the same counts. In addition, `FileMedia` moves bytes. During a replay of events it moves none, because the data are
+//! already in place.
 //!
-//! What the verbs cannot say is latched. A file that cannot be read or written is a *failure*: from then on nothing is
-//! written any more, and what a scheme still programs is held in memory, so that all that was read before can still be
-//! read. A page for which the file system has no room is held in memory, too, until there is some. A page that is damaged is a *media error*: the loss mark travels with the data, and a host that asks
-//! for one of them is told.
+//! Verbs cannot return errors, so errors are latched. A file that cannot be read or written is a *failure*: from then
+//! on nothing is written any more. Pages that the scheme still programs are held in memory, so that all data that were
+//! readable before remain readable. A page that lacks space in the file system is also held in memory, until there is
+//! space. A damaged page is a *media error*: the loss mark travels with the data, and a host that reads one of these
+//! sectors gets an error.
 
 mod frames;
 mod moves;
@@ -37,52 +39,52 @@ use super::state::{Layout, Reader, Writer, bounded};
 use moves::Move;
 use row::Row;
 
-/// What becomes of bytes.
+/// Destination of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// They are where they belong: events are replayed.
+    /// None, because they are in place: events are replayed.
     Replay,
-    /// They go to the files.
+    /// The files.
     Files,
-    /// They are held in memory: the files stay as they are.
+    /// Memory, because the files must not change.
     Memory,
 }
 
-/// A page or sectors on their way: when they are ready, and where they are.
+/// A page or sectors in transit: time when they are ready, and their place.
 #[derive(Clone, Copy, Debug)]
 pub struct Carried {
     ready: u64,
     from: From,
 }
 
-/// Where sectors are that are on their way.
+/// Place of sectors in transit.
 #[derive(Clone, Copy, Debug)]
 enum From {
     /// In memory, from this sector of the arena on.
     Arena(u32),
-    /// In a page that was read: its number among those of the request. Its bytes are loaded when somebody needs them: what a scheme
-    /// reads for its map alone is counted and nothing else.
+    /// In a page that was read, by its index among the pages of the request. Its bytes are loaded on demand: page reads
+    /// that a scheme needs only for its map are counted and nothing else.
     Page(u32),
 }
 
-/// A page that was read by the request.
+/// A page that the request has read.
 #[derive(Clone, Copy, Debug)]
 struct PageRead {
     region: RegionId,
-    /// None if it was never programmed.
+    /// `None` if it was never programmed.
     spot: Option<Spot>,
-    /// Where its sectors are in the arena, once they are loaded.
+    /// First sector in the arena, once the sectors are loaded.
     first: Option<u32>,
 }
 
-/// Why nothing is written any more.
+/// Reason why nothing is written any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What could not be done.
+    /// The failed operation.
     pub what: String,
 }
 
-/// Regions in files, over a disk in a file if there is one.
+/// Regions in files, and a disk in a file if there is one.
 pub struct FileMedia {
     sim: SimMedia,
     regions: Vec<Region>,
@@ -91,16 +93,16 @@ pub struct FileMedia {
     io: Io,
     /// Last sequence number in use.
     sequence: u64,
-    /// End of the last request, of the modelled device.
+    /// End of the last request on the modelled device, in nanoseconds.
     now_ns: u64,
     written: Bitmap,
     arena: Arena,
     pages: Vec<PageRead>,
-    /// The frame of a page that is read or written.
+    /// The frame of the page that is being read or written.
     frame: Buffer,
-    /// Pages of a large write that are to be written next.
+    /// Pages of a large write that are written next.
     row: Row,
-    /// Pages that are to be moved next.
+    /// Pages that are moved next.
     moves: Vec<Move>,
     parts: Vec<Part<u64>>,
     request: Request,
@@ -111,14 +113,14 @@ pub struct FileMedia {
     failure: Option<Failure>,
     media_errors: u64,
     host: HostCounts,
-    /// Whether the event that happens has done anything.
+    /// Whether the current event has done any work.
     is_busy: bool,
-    /// The notes of a survey. With it no data are moved and nothing is counted.
+    /// Notes of a survey. During a survey no data are moved and nothing is counted.
     survey: Option<Box<Survey>>,
 }
 
 impl FileMedia {
-    /// Erased regions and a disk never written, for a host that sees `sectors` sectors. Events are replayed until
+    /// Erased regions and an unwritten disk, for a host with `sectors` sectors. Events are replayed until
     /// [`FileMedia::set_io`].
     pub fn new(sim: SimMedia, regions: Vec<Region>, disk: Option<HomeDisk>, sectors: u64, seed: u32) -> Self {
         let stride = regions.iter().map(|region| region.layout.stride()).max().unwrap_or(0);
@@ -150,22 +152,23 @@ impl FileMedia {
         }
     }
 
-    /// Says what becomes of bytes from now on.
+    /// Sets the destination of bytes from now on.
     pub fn set_io(&mut self, io: Io) {
         self.io = io;
     }
 
-    /// Begins a survey: from now on no data are moved and nothing is counted, and the media note where sectors lie in the files.
+    /// Begins a survey. From now on no data are moved and nothing is counted, and the media note the places of sectors
+    /// in the files.
     pub fn begin_survey(&mut self) {
         self.survey = Some(Box::default());
     }
 
-    /// The notes of the survey that was begun.
+    /// The notes of the current survey.
     pub fn survey(&self) -> Option<&Survey> {
         self.survey.as_deref()
     }
 
-    /// The notes of the survey, for the next request.
+    /// The notes of the current survey, mutable, for the next request.
     pub fn survey_mut(&mut self) -> Option<&mut Survey> {
         self.survey.as_deref_mut()
     }
@@ -175,12 +178,12 @@ impl FileMedia {
         self.sequence
     }
 
-    /// Goes on with the sequence number after this one.
+    /// Continues with the sequence number after this one.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
 
-    /// Begins a request, at a time of the modelled device or when the last one ended. A write comes with its data.
+    /// Begins a request, at a time on the modelled device or at the end of the last one. A write includes its data.
     pub fn begin(&mut self, request: &Request, data: HostData<'_>, issue_ns: Option<u64>) {
         self.host.add(request);
         self.request = *request;
@@ -214,23 +217,23 @@ impl FileMedia {
         self.now_ns = self.sim.end();
     }
 
-    /// Sectors that the host trimmed read as zeros, whatever the scheme has of them.
+    /// Sectors that the host has trimmed: they read as zeros, even if the scheme still has data of them.
     pub fn forget(&mut self, sector: u64, sectors: u32) {
         self.host.add(&Request { arrival_ns: 0, sector, sectors, op: Op::Trim, handle: 0 });
         self.written.set(sector, u64::from(sectors), false);
     }
 
-    /// When the last request ended on the modelled device, in nanoseconds.
+    /// End of the last request on the modelled device, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// The read that was served last, to be finished elsewhere. The next one uses `spare`.
+    /// The plan of the last read, to be finished outside. The next read uses `spare`.
     pub fn take_reading(&mut self, spare: Reading) -> Reading {
         std::mem::replace(&mut self.reading, spare)
     }
 
-    /// A read could not be finished: a file has failed, or pages are damaged.
+    /// Notes that a read could not be finished: a file failed, or pages are damaged.
     pub fn note_misread(&mut self, misread: &Misread) {
         for (spot, error) in &misread.damaged {
             self.note_damage(spot, *error);
@@ -240,7 +243,7 @@ impl FileMedia {
         }
     }
 
-    /// Commits after which slots were given to others.
+    /// Number of commits after which slots were reused.
     pub fn releases(&self) -> u64 {
         self.releases
     }
@@ -255,28 +258,28 @@ impl FileMedia {
     /// Begins background work.
     pub fn begin_idle(&mut self) {
         self.clear();
-        // There is none that what follows could be part of.
+        // Following operations are not part of a request.
         self.request.sectors = 0;
         self.is_busy = false;
         self.sim.begin_background();
     }
 
-    /// Ends it.
+    /// Ends background work.
     pub fn end_idle(&mut self) {
         self.write_deferred();
     }
 
-    /// Whether the scheme has used the background time that was begun last.
+    /// Whether the scheme used the last background time.
     pub fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// Why nothing is written any more, if so.
+    /// Reason why nothing is written any more, if there is one.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 
-    /// Writes nothing any more, because of that.
+    /// Stops all writing because of an error.
     pub fn fail(&mut self, what: impl Into<String>, error: &io::Error) {
         if self.failure.is_none() {
             let what = format!("{}: {error}", what.into());
@@ -286,27 +289,27 @@ impl FileMedia {
         self.io = Io::Memory;
     }
 
-    /// What was counted.
+    /// The counts and times.
     pub fn ledger(&self) -> &Ledger {
         self.sim.ledger()
     }
 
-    /// What the host has asked for since the store was made; a large request is several.
+    /// Counts of the host's requests since the store was created. A large request counts as several.
     pub fn host(&self) -> HostCounts {
         self.host
     }
 
-    /// What its dies, channels and disks did on the modelled device.
+    /// Load of dies, channels and disks on the modelled device.
     pub fn servers(&self) -> Vec<Server> {
         self.sim.servers()
     }
 
-    /// Pages found damaged.
+    /// Number of damaged pages found.
     pub fn media_errors(&self) -> u64 {
         self.media_errors
     }
 
-    /// Which sectors hold data.
+    /// Bitmap of the sectors that hold data.
     pub fn written(&self) -> &Bitmap {
         &self.written
     }
@@ -321,7 +324,7 @@ impl FileMedia {
         self.disk.as_mut()
     }
 
-    /// Bytes that are held in memory because the files stay as they are.
+    /// Bytes held in memory because the files must not change.
     pub fn held_bytes(&self) -> usize {
         let disk = if self.io == Io::Memory { self.disk.as_ref().map_or(0, |disk| disk.pending() * SECTOR) } else { 0 };
         self.held_bytes + disk
@@ -332,12 +335,12 @@ impl FileMedia {
         self.disk.as_ref().map_or(0, HomeDisk::pending)
     }
 
-    /// Whether a region is short of slots before the next commit.
+    /// Whether a region may run out of slots before the next commit.
     pub fn wants_commit(&self) -> bool {
         self.regions.iter().any(Region::wants_commit)
     }
 
-    /// Whether room must be taken before a write is accepted.
+    /// Whether space must be allocated before a write is accepted.
     #[inline]
     pub fn lacks_room(&self) -> bool {
         !self.held.is_empty()
@@ -345,19 +348,19 @@ impl FileMedia {
             || self.disk.as_ref().is_some_and(HomeDisk::lacks_room)
     }
 
-    /// Whether the room kept for requests other than writes is used up, but for that of commits.
+    /// Whether the space for requests other than writes is used up, except for the space of commits.
     #[inline]
     pub fn is_exhausted(&self) -> bool {
         !self.held.is_empty() || self.regions.iter().any(Region::is_exhausted)
     }
 
-    /// Writes what there was no room for, and takes room for what a write may lead to.
+    /// Writes data that lacked space, and allocates the space that a write may need.
     ///
     /// # Errors
-    /// There is too little, or the files cannot be written.
+    /// There is too little space, or the files cannot be written.
     pub fn make_room(&mut self) -> io::Result<()> {
         self.place_held()?;
-        // What is kept ahead in one place does not wait for what is missing in another.
+        // A lack of space in one place does not delay allocation in another.
         let mut made = self.disk.as_mut().map_or(Ok(()), HomeDisk::place_waiting);
         for region in &mut self.regions {
             made = region.make_room().and(made);
@@ -365,16 +368,16 @@ impl FileMedia {
         made
     }
 
-    /// A commit begins whose pages are in the files already: events are replayed.
+    /// Begins a commit whose pages are already in the files, because events are replayed.
     pub fn begin_commit(&mut self) {
         self.regions.iter_mut().for_each(Region::pass);
     }
 
-    /// A commit begins: pages that it is to write. Whether they are so few that its batch has them; otherwise they are to be durable
-    /// before it is.
+    /// Begins a commit. Returns the pages that it writes, and whether they are few enough to be part of its batch.
+    /// Otherwise they must be durable before the batch.
     ///
     /// # Errors
-    /// The files cannot be written. After one that [`is_full`](super::backing::is_full) it can be done again.
+    /// The files cannot be written. After an error that [`is_full`](super::backing::is_full) the call can be repeated.
     pub fn leave(&mut self) -> io::Result<(Vec<Leaving>, bool)> {
         self.place_held()?;
         let waiting = self.regions.iter().try_fold(0, |sum, region| Some(sum + region.waiting_bytes()?));
@@ -382,10 +385,11 @@ impl FileMedia {
         Ok((self.regions.iter_mut().filter_map(Region::leave).collect(), are_few))
     }
 
-    /// Puts frames in place that were durable in the journal. If it `holds` them, or there is no room, they are held in memory.
+    /// Writes frames from the journal to their places. If `holds` is set, or there is no space, they are held in memory
+    /// instead.
     ///
     /// # Errors
-    /// They are none of this device, or the files fail.
+    /// The frames do not belong to this device, or the files fail.
     pub fn put_back(&mut self, region: u8, offset: u64, frames: &[u8], holds: bool) -> Result<(), String> {
         let (held, held_bytes) = (&mut self.held, &mut self.held_bytes);
         let of_region = self.regions.get_mut(usize::from(region)).ok_or("it has pages of no region")?;
@@ -401,7 +405,7 @@ impl FileMedia {
         })
     }
 
-    /// Files to which anything was written that no commit has been told of.
+    /// Files with writes that no commit has covered.
     pub fn take_dirty(&mut self) -> Vec<File> {
         let of_disk = self.disk.as_mut().and_then(HomeDisk::take_dirty);
         self.regions.iter_mut().filter_map(Region::take_dirty).chain(of_disk.into_iter().flatten()).collect()
@@ -412,15 +416,15 @@ impl FileMedia {
         self.regions.iter().any(Region::is_leaving)
     }
 
-    /// The oldest of the commits that have begun is durable: what it made superfluous is free.
+    /// The oldest commit in progress is durable: slots and memory that it made superfluous are free.
     pub fn left(&mut self) {
         self.releases += 1;
         let punches = self.io == Io::Files;
         self.regions.iter_mut().for_each(|region| region.left(punches));
     }
 
-    /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the sectors' bits as a
-    /// section, each region, then what the host asked for and the simulated media, each as a section.
+    /// Appends its state to a checkpoint: `u64` sequence number, `u64` modelled time, `u64` media errors, the sectors'
+    /// bits as a section, each region, then the host's counts and the simulated media, each as a section.
     pub fn save(&self, out: &mut Writer<'_>) {
         out.u64(self.sequence);
         out.u64(self.now_ns);
@@ -434,7 +438,7 @@ impl FileMedia {
     /// Reads its state from a checkpoint.
     ///
     /// # Errors
-    /// It is not that of such a device.
+    /// The state does not fit this device.
     pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
         self.sequence = state.u64().and_then(bounded)?;
         self.now_ns = state.u64().and_then(bounded)?;
@@ -452,7 +456,7 @@ impl FileMedia {
         Ok(())
     }
 
-    /// Bytes of memory that it takes for what it knows of the device, and for buffers.
+    /// Memory in bytes for the state of the device, and for buffers.
     pub fn memory_bytes(&self) -> (usize, usize) {
         let regions = self.regions.iter().map(Region::memory_bytes);
         let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));

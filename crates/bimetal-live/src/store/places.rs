@@ -1,4 +1,4 @@
-//! Where sectors lie in the files, and what is known of that while a scheme is asked for all of them.
+//! Places of sectors in the files, and their tracking while a scheme is asked for all sectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use bimetal_core::units::{Geometry, Ppa, RegionId};
 
 use super::region::Region;
 
-/// Sectors that a scheme is asked for at once.
+/// Sectors of one request to a scheme.
 pub const REQUEST_SECTORS: u64 = 256;
 
-/// Where a sector lies.
+/// Place of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a page of a region.
     Flash {
-        /// Position of the region in the device.
+        /// Index of the region in the device.
         region: u8,
         /// Slot within its file.
         slot: u32,
@@ -32,7 +32,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a later sector of the same page, or of the home disk, lies.
+    /// The place of a later sector of the same page, or of the home disk.
     pub(super) fn after(self, sectors: u32) -> Self {
         match self {
             Self::Flash { region, slot, page, sector } => {
@@ -43,7 +43,8 @@ impl Place {
         }
     }
 
-    /// Where the next sector of the same run lies, if there can be one. `page_sectors` has the sectors of a page of each region.
+    /// The place of the next sector in the same run, if there can be one. `page_sectors` are the sectors of a page, by
+    /// region.
     pub(super) fn next(self, page_sectors: &[u32]) -> Option<Self> {
         match self {
             Self::Flash { region, slot, page, sector } => {
@@ -59,23 +60,23 @@ impl Place {
     }
 }
 
-/// Where sectors lie that a scheme has in hand.
+/// Places of sectors that a scheme holds.
 #[derive(Clone, Debug)]
 enum Note {
-    /// One behind the other, from there on.
+    /// Consecutive, from this place on.
     Row(Place),
-    /// Each somewhere.
+    /// A place for each.
     Each(Arc<[Place]>),
 }
 
-/// Sectors of a request that lie one behind the other.
+/// Consecutive sectors of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// The first of them, within the request.
+    /// The first one, as an index within the request.
     pub at: u32,
-    /// How many they are.
+    /// Number of sectors.
     pub sectors: u32,
-    /// Where the first one lies.
+    /// Place of the first one.
     pub place: Place,
 }
 
@@ -85,39 +86,39 @@ impl Found {
     }
 }
 
-/// What is known in a survey: where everything comes from.
+/// The notes of a survey: the origin of all data.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Where the sectors of pages come from that were programmed since.
+    /// Origin of the sectors in pages that were programmed since the survey began.
     pages: BTreeMap<(RegionId, Ppa), Arc<[Place]>>,
-    /// Sectors in them.
+    /// Number of sectors in these pages and on the disk.
     pub(super) noted: usize,
-    /// Where sectors of the home disk come from that were written since.
+    /// Origin of home-disk sectors that were written since the survey began.
     disk: BTreeMap<u64, Place>,
-    /// Where sectors come from that are on their way in the request being served. The host's are nowhere.
+    /// Origin of sectors in transit in the current request. Host data have no place.
     notes: Vec<Note>,
-    /// Where the sectors of that request come from, ascending; those that are not among them were not delivered.
+    /// Places of the sectors of the current request, ascending. Missing ones were not delivered.
     pub(super) found: Vec<Found>,
 }
 
 impl Survey {
-    /// The note of what the host sends.
+    /// The note of host data.
     pub const HOST: u32 = 0;
 
-    /// A request begins.
+    /// Begins a request.
     pub(super) fn begin(&mut self) {
         self.notes.clear();
         self.notes.push(Note::Row(Place::Nowhere));
         self.found.clear();
     }
 
-    /// Notes where sectors come from. Returns the number of the note.
+    /// Adds a note on the origin of sectors. Returns its number.
     fn note(&mut self, note: Note) -> u32 {
         self.notes.push(note);
         self.notes.len() as u32 - 1
     }
 
-    /// Where a sector of a note lies.
+    /// Place of a sector in a note.
     fn place(&self, note: u32, sector: u32) -> Place {
         match &self.notes[note as usize] {
             Note::Row(first) => first.after(sector),
@@ -125,10 +126,10 @@ impl Survey {
         }
     }
 
-    /// A page is read.
+    /// Reads a page.
     #[inline]
     pub fn read(&mut self, region: &Region, page: Ppa) -> u32 {
-        // Its block may be erased before they are needed.
+        // Its block may be erased before the places are needed.
         let note = match self.pages.get(&(RegionId(region.id), page)) {
             Some(places) => Note::Each(Arc::clone(places)),
             None => Note::Row(of_page(region, page)),
@@ -136,7 +137,7 @@ impl Survey {
         self.note(note)
     }
 
-    /// A page is programmed, of parts whose data are notes.
+    /// Programs a page. The data of its parts are notes.
     pub fn program(&mut self, region: &Region, page: Ppa, parts: impl Iterator<Item = Part<u32>>) {
         let mut places = vec![Place::Nowhere; region.layout.page_sectors()];
         for Part { data, from, to, sectors } in parts {
@@ -147,7 +148,7 @@ impl Survey {
         self.put(region, page, places.into());
     }
 
-    /// A page is copied.
+    /// Copies a page.
     pub fn copy(&mut self, region: &Region, from: Ppa, to: Ppa) {
         let places = self.pages.get(&(RegionId(region.id), from)).cloned();
         let first = of_page(region, from);
@@ -162,7 +163,7 @@ impl Survey {
         }
     }
 
-    /// Pages of a block are erased.
+    /// Erases the pages of a block.
     pub fn erase(&mut self, region: RegionId, geometry: &Geometry, first: Ppa) {
         let pages = (region, first)..=(region, Ppa(first.0 + geometry.pages_per_block - 1));
         let erased: Vec<_> = self.pages.range(pages).map(|(&page, _)| page).collect();
@@ -171,7 +172,7 @@ impl Survey {
         }
     }
 
-    /// Sectors of the request are found, from a sector of a note on.
+    /// Delivers sectors of the request, from a sector of a note on.
     #[inline]
     pub fn deliver(&mut self, note: u32, from: u32, at: u32, sectors: u32) {
         match self.notes[note as usize] {
@@ -184,7 +185,7 @@ impl Survey {
         }
     }
 
-    /// Adds those of the sectors that were not found before.
+    /// Adds those sectors that were not found before.
     #[inline]
     fn find(&mut self, row: Found) {
         match self.found.last() {
@@ -193,7 +194,7 @@ impl Survey {
         }
     }
 
-    /// The same where later sectors were found before earlier ones, or the same ones.
+    /// The same if later sectors were found before earlier ones, or the same ones repeatedly.
     #[cold]
     fn find_between(&mut self, row: Found) {
         let mut index = self.found.partition_point(|found| found.end() <= row.at);
@@ -211,7 +212,7 @@ impl Survey {
         }
     }
 
-    /// Sectors of the home disk are read.
+    /// Reads sectors of the home disk.
     pub fn fetch(&mut self, sector: u64, sectors: u32) -> u32 {
         let range = sector..sector + u64::from(sectors);
         if self.disk.range(range.clone()).next().is_none() {
@@ -222,7 +223,7 @@ impl Survey {
         self.note(Note::Each(places))
     }
 
-    /// Sectors of the home disk are written, from a sector of a note on.
+    /// Writes sectors of the home disk, from a sector of a note on.
     pub fn destage(&mut self, note: u32, from: u32, sector: u64, sectors: u32) {
         for ahead in 0..sectors {
             let place = self.place(note, from + ahead);
@@ -231,7 +232,7 @@ impl Survey {
     }
 }
 
-/// Where the first sector of a page lies that was not programmed since.
+/// Place of the first sector in a page that was not programmed since the survey began.
 fn of_page(region: &Region, page: Ppa) -> Place {
     match region.spot(page) {
         Some(spot) => {

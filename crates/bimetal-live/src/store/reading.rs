@@ -1,8 +1,9 @@
-//! Reads of the host, planned under the engine's lock and performed without it.
+//! Host reads, planned under the engine's lock and performed without it.
 //!
-//! The plan names the page of each sector. Sectors of pages in memory are copied at once. Frames in the files are read afterwards, frames
-//! that follow one another with one read: whole pages to where the host wants them, their labels beside them. A commit may free a slot
-//! meanwhile and another block may get it. The frame names its block, so that the read notices, and the store plans it again.
+//! The plan names the page of each sector. Sectors of pages in memory are copied at once. Frames in the files are read
+//! afterwards, adjacent frames with one read: complete pages go directly into the host's buffer, their labels beside
+//! it. Meanwhile a commit may free a slot, and another block may get it. The frame names its block, so the read detects
+//! this, and the store plans it again.
 
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
@@ -14,10 +15,10 @@ use super::bytes::Buffer;
 use super::frame::{FrameError, Layout, PageSum, SECTOR, Tag, label_tag, verify_label};
 use super::region::{Region, Spot};
 
-/// Frames that are read at once, at most.
+/// Largest number of frames in one read.
 const RUN_FRAMES: usize = 64;
 
-/// Where pages are read from.
+/// Files from which pages are read.
 #[derive(Clone)]
 pub struct Sources {
     regions: Arc<[(File, Layout)]>,
@@ -31,25 +32,25 @@ impl Sources {
     }
 }
 
-/// What is known of a sector that is read.
+/// State of a sector in a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sector {
-    /// Nothing was written there.
+    /// Never written or trimmed.
     Zeros,
-    /// Its bytes are there.
+    /// Its bytes are in memory.
     Here,
-    /// It is in a page.
+    /// Its bytes are in a page that must be read.
     Owed,
 }
 
-/// Sectors of a page that are to be read from its file.
+/// Sectors of a page to read from its file.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     spot: Spot,
     from: u32,
     at: u32,
     sectors: u32,
-    /// Whether the page is read to where the host wants it: it wants all of it, and none of it is there already.
+    /// Whether the page is read directly into the host's buffer: the host wants all of it, and none of it is in memory.
     is_in_place: bool,
 }
 
@@ -63,32 +64,32 @@ impl Piece {
     }
 }
 
-/// A read of the host.
+/// A host read.
 #[derive(Debug, Default)]
 pub struct Reading {
     first_sector: u64,
     sectors: Vec<Sector>,
-    /// Bytes of the sectors that are here.
+    /// Bytes of the sectors that are in memory.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    /// Labels of the frames of a run, and pages of it that are not read in place.
+    /// Labels of the frames in a run, and those pages that are not read directly.
     labels: Vec<u8>,
     pages: Vec<u8>,
-    /// A frame that follows none and is followed by none.
+    /// A single frame without adjacent ones.
     frame: Buffer,
 }
 
-/// Why sectors could not be read.
+/// Reason why sectors could not be read.
 #[derive(Debug, Default)]
 pub struct Misread {
-    /// The region whose file could not be read, and what that said.
+    /// The region whose file could not be read, and the error.
     pub unreadable: Option<(u8, io::Error)>,
-    /// Pages that are damaged, or others than they should be.
+    /// Pages that are damaged or misplaced.
     pub damaged: Vec<(Spot, FrameError)>,
 }
 
 impl Reading {
-    /// Begins to read sectors of which `written` says which hold data.
+    /// Begins a read. `written` is the bitmap of sectors that hold data.
     pub fn begin(&mut self, sector: u64, sectors: u32, written: &Bitmap) {
         self.first_sector = sector;
         let state = |sector| if written.get(sector) { Sector::Owed } else { Sector::Zeros };
@@ -98,22 +99,22 @@ impl Reading {
         self.pieces.clear();
     }
 
-    /// Sectors from `at` on are in a page of a file, from its sector `from` on.
+    /// Plans to read sectors from a page in a file: `at` is the first one in the request, `from` in the page.
     pub fn plan(&mut self, spot: Spot, from: u32, at: u32, sectors: u32) {
         self.pieces.push(Piece { spot, from, at, sectors, is_in_place: false });
     }
 
-    /// Takes sectors from `at` on from memory.
+    /// Takes sectors from memory, from index `at` in the request on.
     pub fn take(&mut self, at: u32, bytes: &[u8], tags: &[Tag]) {
         for ((at, &tag), bytes) in (at as usize..).zip(tags).zip(bytes.chunks_exact(SECTOR)) {
             take(&mut self.sectors[at], self.first_sector + at as u64, tag, bytes, &mut self.bytes[at * SECTOR..]);
         }
     }
 
-    /// Reads what is in the files, and hands all of it out.
+    /// Reads the planned pages, and returns all sectors in `out`.
     ///
     /// # Errors
-    /// Why sectors are missing.
+    /// The reason why sectors are missing.
     pub fn finish(&mut self, sources: &Sources, out: &mut [u8]) -> Result<(), Misread> {
         for ((state, out), bytes) in
             self.sectors.iter().zip(out.chunks_exact_mut(SECTOR)).zip(self.bytes.chunks_exact(SECTOR))
@@ -164,7 +165,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the frames of pieces that follow one another with one call.
+    /// Reads the frames of adjacent pieces with one call.
     fn read_run(
         &mut self,
         run: Range<usize>,
@@ -215,21 +216,21 @@ impl Reading {
         Ok(())
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         let buffers = self.bytes.capacity() + self.labels.capacity() + self.pages.capacity() + self.frame.capacity();
         buffers + self.pieces.capacity() * size_of::<Piece>()
     }
 }
 
-/// Makes it at least that long; what it holds is anything.
+/// Makes the vector at least `len` bytes long, with undefined contents.
 fn grow(bytes: &mut Vec<u8>, len: usize) {
     if bytes.len() < len {
         bytes.resize(len, 0);
     }
 }
 
-/// Takes sectors of a page that are still owed.
+/// Takes those sectors of a page that are still missing.
 fn take_page(states: &mut [Sector], first: u64, piece: &Piece, page: &[u8], label: &[u8], out: &mut [u8]) {
     for (from, at) in (piece.from as usize..).zip(piece.range()) {
         let (sector, bytes) = (first + at as u64, &page[from * SECTOR..(from + 1) * SECTOR]);
@@ -237,7 +238,7 @@ fn take_page(states: &mut [Sector], first: u64, piece: &Piece, page: &[u8], labe
     }
 }
 
-/// Takes the bytes of a sector if it is still owed and these are its own.
+/// Takes the bytes of a sector if it is still missing and the tag matches.
 #[inline]
 fn take(state: &mut Sector, sector: u64, tag: Tag, bytes: &[u8], out: &mut [u8]) {
     if *state == Sector::Owed && tag.is(sector) {
@@ -262,7 +263,7 @@ mod tests {
         Spot { place, since: 1, offset: 4096 + u64::from(page) * layout.stride() as u64 }
     }
 
-    /// A file of pages: those of host sectors 100 on, one after the other, each sector filled with its number.
+    /// A file of adjacent pages with host sectors 100 and following. Each sector is filled with its number.
     fn sources(storage: &dyn Storage, pages: u32) -> Sources {
         let layout = Layout::new(PAGE_SECTORS * SECTOR as u32);
         let file = File::from(storage.open("f", Access::Create, false).unwrap());
@@ -280,7 +281,7 @@ mod tests {
         Sources { regions: [(file, layout)].into(), seed: SEED }
     }
 
-    /// A read of sectors 98 to 98 + 2 + 5 pages, of which the first two were never written.
+    /// A read of sectors 98 to 98 + 2 + 5 pages. The first two sectors were never written.
     fn planned(sources: &Sources) -> Reading {
         let mut written = Bitmap::new(200);
         written.set(100, 100, true);
@@ -297,7 +298,7 @@ mod tests {
         (98..98 + 22_u8).map(|sector| Some(if sector < 100 || sector == 109 { 0 } else { sector })).collect()
     }
 
-    /// What each sector is filled with, if it is filled with the same throughout.
+    /// The byte value that fills each sector; `None` if its bytes differ.
     fn fills(out: &[u8]) -> Vec<Option<u8>> {
         let fill = |sector: &[u8]| sector.iter().all(|&byte| byte == sector[0]).then_some(sector[0]);
         out.chunks(SECTOR).map(fill).collect()
@@ -350,7 +351,7 @@ mod tests {
         written.set(100, 100, true);
         let mut reading = Reading::default();
         reading.begin(101, 10, &written);
-        // The last sectors of a page, a whole one, and the first sectors of another.
+        // The last sectors of a page, a complete page, and the first sectors of another one.
         reading.plan(spot(&layout, 0), 1, 0, 3);
         reading.plan(spot(&layout, 1), 0, 3, PAGE_SECTORS);
         reading.plan(spot(&layout, 2), 0, 7, 3);

@@ -1,23 +1,23 @@
-//! A batch as the journal has it.
+//! The format of a batch in the journal.
 //!
 //! ```text
 //! 0    u32   CRC-32C of bytes 4 to 64, seeded with the store's number
 //! 4    u32   magic `BMJB`
-//! 8    u64   number of the batch, one more than that of the batch before
+//! 8    u64   number of the batch, which is that of the previous batch plus 1
 //! 16   u64   number of its first event
 //! 24   u64   last sequence number in use before its first event
 //! 32   u32   events
 //! 36   u32   sectors of the home disk
 //! 40   u32   CRC-32C of all that follows byte 64, seeded likewise
-//! 44   u32   batches that became durable while its events happened
-//! 48   u32   runs of pages that it has
-//! 52   u32   bytes of them
-//! 56   u32   batches right before it that were not durable when it was written
-//! 60   u32   1; in formats before 6 zero, and byte 44 has the events of it that happened before the batch before it was durable
+//! 44   u32   batches that became durable during its events
+//! 48   u32   runs of pages in it
+//! 52   u32   bytes of these runs
+//! 56   u32   directly preceding batches that were not durable when it was written
+//! 60   u32   1; in formats before 6 it is 0, and byte 44 is the number of events before the previous batch was durable
 //! 64         events, 16 bytes each
 //!            index of the runs, 16 bytes each: u64 first byte in the file of the region, u32 bytes, u8 region, 3 zeros
 //!            index of the sectors, 16 bytes each, in ascending order
-//!            for each batch that became durable meanwhile, oldest first: u32 events of this batch that had happened by then
+//!            for each batch that became durable meanwhile, oldest first: u32 number of this batch's events before that
 //!            zeros up to a multiple of 512
 //!            the sectors, 512 bytes each
 //!            the runs
@@ -45,7 +45,7 @@ const BLOCK: usize = ATOMIC_BYTES as usize;
 /// The form of a batch; zero in formats before 6.
 const FORM: u32 = 1;
 
-/// What a batch says of itself.
+/// The header of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Its number.
@@ -54,18 +54,18 @@ pub struct Header {
     pub first_event: u64,
     /// Last sequence number in use before it.
     pub sequence: u64,
-    /// How many events.
+    /// Number of events.
     pub events: u32,
-    /// How many sectors of the home disk.
+    /// Number of sectors of the home disk.
     pub sectors: u32,
-    /// Batches that became durable while its events happened: only then were slots free again that wait for them. In a batch without
-    /// form, which knows of one batch only, the events that happened before.
+    /// Number of batches that became durable during its events. Slots that waited for them became free only then. In a
+    /// batch of form 0, which knows of one such batch only: the number of events before that moment.
     releases: u32,
-    /// Runs of pages that it has, and their bytes.
+    /// Runs of pages that it contains, and their bytes.
     pub runs: u32,
-    /// See there.
+    /// See `runs`.
     pub run_bytes: u32,
-    /// Batches right before it that were not durable when it was written.
+    /// Number of directly preceding batches that were not durable when it was written.
     under_way: u32,
     form: u32,
     body_sum: u32,
@@ -73,7 +73,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The seal of the batch, as long as the smallest batch.
+    /// Writes the seal of the batch, which is as long as the smallest batch.
     pub fn encode_seal(&self, bytes: &mut [u8], seed: u32) {
         Self { is_seal: true, ..*self }.encode(bytes, seed);
     }
@@ -96,7 +96,7 @@ impl Header {
         put_u32(bytes, 0, sum);
     }
 
-    /// That of a batch or a seal which begins there, if one does.
+    /// Decodes the header of a batch or a seal, if the bytes begin with one.
     pub fn decode(bytes: &[u8], seed: u32) -> Option<Self> {
         let magic = u32_at(bytes, 4);
         if magic != BATCH && magic != SEAL || u32_at(bytes, 0) != crc32c_append(seed, &bytes[4..HEADER_BYTES]) {
@@ -128,7 +128,7 @@ impl Header {
         self.batch.saturating_sub(self.under_way.into())
     }
 
-    /// Releases that it lists behind its indices.
+    /// Number of releases listed after its indices.
     fn listed(&self) -> usize {
         if self.form == 0 { 0 } else { self.releases as usize }
     }
@@ -159,7 +159,7 @@ impl Header {
     }
 }
 
-/// A batch as it is in the file.
+/// A batch as stored in the file.
 #[derive(Default)]
 pub struct Record {
     header: Header,
@@ -167,29 +167,29 @@ pub struct Record {
 }
 
 impl Record {
-    /// What it says of itself.
+    /// Its header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// All of it.
+    /// All its bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.bytes()
     }
 
-    /// Makes it one with that header, which is about to be read. Returns the place of all its bytes.
+    /// Prepares it for a batch with this header. Returns the buffer for all its bytes, which the caller reads.
     pub fn begin(&mut self, header: &Header) -> &mut [u8] {
         self.header = *header;
         self.bytes.resize(header.bytes() as usize);
         self.bytes.bytes_mut()
     }
 
-    /// Whether all that was read is as the header says.
+    /// Whether the bytes match the header's checksum.
     pub fn is_whole(&self, seed: u32) -> bool {
         self.header.body_sum == crc32c_append(seed, &self.bytes()[HEADER_BYTES..])
     }
 
-    /// A part of it; nothing of one that was not read.
+    /// A part of it; empty if it was not read.
     fn part(&self, range: Range<usize>) -> &[u8] {
         self.bytes.bytes().get(range).unwrap_or_default()
     }
@@ -199,7 +199,7 @@ impl Record {
         self.part(HEADER_BYTES..self.header.run_index_at()).chunks_exact(EVENT_BYTES)
     }
 
-    /// For each batch that became durable meanwhile, in their order, the events of this one that had happened by then.
+    /// For each batch that became durable meanwhile, in order: the number of this batch's events before that moment.
     pub fn releases(&self) -> impl Iterator<Item = u32> {
         let of_one_before = (self.header.form == 0).then_some(self.header.releases);
         let from = self.header.releases_at();
@@ -207,13 +207,13 @@ impl Record {
         of_one_before.into_iter().chain(list.map(|entry| u32_at(entry, 0)))
     }
 
-    /// Index and data of the home disk.
+    /// Index and data of home-disk sectors.
     pub fn sectors(&self) -> (&[u8], &[u8]) {
         let index = self.part(self.header.index_at()..self.header.releases_at());
         (index, self.part(self.header.data_at()..self.header.runs_at()))
     }
 
-    /// Runs of pages: region, first byte in its file, frames.
+    /// Runs of pages: region, offset in its file, frames.
     pub fn runs(&self) -> impl Iterator<Item = (u8, u64, &[u8])> {
         let index = self.part(self.header.run_index_at()..self.header.index_at());
         let mut frames = self.part(self.header.runs_at()..self.bytes().len());
@@ -224,12 +224,12 @@ impl Record {
         })
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Makes it a batch of that number, of which `under_way` before it are not durable.
+    /// Encodes a batch with this number. `under_way` of the batches before it are not durable.
     pub fn encode(&mut self, batch: &Batch, number: u64, under_way: usize, seed: u32) {
         self.header = Header {
             batch: number,

@@ -2,8 +2,8 @@
 //!
 //! The file begins with a label. Slots follow from byte 4,096 on; a slot has a frame for each page of a block.
 //!
-//! A sparse file takes room as slots come into use, and gives back that of slots that are not needed soon. Room for some slots
-//! is taken ahead of what is programmed, so that a request that was accepted does not fail half-way for lack of it.
+//! A sparse file allocates space as slots come into use, and releases the space of slots that are not needed soon. The
+//! space for some slots is allocated ahead of programs, so that an accepted request does not run out of space halfway.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use super::slots::Slots;
 use super::state::{self, Reader, Writer};
 use super::write_buffer::{FrameRun, WriteBuffer};
 
-/// Where the first slot begins.
+/// Offset of the first slot.
 pub const FIRST_SLOT: u64 = Label::BYTES as u64;
-/// Slots beyond the blocks, for blocks that were erased since the last commit: a part of the blocks, and at least this number.
+/// Additional slots for blocks that were erased since the last commit: the number of blocks divided by `RESERVE_PART`,
+/// and at least `RESERVE_MIN`.
 const RESERVE_PART: u32 = 50;
 const RESERVE_MIN: u32 = 32;
-/// Bytes of slots for which a sparse file has room ahead, and the least number of them.
+/// Bytes of slots that a sparse file allocates ahead, and their least number.
 const AHEAD_BYTES: u64 = 64 << 20;
 const AHEAD_MIN: u64 = 2;
 
-/// Bytes of a file that holds all blocks of a region, with the reserve.
+/// Bytes of a file for all blocks of a region, including the reserve.
 pub fn file_bytes(part: FileRole) -> u64 {
     let FileRole::Region { page_bytes, pages_per_block, blocks, .. } = part else { return 0 };
     let slot_bytes = Layout::new(page_bytes).stride() as u64 * u64::from(pages_per_block);
@@ -41,77 +42,78 @@ fn reserve(blocks: u32) -> u32 {
 
 /// A region.
 pub struct Region {
-    /// Position in the device.
+    /// Index in the device.
     pub id: u8,
-    /// Blocks and pages.
+    /// Numbers of blocks and pages.
     pub geometry: Geometry,
-    /// How a page lies in the file.
+    /// Format of a page in the file.
     pub layout: Layout,
     file: File,
     waiting: WriteBuffer,
     slots: Slots,
-    /// Pages of each block that are programmed, and the sequence number of the first of them.
+    /// Number of programmed pages in each block, and the sequence number of the first program.
     programmed: Table<u32>,
     births: Table<u64>,
-    /// Slots that the file can have at most, and those kept beyond the blocks.
+    /// Largest number of slots in the file, and number of slots kept beyond the blocks.
     slots_max: Option<u32>,
     reserve: u32,
-    /// Slots for which there must be room before a request is accepted; 0 if the file has all its room.
+    /// Number of slots that must have space before a request is accepted; 0 if the file is fully allocated.
     ahead: u32,
     slot_bytes: u64,
-    /// Whether anything was written since the file was last handed over to be synced, and whether frames were since the last commit
-    /// began.
+    /// Whether the file has writes since it was last handed over for a sync, and whether frames were written since the
+    /// last commit began.
     is_dirty: bool,
     is_ahead: bool,
 }
 
-/// Where a page lies.
+/// Place of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
-    /// What its frame must say.
+    /// The place that its frame must state.
     pub place: Place,
     /// Sequence number of the block's first program since its erase.
     pub since: u64,
-    /// Its first byte in the file.
+    /// Offset in the file.
     pub offset: u64,
 }
 
-/// What a commit writes to a file, or makes durable in it.
+/// Writes of a commit to a file.
 pub struct Leaving {
-    /// Position of the region in the device.
+    /// Index of the region in the device.
     pub region: u8,
-    /// Frames that waited.
+    /// Frames that waited for the commit.
     pub runs: Vec<Arc<FrameRun>>,
     file: File,
 }
 
 impl Leaving {
-    /// Writes what waited.
+    /// Writes the frames that waited.
     ///
     /// # Errors
-    /// Some may not have been written. After one that [`is_full`](super::backing::is_full) it can be done again.
+    /// Some may not have been written. After an error that [`is_full`](super::backing::is_full) the call can be
+    /// repeated.
     pub fn write(&self) -> io::Result<()> {
         self.runs.iter().try_for_each(|run| run.write(self.file.as_ref()))
     }
 
-    /// The file, to be synced when that is done.
+    /// The file, to be synced after that.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
 impl Spot {
-    /// Whether its frame lies right behind that of another page of the same region.
+    /// Whether its frame directly follows that of another page in the same region.
     pub fn is_behind(&self, other: &Self, stride: usize) -> bool {
         self.place.region == other.place.region && self.offset == other.offset + stride as u64
     }
 }
 
 impl Region {
-    /// An erased region in a file that has its label, and all its room unless it is sparse.
+    /// An erased region, in a file that has its label and, unless it is sparse, all its space.
     ///
     /// # Errors
-    /// The length of the file cannot be found out.
+    /// The length of the file cannot be determined.
     pub fn new(file: File, id: u8, geometry: Geometry, sparse: bool) -> io::Result<Self> {
         let layout = Layout::new(geometry.page_bytes);
         let slot_bytes = layout.stride() as u64 * u64::from(geometry.pages_per_block);
@@ -141,7 +143,7 @@ impl Region {
         })
     }
 
-    /// Where a programmed page lies; none if its block is erased.
+    /// The place of a programmed page; `None` if its block is erased.
     #[inline]
     pub fn spot(&self, page: Ppa) -> Option<Spot> {
         let block = self.geometry.block_of(page);
@@ -157,7 +159,7 @@ impl Region {
         }
     }
 
-    /// Takes a page for a program of that sequence number. Its block gets a slot if it has none.
+    /// Allocates the place of a page for a program with this sequence number. Its block gets a slot if it has none.
     pub fn take(&mut self, page: Ppa, sequence: u64) -> Spot {
         let (block, number) = (self.geometry.block_of(page), self.geometry.page_of(page));
         let slot = self.slots.of(block.index()).unwrap_or_else(|| {
@@ -169,11 +171,11 @@ impl Region {
         self.spot_in(slot, block, number)
     }
 
-    /// Writes frames that follow one another and were durable in the journal, unless they are in the file already, or later ones are.
-    /// `place` is told those that are not there, and where they belong.
+    /// Restores adjacent frames from the journal, unless they or later ones are already in the file. `place` is called
+    /// with each missing frame and its offset.
     ///
     /// # Errors
-    /// The frames are none of this region, or the file fails.
+    /// The frames do not belong to this region, or the file fails.
     pub fn put_back(
         &mut self,
         offset: u64,
@@ -185,7 +187,7 @@ impl Region {
         for (frame, offset) in frames.chunks(self.layout.stride()).zip((offset..).step_by(self.layout.stride())) {
             let sequence = self.sequence_at(offset, frame, seed).ok_or("it has a page that cannot be")?;
             self.file.read_at(offset, there.bytes_mut()).map_err(|error| error.to_string())?;
-            // A slot may have been given to others since, whose pages were synced before their batch was written.
+            // The slot may have been reused since. Pages of the new block were synced before their batch was written.
             if self.sequence_at(offset, there.bytes(), seed).is_none_or(|there| there < sequence) {
                 place(self, offset, frame).map_err(|error| error.to_string())?;
             }
@@ -193,7 +195,7 @@ impl Region {
         Ok(())
     }
 
-    /// The sequence number of a frame that belongs there.
+    /// The sequence number of a valid frame for this place.
     fn sequence_at(&self, offset: u64, frame: &[u8], seed: u32) -> Option<u64> {
         if frame.len() != self.layout.stride() {
             return None;
@@ -215,12 +217,12 @@ impl Region {
         self.waiting.get(spot.offset, self.layout.stride()).is_some()
     }
 
-    /// The file, if anything was written since it was last handed over to be synced.
+    /// The file, if it has writes since it was last handed over for a sync.
     pub fn take_dirty(&mut self) -> Option<File> {
         std::mem::take(&mut self.is_dirty).then(|| Arc::clone(&self.file))
     }
 
-    /// The first byte of a page in the file.
+    /// The offset of a page in the file.
     fn offset(&self, slot: u32, page: u32) -> u64 {
         FIRST_SLOT + u64::from(slot) * self.slot_bytes + u64::from(page) * self.layout.stride() as u64
     }
@@ -243,18 +245,18 @@ impl Region {
         Ok(())
     }
 
-    /// Whether that is the frame of a page. Returns its sequence number.
+    /// Verifies the frame of a page. Returns its sequence number.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the frame is not valid.
     pub fn verify(&self, spot: &Spot, frame: &[u8], seed: u32) -> Result<u64, FrameError> {
         self.layout.verify(frame, spot.place, spot.since, seed)
     }
 
-    /// Writes the frame of a page, now or with the next commit. `compose` writes it to memory.
+    /// Writes the frame of a page, now or with the next commit. `compose` fills the frame in memory.
     ///
     /// # Errors
-    /// This one or others may not have been written.
+    /// This frame or others may not have been written.
     pub fn write(&mut self, spot: &Spot, compose: impl FnOnce(&mut [u8])) -> io::Result<()> {
         self.check_slot(spot)?;
         let written = self.waiting.put(self.file.as_ref(), spot.offset, self.layout.stride(), compose)?;
@@ -263,11 +265,11 @@ impl Region {
         Ok(())
     }
 
-    /// As [`Region::write`], for `count` pages that follow one another. Writes as many of them as can be written together, and returns
-    /// how many. `compose` writes their frames to memory.
+    /// Like [`Region::write`], for `count` adjacent pages. Writes as many of them as possible at once, and returns
+    /// their number. `compose` fills their frames in memory.
     ///
     /// # Errors
-    /// As there, or those of `compose`.
+    /// The errors of [`Region::write`], or of `compose`.
     pub fn write_several(
         &mut self,
         first: &Spot,
@@ -277,7 +279,7 @@ impl Region {
         self.check_slot(first)?;
         let (file, stride) = (self.file.as_ref(), self.layout.stride());
         let put = self.waiting.put_several(file, first.offset, stride, count * stride, compose);
-        // Room may have been made before `compose` failed.
+        // Space may have been made before `compose` failed.
         let written = put.as_ref().map_or(true, |&(_, written)| written);
         self.is_dirty |= written;
         self.is_ahead |= written;
@@ -291,13 +293,13 @@ impl Region {
         }
     }
 
-    /// Whether frames from there on are best written at once: others of the next commit are in the file already, which has to be
-    /// synced for it.
+    /// Whether frames from this place on should be written directly, because the file must be synced for the next
+    /// commit anyway: other frames of that commit are already in it.
     pub fn takes_rows(&self, spot: &Spot) -> bool {
         self.is_ahead && self.check_slot(spot).is_ok()
     }
 
-    /// Writes frames that follow one another to the file at once.
+    /// Writes adjacent frames directly to the file.
     ///
     /// # Errors
     /// Some may not have been written.
@@ -307,7 +309,7 @@ impl Region {
         self.file.write_vectored_at(offset, frames)
     }
 
-    /// Writes the frame of a page to the file at once.
+    /// Writes the frame of a page directly to the file.
     ///
     /// # Errors
     /// It may not have been written.
@@ -317,7 +319,7 @@ impl Region {
         self.file.write_at(offset, frame)
     }
 
-    /// Bytes of frames that wait for the next commit; none if others of it are in the file already.
+    /// Bytes of frames that wait for the next commit; `None` if other frames of that commit are already in the file.
     pub fn waiting_bytes(&self) -> Option<usize> {
         (!self.is_ahead).then(|| self.waiting.bytes())
     }
@@ -327,12 +329,12 @@ impl Region {
         self.slots.is_leaving()
     }
 
-    /// A commit begins that has nothing to write: events are replayed.
+    /// Begins a commit without writes, because events are replayed.
     pub fn pass(&mut self) {
         self.slots.leave();
     }
 
-    /// A commit begins: what it has to write, and to sync now or later.
+    /// Begins a commit. Returns its writes, and the file to sync.
     pub fn leave(&mut self) -> Option<Leaving> {
         self.slots.leave();
         self.is_ahead = false;
@@ -342,53 +344,53 @@ impl Region {
         Some(Leaving { region: self.id, runs, file })
     }
 
-    /// Slots that wait for a commit.
+    /// Number of slots that wait for a commit.
     #[cfg(feature = "soak")]
     pub fn parked(&self) -> u32 {
         self.slots.parked()
     }
 
-    /// Whether enough slots wait for a commit that there should be one before the next request.
+    /// Whether enough slots wait for a commit that it should precede the next request.
     pub fn wants_commit(&self) -> bool {
         self.slots.parked() > self.reserve / 2
     }
 
-    /// Whether room must be taken before a request is accepted.
+    /// Whether space must be allocated before a request is accepted.
     #[inline]
     pub fn lacks_room(&self) -> bool {
         self.slots.ready() < self.ahead
     }
 
-    /// Whether so little of that room is left that a commit may find none if anything more is programmed.
+    /// Whether so little space is left that further programs may leave none for a commit.
     #[inline]
     pub fn is_exhausted(&self) -> bool {
         self.slots.ready() < self.ahead.div_ceil(2)
     }
 
-    /// Takes room for the slots that the next requests will need.
+    /// Allocates space for the slots that the next requests will need.
     ///
     /// # Errors
-    /// There is too little.
+    /// There is too little space.
     pub fn make_room(&mut self) -> io::Result<()> {
         let (file, slot_bytes) = (&self.file, self.slot_bytes);
         self.slots.make_ready(self.ahead, |slot| file.allocate(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes))
     }
 
-    /// A commit is durable: its pages are in the file, and slots that wait for it are free. Room that is not needed soon is given back if `punches`, unless
-    /// the file is to keep all its room.
+    /// A commit is durable: its pages are in the file, and slots that waited for it are free. If `punches` is set, the
+    /// space of slots that are not needed soon is released, unless the file must keep all its space.
     pub fn left(&mut self, punches: bool) {
         let (file, slot_bytes) = (&self.file, self.slot_bytes);
         self.waiting.left();
         let punches = punches && (self.ahead > 0 || self.slots_max.is_some());
         self.slots.release(self.reserve, |slot| {
             if punches {
-                // Where it cannot be given back, it stays: that costs room and nothing else.
+                // If the space cannot be released, it remains allocated without other effects.
                 file.punch(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes).ok();
             }
         });
     }
 
-    /// Pages that are programmed, and where they lie.
+    /// Places of all programmed pages.
     pub fn programmed(&self) -> impl Iterator<Item = Spot> + '_ {
         (0..self.geometry.blocks).flat_map(move |block| {
             let slot = self.slots.of(block as usize);
@@ -407,7 +409,7 @@ impl Region {
     /// Reads its state from a checkpoint.
     ///
     /// # Errors
-    /// It is not that of such a region.
+    /// The state does not fit this region.
     pub fn restore(&mut self, state: &mut Reader<'_>, layout: state::Layout) -> Result<(), String> {
         self.slots = Slots::restore(state, layout, self.geometry.blocks)?;
         state.table(&mut self.programmed, layout)?;
@@ -421,7 +423,7 @@ impl Region {
         Ok(())
     }
 
-    /// Bytes of memory that it takes for what it knows of its blocks, and for frames that wait.
+    /// Memory in bytes for the state of its blocks, and for frames that wait.
     pub fn memory_bytes(&self) -> (usize, usize) {
         let known = self.slots.memory_bytes() + self.programmed.memory_bytes() + self.births.memory_bytes();
         (known, self.waiting.memory_bytes())

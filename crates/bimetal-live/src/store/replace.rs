@@ -1,6 +1,8 @@
-//! A store in place of another: their directories exchange names in one step, then the files of the other are removed.
+//! Replacement of a store by another: their directories exchange names atomically, then the files of the old store are
+//! removed.
 //!
-//! A crash before the exchange leaves the old store, a crash after it the new one: there is never none, and never half of one.
+//! A crash before the exchange leaves the old store, and a crash after it the new one. There is always exactly one
+//! complete store.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -13,10 +15,10 @@ use super::error::{InFile, StoreError};
 use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 
-/// The files and the device of a store, as its superblock says. Nothing is opened but that.
+/// The files and the device of a store, from its superblock. No other file is opened.
 ///
 /// # Errors
-/// There is no store that was made to the end, or this program cannot read its description.
+/// There is no complete store, or this program cannot parse its description.
 pub fn contents(storage: &dyn Storage) -> Result<Contents, StoreError> {
     if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
         return Err(StoreError::Missing);
@@ -25,23 +27,24 @@ pub fn contents(storage: &dyn Storage) -> Result<Contents, StoreError> {
     Superblock::read(file.as_ref())?.contents.ok_or(StoreError::Unfinished)
 }
 
-/// Two directories of one parent exchange their names, durably and in one step.
+/// Exchanges the names of two directories with the same parent, durably and atomically.
 ///
 /// # Errors
-/// They keep their names: one is missing, or the file system cannot do this.
+/// The names are unchanged: a directory is missing, or the file system does not support the exchange.
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?;
     let parent = one.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
-/// Removes the files of a store from its directory, and the directory if nothing else is in it. Returns whether it is gone.
+/// Removes the files of a store from its directory, and the directory if it contains nothing else. Returns whether it
+/// was removed.
 ///
 /// # Errors
 /// A file cannot be removed.
 pub fn remove(directory: &Path, contents: &Contents) -> io::Result<bool> {
     let regions = contents.regions.iter().chain(&contents.disk).map(String::as_str);
-    // The superblock first: what is left by a crash is no store.
+    // The superblock first, so that the rest after a crash is not a store.
     for name in [SUPERBLOCK, JOURNAL, MAP, SUMS].into_iter().chain(CHECKPOINTS).chain(regions) {
         match fs::remove_file(directory.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

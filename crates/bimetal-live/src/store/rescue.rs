@@ -1,8 +1,8 @@
-//! Rescue: an image of the host's sectors from a store, however damaged.
+//! Rescue: an image of the host's sectors from a store with any damage.
 //!
-//! A store that can be opened is copied. From one that cannot, the newest version of each sector is taken that is found in
-//! any sound page, in a region or in the journal, or on the home disk: what was written last, whether it was committed or not. That a sector was trimmed
-//! is not known there, so that trimmed data may come back.
+//! A store that can be opened is copied. From other stores, the rescue takes the newest version of each sector in any
+//! intact page, in a region or in the journal, or on the home disk: the last write, committed or not. The pages do not
+//! record trims, so trimmed data may return.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,34 +22,34 @@ use super::region::FIRST_SLOT;
 use super::superblock::{SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;
 
-/// Where the parts of a store are, if its superblock cannot say so.
+/// Files of a store, if its superblock cannot name them.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// Files of the regions; those that `create` makes if there are none.
+    /// Files of the regions; if empty, the default names of `create`.
     pub regions: Vec<String>,
     /// File of the home disk, likewise.
     pub disk: Option<String>,
 }
 
-/// What was rescued.
+/// Result of a rescue.
 #[derive(Clone, Debug, Default)]
 pub struct Rescued {
-    /// Whether the store could be opened: then the image is its state.
+    /// Whether the store could be opened, so that the image is its state.
     pub is_state: bool,
-    /// Why it could not be opened.
+    /// Reason why it could not be opened.
     pub refusal: Option<String>,
-    /// Sectors in the image.
+    /// Number of sectors in the image.
     pub sectors: u64,
-    /// Runs that are known to be lost: first sector, number.
+    /// Runs of known lost sectors: first sector, number.
     pub lost: Vec<(u64, u64)>,
-    /// Pages that were read, and those of them that were sound.
+    /// Number of pages read, and number of intact ones.
     pub pages: (u64, u64),
 }
 
-/// Writes what can be rescued to `image`, an empty file: what is not written to it is zeros.
+/// Writes all rescued sectors to `image`, an empty file. All other sectors are zeros.
 ///
 /// # Errors
-/// The files cannot be read, the image cannot be written, or there is no sound label.
+/// The files cannot be read, the image cannot be written, or there is no intact label.
 pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> Result<Rescued, StoreError> {
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
     match Store::open(Arc::clone(&storage), options) {
@@ -74,18 +74,18 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
     }
 }
 
-/// Bytes of the journal that are looked through at once.
+/// Bytes of the journal that are searched at once.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Sectors whose newest versions are noted together.
 const NOTED: u64 = 64;
 
-/// The newest version of each sector that was found so far.
+/// The newest version of each sector found so far.
 struct Search<'a> {
     storage: &'a dyn Storage,
     image: &'a dyn Backing,
-    /// Sectors that there can be: a number beyond is none.
+    /// Upper limit of sector numbers; larger ones are invalid.
     sectors: u64,
-    /// Sequence numbers by sector. Memory is taken for what is found, as what is said of a size may be anything.
+    /// Sequence numbers by sector. Memory is only allocated for sectors found, because a stated size may be wrong.
     newest: BTreeMap<u64, [u64; NOTED as usize]>,
     rescued: Rescued,
 }
@@ -120,7 +120,7 @@ impl Search<'_> {
         }
         for (file, backing, label) in regions {
             self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
-            // There may be none.
+            // There may be no journal.
             if let Ok(journal) = self.open(JOURNAL) {
                 self.take_journal(journal.as_ref(), &label, seed).in_file(JOURNAL)?;
             }
@@ -129,14 +129,14 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A file that nobody writes to meanwhile.
+    /// Opens a file and locks it against writers.
     fn open(&self, file: &str) -> Result<Box<dyn Backing>, StoreError> {
         let backing = self.storage.open(file, Access::Read, false).in_file(file)?;
         backing.lock(true).in_file(file)?;
         Ok(backing)
     }
 
-    /// The files: as given, as the superblock has them, or as they are called unless they are given.
+    /// The names of the files: the given ones, else those in the superblock, else the default ones.
     fn named(&self, parts: &Parts) -> Result<Parts, StoreError> {
         if !parts.regions.is_empty() {
             return Ok(parts.clone());
@@ -191,8 +191,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Pages that batches of the journal have: those of the last commits may be there only. Batches are not read, as one that is
-    /// damaged hides those behind it.
+    /// Takes pages from batches of the journal: the pages of the last commits may only be there. Batches are not
+    /// parsed, because a damaged one hides those behind it.
     fn take_journal(&mut self, journal: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
         let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
         let layout = Layout::new(page_bytes);
@@ -210,7 +210,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Takes the sectors of a frame of that region; whether it is sound.
+    /// Takes the sectors of a frame of this region. Returns whether the frame is intact.
     fn take_frame(&mut self, layout: &Layout, region: u8, frame: &[u8], seed: u32) -> std::io::Result<bool> {
         let is_sound = layout.open(frame, seed).is_ok_and(|(place, _)| place.region == region);
         for sector in (0..layout.page_sectors()).filter(|_| is_sound) {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::store::crash_backing::CrashStorage;
 
-    /// The checksum of a label is no secret, and its figures may be anything.
+    /// Anyone can compute the checksum of a label, so its numbers may be wrong.
     #[test]
     fn a_label_that_boasts_costs_nothing() {
         let storage = CrashStorage::new();

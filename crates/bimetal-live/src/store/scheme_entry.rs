@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 
 use super::media::FileMedia;
 
-/// A scheme over any media whose state can be saved: it can be simulated, checked and kept in a store. There is nothing to implement.
+/// A scheme over any media whose state can be saved, so that it can be simulated, checked and kept in a store. It has
+/// no methods to implement.
 pub trait StoredScheme:
     Scheme<SimMedia> + Scheme<Checked<SimMedia>> + Scheme<FileMedia> + Serialize + DeserializeOwned + 'static
 {

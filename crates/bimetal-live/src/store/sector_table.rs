@@ -1,10 +1,10 @@
-//! A table from sectors to numbers that is filled, looked up and emptied without allocating: open addressing, one key
-//! after the other.
+//! A table from sectors to numbers that is filled, searched and cleared without allocation: open addressing with linear
+//! probing.
 
 /// The table.
 #[derive(Debug)]
 pub struct SectorTable {
-    /// A sector and its number; [`FREE`] in place of a sector where there is none.
+    /// A sector and its number; [`FREE`] instead of a sector marks a free entry.
     entries: Vec<(u64, u32)>,
     used: usize,
 }
@@ -17,7 +17,7 @@ impl SectorTable {
         Self { entries: vec![(FREE, 0); 64], used: 0 }
     }
 
-    /// The number of a sector; if it has none, it gets `fresh`.
+    /// The number of a sector. A new sector gets the number `fresh`.
     pub fn find_or_insert(&mut self, sector: u64, fresh: u32) -> u32 {
         let at = self.place(sector);
         if self.entries[at].0 == sector {
@@ -37,7 +37,7 @@ impl SectorTable {
         (key == sector).then_some(number)
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all entries and keeps the memory.
     pub fn clear(&mut self) {
         if self.used > 0 {
             self.entries.fill((FREE, 0));

@@ -1,8 +1,8 @@
-//! Where the blocks of a region lie in its file: each in a slot, which it gets with its first program after an erase.
+//! Places of a region's blocks in its file. Each block has a slot, which it gets with its first program after an erase.
 //!
-//! An erase parks the slot: until the next commit is durable, the state that a crash leads back to still has its data
-//! there. Slots are given out in an order that depends on nothing but the operations, so that replaying them gives the
-//! same map, and none is ever written down between checkpoints.
+//! An erase parks the slot. Until the next commit is durable, a crash leads back to a state that still has its data
+//! there. The order in which slots are assigned depends only on the operations. So a replay gives the same map, and the
+//! map is only saved in checkpoints.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,20 +18,21 @@ const NONE: u32 = u32::MAX;
 pub struct Slots {
     /// Slot of each block.
     of_block: Table<u32>,
-    /// Free ones, as a stack; the lowest `punched` of them have been given back to the file system.
+    /// Free slots, as a stack. The space of the lowest `punched` of them has been released to the file system.
     free: Vec<u32>,
     punched: u32,
-    /// Those whose block was erased since the last durable commit, and how many of them each commit under way will free, oldest first.
+    /// Slots whose block was erased since the last durable commit, and the number of them that each commit in progress
+    /// will free, oldest first.
     parked: Vec<u32>,
     leaving: VecDeque<u32>,
-    /// Slots that were ever in use.
+    /// Number of slots ever used.
     total: u32,
-    /// Those after them for which room was taken since the store was opened.
+    /// Number of further slots for which space was allocated since the store was opened.
     ahead: u32,
 }
 
 impl Slots {
-    /// Blocks without data.
+    /// A map in which no block has data.
     pub fn new(blocks: u32) -> Self {
         let room = blocks as usize;
         Self {
@@ -71,12 +72,12 @@ impl Slots {
         }
     }
 
-    /// Slots that wait for the next commit.
+    /// Number of slots that wait for the next commit.
     pub fn parked(&self) -> u32 {
         self.parked.len() as u32
     }
 
-    /// A commit begins: what is parked is free once that is durable.
+    /// Begins a commit. The parked slots become free when it is durable.
     pub fn leave(&mut self) {
         let before: u32 = self.leaving.iter().sum();
         self.leaving.push_back(self.parked() - before);
@@ -87,8 +88,8 @@ impl Slots {
         !self.leaving.is_empty()
     }
 
-    /// The oldest commit under way is durable: what was parked when it began is free. Calls `punch` with slots that are not needed soon,
-    /// all but the last `kept` that were freed.
+    /// The oldest commit in progress is durable: the slots that were parked when it began are free. Calls `punch` with
+    /// the slots that are not needed soon, which are all but the last `kept` freed ones.
     pub fn release(&mut self, kept: u32, mut punch: impl FnMut(u32)) {
         let freed = self.leaving.pop_front().unwrap_or(0);
         self.free.extend(self.parked.drain(..freed as usize));
@@ -98,18 +99,18 @@ impl Slots {
         }
     }
 
-    /// Slots that have room in the file and can be given to blocks, in the order in which they would be.
+    /// Number of slots that have space in the file and are the next to be assigned.
     #[inline]
     pub fn ready(&self) -> u32 {
         let unpunched = self.free.len() as u32 - self.punched;
-        // Those that were given back come before those never used.
+        // Released slots are assigned before slots that were never used.
         if self.punched > 0 { unpunched } else { unpunched + self.ahead }
     }
 
-    /// Makes `wanted` slots ready. Calls `take_room` with those that need room.
+    /// Prepares `wanted` slots. Calls `take_room` with each that needs space.
     ///
     /// # Errors
-    /// Those of `take_room`; what it took room for is ready.
+    /// The errors of `take_room`. Slots that got space are ready.
     pub fn make_ready(&mut self, wanted: u32, mut take_room: impl FnMut(u32) -> io::Result<()>) -> io::Result<()> {
         while self.ready() < wanted {
             if self.punched > 0 {
@@ -123,10 +124,10 @@ impl Slots {
         Ok(())
     }
 
-    /// Whether it is valid as the map of `blocks` blocks: a file may hold anything.
+    /// Checks that it is a valid map of `blocks` blocks. Files may contain anything.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The inconsistency.
     fn check(&self, blocks: u32) -> Result<(), String> {
         if self.of_block.len() != blocks as usize {
             return Err(format!("{} blocks have slots instead of {blocks}", self.of_block.len()));
@@ -155,7 +156,7 @@ impl Slots {
     /// Reads the map of `blocks` blocks from a checkpoint.
     ///
     /// # Errors
-    /// It cannot be.
+    /// The map is invalid.
     pub fn restore(state: &mut Reader<'_>, layout: Layout, blocks: u32) -> Result<Self, String> {
         let mut slots = Self::new(blocks);
         state.table(&mut slots.of_block, layout)?;
@@ -167,7 +168,7 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.of_block.memory_bytes() + (self.free.capacity() + self.parked.capacity()) * size_of::<u32>()
     }
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(punched, [0, 1, 2, 3]);
         slots.release(2, |slot| punched.push(slot));
         assert_eq!(punched.len(), 4);
-        // The ones not given back go first; then the others come back into use.
+        // Slots with space are assigned first, then the released ones return into use.
         assert_eq!([0, 1, 2].map(|block| slots.attach(block)), [5, 4, 3]);
         slots.detach(0);
         slots.leave();

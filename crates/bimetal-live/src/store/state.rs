@@ -1,31 +1,31 @@
-//! Numbers and tables of a checkpoint: little-endian, a table with its length in front.
+//! Numbers and tables of a checkpoint: little-endian, each table preceded by its length.
 //!
-//! A checkpoint has its large tables apart, behind all else, so that it can be written and read piece by piece. Those of format 4 and
-//! before have them where they belong.
+//! The large tables of a checkpoint are separate, after everything else, so that they can be written and read in
+//! pieces. In format 4 and earlier they are in place.
 
 use bimetal_core::save::{self, Save, Table, Word};
 
 use super::bytes::{u32_at, u64_at};
 use super::limits::NUMBER_MAX;
 
-/// A number of what happens one after the other.
+/// Checks a sequence, batch or event number.
 ///
 /// # Errors
-/// It is larger than there is time for.
+/// It is larger than any that can occur.
 pub fn bounded(number: u64) -> Result<u64, String> {
     if number <= NUMBER_MAX { Ok(number) } else { Err(format!("{number} is more than can have happened")) }
 }
 
-/// Where a checkpoint has its large tables.
+/// Place of the large tables in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Behind all else.
+    /// After everything else.
     Apart,
-    /// Where they belong.
+    /// In place.
     Inline,
 }
 
-/// Appends to a checkpoint.
+/// Appends data to a checkpoint.
 pub struct Writer<'a>(pub &'a mut Vec<u8>);
 
 impl Writer<'_> {
@@ -48,12 +48,12 @@ impl Writer<'_> {
         self.0.extend(list.iter().flat_map(|number| number.to_le_bytes()));
     }
 
-    /// A table, which lies apart.
+    /// A table, which is separate.
     pub fn table<W: Word>(&mut self, table: &Table<W>) {
         self.section(|bytes| table.save(bytes));
     }
 
-    /// Bytes that something else makes: their length as `u64`, then they.
+    /// A section: its length as `u64`, then bytes from `write`.
     pub fn section(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let at = self.0.len();
         self.u64(0);
@@ -63,7 +63,7 @@ impl Writer<'_> {
     }
 }
 
-/// Reads a checkpoint. What it has may be anything, so that every length is held against what is there.
+/// Reads a checkpoint. Its contents may be wrong, so every length is checked against the available bytes.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
     /// A number.
     ///
     /// # Errors
-    /// The end.
+    /// The data end early.
     pub fn u32(&mut self) -> Result<u32, String> {
         self.take(4).map(|bytes| u32_at(bytes, 0))
     }
@@ -86,15 +86,15 @@ impl<'a> Reader<'a> {
     /// A number.
     ///
     /// # Errors
-    /// The end.
+    /// The data end early.
     pub fn u64(&mut self) -> Result<u64, String> {
         self.take(8).map(|bytes| u64_at(bytes, 0))
     }
 
-    /// A list, in the place of what is in `list`.
+    /// A list, which replaces the contents of `list`.
     ///
     /// # Errors
-    /// The end.
+    /// The data end early.
     pub fn list(&mut self, list: &mut Vec<u32>) -> Result<(), String> {
         let length = self.u64()?;
         let bytes = self.take(length.saturating_mul(4))?;
@@ -103,10 +103,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A table, in the place of one of the same length.
+    /// A table, which replaces one of the same length.
     ///
     /// # Errors
-    /// The end, or another length.
+    /// The data end early, or the length differs.
     pub fn table<W: Word>(&mut self, table: &mut Table<W>, layout: Layout) -> Result<(), String> {
         *table = match layout {
             Layout::Apart => save::restore(table, self.section()?).map_err(|error| error.to_string())?,
@@ -121,19 +121,19 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Bytes of something else.
+    /// The bytes of a section.
     ///
     /// # Errors
-    /// The end.
+    /// The data end early.
     pub fn section(&mut self) -> Result<&'a [u8], String> {
         let length = self.u64()?;
         self.take(length)
     }
 
-    /// Whether that was all.
+    /// Checks that all data were read.
     ///
     /// # Errors
-    /// More follows.
+    /// More data follow.
     pub fn end(&self) -> Result<(), String> {
         if self.0.is_empty() { Ok(()) } else { Err(format!("{} bytes follow it", self.0.len())) }
     }

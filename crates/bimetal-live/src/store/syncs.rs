@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::backing::File;
 use super::times::Clocks;
 
-/// A sync that takes longer than this is worth waking a thread for.
+/// Duration of a sync that justifies waking a thread.
 const WORTH_A_THREAD: Duration = Duration::from_micros(200);
 
-/// The longest that a commit waits for the clients of the last one, as a part of the duration of a sync. It is short: a client that
-/// misses this commit takes part in the next one, which begins before this one is durable.
+/// Longest time that a commit waits for the clients of the last one, as a fraction of the duration of a sync. It is
+/// short, because a client that misses this commit takes part in the next one, which begins before this one is durable.
 const WAITING_PART: u32 = 32;
 
 /// A thread that syncs files; it ends with its owner.
@@ -28,7 +28,7 @@ impl Helper {
         thread::Builder::new().name("sync".into()).spawn(move || {
             for file in to_sync {
                 let synced = sync(&file, &clocks);
-                // The thread that is woken may want to be the last that has it open.
+                // The thread that is woken may expect to hold the last reference to the file.
                 drop(file);
                 if done.send(synced).is_err() {
                     break;
@@ -42,7 +42,7 @@ impl Helper {
 /// Syncs a file, in the calling thread.
 ///
 /// # Errors
-/// It may not be durable.
+/// The file may not be durable.
 pub fn sync(file: &File, clocks: &Clocks) -> io::Result<()> {
     let start = Instant::now();
     let synced = file.sync();
@@ -54,17 +54,17 @@ pub fn sync(file: &File, clocks: &Clocks) -> io::Result<()> {
 pub struct Syncs {
     clocks: Arc<Clocks>,
     helpers: Vec<Helper>,
-    /// How long the files took that were synced last.
+    /// Duration of the last sync of files.
     last: Duration,
 }
 
 impl Syncs {
-    /// Syncs that these clocks measure.
+    /// Syncs whose durations go to these clocks.
     pub fn new(clocks: Arc<Clocks>) -> Self {
         Self { clocks, helpers: Vec::new(), last: Duration::ZERO }
     }
 
-    /// Makes files durable: at the same time if that takes long, in their order otherwise.
+    /// Syncs files: in parallel if that takes long, else one after the other.
     ///
     /// # Errors
     /// One of them may not be durable.
@@ -88,18 +88,18 @@ impl Syncs {
         for (helper, file) in self.helpers.iter().zip(others) {
             helper.files.send(Arc::clone(file)).map_err(|_| ended())?;
         }
-        // All have ended before any is told of, whatever came of them.
+        // All syncs must have finished before any result is returned.
         let done = sync(first, &self.clocks);
         let others = self.helpers.iter().take(others.len());
         others.fold(done, |done, helper| done.and(helper.synced.recv().unwrap_or_else(|_| Err(ended()))))
     }
 
-    /// A file was synced elsewhere, which took so long.
+    /// Notes the duration of a sync outside.
     pub fn note(&mut self, took: Duration) {
         self.last = took;
     }
 
-    /// How long it is worth waiting for others that want something to be durable, too.
+    /// Time that a commit should wait for other threads that need durability, if that is worthwhile.
     pub fn worth_waiting(&self) -> Option<Duration> {
         (self.last >= WORTH_A_THREAD).then_some(self.last / WAITING_PART)
     }

@@ -1,10 +1,10 @@
-//! How long the work on the files of an open store takes.
+//! Durations of file operations in an open store.
 
 use std::time::{Duration, Instant};
 
 use crate::latency::{Histogram, Snapshot};
 
-/// Times of the work on the files, measured by the thread that does it.
+/// Histograms of the durations, measured by the threads that do the work.
 #[derive(Debug, Default)]
 pub struct Clocks {
     commit: Histogram,
@@ -12,7 +12,7 @@ pub struct Clocks {
     checkpoint: Histogram,
 }
 
-/// How long it took since the store was opened.
+/// Durations since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Commits: pages and journal, until both are durable.
@@ -24,7 +24,7 @@ pub struct Times {
 }
 
 impl Clocks {
-    /// A commit that began then is durable.
+    /// A commit that began at `since` is durable.
     pub fn committed(&self, since: Instant) {
         self.commit.record(since.elapsed());
     }
@@ -34,12 +34,12 @@ impl Clocks {
         self.sync.record(took);
     }
 
-    /// A checkpoint that began then is durable.
+    /// A checkpoint that began at `since` is durable.
     pub fn checkpointed(&self, since: Instant) {
         self.checkpoint.record(since.elapsed());
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn times(&self) -> Times {
         let Self { commit, sync, checkpoint } = self;
         Times { commit: commit.snapshot(), sync: sync.snapshot(), checkpoint: checkpoint.snapshot() }

@@ -1,9 +1,9 @@
-//! Upkeep: work that follows commits and that no commit waits for. Files that batches wrote to are synced, and the checkpoint on its
-//! way is written.
+//! Upkeep: work after commits for which no commit waits. It syncs files that batches have written, and writes the
+//! checkpoint in progress.
 //!
-//! A thread takes the upkeep from the committer, does a step of it, and gives it back. It holds the engine's lock while it copies some
-//! tables, the committer's while the superblock is written, and none while other files are written and synced. A commit helps where
-//! the upkeep falls behind: without a thread for it, checkpoints are written all the same.
+//! A thread takes the upkeep from the committer, performs a step of it, and returns it. It holds the engine's lock
+//! while it copies some tables, the committer's while the superblock is written, and none while other files are written
+//! and synced. Commits help if the upkeep falls behind, so checkpoints are also written without an upkeep thread.
 
 use std::io;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use super::syncs;
 use super::times::Clocks;
 use crate::block_device::IoError;
 
-/// Bytes that batches write to the files before these are synced, and those from which on commits wait for that.
+/// Bytes that batches write to the files before these are synced, and bytes from which on commits wait for that sync.
 const WRITTEN_BYTES: usize = 4 << 20;
 const WRITTEN_MAX: usize = 4 * WRITTEN_BYTES;
-/// How much faster a checkpoint is written than the journal fills.
+/// Ratio between the progress of a checkpoint and the filling of the journal.
 const CHECKPOINT_LEAD: f64 = 2.0;
 
-/// The upkeep, in the hands of one thread.
+/// The upkeep while one thread has it.
 pub struct Upkeep {
-    /// Files to which batches were written that only the journal makes durable so far.
+    /// Files with writes of batches that so far only the journal makes durable.
     written: Unsynced,
-    /// The checkpoint on its way.
+    /// The checkpoint in progress.
     underway: Option<Underway>,
-    /// Whether that is complete with this step.
+    /// Whether this step completes it.
     is_complete: bool,
     files: Arc<Files>,
     clocks: Arc<Clocks>,
 }
 
 impl Upkeep {
-    /// Takes from the engine what this step writes.
+    /// Takes the data for this step from the engine.
     ///
     /// # Errors
-    /// There is no room for sectors of the home disk that only the journal has, or the files cannot be written.
+    /// There is no space for sectors of the home disk that only the journal has, or the files cannot be written.
     pub fn collect(&mut self, engine: &mut Engine) -> io::Result<()> {
-        // Without an image the checkpoint was given up meanwhile.
+        // Without an image, the checkpoint was abandoned meanwhile.
         let Some(underway) = self.underway.as_mut().filter(|_| engine.image.is_some()) else { return Ok(()) };
         if underway.collect(engine) {
             engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting)?;
@@ -54,17 +54,17 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Writes and syncs. Takes as long as the files do, and no lock.
+    /// Writes and syncs. It takes as long as the files do, and holds no lock.
     ///
     /// # Errors
-    /// Something may not be durable.
+    /// Some data may not be durable.
     pub fn perform(&mut self) -> io::Result<()> {
         if let Some(underway) = &mut self.underway {
             underway.write(&self.files, &self.clocks)?;
         }
         if self.is_complete || self.written.bytes() >= WRITTEN_BYTES {
             let files = self.written.take();
-            // What a batch has written had room: that there is none is a failure.
+            // Writes of batches already had space, so a lack of space here is a failure.
             files.iter().try_for_each(|file| syncs::sync(file, &self.clocks)).map_err(io::Error::other)?;
         }
         Ok(())
@@ -72,7 +72,7 @@ impl Upkeep {
 }
 
 impl Committer {
-    /// Whether there is upkeep to do now, and no thread that does it.
+    /// Whether there is upkeep to do now that no thread is doing.
     pub fn needs_upkeep(&self) -> bool {
         !self.is_kept_up && (self.written.bytes() >= WRITTEN_BYTES || self.needs_checkpoint_step())
     }
@@ -82,7 +82,7 @@ impl Committer {
         self.written.bytes() >= WRITTEN_MAX || self.is_checkpoint_late(engine)
     }
 
-    /// Takes the upkeep, unless another thread has it, or there is nothing to do. It must be given back with
+    /// Takes the upkeep, unless another thread has it or there is nothing to do. It must be returned with
     /// [`Committer::finish_upkeep`].
     pub fn take_upkeep(&mut self) -> Option<Upkeep> {
         if self.is_kept_up {
@@ -98,7 +98,7 @@ impl Committer {
         Some(Upkeep { written: std::mem::take(&mut self.written), underway, is_complete: false, files, clocks })
     }
 
-    /// After a step: a checkpoint that is complete counts from now on.
+    /// Concludes a step: a complete checkpoint becomes the valid one.
     ///
     /// # Errors
     /// The superblock may not have been written.
@@ -109,7 +109,7 @@ impl Committer {
         }
     }
 
-    /// Gives the upkeep back. Where there is no room for a checkpoint, the journal goes on.
+    /// Returns the upkeep. If there is no space for a checkpoint, the journal continues.
     ///
     /// # Errors
     /// The files failed.
@@ -117,14 +117,14 @@ impl Committer {
         let Upkeep { written, underway, is_complete, .. } = upkeep;
         self.written.merge(written);
         self.is_kept_up = false;
-        // Otherwise one may have begun meanwhile.
+        // Otherwise a new checkpoint may have begun meanwhile.
         let was_taken = std::mem::take(&mut self.is_checkpoint_taken);
         match done {
             Ok(()) if is_complete => {
                 engine.image = None;
                 engine.counts.checkpoints += 1;
             }
-            // It may have been given up meanwhile.
+            // It may have been abandoned meanwhile.
             Ok(()) if was_taken => self.underway = underway.filter(|_| engine.image.is_some()),
             Ok(()) => {}
             Err(error) if is_full(&error) => {
@@ -143,13 +143,13 @@ impl Committer {
 }
 
 impl Committer {
-    /// The part of the journal that has been written, of 1, between the beginning of the checkpoint and the journal's limit.
+    /// Share of the journal written since the checkpoint began, relative to the distance to the journal's limit.
     fn journal_progress(&self) -> f64 {
         let since = |bytes: u64| bytes.saturating_sub(self.checkpoint_from);
         since(self.journal.bytes()) as f64 / since(self.journal_limit).max(1) as f64
     }
 
-    /// Whether the checkpoint on its way should go on beside commits: it is not far ahead of them.
+    /// Whether the checkpoint in progress should continue beside commits, because it is not far ahead of them.
     pub(super) fn needs_checkpoint_step(&self) -> bool {
         let is_needed = |underway: &Underway| {
             underway.can_be_written() && underway.image.progress() < CHECKPOINT_LEAD * self.journal_progress()
@@ -157,15 +157,15 @@ impl Committer {
         self.underway.as_ref().is_some_and(is_needed)
     }
 
-    /// Whether commits must wait for the checkpoint on its way: it would not be complete before the journal is full, or too much of it
-    /// waits in memory.
+    /// Whether commits must wait for the checkpoint in progress: it would not be complete before the journal is full,
+    /// or too much of it waits in memory.
     pub(super) fn is_checkpoint_late(&self, engine: &Engine) -> bool {
         engine.image.as_ref().is_some_and(|image| {
             image.progress() < self.journal_progress() || image.ready_bytes() >= engine.limits.waiting_bytes
         })
     }
 
-    /// A checkpoint is durable, with all that the batches up to its commit have written: it counts.
+    /// Makes a checkpoint the valid one. It is durable, and so are all file writes of the batches up to its commit.
     ///
     /// # Errors
     /// The superblock may not have been written.
@@ -181,23 +181,24 @@ impl Committer {
         self.journal.start_at(start, bytes);
         self.checkpoint_at = due_at(self.journal_limit);
         self.clocks.checkpointed(underway.began);
-        // The next one is as large, or somewhat larger. If there is no room, it is tried again when it is needed.
+        // The next checkpoint will have about the same size, or somewhat more. If there is no space now, allocation is
+        // repeated when it is needed.
         if length + length / 4 > checkpoint_room_bytes(self.sectors) {
             self.files.checkpoints[1 - underway.file as usize].allocate(0, length + length / 4).ok();
         }
         Ok(())
     }
 
-    /// There was no room for a checkpoint: the journal goes on, and the checkpoint is tried again later.
+    /// Postpones a checkpoint that lacks space: the journal continues.
     pub(super) fn put_checkpoint_off(&mut self, engine: &mut Engine) {
         self.abandon_checkpoint(engine);
         self.checkpoint_at = self.journal.bytes() + self.journal_limit / 8;
     }
 
-    /// Writes a checkpoint of what is durable, which is all that has happened, while nothing else does.
+    /// Writes a checkpoint of the durable state, which includes all changes, while no other thread uses the store.
     ///
     /// # Errors
-    /// As the host is told.
+    /// The error for the host.
     pub(super) fn checkpoint(&mut self, engine: &mut Engine) -> Result<(), IoError> {
         let end = (self.journal.end(), self.journal.bytes());
         if self.underway.as_ref().is_none_or(|underway| underway.journal != Some(end)) {
@@ -265,7 +266,7 @@ mod tests {
                 assert!(!writer.is_finished(), "the journal has grown without a checkpoint");
                 thread::yield_now();
             }
-            // The thread has done its step, and the writer does the others.
+            // The thread has done its step, and the writer does the remaining ones.
             store.committer().is_kept_up = false;
             store.upkeep.notify_all();
         });

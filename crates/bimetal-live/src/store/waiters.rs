@@ -1,44 +1,45 @@
-//! Threads that wait for a commit. One of them at a time leads: it takes a batch of all events so far and writes it. The others wait
-//! for the batch that has their events, or that will have them. While its sync goes on, the next one may be led.
+//! Threads that wait for a commit. One of them at a time leads: it takes a batch of all events so far and writes it.
+//! The others wait for the batch that contains their events, now or later. While a batch is being synced, another
+//! thread may lead the next one.
 //!
-//! Clients that write synchronously come back together when a batch has landed. A batch of the first of them would leave the others
-//! to the next one. So a batch is taken when as many threads wait for it as waited for the one that landed last, or after a small part
-//! of the time of a sync.
+//! Clients with synchronous writes return together when a batch has landed. A batch of only the first of them would
+//! leave the others to the next one. So a batch is taken when the same number of threads wait for it as waited for the
+//! last landed one, or after a small fraction of a sync's duration.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::commit::FLIGHTS_MAX;
 
-/// Batches that somebody may wait for: those under way, and the next one.
+/// Batches for which threads may wait: those in progress, and the next one.
 const BATCHES: usize = FLIGHTS_MAX + 1;
 
-/// A batch that was taken.
+/// A batch that has been taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
-    /// One past its last event.
+    /// Number of its last event plus 1.
     end: u64,
-    /// Threads that waited for it then.
+    /// Number of threads that waited for it at that time.
     count: usize,
 }
 
 #[derive(Debug)]
 struct State {
     is_led: bool,
-    /// One past the last event that is durable.
+    /// Number of the last durable event plus 1.
     durable: u64,
     /// Number of the oldest batch that has not landed, and of the next one.
     oldest: usize,
     next: usize,
     /// Batches by their numbers, modulo [`BATCHES`].
     taken: [Taken; BATCHES],
-    /// Threads that wait for the next one, and those that waited for the one that landed last.
+    /// Number of threads that wait for the next batch, and number of those that waited for the last landed one.
     count: usize,
     expected: usize,
 }
 
 impl State {
-    /// The batch that has the event before `events`, or will have it.
+    /// The batch that contains the event before `events`, now or later.
     fn batch_of(&self, events: u64) -> usize {
         (self.oldest..self.next).find(|&batch| self.taken[batch % BATCHES].end >= events).unwrap_or(self.next)
     }
@@ -49,7 +50,7 @@ impl State {
 pub struct Waiters {
     state: Mutex<State>,
     arrival: Condvar,
-    /// What is told to those who wait for a batch: that it has landed, that it will not, or that one of them may lead it.
+    /// Notified when a batch has landed or failed, or when one of its threads may lead it.
     ends: [Condvar; BATCHES],
 }
 
@@ -69,7 +70,8 @@ impl Waiters {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all events before `events` are durable (`None`), or until the calling thread is to lead the next commit.
+    /// Waits until all events before `events` are durable (`None`), or until the calling thread must lead the next
+    /// commit.
     pub fn turn(&self, events: u64) -> Option<Lead<'_>> {
         let mut state = self.lock();
         let mut is_counted = false;
@@ -90,7 +92,7 @@ impl Waiters {
         None
     }
 
-    /// Leads the next commit, unless another thread does.
+    /// Leads the next commit, unless another thread leads it.
     #[cfg(feature = "soak")]
     pub fn try_lead(&self) -> Option<Lead<'_>> {
         let mut state = self.lock();
@@ -109,7 +111,7 @@ impl Waiters {
         self.ends[place].notify_all();
     }
 
-    /// No batch that was taken lands any more: who waits for one leads another.
+    /// No taken batch will land. The threads that wait for one lead another.
     pub fn failed(&self) {
         let mut state = self.lock();
         state.oldest = state.next;
@@ -120,7 +122,7 @@ impl Waiters {
 }
 
 impl Lead<'_> {
-    /// Waits for the expected threads, at most `at_most`.
+    /// Waits for the expected threads, up to `at_most`.
     pub fn gather(&self, at_most: Duration) {
         let state = self.0.lock();
         if state.count < state.expected {
@@ -129,7 +131,7 @@ impl Lead<'_> {
         }
     }
 
-    /// A batch was taken: all events before `end` that are not in those before.
+    /// A batch was taken, with all events before `end` that earlier batches do not contain.
     pub fn took(&self, end: u64) {
         let mut state = self.0.lock();
         let (count, place) = (std::mem::take(&mut state.count), state.next % BATCHES);
@@ -137,14 +139,14 @@ impl Lead<'_> {
         state.next += 1;
     }
 
-    /// The batch that was taken could not be written: it comes next again. Who waits for it leads it.
+    /// The taken batch could not be written, so it is the next one again. One of its waiting threads leads it.
     pub fn gave_back(&self) {
         let mut state = self.0.lock();
         state.next -= 1;
         state.count = 0;
         let place = state.next % BATCHES;
         drop(state);
-        // Those who came since wait for the one after it.
+        // Threads that came since then wait for the batch after it.
         [place, (place + 1) % BATCHES].iter().for_each(|&place| self.0.ends[place].notify_all());
     }
 

@@ -1,8 +1,9 @@
-//! Frames on their way to a file.
+//! Frames that wait to be written to a file.
 //!
-//! A scheme programs the pages of a block one after the other, and they follow one another in the file. Nothing that was
-//! programmed counts before the next commit, so they may wait here until there are enough of them for one large write. A commit
-//! takes what waits and writes it while other frames come; until it has ended the frames are read from memory.
+//! A scheme programs the pages of a block in order, and they are adjacent in the file. Programmed pages need not be
+//! durable before the next commit. So they may wait here until there are enough of them for one large write. A commit
+//! takes the waiting frames and writes them while others arrive. Until it has finished, these frames are read from
+//! memory.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,25 +12,26 @@ use std::sync::Arc;
 use super::backing::Backing;
 use super::bytes::Buffer;
 
-/// Blocks that are filled at the same time, more or less: schemes have a few open, often one per die.
+/// Approximate number of blocks that are filled at the same time. Schemes have a few open blocks, often one for each
+/// die.
 const RUNS: usize = 8;
-/// Bytes that are written at once, unless a frame has more.
+/// Bytes of one write, unless a single frame has more.
 const RUN_BYTES: usize = 256 << 10;
 
-/// Frames that are to be written, in runs that follow one another in the file.
+/// Frames that wait, in runs that are adjacent in the file.
 #[derive(Debug)]
 pub struct WriteBuffer {
     runs: Vec<FrameRun>,
-    /// What commits under way write, oldest first, and how many runs each.
+    /// Runs of commits in progress, oldest first, and their number for each commit.
     leaving: VecDeque<Arc<FrameRun>>,
     counts: VecDeque<usize>,
     spare: Vec<FrameRun>,
     run_bytes: usize,
-    /// The run that was begun longest ago, if all are in use.
+    /// The run that was begun first, if all are in use.
     oldest: usize,
 }
 
-/// Frames that follow one another in the file.
+/// Adjacent frames in the file.
 #[derive(Debug, Default)]
 pub struct FrameRun {
     offset: u64,
@@ -59,7 +61,8 @@ impl FrameRun {
         file.write_at(self.offset, self.frames())
     }
 
-    /// Writes it, after which it is empty; whether it had anything. What cannot be written stays.
+    /// Writes the run and empties it. Returns whether it contained anything. If the write fails, the run keeps its
+    /// frames.
     fn write_out(&mut self, file: &dyn Backing) -> io::Result<bool> {
         if self.filled == 0 {
             return Ok(false);
@@ -69,7 +72,7 @@ impl FrameRun {
         Ok(true)
     }
 
-    /// Its first byte in the file.
+    /// Its offset in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -81,7 +84,7 @@ impl FrameRun {
 }
 
 impl WriteBuffer {
-    /// An empty buffer for frames of `stride` bytes, of which at most `in_a_row` follow one another.
+    /// An empty buffer for frames of `stride` bytes. At most `in_a_row` of them are adjacent.
     pub fn new(stride: usize, in_a_row: usize) -> Self {
         let run_bytes = (RUN_BYTES / stride).clamp(1, in_a_row) * stride;
         let runs = (0..RUNS).map(|_| FrameRun::default()).collect();
@@ -89,11 +92,11 @@ impl WriteBuffer {
         Self { runs, leaving, counts: VecDeque::new(), spare, run_bytes, oldest: 0 }
     }
 
-    /// Takes a frame for that place in the file, which `compose` writes. What has waited long enough is written; returns whether
-    /// anything was.
+    /// Adds a frame for this place in the file, which `compose` fills. Full runs are written. Returns whether there was
+    /// a write.
     ///
     /// # Errors
-    /// Some could not be written. They are still here, but this one may not be.
+    /// Some frames could not be written. They remain here, but this one may not.
     pub fn put(
         &mut self,
         file: &dyn Backing,
@@ -107,11 +110,11 @@ impl WriteBuffer {
         Ok(self.fill(at, file, frame_bytes, frame_bytes)? || written)
     }
 
-    /// As [`WriteBuffer::put`], for frames of `bytes` that follow one another. Takes as many of them as follow what waits already;
-    /// `compose` writes these, or fails and leaves nothing. Returns how many bytes they are, too.
+    /// Like [`WriteBuffer::put`], for `bytes` bytes of adjacent frames. Takes as many of them as fit into the run;
+    /// `compose` fills these, or fails and leaves nothing. Also returns their number of bytes.
     ///
     /// # Errors
-    /// As there, or those of `compose`.
+    /// The errors of [`WriteBuffer::put`], or of `compose`.
     pub fn put_several(
         &mut self,
         file: &dyn Backing,
@@ -127,7 +130,7 @@ impl WriteBuffer {
         Ok((taken, self.fill(at, file, frame_bytes, taken)? || written))
     }
 
-    /// The run that takes a frame for that place in the file, and whether anything was written to make room for it.
+    /// The run for a frame at this place in the file, and whether a write was needed to make room for it.
     fn run_for(&mut self, file: &dyn Backing, offset: u64, frame_bytes: usize) -> io::Result<(usize, bool)> {
         let follows = |run: &FrameRun| run.filled > 0 && run.end() == offset;
         let has_room = |run: &FrameRun| run.filled + frame_bytes <= self.run_bytes;
@@ -135,7 +138,7 @@ impl WriteBuffer {
         if let Some(at) = found.filter(|&at| has_room(&self.runs[at])) {
             return Ok((at, false));
         }
-        // One that is full could not be written before.
+        // A full run could not be written earlier.
         let empty = || self.runs.iter().position(|run| run.filled == 0);
         let at = found.or_else(empty).unwrap_or(self.oldest);
         let run = &mut self.runs[at];
@@ -146,19 +149,19 @@ impl WriteBuffer {
         Ok((at, written))
     }
 
-    /// A run has grown by `bytes` bytes; it is written if it takes no more frames. Returns whether it was.
+    /// A run has grown by `bytes` bytes. It is written if no further frame fits. Returns whether it was written.
     fn fill(&mut self, at: usize, file: &dyn Backing, frame_bytes: usize, bytes: usize) -> io::Result<bool> {
         let run = &mut self.runs[at];
         run.filled += bytes;
         if run.filled + frame_bytes > self.run_bytes { run.write_out(file) } else { Ok(false) }
     }
 
-    /// Bytes that wait.
+    /// Number of bytes that wait.
     pub fn bytes(&self) -> usize {
         self.runs.iter().map(|run| run.filled).sum()
     }
 
-    /// Hands all that waits to a commit, which writes it.
+    /// Hands all waiting frames to a commit, which writes them.
     pub fn leave(&mut self) -> Vec<Arc<FrameRun>> {
         let before = self.leaving.len();
         for run in self.runs.iter_mut().filter(|run| run.filled > 0) {
@@ -168,7 +171,7 @@ impl WriteBuffer {
         self.leaving.range(before..).cloned().collect()
     }
 
-    /// What the oldest commit under way writes is in the file.
+    /// The oldest commit in progress has written its frames to the file.
     pub fn left(&mut self) {
         for run in self.leaving.drain(..self.counts.pop_front().unwrap_or(0)) {
             if let Some(run) = Arc::into_inner(run).filter(|_| self.spare.len() < RUNS) {
@@ -177,13 +180,13 @@ impl WriteBuffer {
         }
     }
 
-    /// The frame for that place in the file, if it waits here.
+    /// The frame for this place in the file, if it waits here.
     pub fn get(&self, offset: u64, frame_bytes: usize) -> Option<&[u8]> {
         let leaving = self.leaving.iter().map(Arc::as_ref);
         self.runs.iter().chain(leaving).find(|run| run.holds(offset)).map(|run| run.frame(offset, frame_bytes))
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         let leaving = self.leaving.iter().map(Arc::as_ref);
         self.runs.iter().chain(&self.spare).chain(leaving).map(|run| run.bytes.capacity()).sum()
@@ -198,7 +201,7 @@ mod tests {
 
     const STRIDE: usize = 512;
 
-    /// Notes what is written to it, until it fails.
+    /// Records the writes, until it fails.
     #[derive(Debug, Default)]
     struct Notes {
         writes: Mutex<Vec<(u64, usize)>>,

@@ -1,6 +1,7 @@
 "use strict";
-// The page opens before any plot is drawn. Plots in or near the viewport are drawn first, the others in idle time, and all of
-// them before printing. A plot in a folded section is drawn when the section is opened, since it has no width before.
+// The page opens before any plot is drawn. Plots in or near the viewport are drawn first, the others in idle time, and
+// all of them before printing. A plot in a folded section is drawn when the section is opened, since it has no width
+// before.
 (() => {
   const SLICE_MS = 50;
   // Colours of light plots, each with its replacement on a dark page.

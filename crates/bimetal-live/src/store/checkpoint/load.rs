@@ -1,4 +1,4 @@
-//! A checkpoint is read: its state at once, its tables chunk by chunk.
+//! Loading of a checkpoint: its state at once, its tables chunk by chunk.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,17 +19,17 @@ use crate::store::names::CHECKPOINTS;
 use crate::store::state::{Layout, Reader, bounded};
 use crate::store::superblock::{CheckpointRef, Superblock};
 
-/// Head of those of format 5.
+/// Head of a checkpoint of format 5.
 const OLD_MAGIC: u32 = u32::from_le_bytes(*b"BMCP");
 const OLD_HEAD_BYTES: usize = 24;
 
-/// A state that was read: the scheme, and the number of events so far.
+/// A restored state: the scheme, and the number of events so far.
 type Restored = (Box<dyn Scheme<FileMedia>>, u64);
 
 /// Reads a checkpoint into fresh media.
 ///
 /// # Errors
-/// It cannot be read, is damaged, or is none of this device.
+/// It cannot be read, is damaged, or does not fit this device.
 pub fn load(
     files: &Files,
     superblock: &Superblock,
@@ -40,13 +40,13 @@ pub fn load(
     let name = CHECKPOINTS[checkpoint.file as usize];
     let damaged = |what: String| StoreError::Damaged { file: name.into(), what };
     let file = &files.checkpoints[checkpoint.file as usize];
-    // Its length may be anything, and memory is taken only for what is there.
+    // The stated length may be wrong, so memory is only allocated for existing bytes.
     if file.length().in_file(name)? < checkpoint.bytes {
         return Err(damaged("it ends too early".into()));
     }
     let stored =
         Stored { file: Arc::clone(file), seed: superblock.seed(), bytes: checkpoint.bytes, sum: checkpoint.sum };
-    // The number of events, with which those without a head begin, cannot be so large.
+    // Checkpoints without a head begin with the number of events, which cannot be this large.
     let magic = stored.read(4, 4).map(|bytes| u32_at(&bytes, 0)).map_err(damaged)?;
     let restored = match magic {
         MAGIC => stored.load(resolved, media),
@@ -68,7 +68,7 @@ fn restore(state: &[u8], layout: Layout, resolved: &Resolved, media: &mut FileMe
     Ok((scheme, event))
 }
 
-/// A checkpoint as the superblock has it.
+/// A checkpoint as the superblock describes it.
 struct Stored {
     file: File,
     seed: u32,
@@ -77,7 +77,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Bytes of it, which may be said to be anywhere.
+    /// Reads bytes of it. The stated place may be wrong.
     fn read(&self, at: u64, bytes: u64) -> Result<Vec<u8>, String> {
         if at.checked_add(bytes).is_none_or(|end| end > self.bytes) {
             return Err("it ends too early".into());
@@ -87,7 +87,7 @@ impl Stored {
         Ok(read)
     }
 
-    /// The same, with this checksum.
+    /// The same, verified against a checksum.
     fn read_sound(&self, at: u64, bytes: u64, sum: u32) -> Result<Vec<u8>, String> {
         self.read(at, bytes).and_then(|read| check_sum(crc32c_append(self.seed, &read), sum).map(|()| read))
     }
@@ -108,7 +108,7 @@ impl Stored {
         save::read_image(Box::new(tables), true, || restore(&state, Layout::Apart, resolved, media))
     }
 
-    /// That of format 5: all tables are whole, one behind the other.
+    /// Loads a checkpoint of format 5: all tables are complete, one after the other.
     fn load_rows(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
         let head = self.read(0, OLD_HEAD_BYTES as u64)?;
         check_sum(crc32c_append(self.seed, &head[4..]), u32_at(&head, 0))?;
@@ -120,7 +120,7 @@ impl Stored {
         check_sum(sum.get(), expected).map(|()| restored)
     }
 
-    /// That of format 4 and before, in one piece.
+    /// Loads a checkpoint of format 4 or earlier, which is in one piece.
     fn load_inline(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
         let state = self.read_sound(0, self.bytes, self.sum)?;
         restore(&state, Layout::Inline, resolved, media)
@@ -137,17 +137,17 @@ struct Tables {
     directory: Vec<u8>,
     /// Byte of the next entry.
     next: usize,
-    /// Where the chunks end.
+    /// End of the chunks.
     end: u64,
-    /// What was read ahead, and from where. Chunks mostly lie one behind the other.
+    /// Data that were read ahead, and their offset. Most chunks are adjacent.
     ahead: Vec<u8>,
     ahead_at: u64,
-    /// A chunk that does not.
+    /// A chunk that is not.
     alone: Vec<u8>,
 }
 
 impl Tables {
-    /// Bytes of the file's chunks, no more than there are.
+    /// Reads bytes of chunks, no more than exist.
     fn bytes(&mut self, at: u64, bytes: usize) -> Result<&[u8], String> {
         let ahead_end = self.ahead_at + self.ahead.len() as u64;
         let is_ahead = |at: u64, end: u64| self.ahead_at <= at && at + bytes as u64 <= end;
@@ -193,7 +193,7 @@ impl Source for Tables {
 struct Rows {
     stored: Stored,
     at: u64,
-    /// Checksum of the file up to there.
+    /// Checksum of the file up to `at`.
     sum: Rc<Cell<u32>>,
     row: Vec<u8>,
 }

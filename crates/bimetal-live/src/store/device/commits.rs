@@ -1,4 +1,4 @@
-//! Commits and upkeep of an open store: which thread does them, and who waits for what.
+//! Commits and upkeep of an open store: the threads that perform them, and the threads that wait.
 
 use std::io;
 use std::sync::{MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::store::commit::Committer;
 use crate::store::syncs;
 use crate::store::waiters::Lead;
 
-/// The upkeep that a thread has. If the thread panics, nobody waits for it.
+/// The upkeep that a thread has taken. If the thread panics, other threads do not wait for it.
 struct Kept<'a>(&'a Store);
 
 impl Drop for Kept<'_> {
@@ -28,13 +28,13 @@ impl Store {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The committer, with nobody at work on the upkeep.
+    /// Locks the committer while no thread works on the upkeep.
     pub(super) fn settled_committer(&self) -> MutexGuard<'_, Committer> {
         let waited = self.upkeep.wait_while(self.committer(), |committer| committer.is_kept_up);
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The committer, with nobody at work on the upkeep and no batch under way.
+    /// Locks the committer while no thread works on the upkeep and no batch is in progress.
     pub(super) fn quiet_committer(&self) -> MutexGuard<'_, Committer> {
         let mut committer = self.settled_committer();
         while !committer.flights.is_empty() || committer.is_kept_up {
@@ -46,14 +46,14 @@ impl Store {
         committer
     }
 
-    /// The committer, with room for another batch under way.
+    /// Locks the committer when another batch may begin.
     fn uncrowded_committer(&self) -> MutexGuard<'_, Committer> {
         let free = self.landing.wait_while(self.committer(), |committer| committer.is_crowded());
         free.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits, unless this thread would have to wait for another: batches before this one may still be under way then. Tells `begins`
-    /// how many will be.
+    /// Commits, unless this thread would have to wait for another; earlier batches may then still be in progress. Calls
+    /// `begins` with their number.
     #[cfg(feature = "soak")]
     pub(in crate::store) fn try_commit(&self, begins: impl FnOnce(usize)) {
         let Ok(committer) = self.committer.try_lock() else { return };
@@ -63,12 +63,12 @@ impl Store {
         begins(committer.flights.len() + 1);
         drop(committer);
         if let Some(lead) = self.waiters.try_lead() {
-            // The next request that needs the files is told of a failure.
+            // The next request that needs the files gets the failure.
             self.commit(lead).ok();
         }
     }
 
-    /// Makes durable all events before this one. Those that wait meanwhile are served by the next commit together.
+    /// Makes all events before `events` durable. Threads that wait meanwhile share the next commit.
     pub(super) fn make_durable(&self, events: u64) -> Result<(), IoError> {
         while let Some(lead) = self.waiters.turn(events) {
             self.commit(lead)?;
@@ -76,8 +76,8 @@ impl Store {
         Ok(())
     }
 
-    /// Commits what has happened so far and is in no batch yet: writes the batch, and syncs it while others may lead. It may still be
-    /// under way afterwards, as one before it is.
+    /// Commits the events that are in no batch yet: writes the batch, and syncs it while other threads may lead. It may
+    /// still be in progress afterwards, if an earlier one is.
     fn commit(&self, lead: Lead<'_>) -> Result<(), IoError> {
         let Some((end, journal)) = self.write_batch(lead)? else { return Ok(()) };
         let start = Instant::now();
@@ -85,7 +85,8 @@ impl Store {
         self.land(end, start.elapsed(), synced)
     }
 
-    /// Writes a batch of what has happened so far, if anything has. Returns one past its last event, and the file that is to be synced.
+    /// Writes a batch of the changes so far, if there are any. Returns the number after its last event, and the file to
+    /// sync.
     fn write_batch(&self, lead: Lead<'_>) -> Result<Option<(u64, File)>, IoError> {
         let mut committer = self.uncrowded_committer();
         if let Some(at_most) = committer.syncs.worth_waiting() {
@@ -117,7 +118,8 @@ impl Store {
         launched.map(|journal| Some((end, journal)))
     }
 
-    /// The sync for the batch that ends before that event has ended. It lands, and those behind it that are synced, if all before it have.
+    /// The sync for the batch with this end has finished. The batch lands if all earlier ones have, and so do later
+    /// synced ones.
     fn land(&self, end: u64, took: Duration, synced: io::Result<()>) -> Result<(), IoError> {
         let mut committer = self.committer();
         committer.syncs.note(took);
@@ -147,7 +149,7 @@ impl Store {
         if is_upkeep_late { self.catch_up() } else { Ok(()) }
     }
 
-    /// Does a step of the upkeep, if there is any to do. Returns whether there was.
+    /// Performs a step of upkeep, if there is any. Returns whether there was.
     pub(super) fn do_upkeep(&self, mut committer: MutexGuard<'_, Committer>) -> Result<bool, IoError> {
         let Some(mut upkeep) = committer.take_upkeep() else { return Ok(false) };
         drop(committer);

@@ -10,40 +10,40 @@ use crate::store::superblock::Power;
 use crate::store::times::Times;
 use std::sync::atomic::Ordering;
 
-/// What is known of an open store.
+/// Status of an open store.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// What was measured on the modelled device: operations and wear since the store was made, what the host asked for since
-    /// then, responses since it was opened.
+    /// Measurements on the modelled device: operations, wear and host counts since the store was created, responses
+    /// since it was opened.
     pub measured: Measured,
-    /// When it was open.
+    /// Power cycles and operating time.
     pub power: Power,
-    /// Events since the store was made: reads, writes, trims, idle times. Large requests are several.
+    /// Events since the store was created: reads, writes, trims, idle times. A large request is several events.
     pub events: u64,
-    /// Those of them that no commit has made durable yet.
+    /// Events that no commit has made durable yet.
     pub events_pending: u64,
     /// Bytes of journal since the last checkpoint.
     pub journal_bytes: u64,
     /// Sectors that hold data.
     pub written_sectors: u64,
-    /// Damaged pages found.
+    /// Number of damaged pages found.
     pub media_errors: u64,
-    /// How often things happened since the store was opened.
+    /// Counts since the store was opened.
     pub counts: Counts,
-    /// How long its work on files took since the store was opened.
+    /// Durations of file operations since the store was opened.
     pub times: Times,
-    /// Why nothing is written any more, if so.
+    /// Reason why nothing is written any more, if there is one.
     pub failure: Option<String>,
-    /// Whether writes are refused until there is room in the file system.
+    /// Whether writes are refused until the file system has space.
     pub is_full: bool,
-    /// Bytes of memory for what is known of the device: by the scheme, if it says so, and by the store.
+    /// Memory in bytes for the state of the device: of the scheme, if it reports it, and of the store.
     pub metadata_bytes: (Option<u64>, usize),
-    /// Bytes of memory for data on their way.
+    /// Memory in bytes for data in transit.
     pub buffer_bytes: usize,
 }
 
 impl Store {
-    /// What is known of it.
+    /// The status of the store.
     pub fn status(&self) -> Status {
         let mut engine = self.lock();
         let engine = &mut *engine;

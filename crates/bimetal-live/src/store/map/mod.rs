@@ -1,8 +1,9 @@
-//! The map: where every sector that holds data lies in the files, independent of the scheme and of what is saved of it.
+//! The map: places of all sectors that hold data in the files, independent of the scheme and of its saved state.
 //!
-//! A store that is closed writes it last, so that a program whose scheme has another version, or another name, can read the data all
-//! the same. It belongs to one opening, by whose number a superblock that says "closed" confirms it: any later opening to write makes
-//! it void before it changes anything. The file, little-endian, each CRC seeded with the store's number:
+//! The close of a store writes the map last. So a program without the scheme, or with another version of it, can still
+//! read the data. The map belongs to one opening. A superblock that is marked as closed confirms the map by the
+//! opening's number, and any later opening for writing invalidates it before other changes. The file is little-endian,
+//! and each CRC is seeded with the store's number:
 //!
 //! ```text
 //! 0      u32   CRC-32C of bytes 4 to 64
@@ -31,7 +32,7 @@
 //! 40         2,729 runs of 24 bytes, those that are not used zeros
 //! ```
 //!
-//! A run, of sectors that follow one another and lie one behind the other:
+//! A run of consecutive sectors that are adjacent in a file:
 //!
 //! ```text
 //! 0    u64   first sector
@@ -43,8 +44,8 @@
 //! 21         zeros
 //! ```
 //!
-//! Runs ascend and do not overlap. After the last sector of a page comes the first of the next page of the same slot. Sectors in no
-//! run were never written or have been trimmed, and read as zeros.
+//! Runs ascend and do not overlap. The last sector of a page is followed by the first one of the next page in the same
+//! slot. Sectors in no run were never written or have been trimmed, and read as zeros.
 
 mod reader;
 mod survey;
@@ -83,7 +84,7 @@ const RUNS_MAX: usize = (CHUNK_BYTES - CHUNK_HEAD_BYTES) / RUN_BYTES;
 const HOME_DISK: u8 = 255;
 const NOWHERE: u8 = 254;
 
-/// Sectors that follow one another, and lie so.
+/// Consecutive sectors in adjacent places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MapRun {
     sector: u64,
@@ -119,11 +120,12 @@ impl MapRun {
 }
 
 impl Committer {
-    /// Writes the map of a store that is being closed. A store without one is as good, but for programs that do not know its scheme.
+    /// Writes the map of a store that is being closed. A store without a map is equally good, except for programs that
+    /// do not know its scheme.
     pub(super) fn write_map(&mut self, engine: &mut Engine, resolved: &Resolved) {
         let waits = engine.media.disk().is_some_and(|disk: &mut HomeDisk| disk.lacks_room());
         let written = match self.files.map.clone() {
-            // What only the journal has is known to its scheme alone.
+            // Data that are only in the journal can only be read with the scheme.
             _ if self.journal.bytes() > 0 || waits => Err(io::Error::other("there was no room for a checkpoint")),
             Some(file) => self.try_map(file.as_ref(), engine, resolved),
             None => return,
@@ -139,7 +141,7 @@ impl Committer {
         let page_sectors = regions.iter().map(|region| region.layout.page_sectors() as u32).collect();
         let (store, opening) = (self.superblock.store, self.superblock.openings[0]);
         let mut map = Writer::new(file, store, opening, engine.sectors, page_sectors)?;
-        // Nobody is to ask the scheme after this, in which reads happen that did not.
+        // The scheme must not be called after this, because the survey adds reads to its figures.
         engine.last_figures = Some(engine.figures());
         let reload = |engine: &mut Engine| self.reload(engine, resolved);
         let surveyed = survey(engine, NOTED_MAX, reload, &mut |sector, sectors, place| map.add(sector, sectors, place));
@@ -148,8 +150,8 @@ impl Committer {
         map.finish().map(|_| ())
     }
 
-    /// Puts scheme and media back into the state of the last checkpoint. That in which they are is given up first: there is room for
-    /// one of them.
+    /// Returns scheme and media to the state of the last checkpoint. The current state is dropped first, because memory
+    /// is only available for one of them.
     fn reload(&self, engine: &mut Engine, resolved: &Resolved) -> io::Result<()> {
         let (Some(checkpoint), Some(contents)) = (&self.superblock.checkpoint, &self.superblock.contents) else {
             return Err(io::Error::other("there is no checkpoint"));
@@ -161,7 +163,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Gives back the room of a map that is not of the store's state. It is void whether that can be done or not.
+    /// Releases the space of a map that does not match the store's state. It is invalid in any case.
     pub(super) fn clear_map(&self) {
         if let Some(map) = &self.files.map
             && map.length().is_ok_and(|bytes| bytes > 0)
@@ -171,7 +173,7 @@ impl Committer {
     }
 }
 
-/// In place of a scheme that is given up.
+/// Replaces a dropped scheme.
 #[derive(Serialize)]
 struct Gone;
 
@@ -187,7 +189,7 @@ impl<M: Media> Scheme<M> for Gone {
     }
 }
 
-/// What a map says of itself.
+/// The header of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Number of the store.
@@ -198,7 +200,7 @@ pub struct Header {
     pub sectors: u64,
     chunks: u64,
     runs: u64,
-    /// Sectors in runs.
+    /// Number of sectors in runs.
     pub mapped: u64,
 }
 
@@ -218,7 +220,7 @@ impl Header {
         buffer
     }
 
-    /// Reads it, or says why there is none.
+    /// Reads the header, or returns the reason why there is none.
     fn read(file: &dyn Backing, seed: u32) -> io::Result<Result<Self, String>> {
         let mut bytes = [0; HEADER_BYTES];
         file.read_at(0, &mut bytes)?;
@@ -239,25 +241,25 @@ impl Header {
     }
 }
 
-/// Writes a map, row by row in ascending order; memory for one chunk is enough.
+/// Writes a map, run by run in ascending order. Memory for one chunk is enough.
 pub struct Writer<'a> {
     file: &'a dyn Backing,
     seed: u32,
     page_sectors: Vec<u32>,
     header: Header,
     last: Option<MapRun>,
-    /// Where the next sector lies if it belongs to that run.
+    /// The place of the next sector if it continues the last run.
     next: Option<Place>,
     chunk: Buffer,
     filled: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins the map of a device of `sectors` sectors, as of one opening of a store. `page_sectors` has the sectors of a page of each
-    /// region.
+    /// Begins the map of a device of `sectors` sectors for one opening of a store. `page_sectors` are the sectors of a
+    /// page, by region.
     ///
     /// # Errors
-    /// The file cannot be made empty.
+    /// The file cannot be emptied.
     pub fn new(
         file: &'a dyn Backing,
         store: u64,
@@ -280,7 +282,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Sectors lie one behind the other from there on: in one page, or on the home disk.
+    /// Adds adjacent sectors from this place on, in one page or on the home disk.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -336,7 +338,7 @@ impl<'a> Writer<'a> {
     /// Completes the map and makes it durable.
     ///
     /// # Errors
-    /// The file cannot be written, or what was written may not be durable.
+    /// The file cannot be written, or the map may not be durable.
     pub fn finish(mut self) -> io::Result<Header> {
         if let Some(run) = self.last.take() {
             self.put(&run)?;
@@ -353,7 +355,7 @@ impl<'a> Writer<'a> {
 /// Hands the runs of a map to `take`, in order.
 ///
 /// # Errors
-/// Those of `take`, the file cannot be read, or, as text, what is wrong with it.
+/// Errors of `take`, a read error of the file, or, as text, an error in the map.
 fn each_run(
     file: &dyn Backing,
     header: &Header,
@@ -474,7 +476,7 @@ mod tests {
         assert!(read(file.as_ref()).is_ok());
     }
 
-    /// A user who can write to the files can make checksums right again.
+    /// A user with access to the files can recompute checksums.
     #[test]
     fn figures_that_cannot_be_are_refused() {
         let storage = CrashStorage::new();

@@ -1,4 +1,4 @@
-//! Reading a store by its map: superblock, labels and frames are asked, and no scheme.
+//! Reading of a store by its map, from superblock, labels and frames, without its scheme.
 
 use std::io;
 
@@ -16,12 +16,12 @@ use crate::store::names::{MAP, SUMS};
 use crate::store::region::FIRST_SLOT;
 use crate::store::superblock::{SUPERBLOCK, Superblock};
 
-/// Bytes of frames that are read at once, unless a frame has more.
+/// Bytes of frames in one read, unless a single frame has more.
 const FRAMES_BYTES: usize = 256 << 10;
-/// Sectors that are handed out at once, at most.
+/// Largest number of sectors handed out at once.
 const HANDED_SECTORS: usize = 512;
 
-/// A region's file, and how it lies there.
+/// A region's file and its format.
 struct Flash {
     name: String,
     file: Box<dyn Backing>,
@@ -35,7 +35,7 @@ impl Flash {
     }
 }
 
-/// A closed store that is read by its map.
+/// A closed store, read by its map.
 pub struct Mapped {
     header: Header,
     map: Box<dyn Backing>,
@@ -43,15 +43,15 @@ pub struct Mapped {
     disk: Option<HomeDisk>,
     seed: u32,
     device: Option<Device>,
-    /// It is locked as long as the store is read.
+    /// Locked while the store is being read.
     _superblock: Box<dyn Backing>,
 }
 
 impl Mapped {
-    /// Opens a store that was closed properly.
+    /// Opens a store that was closed cleanly.
     ///
     /// # Errors
-    /// There is none, somebody else has it, a file is not of it, or it has no map of its latest state.
+    /// There is no store, it is in use, a file does not belong to it, or it has no map of its latest state.
     pub fn open(storage: &dyn Storage) -> Result<Self, StoreError> {
         if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
             return Err(StoreError::Missing);
@@ -111,15 +111,15 @@ impl Mapped {
         self.header.mapped
     }
 
-    /// The device that it is, if this program can read its description.
+    /// The device, if this program can parse its description.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 
-    /// Hands all sectors that hold data and can be read to `take`, in ascending runs.
+    /// Hands all readable sectors that hold data to `take`, in ascending runs.
     ///
     /// # Errors
-    /// Those of `take`, as of the device; and the map or a file cannot be read.
+    /// Errors of `take` and of the device; or the map or a file cannot be read.
     pub fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
         let Self { header, map, regions, disk, seed, .. } = self;
         let mut handing = Handing { take, first: 0, bytes: Vec::new(), read: (0, Vec::new()) };
@@ -157,14 +157,14 @@ impl Mapped {
     }
 }
 
-/// A file that nobody writes to meanwhile.
+/// Opens a file and locks it against writers.
 fn open(storage: &dyn Storage, name: &str) -> Result<Box<dyn Backing>, StoreError> {
     let file = storage.open(name, Access::Read, false).in_file(name)?;
     file.lock(true).in_file(name)?;
     Ok(file)
 }
 
-/// What a file is to the store, as of its latest opening.
+/// The role of a file in the store, as of the latest opening.
 fn label(file: &dyn Backing, name: &str, at: u64, superblock: &Superblock) -> Result<FileRole, StoreError> {
     let found = Label::read(file, at).in_file(name)?;
     let is_own = |label: &Label| label.store == superblock.store && superblock.openings.contains(&label.opening);
@@ -178,7 +178,7 @@ fn misplaced(name: &str, found: FileRole) -> StoreError {
     StoreError::Foreign { file: name.into(), what: format!("it is {found} of this store, which belongs elsewhere") }
 }
 
-/// Sectors on their way to the caller's function.
+/// Sectors on their way to the caller.
 struct Handing<'a> {
     take: Take<'a>,
     first: u64,
@@ -196,7 +196,7 @@ impl Handing<'_> {
         Ok(())
     }
 
-    /// A sector with what it holds, or that could not be read.
+    /// A sector with its contents, or an unreadable one.
     fn give(&mut self, sector: u64, tag: Tag, bytes: &[u8]) -> io::Result<()> {
         if !tag.is(sector) {
             return self.lose(sector, 1);

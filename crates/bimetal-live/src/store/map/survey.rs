@@ -1,8 +1,9 @@
-//! Finding out where sectors lie: the scheme is asked for all of them, over media that move nothing.
+//! Survey of the places of all sectors: the scheme is asked for all of them, over media that move no data.
 //!
-//! It is the scheme that was served with, once its last checkpoint is durable: its state is worth nothing then. Serving a read may move
-//! data: a cache takes what it did not have, a log makes room for that. So the media note, for each page that is programmed on the way,
-//! from where in the files its sectors came. If that becomes too much to note, the scheme begins again in the state of the checkpoint.
+//! The scheme is the instance that served the store, after its last checkpoint is durable, when its state is no longer
+//! needed. Serving a read may move data: a cache inserts missing sectors, and a log makes room for them. So for each
+//! page programmed on the way, the media note the origin of its sectors in the files. If the notes become too large,
+//! the scheme starts again from the state of the checkpoint.
 
 use std::io;
 use std::ops::Range;
@@ -13,14 +14,14 @@ use bimetal_core::request::{Op, Request};
 use crate::store::engine::{Engine, panic_text};
 use crate::store::places::{Place, REQUEST_SECTORS};
 
-/// Sectors of pages programmed in a survey whose places are noted, at most; one request may lead to somewhat more.
+/// Largest number of noted sectors in pages programmed during a survey. A single request may exceed it somewhat.
 pub(super) const NOTED_MAX: usize = 1 << 20;
 
-/// Asks the scheme for all sectors that hold data, and tells where each row of them lies. `reload` puts it and its media back into the state in
-/// which they are now. The engine is worth nothing after that.
+/// Asks the scheme for all sectors that hold data, and passes the place of each run of them to `add`. `reload` returns
+/// the scheme and its media to their current state. The engine must not be used after that.
 ///
 /// # Errors
-/// Those of `add` and `reload`, or the scheme cannot be asked.
+/// Errors of `add` and `reload`, or a failure of the scheme.
 pub fn survey(
     engine: &mut Engine,
     noted_max: usize,
@@ -61,7 +62,7 @@ pub fn survey(
     Ok(())
 }
 
-/// Tells of sectors of a request that were not delivered, if there are any.
+/// Adds sectors of a request that were not delivered, if there are any.
 fn add_lost(sector: u64, lost: Range<u32>, add: &mut dyn FnMut(u64, u32, Place) -> io::Result<()>) -> io::Result<()> {
     if lost.is_empty() { Ok(()) } else { add(sector + u64::from(lost.start), lost.end - lost.start, Place::Nowhere) }
 }
@@ -98,7 +99,8 @@ mod tests {
         store.flush().unwrap();
     }
 
-    /// Every request begins with the state as it was saved, every 40 sectors, or goes on with what the ones before led to.
+    /// Requests start from the saved state, either always or every 40 sectors, or continue from the effects of earlier
+    /// ones.
     #[test]
     fn whatever_serving_reads_moves_the_places_are_those_of_the_files() {
         let mut any_reloads = false;

@@ -1,5 +1,5 @@
-//! Frames between regions and memory: the bytes of a page with their tags, read and verified, sealed and written, or held where
-//! nothing is written any more.
+//! Frames between regions and memory: the data of a page with their tags are read and verified, sealed and written, or
+//! held in memory when nothing is written any more.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use crate::store::frame::{FrameError, PageSum, Place, SECTOR, Tag, seal_label, v
 use crate::store::region::Spot;
 
 impl FileMedia {
-    /// Reads the frame of a page to memory and verifies it; all of a page that is damaged is marked as lost. Returns the checksum of
-    /// its page.
+    /// Reads the frame of a page into memory and verifies it. All sectors of a damaged page are marked as lost. Returns
+    /// the checksum of its page.
     pub(super) fn load_frame(&mut self, region: RegionId, spot: Option<&Spot>) -> PageSum {
         if let Some(spot) = spot {
             self.write_if_deferred(spot);
@@ -49,20 +49,20 @@ impl FileMedia {
         cleared
     }
 
-    /// A page is damaged.
+    /// Notes a damaged page.
     pub(super) fn note_damage(&mut self, spot: &Spot, error: FrameError) {
         let Place { region, block, page, .. } = spot.place;
         tracing::warn!("region {region}, block {block}, page {page} is damaged: {error}");
         self.media_errors += 1;
     }
 
-    /// Whether the frame of a page is in its file, and neither waits in memory nor is held there.
+    /// Whether the frame of a page is in its file, and neither waits nor is held in memory.
     pub(super) fn is_in_file(&self, spot: &Spot) -> bool {
         let region = spot.place.region;
         !self.held.contains_key(&(region, spot.offset)) && !self.regions[usize::from(region)].is_waiting(spot)
     }
 
-    /// Where sectors on their way begin in the arena; a page is loaded.
+    /// First sector in the arena of sectors in transit. A page is loaded if necessary.
     pub(super) fn loaded(&mut self, data: Carried) -> u32 {
         let number = match data.from {
             From::Arena(first) => return first,
@@ -120,7 +120,7 @@ impl FileMedia {
         }
     }
 
-    /// Writes the frame in memory, whose page has that checksum, as a page.
+    /// Writes the frame in memory as a page. `sum` is the checksum of its page.
     pub(super) fn store_frame(&mut self, region: RegionId, spot: &Spot, sum: PageSum, sequence: u64) {
         let region = &mut self.regions[region.index()];
         let layout = region.layout;
@@ -143,13 +143,13 @@ impl FileMedia {
         if let Some(old) = self.held.insert((region, spot.offset), frame) {
             self.held_bytes -= old.len();
         }
-        // For what there is no room now, there may be later.
+        // A lack of space may be temporary.
         if !is_full(error) {
             self.fail(format!("a page of region {region} cannot be written"), error);
         }
     }
 
-    /// Writes the frames that are held because there was no room for them.
+    /// Writes the frames that are held because of a lack of space.
     pub(super) fn place_held(&mut self) -> io::Result<()> {
         while let Some((&(region, offset), frame)) = self.held.first_key_value() {
             self.regions[usize::from(region)].write_through(offset, frame)?;
@@ -159,26 +159,26 @@ impl FileMedia {
         Ok(())
     }
 
-    /// Takes a page for a program; its frame is stored next.
+    /// Allocates the place of a page for a program. Its frame is stored next.
     pub(super) fn take(&mut self, region: RegionId, page: Ppa) -> Spot {
         self.is_busy = true;
         self.sequence += 1;
         self.regions[region.index()].take(page, self.sequence)
     }
-    /// Copies the bytes of a page.
+    /// Copies the data of a page.
     pub(super) fn copy_bytes(&mut self, region: RegionId, from: Ppa, to: Ppa) {
         let source = self.regions[region.index()].spot(from);
         let target = self.take(region, to);
         self.add_move(region, source, target);
     }
 
-    /// Writes the pages that wait to be written with others.
+    /// Writes the pages that are deferred in order to be written together.
     pub(super) fn write_deferred(&mut self) {
         self.write_row();
         self.write_moves();
     }
 
-    /// Does so if a page is one of them.
+    /// Does so if this page is one of them.
     pub(super) fn write_if_deferred(&mut self, spot: &Spot) {
         if self.row.holds(spot) || self.is_to_be_moved(spot) {
             self.write_deferred();

@@ -1,8 +1,8 @@
-//! Pages that go from one place in the files to another as they are.
+//! Moves of unchanged pages from one place in the files to another.
 //!
-//! A scheme reads a page and programs all of it elsewhere, or copies it, page after page. The pages wait until one does not follow
-//! those before it: then all are read with one call, right into the write buffer, verified, and labelled for their new places. The
-//! checksum of a page is the same in both.
+//! A scheme reads pages and programs them unchanged elsewhere, or copies them, one after the other. The pages are
+//! deferred until one is not adjacent to those before it. Then all are read with one call, directly into the write
+//! buffer, verified, and labelled for their new places. The checksum of a page is the same in both places.
 
 use bimetal_core::media::Part;
 use bimetal_core::units::RegionId;
@@ -11,20 +11,20 @@ use super::{Carried, FileMedia, From, Io, PageRead};
 use crate::store::frame::{PageSum, Tag, seal_label, verify_label};
 use crate::store::region::Spot;
 
-/// Bytes of frames that are moved at once, unless a frame has more.
+/// Bytes of frames in one move, unless a single frame has more.
 const MOVED_BYTES: usize = 128 << 10;
 
-/// A page that is to be moved.
+/// A deferred move of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     source: Spot,
     target: Spot,
-    /// Of its program.
+    /// Sequence number of its program.
     sequence: u64,
 }
 
 impl FileMedia {
-    /// The page that a program takes whole and as it is, if it does.
+    /// The page that a program takes completely and unchanged, if there is one.
     pub(super) fn moved(&self, region: RegionId, parts: &[Part<Carried>]) -> Option<Spot> {
         let [Part { data: Carried { from: From::Page(number), .. }, from: 0, to: 0, sectors }] = *parts else {
             return None;
@@ -34,7 +34,7 @@ impl FileMedia {
         spot.filter(|_| source.layout == target.layout && sectors as usize == target.layout.page_sectors())
     }
 
-    /// Moves a page that was taken for a program, now or with those that follow it.
+    /// Moves a page, now or together with the following ones. Its target is already allocated.
     pub(super) fn add_move(&mut self, region: RegionId, source: Option<Spot>, target: Spot) {
         if self.io == Io::Replay {
             return;
@@ -58,7 +58,7 @@ impl FileMedia {
         self.moves.push(Move { source, target, sequence: self.sequence });
     }
 
-    /// Moves the pages that wait for it.
+    /// Performs the deferred moves.
     pub(super) fn write_moves(&mut self) {
         let mut moves = std::mem::take(&mut self.moves);
         let mut left = &moves[..];
@@ -74,8 +74,8 @@ impl FileMedia {
         self.moves = moves;
     }
 
-    /// Moves the first pages from their file to the write buffer. Returns how many; none if the first one is elsewhere, or the file
-    /// fails.
+    /// Moves the first pages from their file to the write buffer. Returns their number; `None` if the first one is not
+    /// in the file, or the file fails.
     fn move_at_once(&mut self, moves: &[Move]) -> Option<usize> {
         let Move { source, target, .. } = moves.first()?;
         let of_source = &self.regions[usize::from(source.place.region)];
@@ -107,7 +107,7 @@ impl FileMedia {
         Some(moved)
     }
 
-    /// Whether a page is to be moved there.
+    /// Whether a page will be moved to this place.
     pub(super) fn is_to_be_moved(&self, spot: &Spot) -> bool {
         let (Some(first), Some(last)) = (self.moves.first(), self.moves.last()) else { return false };
         first.target.place.region == spot.place.region
@@ -136,7 +136,7 @@ mod tests {
     const FAST: RegionId = RegionId(0);
     const SLOW: RegionId = RegionId(1);
 
-    /// A file in memory that counts how often it is read.
+    /// A file in memory that counts its reads.
     #[derive(Default)]
     struct Memory {
         bytes: Mutex<Vec<u8>>,
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Media whose first region has a block of pages, each filled with its number, in its file.
+    /// Media whose first region has a block of pages in its file, each filled with its number.
     fn filled() -> (FileMedia, [Arc<Memory>; 2], Geometry) {
         let chip = chip::find("chang-mlc").unwrap();
         let geometry = Geometry::new(PAGE_BYTES, PAGES, 4, 1).unwrap();

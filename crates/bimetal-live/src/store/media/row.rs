@@ -1,7 +1,7 @@
-//! Pages of a large write that go from its payload to their file with one call, past the write buffer.
+//! Pages of a large write that go directly from its payload to their file with one call, past the write buffer.
 //!
-//! Pages wait in the write buffer so that a commit of a few has them in its batch. Once frames of a commit are in the file already,
-//! there is nothing to gain by that, and a large write would only be copied once more.
+//! Pages wait in the write buffer so that a small commit can include them in its batch. If frames of the commit are
+//! already in the file, this has no advantage, and a large write would only cost one more copy.
 
 use std::io::{self, IoSlice};
 
@@ -13,39 +13,39 @@ use super::{Carried, FileMedia, From, Io};
 use crate::store::frame::{PageSum, seal_label, set_label_tag};
 use crate::store::region::Spot;
 
-/// Pages of a write that is large, at least.
+/// Least number of pages in a large write.
 const LARGE_PAGES: usize = 4;
-/// Pages that are written at once, at most.
+/// Largest number of pages in one write.
 const ROW_PAGES: usize = 64;
 
-/// Pages that follow one another in a file, and are in the arena.
+/// Pages that are adjacent in a file and whose data are in the arena.
 #[derive(Debug, Default)]
 pub(super) struct Row {
-    /// Where they lie, and their first sectors in the arena.
+    /// Their places, and their first sectors in the arena.
     pages: Vec<(Spot, u32)>,
     labels: Vec<u8>,
 }
 
 impl Row {
-    /// Forgets all of them.
+    /// Removes all pages.
     pub(super) fn clear(&mut self) {
         self.pages.clear();
     }
 
-    /// Whether a page is one of them.
+    /// Whether it contains a page.
     pub(super) fn holds(&self, spot: &Spot) -> bool {
         let (Some((first, _)), Some((last, _))) = (self.pages.first(), self.pages.last()) else { return false };
         first.place.region == spot.place.region && (first.offset..=last.offset).contains(&spot.offset)
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.pages.capacity() * size_of::<(Spot, u32)>() + self.labels.capacity()
     }
 }
 
 impl FileMedia {
-    /// The first sector in the arena of a page that goes to its file past the write buffer, if this one does.
+    /// The first sector in the arena, if the page can be written directly.
     pub(super) fn straight(&self, region: RegionId, spot: &Spot, parts: &[Part<Carried>]) -> Option<u32> {
         let of_region = &self.regions[region.index()];
         let page_sectors = of_region.layout.page_sectors();
@@ -63,7 +63,7 @@ impl FileMedia {
         }
     }
 
-    /// Adds a page to the row, after writing those that it does not follow.
+    /// Adds a page to the row. If it is not adjacent, the row is written first.
     pub(super) fn add_to_row(&mut self, region: RegionId, spot: &Spot, first: u32) {
         let layout = self.regions[region.index()].layout;
         let follows = self.row.pages.last().is_some_and(|(last, _)| spot.is_behind(last, layout.stride()));

@@ -1,4 +1,4 @@
-//! The verbs of the seam over files: each is counted and timed by the simulated media, and moves bytes beside that.
+//! The verbs of the seam over files. The simulated media count and time each verb, which also moves bytes.
 
 use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
 use bimetal_core::units::{BlockId, Ppa, RegionId};
@@ -13,7 +13,7 @@ impl Carried {
         Self { ready: 0, from: From::Arena(note) }
     }
 
-    /// That note.
+    /// The note.
     fn note(self) -> u32 {
         match self.from {
             From::Arena(note) | From::Page(note) => note,
@@ -39,7 +39,8 @@ impl Media for FileMedia {
         if self.io == Io::Replay {
             return Carried { ready, from: From::Arena(0) };
         }
-        // Where it is now: its block may be erased before its bytes are needed, and its slot stays as it is until the next commit.
+        // Its current place: its block may be erased before its bytes are needed, but its slot does not change until
+        // the next commit.
         let spot = self.regions[region.index()].spot(page);
         debug_assert!(spot.is_some(), "a page is read that was not programmed");
         self.pages.push(PageRead { region, spot, first: None });

@@ -1,8 +1,8 @@
-//! Every short sequence of requests with a crash at every operation on the backing.
+//! Every short sequence of requests, with a crash at every operation on the backing.
 //!
-//! Most bugs of file systems that a crash brings out take no more than three operations and a crash at a point where
-//! something is made durable (Mohan, Martinez, Ponnapalli, Raju, Chidambaram: *Finding Crash-Consistency Bugs with Bounded
-//! Black-Box Crash Testing*, OSDI 2018).
+//! Most crash-consistency bugs of file systems need no more than three operations and a crash at a persistence point
+//! (Mohan, Martinez, Ponnapalli, Raju, Chidambaram: *Finding Crash-Consistency Bugs with Bounded Black-Box Crash
+//! Testing*, OSDI 2018).
 
 use std::sync::Arc;
 
@@ -38,27 +38,27 @@ const LIMITS: Limits = Limits {
     trim_sectors: 1000,
     held_bytes: 1 << 20,
 };
-/// Sectors of a request, and where the first ones begin: two overlap, one is elsewhere, none is a whole number of pages.
+/// Sectors of a request, and first sectors: two requests overlap, one is elsewhere, and none consists of whole pages.
 const SECTORS: u64 = 11;
 const STARTS: [u64; 3] = [40, 36, 90];
 
-/// A store in use, and what it must hold.
+/// A store in use, and its expected contents.
 struct Prepared {
     storage: CrashStorage,
     model: Model,
 }
 
-/// How many of the crashes are tried.
+/// The share of the crashes that is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// One of this number of operations, another one with each sequence; 1 for all.
+    /// Crashes happen at every n-th operation, with another offset for each sequence; 1 means all.
     pub operations: u64,
-    /// Whether each crash loses what it does not have to keep in every way there is, and not in one of them in turn.
+    /// Whether each crash is repeated with every kind of loss, instead of with one kind in turn.
     pub every_loss: bool,
 }
 
 /// Runs all sequences of up to `length` requests on a scheme, with a crash at every operation, or at a share of them. A
-/// seed other than 0 gives other settings than the scheme's defaults.
+/// seed other than 0 gives settings that differ from the scheme's defaults.
 ///
 /// # Errors
 /// The first difference, with the sequence and the crash.
@@ -79,7 +79,7 @@ pub fn exhaustive(scheme: &str, seed: u64, length: u32, share: Share) -> Result<
     Ok(tally)
 }
 
-/// A device that was written more than once all over, so that erased blocks are scarce.
+/// A device that was overwritten more than once, so that erased blocks are scarce.
 fn prepare(scheme: &str, seed: u64) -> Result<Prepared, String> {
     let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
     let device = TINY[TINY.len() - 1].device(spec, seed)?;
@@ -118,8 +118,8 @@ fn crash_everywhere(prepared: &Prepared, steps: &[Step], number: u64, share: Sha
     }
 }
 
-/// Runs a sequence on a copy of the device, with a crash at an operation, and a second one in recovery. Returns whether
-/// there was an operation of that number.
+/// Runs a sequence on a copy of the device, with a crash at an operation, and a second one during recovery. Returns
+/// whether there was an operation with this number.
 fn crash_at(prepared: &Prepared, steps: &[Step], at: u64, loss: Loss, tally: &mut Tally) -> Result<bool, String> {
     let storage = Arc::new(prepared.storage.clone());
     let mut model = prepared.model.clone();

@@ -1,7 +1,7 @@
-//! Files that fail, and files that are damaged.
+//! File failures and damaged files.
 //!
-//! Whatever operation fails, a device loses nothing that was durable, returns nothing wrong, and can be opened again.
-//! Whatever bit flips, it returns what was written, or says that it cannot.
+//! If any operation fails, a device must lose no durable data, return no wrong data, and open again. If any bit flips,
+//! it must return correct data or report an error.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ const LIMITS: Limits = Limits {
     held_bytes: 1 << 20,
 };
 const REQUESTS: u64 = 40;
-/// How often a file system runs full, and requests between two kills while it is.
+/// Number of times that a file system runs full, and requests between two kills while it is full.
 const FULL_CYCLES: u64 = 4;
 const FULL_REQUESTS: u64 = 60;
 
-/// What tests of faults came to.
+/// Results of fault tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Faults, each at an operation of its own, or bits that were flipped, or writes that found no room.
+    /// Number of faults, each at another operation; or of flipped bits; or of writes that lacked space.
     pub faults: u64,
-    /// How often the store refused to be opened.
+    /// Number of refused openings.
     pub refusals: u64,
-    /// Flushes for which there was no room, as one request had moved more than room is kept for.
+    /// Flushes that lacked space, because a single request had moved more data than the reserved space holds.
     pub flushes_refused: u64,
-    /// Sectors that could not be read, and how many could.
+    /// Number of unreadable sectors.
     pub unreadable: u64,
-    /// Sectors that could be read.
+    /// Number of readable sectors.
     pub readable: u64,
 }
 
@@ -78,14 +78,14 @@ fn prepare(scheme: &str, tiny: &Tiny, seed: u64, limits: Limits, sparse: bool) -
     Ok(prepared)
 }
 
-/// First sector, sectors and kind of the request of that number: below 5 a write, 5 a trim, 6 a read, 7 a flush.
+/// First sector, sectors and kind of the request with this number: below 5 a write, 5 a trim, 6 a read, 7 a flush.
 fn drawn(number: u64, total: u64) -> (u64, u64, u64) {
     let mut state = number;
     let sectors = 1 + below(&mut state, 30);
     (below(&mut state, total - sectors), sectors, below(&mut state, 8))
 }
 
-/// Serves the request of that number.
+/// Serves the request with this number.
 fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Result<(), IoError> {
     let (sector, sectors, kind) = drawn(number, model.sectors());
     match kind {
@@ -106,11 +106,11 @@ fn request(store: &Store, model: &mut Model, number: u64, limits: Limits) -> Res
     Ok(())
 }
 
-/// Lets every operation of a run fail once, every read too; or one of `every`, beginning with one of the first `every`.
-/// Settings are the defaults if `first` is 0.
+/// Makes every operation of a run fail once, and every read too; or one in `every`, starting with one of the first
+/// `every`. Settings are the defaults if `first` is 0.
 ///
 /// # Errors
-/// The first thing that is lost or wrong, with how to repeat it.
+/// The first lost or wrong data, with instructions to repeat it.
 pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, String> {
     let prepared = prepare(scheme, &TINY[0], first, LIMITS, false)?;
     let mut total = Faults::default();
@@ -127,7 +127,7 @@ pub fn failing_files(scheme: &str, every: usize, first: u64) -> Result<Faults, S
     Ok(total)
 }
 
-/// Lets an operation fail, or a read if there is no fault. Returns whether there was an operation of that number.
+/// Makes an operation fail, or a read if there is no fault. Returns whether there was an operation with this number.
 fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Faults) -> Result<bool, String> {
     let storage = Arc::new((*prepared.storage).clone());
     let mut model = prepared.model.clone();
@@ -143,7 +143,7 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
             for number in 100..100 + REQUESTS {
                 match request(&store, &mut model, number, LIMITS) {
                     Ok(()) => {}
-                    // No room once is no failure.
+                    // A single lack of space is not a failure.
                     Err(IoError::NoSpace) => model.refused(store.events()),
                     Err(_) => failed = true,
                 }
@@ -151,12 +151,12 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
                     return Err("a request failed and the device can still be written to".into());
                 }
             }
-            // What was not acknowledged may be there or not; what can be read of the rest must be right.
+            // Unacknowledged data may exist or not, but all other readable data must be correct.
             if failed && store.write(0, &[0; 512], true).is_ok() {
                 return Err("a device that failed takes a write".into());
             }
             let compared = read_and_compare(&store, &model);
-            // The failure may come as late as here.
+            // The failure may occur as late as here.
             if !failed && !store.read_only() {
                 compared?;
             }
@@ -172,12 +172,12 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
     Ok(happened)
 }
 
-/// Lets the file system of a sparse store run full at a random moment, kills the store and opens it again while it is, and makes
-/// room again. Meanwhile writes may be refused and nothing else, nothing that was acknowledged is lost, and as soon as there
-/// is room writes are accepted.
+/// Makes the file system of a sparse store run full at a random moment, kills and reopens the store meanwhile, and then
+/// frees space. Writes may be refused while it is full, but nothing else may fail. No acknowledged data may be lost,
+/// and writes must be accepted as soon as there is space.
 ///
 /// # Errors
-/// The first thing that is lost, wrong or refused, with how to repeat it.
+/// The first lost, wrong or refused data, with instructions to repeat it.
 pub fn full_file_system(scheme: &str, seed: u64) -> Result<Faults, String> {
     let run = || {
         let tiny = &TINY[(seed % TINY.len() as u64) as usize];
@@ -213,7 +213,7 @@ pub fn full_file_system(scheme: &str, seed: u64) -> Result<Faults, String> {
     run().map_err(|what: String| format!("{what}\nrepeat with full_file_system(\"{scheme}\", {seed})"))
 }
 
-/// Requests while the file system has little room or none.
+/// Requests while the file system has little or no space.
 fn serve_full(store: &Store, model: &mut Model, state: &mut u64) -> Result<Faults, String> {
     let mut found = Faults::default();
     for _ in 0..FULL_REQUESTS {
@@ -237,13 +237,13 @@ fn serve_full(store: &Store, model: &mut Model, state: &mut u64) -> Result<Fault
     read_and_compare(store, model).map(|()| found)
 }
 
-/// Flips bits: one after the other, `count` of each file.
+/// Flips bits one after the other, `count` in each file.
 ///
 /// # Errors
-/// The first sector that is wrong, with how to repeat it.
+/// The first wrong sector, with instructions to repeat it.
 pub fn flipped_bits(scheme: &str, seed: u64, count: u64) -> Result<Faults, String> {
     let mut total = Faults::default();
-    // With everything in the journal, and with a checkpoint.
+    // With all changes in the journal, and with a checkpoint.
     for journal_bytes in [u64::MAX, 1] {
         let limits = Limits { journal_bytes, ..LIMITS };
         let prepared = prepare(scheme, &TINY[(seed % TINY.len() as u64) as usize], seed, limits, false)?;
@@ -271,7 +271,7 @@ fn flip(prepared: &Prepared, limits: Limits, name: &str, bit: usize) -> Result<F
     };
     model.recovered(store.events())?;
     read_sectors(&store, &model, &mut found)?;
-    // Damage must stay where it is when data are moved.
+    // Damage must not spread when data are moved.
     for number in split_mix(&mut (bit as u64)) % 1000..1000 {
         if store.events() > 400 || number > 900 {
             break;
@@ -282,7 +282,7 @@ fn flip(prepared: &Prepared, limits: Limits, name: &str, bit: usize) -> Result<F
     Ok(found)
 }
 
-/// Reads all sectors, one by one: those that can be read must be right.
+/// Reads all sectors one by one. The readable ones must be correct.
 fn read_sectors(store: &Store, model: &Model, found: &mut Faults) -> Result<(), String> {
     let mut bytes = [0; 512];
     for sector in 0..model.sectors() {

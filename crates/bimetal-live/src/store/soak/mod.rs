@@ -1,9 +1,9 @@
-//! Crash tests: random requests, a crash at a random operation on the backing, recovery, and a comparison with what a map
-//! of sectors says; again and again on the same device.
+//! Crash tests: random requests, a crash at a random operation on the backing, recovery, and a comparison with a model;
+//! repeated on the same device.
 //!
-//! After a crash a device must be exactly as some commit left it, none older than the last one that was acknowledged: not
-//! one sector may be older, newer or mixed. Crashes come while a store is made, in requests, in commits and checkpoints, in several
-//! commits at the same time, and in recovery itself.
+//! After a crash a device must have exactly the state of some commit, which must not be older than the last
+//! acknowledged one. No single sector may be older, newer or mixed. Crashes occur during creation, requests, commits
+//! and checkpoints, several parallel commits, and recovery itself.
 
 mod exhaustive;
 mod faults;
@@ -29,20 +29,20 @@ pub use faults::{Faults, failing_files, flipped_bits, full_file_system};
 use model::Model;
 pub use tiny::{TINY, Tiny};
 
-/// What crash tests came to.
+/// Results of crash tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Crashes, each at a point of its own.
+    /// Number of crashes, each at another point.
     pub crashes: u64,
-    /// Those of them that came while the store recovered from another.
+    /// Crashes during the recovery from another crash.
     pub in_recovery: u64,
     /// Requests served.
     pub requests: u64,
-    /// Flushes and writes with FUA that were acknowledged.
+    /// Acknowledged flushes and writes with FUA.
     pub flushes: u64,
-    /// Requests among them that were served while a flush was under way.
+    /// Requests served while a flush was in progress.
     pub overlapping: u64,
-    /// Crashes that came while a commit was under way and others behind it.
+    /// Crashes while several commits were in progress.
     pub in_flight: u64,
     /// Sectors compared after a crash.
     pub sectors: u64,
@@ -60,15 +60,15 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Crashes of one device one after the other.
+/// Consecutive crashes of one device.
 const CYCLES: u64 = 12;
-/// Requests between two crashes, at most.
+/// Largest number of requests between two crashes.
 const REQUESTS_MAX: u64 = 300;
 
-/// Runs the crash test of a seed on a scheme.
+/// Runs the crash test with this seed on a scheme.
 ///
 /// # Errors
-/// The first difference, with how to repeat it.
+/// The first difference, with instructions to repeat it.
 pub fn crash_run(scheme: &str, seed: u64) -> Result<Tally, String> {
     let run = || {
         let mut run = CrashTest::new(scheme, seed)?;
@@ -92,7 +92,7 @@ fn read_and_compare(store: &Store, model: &Model) -> Result<(), String> {
     model.compare(0, &bytes)
 }
 
-/// A device on its way from crash to crash.
+/// A device between crashes.
 struct CrashTest {
     storage: Arc<CrashStorage>,
     limits: Limits,
@@ -107,11 +107,11 @@ impl CrashTest {
         split_mix(&mut random);
         let spec = scheme::find(scheme).map_err(|error| error.to_string())?;
         let tiny = &TINY[below(&mut random, TINY.len() as u64) as usize];
-        // Half of the devices have other settings than the defaults.
+        // Half of the devices have settings that differ from the defaults.
         let settings = if below(&mut random, 2) == 0 { 0 } else { split_mix(&mut random) };
         let device = tiny.device(spec, settings)?;
         let sectors = device.logical.0 / 512;
-        // Small limits bring everything about that large devices do now and then.
+        // Small limits cause everything that large devices do occasionally.
         let one_of = |random: &mut u64, values: [u64; 3]| values[below(random, 3) as usize];
         let limits = Limits {
             events: one_of(&mut random, [3, 40, 1000]) as usize,
@@ -133,7 +133,7 @@ impl CrashTest {
         below(&mut self.random, bound)
     }
 
-    /// Makes the store, at the second attempt if the first one crashes.
+    /// Creates the store, with a second attempt if the first one crashes.
     fn create(&mut self, device: &bimetal_core::device::Device) -> Result<(), String> {
         let options = CreateOptions { number: Some(split_mix(&mut self.random)), ..CreateOptions::default() };
         if self.draw(4) == 0 {
@@ -166,7 +166,7 @@ impl CrashTest {
         open(&self.storage, self.limits)
     }
 
-    /// Opens the store, with crashes on the way.
+    /// Opens the store, possibly with crashes during recovery.
     fn recover(&mut self) -> Result<Store, String> {
         while self.draw(4) == 0 {
             self.plan_crash(12);
@@ -261,7 +261,7 @@ impl CrashTest {
         self.tell(done)
     }
 
-    /// Nothing fails but by the crash.
+    /// Only the crash may cause failures.
     fn tell(&self, done: Result<(), IoError>) -> Result<(), String> {
         match done {
             Err(error) if !self.storage.is_crashed() => Err(format!("a request fails: {error}")),

@@ -1,6 +1,6 @@
-//! What a device must hold: the version that each sector was last written with, and what has changed since which event.
+//! The expected contents of a device: the last version of each sector, and the event of each change.
 
-/// Sectors that got a version, or 0 for zeros, with an event.
+/// A change of sectors by an event: a new version, or 0 for zeros.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     event: u64,
@@ -9,14 +9,14 @@ struct Change {
     version: u64,
 }
 
-/// The simplest device there is.
+/// The simplest possible device.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Versions at the last recovery, and now.
+    /// Versions at the last recovery, and current versions.
     base: Vec<u64>,
     now: Vec<u64>,
     changes: Vec<Change>,
-    /// The event up to which everything must survive.
+    /// The event up to which all changes must survive.
     acknowledged: u64,
     version: u64,
 }
@@ -41,21 +41,21 @@ impl Model {
         }
     }
 
-    /// Sectors will be written, with the event after `events` and those that follow. Returns their data.
+    /// Sectors will be written, by the event after `events` and following ones. Returns their data.
     pub fn write(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64) -> Vec<u8> {
         let (version, data) = self.next(sector, sectors);
         self.change(sector, sectors, events, sectors_per_event, version);
         data
     }
 
-    /// A version to come of some sectors: its number and their data.
+    /// The next version of some sectors: its number and their data.
     pub fn next(&mut self, sector: u64, sectors: u64) -> (u64, Vec<u8>) {
         self.version += 1;
         let version = self.version;
         (version, (sector..sector + sectors).flat_map(|sector| pattern(sector, version)).collect())
     }
 
-    /// Sectors were written with that version, with the event after `events`.
+    /// Sectors were written with this version, by the event after `events`.
     pub fn written(&mut self, sector: u64, sectors: u64, events: u64, version: u64) {
         self.change(sector, sectors, events, sectors, version);
     }
@@ -65,7 +65,7 @@ impl Model {
         self.change(sector, sectors, events, sectors_per_event, 0);
     }
 
-    /// A request was refused after `events` events: later ones did not happen.
+    /// A request was refused after `events` events, so later ones did not happen.
     pub fn refused(&mut self, events: u64) {
         self.changes.retain(|change| change.event <= events);
         self.now.clone_from(&self.base);
@@ -74,17 +74,17 @@ impl Model {
         }
     }
 
-    /// All changes so far were acknowledged to be durable.
+    /// All changes so far were acknowledged as durable.
     pub fn flushed(&mut self) {
         self.flushed_to(self.last_event());
     }
 
-    /// The last event that changed something since the last recovery; 0 if none has.
+    /// The last event with a change since the last recovery; 0 if there is none.
     pub fn last_event(&self) -> u64 {
         self.changes.last().map_or(0, |change| change.event)
     }
 
-    /// Changes up to that event were acknowledged to be durable.
+    /// Changes up to this event were acknowledged as durable.
     pub fn flushed_to(&mut self, event: u64) {
         self.acknowledged = self.acknowledged.max(event);
     }
@@ -102,7 +102,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether the device returns what it must.
+    /// Compares the contents of the device with the expected ones.
     pub fn compare(&self, sector: u64, bytes: &[u8]) -> Result<(), String> {
         for (bytes, sector) in bytes.chunks_exact(512).zip(sector..) {
             let version = self.now[sector as usize];
@@ -120,7 +120,7 @@ impl Model {
     }
 }
 
-/// What a version of a sector looks like; version 0 is zeros.
+/// The contents of a version of a sector; version 0 is zeros.
 fn pattern(sector: u64, version: u64) -> [u8; 512] {
     let mut bytes = [0; 512];
     if version > 0 {

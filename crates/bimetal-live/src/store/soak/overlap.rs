@@ -1,5 +1,5 @@
-//! Requests that are served while a flush is under way: what comes meanwhile is not part of it, and shares slots and sectors of the
-//! home disk with what is. It is committed at times, while the flush goes on: then several commits are under way.
+//! Requests during a flush. They are not part of it, but share slots and home-disk sectors with its data. Sometimes
+//! they are committed while the flush continues, so that several commits are in progress.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,46 +10,47 @@ use crate::store::crash_backing::{CrashStorage, Fault};
 use crate::store::device::{Store, Took};
 use crate::store::engine::Engine;
 
-/// Requests that may come during one flush.
+/// Largest number of requests during one flush.
 const REQUESTS_MAX: u64 = 10;
-/// Commits that may come during one flush.
+/// Largest number of commits during one flush.
 const COMMITS_MAX: u64 = 5;
-/// Blocks whose erase may wait for a commit, at most: a region has slots for some more, and no commit can come meanwhile.
+/// Largest number of erased blocks that wait for a commit. A region has slots for some more, and no commit can complete
+/// meanwhile.
 const PARKED_MAX: u32 = 10;
 
-/// A request that is to come meanwhile: sectors, and their data or nothing if they are read.
+/// A request during the flush: sectors, and their data, or `None` for a read.
 struct Request {
     sector: u64,
     sectors: u64,
     data: Option<(u64, Vec<u8>)>,
 }
 
-/// What has come of a request.
+/// Result of a request.
 struct Served {
-    /// Events before it.
+    /// Number of events before it.
     events: u64,
     request: Request,
-    /// What was read.
+    /// The data read.
     bytes: Vec<u8>,
     failure: Option<String>,
 }
 
-/// What happens while a flush is under way.
+/// Activity during a flush.
 struct Meanwhile {
     store: Arc<Store>,
     storage: Arc<CrashStorage>,
     plan: Mutex<Plan>,
 }
 
-/// What is to come, and what has come of it.
+/// Planned requests and commits, and their results.
 struct Plan {
-    /// Syncs before the first request comes.
+    /// Number of syncs before the first request.
     before: u64,
     coming: Vec<Request>,
     served: Vec<Served>,
-    /// For each commit that is to come, oldest last: operations before a crash, if there is to be one.
+    /// For each planned commit, oldest last: number of operations before a crash, if one is planned.
     commits: Vec<Option<u64>>,
-    /// Batches under way when the machine crashed.
+    /// Batches in progress when the crash happened.
     at_crash: usize,
 }
 
@@ -63,7 +64,7 @@ impl Meanwhile {
         if std::mem::replace(&mut self.plan().before, 0) > 0 {
             return;
         }
-        // During a checkpoint nothing is served.
+        // Nothing is served during a checkpoint.
         while self.store.try_look(has_leeway) == Some(true) {
             let Some(request) = self.plan().coming.pop() else { break };
             let served = serve(&self.store, request);
@@ -74,7 +75,7 @@ impl Meanwhile {
         }
     }
 
-    /// Commits what has come. The sync of that comes back here, so that more commits may begin before it ends.
+    /// Commits the new requests. Its sync calls this function again, so that more commits may begin before it ends.
     fn commit(&self) {
         let Some(crash) = self.plan().commits.pop().filter(|_| !self.storage.is_crashed()) else { return };
         let mut under_way = 0;
@@ -98,7 +99,8 @@ fn has_leeway(engine: &Engine) -> bool {
         && engine.media.failure().is_none()
 }
 
-/// Serves a request, without the commit that it may call for: it would wait for the one under way, which waits for it here.
+/// Serves a request without the commit that it may require. That commit would wait for the one in progress, which waits
+/// here.
 fn serve(store: &Store, request: Request) -> Served {
     let events = store.events();
     let mut bytes = vec![0xee; request.sectors as usize * 512];
@@ -110,7 +112,7 @@ fn serve(store: &Store, request: Request) -> Served {
 }
 
 impl CrashTest {
-    /// Flushes, with requests and commits of others at one of its syncs.
+    /// Flushes, with other requests and commits at one of its syncs.
     pub(super) fn flush(&mut self, store: &Arc<Store>) -> Result<(), String> {
         let last = self.model.last_event();
         let before = self.draw(2);
@@ -145,7 +147,7 @@ impl CrashTest {
         self.tell(flushed)
     }
 
-    /// Whether a crash comes while several commits are under way, and after how many operations.
+    /// Whether a crash happens while several commits are in progress, and after how many operations.
     fn crash_after(&mut self) -> Option<u64> {
         (self.draw(3) == 0).then(|| 1 + self.draw(6))
     }

@@ -1,4 +1,4 @@
-//! Devices of a few hundred sectors, in the shape that each scheme asks for.
+//! Devices of a few hundred sectors, in the shape that each scheme requires.
 
 use bimetal_core::device::{Capacity, Device, Disk, PartChoice, Region};
 use bimetal_core::media::Faults;
@@ -8,13 +8,13 @@ use bimetal_core::units::ByteSize;
 
 use crate::store::media::FileMedia;
 
-/// Page bytes, pages of a block.
+/// Bytes of a page, pages of a block.
 type Layout = (u32, u32);
 
 /// A shape of tiny devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiny {
-    /// What is special about it.
+    /// Its special property.
     pub name: &'static str,
     logical_sectors: u64,
     fast: Layout,
@@ -42,23 +42,23 @@ pub const TINY: &[Tiny] = &[
     Tiny { name: "pages of a sector", logical_sectors: 200, fast: (512, 16), slow: (1024, 12), dies: 1 },
 ];
 
-/// Fast blocks, and how many slow blocks more than the least are tried.
+/// Fast blocks, and largest number of slow blocks tried beyond the minimum.
 const FAST_BLOCKS: u64 = 12;
 const SLOW_BLOCKS_MORE: u64 = 60;
-/// Blocks of the smallest cache that is tried.
+/// Blocks of the smallest cache tried.
 const CACHE_BLOCKS: u64 = 4;
 
 impl Tiny {
-    /// The device of a scheme: with as little spare area, or as small a cache, as the scheme takes. Settings are the
-    /// scheme's defaults, or, with a seed other than 0, others, among them such as bring about on a tiny device what
-    /// takes a large one otherwise.
+    /// The device of a scheme, with the smallest spare area or cache that the scheme accepts. Settings are the scheme's
+    /// defaults. With a seed other than 0 they are random, including settings that cause on a tiny device what
+    /// otherwise needs a large one.
     ///
     /// # Errors
     /// The scheme refuses every size.
     pub fn device(&self, spec: &SchemeSpec, seed: u64) -> Result<Device, String> {
         let settings = if seed == 0 { Vec::new() } else { random_settings(spec, seed) };
         match self.with_settings(spec, &settings) {
-            // There may be no such combination.
+            // There may be no valid combination.
             Err(_) if seed != 0 => self.with_settings(spec, &[]),
             device => device,
         }
