@@ -6,8 +6,7 @@ use bimetal_study::figure::short;
 
 use crate::claim::{Kind, Verdict};
 
-/// A claim of a paper, and its verdict: a [`Claim`](bimetal_study::figure::Claim) without the names of paper and
-/// figure.
+/// A claim of a paper, and its verdict: a [`Claim`](crate::claim::Claim) without the names of paper and figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub(super) claim: &'static str,

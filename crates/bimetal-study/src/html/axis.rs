@@ -68,7 +68,7 @@ fn tick_label(tick: f64) -> String {
     }
 }
 
-/// HTML text in lines of at most `width` characters, unless a word is longer.
+/// HTML text in lines of at most `most` characters, unless a word is longer.
 pub(super) fn with_breaks(text: &str, most: usize) -> String {
     broken(text, most).iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>")
 }

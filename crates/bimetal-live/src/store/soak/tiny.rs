@@ -50,8 +50,8 @@ const CACHE_BLOCKS: u64 = 4;
 
 impl Tiny {
     /// The device of a scheme, with the smallest spare area or cache that the scheme accepts. Settings are the scheme's
-    /// defaults. With a seed other than 0 they are random, including settings that cause on a tiny device what
-    /// otherwise needs a large one.
+    /// defaults. With a seed other than 0 they are random, including settings that cause events on a
+    /// tiny device that otherwise need a large one.
     ///
     /// # Errors
     /// The scheme refuses every size.
