@@ -25,35 +25,35 @@ class Adaptation(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Addresses(Record):
-    """Where the trace's addresses lie on the devices."""
+    """Addresses of the trace on the devices."""
 
     #: Whether the touched extents were moved next to each other.
     compacted: bool
     #: 64-KiB extents that reads and writes touch.
     touched_extents: int
-    #: End of the address space in the trace.
+    #: End of the address space in the trace, in bytes.
     span_bytes: int
-    #: End of the address space as replayed.
+    #: End of the replayed address space, in bytes.
     replayed_span_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Advice(Record):
-    """The whole answer, as it is written as JSON."""
+    """The complete answer, as written to JSON."""
 
     #: Version of this program.
     bimetal: str
     #: The trace.
     trace: TraceFacts
-    #: How it was replayed in every simulation.
+    #: The replay of every simulation.
     replay: SweepReplay
-    #: What devices are to achieve.
+    #: Goals for devices.
     goals: tuple[Goal, ...]
-    #: What a reader should know before trusting it.
+    #: Caveats that a user should know before trusting the answer.
     notes: tuple[str, ...]
-    #: Bytes a day at which lives are counted; none where the trace has no duration.
+    #: Host writes per day on which lives are based, in bytes; none if the trace has no duration.
     write_bytes_per_day: float | None
-    #: Years for which drive writes per day are counted: those of the goal for the life, or 5.
+    #: Years on which drive writes per day are based: the lifetime goal, or 5.
     warranty_years: float
     #: Year of the price list.
     price_year: int
@@ -61,29 +61,29 @@ class Advice(Record):
     prices: tuple[Price, ...]
     #: Number of candidate devices.
     candidates: int
-    #: Numbers of dies that were searched.
+    #: The searched numbers of dies.
     dies: tuple[int, ...]
-    #: How many of them were simulated.
+    #: Number of simulated candidates.
     simulations: int
-    #: How many of these failed.
+    #: Number of simulations that failed.
     failed: int
-    #: Whether it is unlikely that a device that was not simulated is a cheaper answer.
+    #: Whether it is unlikely that an unsimulated device is a cheaper answer.
     is_settled: bool
     #: The cheapest device that meets all goals.
     recommended: Choice | None
-    #: Where there is none: those that miss them by the smallest factor.
+    #: If no device meets all goals: the devices that miss them by the smallest factor.
     closest: tuple[Choice, ...]
-    #: What stands in the way of a cheaper device, or of any: ``latency``, ``wear`` or ``money``.
+    #: The limit that rules out a cheaper device, or any device: ``latency``, ``wear`` or ``money``.
     binds: str | None
-    #: By goal: the cheapest device that meets this one, and the cheapest that meets all others.
+    #: For each goal: the cheapest device that meets this goal, and the cheapest that meets all others.
     by_goal: tuple[GoalAlone, ...]
-    #: The devices than which no other is cheaper, faster and longer-lived at once, the cheapest first.
+    #: The Pareto front of price, response and life, cheapest first.
     front: tuple[Choice, ...]
-    #: How the answer moves when prices change.
+    #: Changes of the answer with prices.
     sensitivity: tuple[Sensitivity, ...]
-    #: Every device that was simulated, in that order.
+    #: Every simulated device, in the order of simulation.
     simulated: tuple[Choice, ...]
-    #: Whole drives that can be bought, in place of a composed device; none where none are asked for.
+    #: Whole drives on the market instead of a composed device; none if the user wants none.
     drives: DrivesToBuy | None
 
 
@@ -113,13 +113,13 @@ class Change(Record):
 
     #: Its name, as in the results: ``response_us.mean``, ``write_amplification``.
     name: str
-    #: In the first file.
+    #: Value in the first file.
     a: float
-    #: In the second file.
+    #: Value in the second file.
     b: float
     #: Change from the first to the second, in percent of the first; ``None`` if the first is 0 and the second is not.
     percent: float | None
-    #: Whether the second is better; ``None`` if both are equal or neither of two values would be better.
+    #: Whether the second is better; ``None`` if both are equal or neither direction is better.
     is_better: bool | None
 
 
@@ -127,7 +127,7 @@ class Change(Record):
 class Chip(Record):
     """A flash part with all its figures."""
 
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
     #: Name in device files and on the command line.
     name: str
@@ -178,7 +178,7 @@ class Chip(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Choice(Record):
-    """A device with what it comes to."""
+    """A device with its figures."""
 
     #: The device in words.
     device: str
@@ -192,47 +192,47 @@ class Choice(Record):
     dies: int
     #: Price, in US dollars.
     cost_usd: float
-    #: Responses as requests arrive in the answer's ``replay``; none of a device that falls behind.
+    #: Responses with the arrivals of the answer's ``replay``; none for an overloaded device.
     response_us: ResponseTimes | None
-    #: The same with one request at a time, so that none waits; none where ``response_us`` is of a closed loop.
+    #: Responses with one request at a time, so that none waits; none if ``response_us`` comes from a closed loop.
     service_us: ResponseTimes | None
-    #: Of a device that falls behind: how many times as long it took for the requests as they took to arrive.
+    #: For an overloaded device: the time it took for the requests, relative to the time they took to arrive.
     overload: float | None
-    #: Life in years; none where nothing was erased in what was measured.
+    #: Life in years; none if no block was erased in the measured passes.
     life_years: float | None
-    #: Where nothing was erased: the years that it lasts at least, by what was programmed.
+    #: If no block was erased: a lower bound of the life in years, from the programmed pages.
     life_at_least_years: float | None
-    #: Bytes that the host can write until it is worn out; none where nothing was erased in what was measured.
+    #: Host writes until wear-out, in bytes; none if no block was erased in the measured passes.
     lifetime_host_bytes: float | None
-    #: The same in terabytes of 10^12 bytes; a lower bound if no block was erased.
+    #: Host writes until wear-out in terabytes of 10^12 bytes; a lower bound if no block was erased.
     tbw: float | None
-    #: Drive writes per day: ``tbw`` by the logical capacity and the days of the warranty.
+    #: Drive writes per day: ``tbw`` divided by the logical capacity and the days of the warranty.
     dwpd: float | None
-    #: By goal, by which factor it is missed; at most 1 where it is met, none where it cannot be told.
+    #: For each goal, the factor by which it is missed: at most 1 if the goal is met, none if unknown.
     excess: tuple[float | None, ...]
     #: Whether all goals are met.
     meets: bool
-    #: The command that repeats its figures; none where no command can read the trace.
+    #: The command that repeats its figures; none if no command can read the trace.
     command: str | None
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison(Record):
-    """What ``compare`` and ``replay`` write as JSON."""
+    """The JSON output of ``compare`` and ``replay``."""
 
     #: Version of this program.
     bimetal: str
-    #: Version of the form of these results: a field that is removed, renamed or means something else raises it.
+    #: Version of the results schema. It increases if a field is removed, renamed or changes its meaning.
     schema: int
     #: The trace.
     trace: TraceFacts
-    #: Digest of the trace's requests, as 16 hexadecimal digits: the same for the same requests on every machine.
+    #: Digest of the trace's requests as 16 hexadecimal digits, identical on every machine.
     trace_digest: str
-    #: Where its addresses lie on the devices.
+    #: Addresses of the trace on the devices.
     addresses: Addresses
     #: How it was replayed.
     replay: ReplayFacts
-    #: What a user should know before trusting a figure.
+    #: Caveats that a user should know before trusting a figure.
     warnings: tuple[str, ...]
     #: One entry for each scheme.
     results: tuple[Result, ...]
@@ -242,7 +242,7 @@ class Comparison(Record):
 class DeviceSource(Record):
     """A device of a study."""
 
-    #: The name of a preset, or the path of a device file beside the study file.
+    #: The name of a preset, or the path of a device file relative to the study file.
     name: str
     #: The text of the device file.
     file: str | None = dataclasses.field(default=None, metadata=OMITTED)
@@ -250,37 +250,37 @@ class DeviceSource(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Diff(Record):
-    """What ``bimetal diff`` writes as JSON."""
+    """The JSON output of ``bimetal diff``."""
 
     #: The first file.
     a: Side
     #: The second file.
     b: Side
-    #: Why changes may have another cause than the schemes: other traces, replays, devices or programs.
+    #: Other possible causes of the changes than the schemes: different traces, replays, devices or programs.
     differences: tuple[str, ...]
     #: Each scheme that is in both files, in the order of the second.
     schemes: tuple[SchemeDiff, ...]
-    #: Schemes of the first file alone.
+    #: Schemes that are only in the first file.
     only_in_a: tuple[str, ...]
-    #: Schemes of the second file alone.
+    #: Schemes that are only in the second file.
     only_in_b: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class DiskFacts(Record):
-    """What a home disk amounts to."""
+    """Facts about a home disk."""
 
     #: Name.
     name: str
     #: Name of the drive.
     drive: str
-    #: How the time of its accesses was found: ``constant`` or ``mechanical``.
+    #: Model of its access times: ``constant`` or ``mechanical``.
     model: str
-    #: How much of the logical capacity is on it.
+    #: Logical capacity on it.
     capacity_bytes: int
-    #: Share of the simulated time in which it worked.
+    #: Share of the simulated time in which it was busy.
     busy: float
-    #: What it took, in joules, while it span and waited: not in the energy of operations.
+    #: Energy while it was spinning and idle, in joules, which is not part of the energy of operations.
     idle_j: float
 
 
@@ -292,7 +292,7 @@ class DiskRow(Record):
     name: str
     #: Name of the drive.
     drive: str
-    #: How much of the logical capacity is on it.
+    #: Logical capacity on this disk.
     capacity_bytes: int
 
 
@@ -300,7 +300,7 @@ class DiskRow(Record):
 class Drive(Record):
     """A hard disk with all its figures."""
 
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
     #: Name in device files and on the command line.
     name: str
@@ -332,43 +332,43 @@ class Drive(Record):
 
 @dataclasses.dataclass(frozen=True)
 class DriveToBuy(Record):
-    """A drive that can be bought."""
+    """A drive on the market."""
 
     #: Name on the command line.
     name: str
     #: Maker and model.
     title: str
-    #: Year in which it came out, if that is known.
+    #: Year of its release, if known.
     released: int | None
     #: Logical capacity, in bytes.
     capacity_bytes: int
-    #: Terabytes of 10^12 bytes of host writes that its warranty covers, if that is known.
+    #: Host writes that its warranty covers, in terabytes of 10^12 bytes, if known.
     rated_tbw: float | None
     #: MB/s of sequential reads, claimed or measured.
     read_mb_per_s: float | None
     #: MB/s of sequential writes, claimed or measured, into its cache if it has one.
     write_mb_per_s: float | None
-    #: Random 4-KiB reads a second, many at a time, claimed or measured.
+    #: Random 4-KiB reads per second with many outstanding, claimed or measured.
     read_iops: float | None
-    #: Random 4-KiB writes a second, many at a time, claimed or measured.
+    #: Random 4-KiB writes per second with many outstanding, claimed or measured.
     write_iops: float | None
-    #: Whether its price was given, and is not that of its flash.
+    #: Whether the user gave a price for the drive, so that its price is not the price of its flash.
     is_quoted: bool
-    #: Size relative to the simulated device: life and TBW are those that the command prints times this factor.
+    #: Size relative to the simulated device. Life and TBW are the values that the command prints, times this factor.
     scale: float
-    #: What it comes to. The price is that of the whole drive, and so are life, TBW and DWPD.
+    #: Its figures. Price, life, TBW and DWPD are those of the whole drive.
     choice: Choice
 
 
 @dataclasses.dataclass(frozen=True)
 class DrivesToBuy(Record):
-    """The drives that can be bought."""
+    """The drives on the market."""
 
-    #: Those that were simulated, the cheapest first, of equally cheap ones the fastest.
+    #: The simulated drives, cheapest first; at equal price, fastest first.
     offered: tuple[DriveToBuy, ...]
-    #: Bytes that a drive must hold: what the trace touches, or the capacity that is asked for.
+    #: Bytes that a drive must hold: the bytes that the trace touches, or the requested capacity.
     least_bytes: int
-    #: Drives that hold less.
+    #: Drives with less capacity.
     too_small: tuple[str, ...]
     #: Drives whose flash has no price in the year of the prices.
     unpriced: tuple[str, ...]
@@ -390,11 +390,11 @@ class EraseBin(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Failure(Record):
-    """Why a point has no figures."""
+    """Reason why a point has no figures."""
 
-    #: Of what kind it is: ``refused``, ``trace``, ``memory``, ``panic``, ``worker`` or ``stopped``.
+    #: Kind of failure: ``refused``, ``trace``, ``memory``, ``panic``, ``worker`` or ``stopped``.
     kind: str
-    #: What is wrong, in a line.
+    #: The error, in a line.
     what: str
 
 
@@ -436,23 +436,23 @@ class Format(Record):
 
     #: Its name.
     name: str
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
-    #: Its records, in a line.
+    #: The fields of a record, in a line.
     layout: str
     #: Other names.
     aliases: tuple[str, ...]
-    #: Unit of its time stamps unless another is given; none where it is fixed.
+    #: Default unit of its time stamps; none if the format fixes the unit.
     time_unit: str | None
-    #: Whether traces can be written in it.
+    #: Whether Bimetal can write traces in this format.
     written: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal(Record):
-    """A bound on something measured: the least life, the most of everything else."""
+    """A bound on a measure: the least life, or the most of any other measure."""
 
-    #: What is bounded, by the name of the option.
+    #: The measure, written as the name of its option.
     measure: str
     #: The bound, in microseconds, years, terabytes, drive writes per day or US dollars.
     limit: float
@@ -460,15 +460,15 @@ class Goal(Record):
 
 @dataclasses.dataclass(frozen=True)
 class GoalAlone(Record):
-    """A goal on its own."""
+    """The effect of a single goal."""
 
     #: The goal.
     goal: Goal
-    #: The cheapest device that meets it.
+    #: The cheapest device that meets this goal.
     alone: Choice | None
-    #: The cheapest device that meets all others.
+    #: The cheapest device that meets all other goals.
     without: Choice | None
-    #: What it costs to meet this one, too, in US dollars.
+    #: Additional cost of this goal, in US dollars.
     costs_usd: float | None
 
 
@@ -664,7 +664,7 @@ class Paper(Record):
     name: str
     #: Its systems, in a line.
     summary: str
-    #: Authors, title, where and when.
+    #: Authors, title, venue and year.
     citation: str
     #: Its tables and figures.
     figures: tuple[PaperFigure, ...]
@@ -676,7 +676,7 @@ class PaperFigure(Record):
 
     #: Its name.
     name: str
-    #: What it shows, in a line.
+    #: One-line description of its content.
     title: str
     #: Names of the traces that it needs.
     traces: tuple[str, ...]
@@ -702,15 +702,15 @@ class Preset(Record):
 
     #: Name of the preset.
     name: str
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
-    #: The device in full.
+    #: The complete device description.
     device: Device
 
 
 @dataclasses.dataclass(frozen=True)
 class Price(Record):
-    """A price as it is printed."""
+    """A price as printed."""
 
     #: Name of the chip or drive.
     part: str
@@ -724,13 +724,13 @@ class Price(Record):
 class PriceStep(Record):
     """The answer at other prices."""
 
-    #: What the prices are multiplied by.
+    #: Factor on the prices.
     factor: float
     #: Price of the cheapest device that meets all goals, in US dollars.
     cost_usd: float | None
-    #: The device, if it is another one than at a step nearer to today's prices.
+    #: The device, if it differs from the device at the next step towards today's prices.
     changes_to: Choice | None
-    #: Whether there is none any more.
+    #: Whether no device meets all goals any more.
     is_none: bool
 
 
@@ -774,7 +774,7 @@ class Profile(Record):
 
 @dataclasses.dataclass(frozen=True)
 class RegionFacts(Record):
-    """What a region amounts to."""
+    """Facts about a region."""
 
     #: Name.
     name: str
@@ -792,11 +792,11 @@ class RegionFacts(Record):
     channels: int
     #: Bits per cell: ``slc``, ``pslc``, ``mlc``, ``tlc`` or ``qlc``.
     cell: str
-    #: Year of the part; none if the catalogue does not have it.
+    #: Year of the part; none if the catalogue does not state it.
     year: int | None
-    #: Year of the catalogue's price; none if the price is another.
+    #: Year of the catalogue's price; none if the price is not the catalogue's.
     price_year: int | None
-    #: Share of the simulated time in which its dies worked.
+    #: Share of the simulated time in which its dies were busy.
     busy: float
 
 
@@ -816,31 +816,31 @@ class RegionRow(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Relative(Record):
-    """A scheme beside the first one of a comparison."""
+    """A scheme relative to the first one of a comparison."""
 
     #: The first scheme.
     to: str
-    #: Its total response by this one's: Chang's RS. None where responses of one of the two grow with the trace.
+    #: Total response of the first scheme divided by that of this one: Chang's RS. None if one of the two is overloaded.
     response_speedup: float | None
-    #: This one's energy by its: Chang's ES.
+    #: Energy of this scheme divided by that of the first: Chang's ES.
     energy: float | None
-    #: The price of this one's flash by that of its: Chang's EC.
+    #: Price of this scheme's flash divided by that of the first: Chang's EC.
     cost: float | None
 
 
 @dataclasses.dataclass(frozen=True)
 class ReplayFacts(Record):
-    """How a trace was replayed."""
+    """The replay of a trace."""
 
     #: ``closed:DEPTH`` or ``trace:SPEED``.
     arrivals: str
-    #: Whether each scheme was also replayed one request at a time, for service times.
+    #: Whether each scheme was also replayed with one request at a time for service times.
     service: bool
-    #: How often the trace was replayed.
+    #: Number of passes over the trace.
     passes: int
-    #: How many of the last passes were measured.
+    #: Number of last passes that were measured.
     measured_passes: int
-    #: Whether the devices were filled before.
+    #: Whether the devices were filled first.
     filled: bool
 
 
@@ -882,7 +882,7 @@ class Responses(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Result(Record):
-    """One scheme."""
+    """The result of one scheme."""
 
     #: Registry name.
     scheme: str
@@ -925,37 +925,37 @@ class Result(Record):
     intervals: tuple[Interval, ...]
     #: Failures by region; only regions in which something failed.
     faults: tuple[Faults, ...]
-    #: When requests arrived in the replay of these figures: ``closed:DEPTH`` or ``trace:SPEED``.
+    #: Arrival mode of the replay of these figures: ``closed:DEPTH`` or ``trace:SPEED``.
     arrivals: str
-    #: How much longer the device took than the trace, in seconds; 0 in a closed loop.
+    #: Time by which the device took longer than the trace, in seconds; 0 in a closed loop.
     backlog_s: float
-    #: Service times of reads and writes: a closed loop of one request. None where there was no such replay.
+    #: Service times of reads and writes, measured in a closed loop with one request. None without such a replay.
     service_us: Responses | None
     #: Service times of reads.
     service_read_us: Responses | None
     #: Service times of writes.
     service_write_us: Responses | None
-    #: How many times the host wrote the logical capacity in the measured passes: what lifetimes are extrapolated from.
+    #: How many times the host wrote the logical capacity in the measured passes. Lifetimes are extrapolated from it.
     lifetime_overwrites: float
-    #: The device in full, as configured: a device file of its own.
+    #: The complete device as configured: a device file.
     device: Device
-    #: What the regions amount to.
+    #: Facts about the regions.
     regions: tuple[RegionFacts, ...]
-    #: What the home disks amount to; none where all data are in flash.
+    #: Facts about the home disks; none if all data are in flash.
     disks: tuple[DiskFacts, ...]
     #: Capacity of the slow region beyond the logical capacity, as a share of the logical capacity.
     spare: float
-    #: Wear of the fast region by that of the slow one: Chang's BW.
+    #: Wear of the fast region divided by wear of the slow one: Chang's BW.
     block_wearing: float | None
-    #: Share of life used of the more worn region by that of the other: WLAFTL's Φ.
+    #: Share of life used of the more worn region divided by the share of the other: WLAFTL's Φ.
     phi: float | None
-    #: Beside the first scheme of the comparison; none for that one itself.
+    #: Comparison with the first scheme; none for the first scheme itself.
     relative: Relative | None
-    #: What was rounded or adapted.
+    #: Notes on rounding and adaptation.
     notes: tuple[str, ...]
-    #: How fast the simulation was.
+    #: Speed of the simulation.
     speed: Speed
-    #: How the mean response differs from seed to seed, where more than one was run.
+    #: Range of the mean response over the seeds, if there were several.
     spread: Spread | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
@@ -965,9 +965,9 @@ class Scheme(Record):
 
     #: Registry name.
     name: str
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
-    #: The paper, or what else defines it.
+    #: The paper, or another definition.
     source: str
     #: The regions that it manages, in words.
     regions: str
@@ -989,11 +989,11 @@ class SchemeDiff(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity(Record):
-    """How the answer moves with the prices of a kind of parts."""
+    """Changes of the answer with the prices of a kind of parts."""
 
     #: Kind of cells, or ``disk``.
     kind: str
-    #: From a quarter of the prices to four times them.
+    #: Steps from a quarter of the prices to four times the prices.
     steps: tuple[PriceStep, ...]
 
 
@@ -1005,11 +1005,11 @@ class Side(Record):
     file: str
     #: Version of the program that wrote it.
     bimetal: str
-    #: Version of the form of its results; 0 if the file does not say.
+    #: Version of the results schema; 0 if the file does not state it.
     schema: int
     #: Name of the trace.
     trace: str
-    #: Digest of the trace's requests; ``None`` if the file does not say.
+    #: Digest of the trace's requests; ``None`` if the file does not state it.
     trace_digest: str | None
 
 
@@ -1047,21 +1047,22 @@ class SlcMode(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Speed(Record):
-    """How fast the simulation was. The only figures that differ from run to run."""
+    """Speed of the simulation. No other figures differ between runs."""
 
     #: Duration of all passes on this machine, without filling the device.
     wall_s: float
-    #: Requests by that.
+    #: Requests per second of that time.
     requests_per_s: float
-    #: Flash page reads and programs by that; those of unmeasured passes are taken to be as many as of measured ones.
+    #: Flash page reads and programs per second of that time. Unmeasured passes are assumed to have as many as measured
+    #: ones.
     page_ops_per_s: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread(Record):
-    """The mean response over several seeds: those of the device, the next one, and so on."""
+    """The mean response over several consecutive seeds, starting with the seed of the device."""
 
-    #: How many seeds were run.
+    #: Number of seeds.
     seeds: int
     #: Lowest mean response.
     min_us: float
@@ -1092,19 +1093,19 @@ class Stream(Record):
 
 @dataclasses.dataclass(frozen=True)
 class SweepFigures(Record):
-    """The figures of a point. Times are in microseconds where it is not said."""
+    """The figures of a point. Times are in microseconds unless stated otherwise."""
 
     #: Requests of the trace.
     requests: int
-    #: Capacity that the host sees.
+    #: Logical capacity.
     logical_bytes: int
-    #: What the slow region has beyond that, as a share of it.
+    #: Spare area of the slow region, as a share of the logical capacity.
     spare: float
     #: Whether responses measure the queue more than the device: ``none``, ``bursts`` or ``growing``.
     overload: str
-    #: What was busiest.
+    #: The busiest part.
     bottleneck: str
-    #: Share of the simulated time for which that worked.
+    #: Share of the simulated time for which that part was busy.
     utilisation: float
     #: Responses of reads and writes.
     response_us: Responses
@@ -1114,7 +1115,7 @@ class SweepFigures(Record):
     write_us: Responses
     #: Simulated time of the measured passes, in seconds.
     simulated_s: float
-    #: Requests by that; of a closed loop what the device can do.
+    #: Requests divided by the simulated time. For a closed loop it is the device's throughput.
     throughput_per_s: float | None
     #: Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
     #: flash; ``None`` where the host wrote nothing.
@@ -1133,15 +1134,15 @@ class SweepFigures(Record):
     lifetime_years: float | None
     #: The regions.
     regions: tuple[RegionRow, ...]
-    #: Their wear; blocks that stay in SLC mode for good are on their own.
+    #: Wear of the regions. Blocks that always stay in SLC mode have their own entry.
     wear: tuple[WearRow, ...]
     #: The disks.
     disks: tuple[DiskRow, ...]
     #: The scheme's own figures, such as hit rates.
     metrics: tuple[tuple[str, float | None], ...]
-    #: What was rounded or adapted.
+    #: Notes on rounding and adaptation.
     notes: tuple[str, ...]
-    #: The device in full, as a device file.
+    #: The complete device, as the text of a device file.
     device: str
 
 
@@ -1155,7 +1156,7 @@ class SweepPoint(Record):
     device: DeviceSource
     #: Registry name of the scheme.
     scheme: str
-    #: Settings of the device and of the scheme, which has all of the latter.
+    #: Settings of the device and of the scheme. The scheme has every parameter among them.
     set: dict[str, str]
     #: How the requests are replayed.
     replay: SweepReplay
@@ -1167,35 +1168,35 @@ class SweepReplay(Record):
 
     #: ``closed:DEPTH`` or ``trace:SPEED``.
     arrivals: str
-    #: How often the trace is replayed.
+    #: Number of passes over the trace.
     repeat: int
-    #: How many of the last times are measured.
+    #: Number of last passes that are measured.
     measure: int
-    #: Whether the device is filled before.
+    #: Whether the device is filled first.
     fill: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepRow(Record):
-    """What came out of a point."""
+    """The result of a point."""
 
-    #: What the point is found again by.
+    #: Key of the point in results.
     key: str
     #: The point itself.
     point: SweepPoint
-    #: What the content of the trace is known by; empty if the trace cannot be read.
+    #: Fingerprint of the trace; empty if the trace cannot be read.
     trace_fingerprint: str
     #: Version of the scheme.
     scheme_version: int
     #: Version of this program.
     bimetal: str
-    #: The command that repeats it, in the folder of the study file.
+    #: The command that repeats the point, in the folder of the study file.
     command: str
-    #: Why there are no figures.
+    #: Reason why there are no figures.
     failure: Failure | None = dataclasses.field(default=None, metadata=OMITTED)
-    #: The figures, unless it failed.
+    #: The figures, unless the point failed.
     figures: SweepFigures | None = dataclasses.field(default=None, metadata=OMITTED)
-    #: How fast the simulation was: all that may differ when it is repeated.
+    #: Speed of the simulation: the only fields that may differ when the point is repeated.
     speed: Speed | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
@@ -1203,13 +1204,13 @@ class SweepRow(Record):
 class Target(Record):
     """A published characteristic of a workload."""
 
-    #: What is measured, with its unit.
+    #: The measured quantity, with its unit.
     name: str
     #: The paper with its section, table or figure.
     source: str
     #: The value in the source.
     published: float
-    #: How near the generated one has to come.
+    #: Required accuracy of the generated value.
     goal: str | dict[str, Any]
 
 
@@ -1245,9 +1246,9 @@ class TraceSource(Record):
 
     #: Name in results.
     name: str
-    #: Where its requests are.
+    #: Source of its requests.
     from_: str | dict[str, Any]
-    #: Only this number of requests, from the first on.
+    #: Use only this number of first requests.
     limit: int | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
@@ -1279,11 +1280,11 @@ class Wear(Record):
 class WearRow(Record):
     """Wear of blocks of a row."""
 
-    #: Region; with ``:slc`` behind its name where blocks stay in SLC mode.
+    #: Name of the region, with suffix ``:slc`` for blocks that stay in SLC mode.
     name: str
-    #: Mean of their erase counts.
+    #: Mean erase count.
     erases_mean: float
-    #: Share of their life that is used up.
+    #: Used share of their life.
     used: float
 
 
@@ -1293,11 +1294,11 @@ class Workload(Record):
 
     #: Its name.
     name: str
-    #: What it is, in a line.
+    #: One-line description.
     summary: str
-    #: The paper, or what else defines it.
+    #: The paper, or another definition.
     source: str
     #: Its parameters.
     parameters: tuple[Parameter, ...]
-    #: What was published of what it stands in for.
+    #: Published characteristics of the original workload.
     targets: tuple[Target, ...]
