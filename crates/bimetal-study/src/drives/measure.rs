@@ -12,7 +12,7 @@ use bimetal_core::media::{FlashOp, SimMedia};
 use bimetal_core::part::random;
 use bimetal_core::part::real::whole;
 use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
-use bimetal_core::request::{Op, Request};
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 use bimetal_core::scheme::{self, Regions, Scheme};
 use bimetal_core::units::ByteSize;
 use bimetal_core::workload::{Permutation, Zipf};
@@ -115,7 +115,7 @@ impl Bench {
             row.counts.total(FlashOp::Program) * u64::from(page_bytes)
         };
         outcome.measured.ledger.rows.iter().map(programs).sum::<u64>() as f64
-            / (outcome.measured.host.write_sectors * 512) as f64
+            / (outcome.measured.host.write_sectors * SECTOR_BYTES) as f64
     }
 }
 
@@ -189,15 +189,15 @@ pub fn measure(review: &Review, step: &mut dyn FnMut() -> ControlFlow<()>) -> Re
 /// One stream of 1-MiB writes over an empty drive.
 fn fill(device: &Device, measured: &mut Measured) -> Result<(), DeviceError> {
     let mut bench = Bench::new(device, FILLED)?;
-    let scale = device.logical.0 as f64 / (bench.sectors() * 512) as f64;
+    let scale = device.logical.0 as f64 / (bench.sectors() * SECTOR_BYTES) as f64;
     let requests = Bench::sequence(Op::Write, bench.sectors(), MIB_SECTORS);
     let outcome = bench.run(&requests, 1, POINTS);
-    let gb_of = |requests: u64| (requests * u64::from(MIB_SECTORS) * 512) as f64 * scale / 1e9;
-    let (mut before, mut before_ns) = (0, 0);
+    let (mut before_bytes, mut before_ns) = (0, 0);
     for interval in &outcome.course.intervals {
-        let bytes = (interval.requests - before) * u64::from(MIB_SECTORS) * 512;
-        measured.curve.push((gb_of(interval.requests), mb_per_s(bytes, interval.end_ns - before_ns)));
-        (before, before_ns) = (interval.requests, interval.end_ns);
+        let bytes = interval.host.write_sectors * SECTOR_BYTES;
+        let speed = mb_per_s(bytes - before_bytes, interval.end_ns - before_ns);
+        measured.curve.push((bytes as f64 * scale / 1e9, speed));
+        (before_bytes, before_ns) = (bytes, interval.end_ns);
     }
     measured.figures.insert(Figure::FillMbPerS, mb_per_s(bytes_of(&requests), outcome.measured.simulated_ns));
     measured.figures.extend(phases(&measured.curve));
